@@ -52,6 +52,8 @@ type startRunInput struct {
 		Subject  SubjectInput `json:"subject" doc:"Exactly one of source_id, snapshot_id and entry_id"`
 		Trials   int          `json:"trials,omitempty" minimum:"1" maximum:"30" default:"1" doc:"Of each case"`
 		Baseline Baseline     `json:"baseline,omitempty" enum:"none,no_skill,previous" default:"none" doc:"What to compare with"`
+		Seed     int64        `json:"seed,omitempty" minimum:"0" maximum:"9007199254740991" doc:"Of an earlier run to compare with; a new one when omitted"`
+		CaseIDs  []string     `json:"case_ids,omitempty" maxItems:"500" doc:"Only these cases of the suite; all when omitted"`
 	}
 }
 
@@ -212,7 +214,7 @@ func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutp
 	}
 	b.Subject.SourceID = sourceID
 	r, err := s.Start(ctx, access.From(ctx), in.ID, NewRun{
-		Subject: SkillRef(b.Subject), Trials: b.Trials, Baseline: b.Baseline,
+		Subject: SkillRef(b.Subject), Trials: b.Trials, Baseline: b.Baseline, Seed: b.Seed, CaseIDs: b.CaseIDs,
 	})
 	if err != nil {
 		return oneRunOutput{}, err

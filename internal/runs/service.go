@@ -1,8 +1,13 @@
 package runs
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -58,6 +63,8 @@ type NewRun struct {
 	Subject  SkillRef
 	Trials   int // of each case and arm; 0 means one
 	Baseline Baseline
+	Seed     int64    // 0 means a new one
+	CaseIDs  []string // the cases to try; nil means all
 }
 
 func (n NewRun) validate() error {
@@ -76,12 +83,23 @@ func (n NewRun) validate() error {
 	if n.Trials > MaxTrials {
 		return fault.Invalid("trials", "trials must be at most %d", MaxTrials)
 	}
+	if n.Seed < 0 || n.Seed >= maxSeed {
+		return fault.Invalid("seed", "seed must be at least 0 and below 2^53")
+	}
 	return nil
 }
 
 // Start creates a run of a suite and enqueues its job. A suite that cannot be
 // run, or a baseline that does not exist, is a Conflict.
 func (s *Service) Start(ctx context.Context, caller access.Caller, suiteID string, n NewRun) (r Run, err error) {
+	if r, err = s.Plan(ctx, caller, suiteID, n); err != nil {
+		return r, err
+	}
+	return r, s.DB.InTx(ctx, func(tx *store.Tx) error { return s.Add(ctx, tx, r) })
+}
+
+// Plan returns the run that Start would create.
+func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string, n NewRun) (r Run, err error) {
 	defer fault.Wrap(&err, "run suite %s", suiteID)
 	if err := n.validate(); err != nil {
 		return r, err
@@ -93,9 +111,14 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, suiteID strin
 	if !suite.Runnable() {
 		return r, fault.New(fault.Conflict, "Eval suite cannot be run: %s", suites.IssueText(suite.Issues))
 	}
+	if n.CaseIDs != nil {
+		if suite.Cases, suite.Document, err = chosen(suite.Cases, n.CaseIDs); err != nil {
+			return r, err
+		}
+	}
 	r = Run{
 		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, SourceID: suite.SourceID, Status: Queued,
-		Trials: max(1, n.Trials), Baseline: n.Baseline, Seed: NewSeed(),
+		Trials: max(1, n.Trials), Baseline: n.Baseline, Seed: cmp.Or(n.Seed, NewSeed()),
 		CreatedBy: caller.UserID, CreatedAt: store.Now(),
 		verifier: suite.VerifierKind, noSkill: suite.SupportsNoSkill, caseCount: len(suite.Cases), document: suite.Document,
 	}
@@ -103,18 +126,48 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, suiteID strin
 	if err := s.pinSkills(ctx, &r, n.Subject); err != nil {
 		return r, err
 	}
-	if err := s.pinJudge(ctx, &r, suite.Cases); err != nil {
-		return r, err
+	return r, s.pinJudge(ctx, &r, suite.Cases)
+}
+
+// chosen returns the cases of these ids, and their document.
+func chosen(cases []suites.Case, ids []string) (some []suites.Case, document json.RawMessage, err error) {
+	var fields []suites.Fields
+	for _, c := range cases {
+		if slices.Contains(ids, c.ID) {
+			some, fields = append(some, c), append(fields, c.Fields)
+		}
 	}
-	return r, s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := insertRun(ctx, tx, r); err != nil {
-			return err
-		}
-		if err := r.audit(ctx, tx, "evals.run.start"); err != nil {
-			return err
-		}
-		return s.Jobs.Enqueue(ctx, tx, execute{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(MaxStarts))
-	})
+	if len(some) == 0 || len(some) < len(ids) {
+		return nil, nil, fault.Invalid("case_ids", "case_ids must name cases of the suite, each once")
+	}
+	document, err = json.Marshal(fields)
+	return some, document, err
+}
+
+// Add stores a planned run and enqueues its job.
+func (s *Service) Add(ctx context.Context, tx *store.Tx, r Run) error {
+	if err := insertRun(ctx, tx, r); err != nil {
+		return err
+	}
+	if err := r.audit(ctx, tx, "evals.run.start"); err != nil {
+		return err
+	}
+	return s.Jobs.Enqueue(ctx, tx, execute{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(MaxStarts))
+}
+
+// Conditions is a digest of all that the outcome of a planned run depends on but
+// the skill: runs of the same conditions can be compared.
+func (r Run) Conditions() (string, error) {
+	raw, err := json.Marshal(struct {
+		Cases       json.RawMessage
+		Verifier    suites.VerifierKind
+		Judge       *judge.Description
+		Distractors []judge.Skill
+		Trials      int
+		Seed        int64
+	}{r.document, r.verifier, r.Judge, r.Distractors, r.Trials, r.Seed})
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), err
 }
 
 // audit writes an entry of the audit log about the run.
@@ -245,6 +298,22 @@ func (s *Service) Report(ctx context.Context, orgID, id, caseID string) (_ Repor
 		cases, results = cases[*only:*only+1], results[*only:*only+1]
 	}
 	return Report{Run: r, Cases: cases, Results: results}, nil
+}
+
+// Verdicts is Report without evidence and outputs, which a comparison of runs
+// does not need.
+func (s *Service) Verdicts(ctx context.Context, orgID, id string) (_ Report, err error) {
+	defer fault.Wrap(&err, "run %s", id)
+	r, err := runWithCases(ctx, s.DB, orgID, id)
+	if err != nil {
+		return Report{}, err
+	}
+	cases, err := r.cases()
+	if err != nil {
+		return Report{}, err
+	}
+	trials, err := verdictsOfRun(ctx, s.DB, r.ID)
+	return Report{Run: r, Cases: cases, Results: resultsOf(cases, trials)}, err
 }
 
 // Cancel ends a run that is not over; its results so far are kept. Cancelling a
