@@ -17,6 +17,10 @@ func Failure(resp *http.Response, err error) error {
 	if resp != nil && resp.StatusCode >= http.StatusBadRequest {
 		return statusError(resp).Because(err)
 	}
+	if resp != nil && resp.StatusCode >= http.StatusMultipleChoices {
+		return fault.New(fault.BadGateway,
+			"The code host redirects this request, e.g. because the repository was renamed").Because(err)
+	}
 	// There was no response, or one that cannot be parsed.
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f

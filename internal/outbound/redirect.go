@@ -18,6 +18,11 @@ func checkRedirect(limit int) func(next *http.Request, via []*http.Request) erro
 		if len(via) > limit {
 			return fault.New(fault.BadGateway, "more than %d redirects", limit)
 		}
+		// 301 and 302 make net/http repeat a POST as a GET, without its body: the
+		// answer would be that of another request.
+		if next.Method != via[0].Method && via[0].Method != http.MethodHead {
+			return http.ErrUseLastResponse
+		}
 		if err := checkURL(next.URL); err != nil {
 			return refuse("the target of a redirect: %s", err)
 		}

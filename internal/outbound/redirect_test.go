@@ -1,8 +1,10 @@
 package outbound_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,6 +55,41 @@ func TestRedirectLimit(t *testing.T) {
 				t.Errorf("got status %d, want %d", resp.StatusCode, tc.status)
 			}
 		})
+	}
+}
+
+// TestRedirectedPost is answered with the redirect where net/http would repeat the
+// request as a GET.
+func TestRedirectedPost(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/new" {
+			_, _ = w.Write([]byte(r.Method)) // the client is gone if this fails
+			return
+		}
+		status, err := strconv.Atoi(r.URL.Path[1:])
+		if err != nil {
+			t.Error(err)
+		}
+		http.Redirect(w, r, "/new", status)
+	})
+	c, _ := newClient(t, outbound.Options{AllowPrivate: true, MaxRedirects: 3})
+	for status, want := range map[int]int{
+		http.StatusMovedPermanently: http.StatusMovedPermanently, http.StatusFound: http.StatusFound,
+		http.StatusTemporaryRedirect: http.StatusOK, http.StatusPermanentRedirect: http.StatusOK,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprint(s.URL, "/", status), strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close() // it was only read
+		if err != nil || resp.StatusCode != want || want == http.StatusOK && string(body) != http.MethodPost {
+			t.Errorf("%d: got %d %q, %v, want %d", status, resp.StatusCode, body, err, want)
+		}
 	}
 }
 

@@ -76,11 +76,17 @@ func TestWriteBack(t *testing.T) {
 
 func TestRenamed(t *testing.T) {
 	h, server := open(t)
-	server.Repos.Create("acme/skill").Push("first", map[string]string{"SKILL.md": hosttest.Skill("skill", "x")})
+	sha := server.Repos.Create("acme/skill").Push("first", map[string]string{"SKILL.md": hosttest.Skill("skill", "x")})
 	server.Rename("acme/skill", "acme/renamed")
 	got, err := h.Repository(t.Context(), skill)
 	if err != nil || got.FullName != "acme/renamed" {
 		t.Errorf("got %s, %v, want acme/renamed", got.FullName, err)
+	}
+	if err := h.SetStatus(t.Context(), skill, sha, host.Status{State: host.StateSuccess}); err != nil {
+		t.Fatal(err)
+	}
+	if got := server.Statuses(); len(got) != 1 || got[0].FullName != "acme/renamed" {
+		t.Errorf("got the statuses %v, want one of acme/renamed", got)
 	}
 }
 

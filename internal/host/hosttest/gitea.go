@@ -72,7 +72,7 @@ func (g *Gitea) repository(fullName string) map[string]any {
 	owner, name, _ := strings.Cut(fullName, "/")
 	return map[string]any{
 		"id": g.ID(fullName), "full_name": fullName, "name": name, "owner": map[string]any{"login": owner, "id": 1},
-		"default_branch": "main", "private": true, "empty": g.empty(fullName), "html_url": "https://gitea.example/" + fullName,
+		"default_branch": g.defaultBranch(fullName), "private": true, "empty": g.empty(fullName), "html_url": "https://gitea.example/" + fullName,
 		"updated_at": g.lastPush(fullName),
 	}
 }
@@ -93,7 +93,8 @@ func (g *Gitea) serveRepo(w http.ResponseWriter, r *http.Request) {
 	to := g.moved[fullName]
 	g.mu.Unlock()
 	if to != "" {
-		http.Redirect(w, r, strings.Replace(r.URL.RequestURI(), fullName, to, 1), http.StatusTemporaryRedirect)
+		// Whatever the method: a client that follows repeats a POST as a GET.
+		http.Redirect(w, r, strings.Replace(r.URL.RequestURI(), fullName, to, 1), http.StatusMovedPermanently)
 		return
 	}
 	rest := r.PathValue("rest")

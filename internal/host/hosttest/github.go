@@ -226,7 +226,7 @@ func (g *GitHub) repository(fullName string) map[string]any {
 	owner, name, _ := strings.Cut(fullName, "/")
 	return map[string]any{
 		"id": g.ID(fullName), "full_name": fullName, "name": name, "owner": map[string]any{"login": owner},
-		"default_branch": "main", "private": true, "visibility": "private", "html_url": "https://github.example/" + fullName,
+		"default_branch": g.defaultBranch(fullName), "private": true, "visibility": "private", "html_url": "https://github.example/" + fullName,
 		"pushed_at": g.lastPush(fullName),
 	}
 }

@@ -239,9 +239,15 @@ func (s *server) archive(w http.ResponseWriter, fullName, sha string) {
 	_, _ = w.Write(content) // the client is gone if this fails
 }
 
+// defaultBranch is the branch that the repository's HEAD names.
+func (s *server) defaultBranch(fullName string) string {
+	branch, _ := s.git(fullName, "symbolic-ref", "--short", "HEAD")
+	return branch
+}
+
 // lastPush is the time of the last commit on the branch.
 func (s *server) lastPush(fullName string) *time.Time {
-	out, ok := s.git(fullName, "log", "-1", "--format=%ct", "main")
+	out, ok := s.git(fullName, "log", "-1", "--format=%ct", s.defaultBranch(fullName))
 	seconds, err := strconv.ParseInt(out, 10, 64)
 	if !ok || err != nil {
 		return nil
