@@ -37,7 +37,7 @@ var layers = []layer{
 	{"the overview", []string{"internal/overview"}},
 	{capability, []string{
 		"internal/alerts", "internal/catalog", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
-		"internal/installations",
+		"internal/incidents", "internal/installations",
 		"internal/proposals", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites", "internal/telemetry",
