@@ -32,6 +32,8 @@ type RepoPublication struct {
 	Latest bool
 	// AnyVersion says that a version of any name with this content will do.
 	AnyVersion bool
+	// Unless is a version that will do if it has this content, or "".
+	Unless string
 }
 
 // branchPrefix begins the versions that come from a branch, as prereleases, e.g.
@@ -128,14 +130,22 @@ func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublicatio
 	})
 }
 
-// existing finds the version of that name or, with AnyVersion, one with the
-// content.
+// existing finds the version of that name, or one with the content that will do.
 func (p *RepoPublication) existing(ctx context.Context, q store.Querier, e Entry, fresh Version) (Version, error) {
 	v, err := versionByName(ctx, q, e, p.Version)
-	if !fault.Is(err, fault.NotFound) || !p.AnyVersion {
+	if !fault.Is(err, fault.NotFound) {
 		return v, err
 	}
-	return versionByTree(ctx, q, e, fresh.TreeDigest)
+	if p.AnyVersion {
+		return versionByTree(ctx, q, e, fresh.TreeDigest)
+	}
+	if p.Unless == "" {
+		return v, err
+	}
+	if v, err = versionByName(ctx, q, e, p.Unless); err == nil && v.TreeDigest != fresh.TreeDigest {
+		err = fault.New(fault.NotFound, "Version not found")
+	}
+	return v, err
 }
 
 // checkSameTree compares files rather than archives, which another tool or

@@ -28,6 +28,8 @@ type connectionOutput struct {
 	AutoPublish      bool               `json:"auto_publish"`
 	WriteBackEnabled bool               `json:"write_back_enabled"`
 	TagPattern       string             `json:"tag_pattern"`
+	PublishUnchanged bool               `json:"publish_unchanged"`
+	OpenIssues       bool               `json:"open_issues"`
 	CreatedBy        string             `json:"created_by" format:"uuid"`
 	CreatedAt        httpapi.Time       `json:"created_at"`
 	UpdatedAt        httpapi.Time       `json:"updated_at"`
@@ -51,7 +53,8 @@ func newConnectionOutput(c Connection, last *Attempt) connectionOutput {
 	out := connectionOutput{
 		ID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, EntryName: c.EntryName, InstallationID: c.InstallationID,
 		RepoOwner: owner, RepoName: name, RepoFullName: c.RepoFullName, DefaultBranch: c.DefaultBranch, SkillPath: c.SkillPath,
-		AutoPublish: c.AutoPublish, WriteBackEnabled: c.WriteBackEnabled, TagPattern: c.TagPattern, CreatedBy: c.CreatedBy,
+		AutoPublish: c.AutoPublish, WriteBackEnabled: c.WriteBackEnabled, TagPattern: c.TagPattern,
+		PublishUnchanged: c.PublishUnchanged, OpenIssues: c.OpenIssues, CreatedBy: c.CreatedBy,
 		CreatedAt: httpapi.Time(c.CreatedAt), UpdatedAt: httpapi.Time(c.UpdatedAt),
 	}
 	if last != nil {
@@ -94,6 +97,8 @@ type connectInput struct {
 		AutoPublish      *bool  `json:"auto_publish,omitempty" doc:"Whether tags are published when they are pushed; true when omitted"`
 		WriteBackEnabled bool   `json:"write_back_enabled,omitempty" default:"false"`
 		TagPattern       string `json:"tag_pattern,omitempty" default:"v*" doc:"Glob of the tags that are published"`
+		PublishUnchanged bool   `json:"publish_unchanged,omitempty" default:"false" doc:"Publish every push to the branch, also one that leaves the folder as it is"`
+		OpenIssues       bool   `json:"open_issues,omitempty" default:"false" doc:"Open an issue when an alert rolls a version back"`
 	}
 }
 
@@ -102,7 +107,7 @@ func (s *Service) handleConnect(ctx context.Context, in connectInput) (connectio
 	c, err := s.Connect(ctx, access.From(ctx), Connection{
 		EntryID: b.EntryID, InstallationID: b.InstallationID, RepoFullName: b.RepoFullName, DefaultBranch: b.DefaultBranch,
 		SkillPath: b.SkillPath, AutoPublish: b.AutoPublish == nil || *b.AutoPublish, WriteBackEnabled: b.WriteBackEnabled,
-		TagPattern: b.TagPattern,
+		TagPattern: b.TagPattern, PublishUnchanged: b.PublishUnchanged, OpenIssues: b.OpenIssues,
 	})
 	if err != nil {
 		return connectionOutput{}, err
@@ -118,6 +123,8 @@ type updateInput struct {
 		SkillPath        *string `json:"skill_path,omitempty"`
 		AutoPublish      *bool   `json:"auto_publish,omitempty"`
 		TagPattern       *string `json:"tag_pattern,omitempty"`
+		PublishUnchanged *bool   `json:"publish_unchanged,omitempty"`
+		OpenIssues       *bool   `json:"open_issues,omitempty"`
 	}
 }
 
@@ -126,6 +133,7 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (connectionO
 	c, err := s.Update(ctx, org, in.ID, Change{
 		DefaultBranch: in.Body.DefaultBranch, SkillPath: in.Body.SkillPath, AutoPublish: in.Body.AutoPublish,
 		WriteBackEnabled: in.Body.WriteBackEnabled, TagPattern: in.Body.TagPattern,
+		PublishUnchanged: in.Body.PublishUnchanged, OpenIssues: in.Body.OpenIssues,
 	})
 	if err != nil {
 		return connectionOutput{}, err

@@ -128,7 +128,7 @@ func TestConnections(t *testing.T) {
 			"id": got["id"], "org_id": c.Org.ID, "entry_id": entry, "entry_name": "deploy", "installation_id": 1.0, "repo_owner": "acme",
 			"repo_name": "deploy", "repo_full_name": "acme/deploy", "default_branch": "main", "skill_path": ".", "auto_publish": true,
 			"write_back_enabled": false, "tag_pattern": "v*", "created_by": c.User.ID, "created_at": got["created_at"],
-			"updated_at": got["updated_at"], "last_attempt": nil,
+			"updated_at": got["updated_at"], "last_attempt": nil, "publish_unchanged": false, "open_issues": false,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("connection (- want, + got):\n%s", diff)

@@ -106,6 +106,20 @@ func oldestQueuedAttempt(ctx context.Context, q store.Querier, connectionID stri
 	return store.One(rows, err, "Attempt", scanAttempt)
 }
 
+// lastBranchVersion returns the version of the connection's last commit on a
+// branch, "" if there is none.
+func lastBranchVersion(ctx context.Context, q store.Querier, connectionID string) (string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT version FROM repohost_attempts
+		WHERE connection_id = $1 AND ref_kind = 'branch' AND status IN ('published', 'unchanged') AND version IS NOT NULL
+		ORDER BY attempted_at DESC, id DESC LIMIT 1`, connectionID)
+	version, err := store.One(rows, err, "Attempt", store.Value[string])
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	return version, err
+}
+
 // settledAttempts returns the statuses of the refs that need no new attempt: all
 // that are published or queued, and those that were refused since the connection
 // was last configured.

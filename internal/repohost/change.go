@@ -1,12 +1,12 @@
 package repohost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
-	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -67,40 +67,10 @@ func (s *Service) accessChanged(ctx context.Context, d Delivery, e host.Event) e
 // repositoryChanged applies a new name, owner or default branch of a repository
 // to its connections.
 func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Event) error {
-	changed := 0
-	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
-		changed = 0
-		// Locked, so that a change by a user at the same time is not lost.
-		connections, err := connectionsOfEvent(ctx, tx, e, tx.Dialect().ForUpdate())
-		if err != nil {
-			return err
-		}
-		for _, c := range connections {
-			before := c
-			if e.Repository.OldName != "" {
-				c.RepoFullName = e.Repository.FullName
-			}
-			if e.OldDefault != "" && e.OldDefault == c.DefaultBranch && refs.ValidBranch(e.Repository.DefaultBranch) {
-				c.DefaultBranch = e.Repository.DefaultBranch
-			}
-			if c == before {
-				continue
-			}
-			c.UpdatedAt = store.Now()
-			c.ConfiguredAt = c.UpdatedAt
-			changed++
-			if err := updateConnection(ctx, tx, c); err != nil {
-				return err
-			}
-			if err := c.recordAudit(ctx, tx, "repohost.connection.follow"); err != nil {
-				return err
-			}
-			if err := s.enqueueReconcile(ctx, tx, []string{c.ID}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if e.Repository.OldName == "" && e.OldDefault == "" {
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection is changed by this")
+	}
+	changed, err := s.followRepository(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -108,4 +78,50 @@ func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Even
 		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection is changed by this")
 	}
 	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("%d connections follow the repository", changed))
+}
+
+// followRepository applies what an event says of its repository to the
+// connections, and returns how many of them read something else now.
+func (s *Service) followRepository(ctx context.Context, e host.Event) (changed int, err error) {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		changed = 0
+		// Locked, so that a change by a user at the same time is not lost.
+		connections, err := connectionsOfEvent(ctx, tx, e, tx.Dialect().ForUpdate())
+		if err != nil {
+			return err
+		}
+		for _, c := range connections {
+			moved, err := c.followTo(ctx, tx, e.Repository, e.OldDefault)
+			if err != nil {
+				return err
+			}
+			if !moved {
+				continue
+			}
+			changed++
+			if err := s.enqueueReconcile(ctx, tx, []string{c.ID}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return changed, err
+}
+
+// followTo stores what follow changes. It reports whether the connection reads
+// another repository or branch now. The connection is locked.
+func (c *Connection) followTo(ctx context.Context, tx *store.Tx, r host.EventRepository, oldDefault string) (moved bool, err error) {
+	before := *c
+	if !c.follow(r, cmp.Or(oldDefault, c.HostDefault)) {
+		return false, nil
+	}
+	moved = c.RepoFullName != before.RepoFullName || c.DefaultBranch != before.DefaultBranch
+	if moved {
+		c.UpdatedAt = store.Now()
+		c.ConfiguredAt = c.UpdatedAt
+		if err := c.recordAudit(ctx, tx, "repohost.connection.follow"); err != nil {
+			return moved, err
+		}
+	}
+	return moved, updateConnection(ctx, tx, *c)
 }

@@ -114,9 +114,18 @@ type Connection struct {
 	AutoPublish      bool   // publish tags when they are pushed, not only on sync
 	WriteBackEnabled bool
 	TagPattern       string // glob of the tags that are published, e.g. "v*"
-	CreatedBy        string
-	CreatedAt        time.Time
-	UpdatedAt        time.Time
+	// PublishUnchanged publishes every push to the branch, also one that leaves
+	// the folder as it is.
+	PublishUnchanged bool
+	// OpenIssues opens an issue on the code host when a version of the repository
+	// was rolled back by an alert.
+	OpenIssues bool
+	// HostDefault is the repository's default branch as the code host last named
+	// it, "" before it did.
+	HostDefault string
+	CreatedBy   string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
 	// ConfiguredAt is when a setting changed that decides what is published:
 	// commits that were refused before are tried again.
 	ConfiguredAt time.Time
@@ -126,6 +135,26 @@ type Connection struct {
 // states, too.
 func DefaultConnection() Connection {
 	return Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true}
+}
+
+// follow applies the name and the default branch that the code host reports for
+// the repository. The connection's branch follows only from the repository's
+// default branch: one that a user chose stays.
+func (c *Connection) follow(r host.EventRepository, oldDefault string) (changed bool) {
+	if c.RepoID != 0 && r.ID != 0 && r.ID != c.RepoID {
+		return false // another repository has the old name now
+	}
+	before := *c
+	if host.CheckFullName(r.FullName) == nil {
+		c.RepoFullName = r.FullName
+	}
+	if refs.ValidBranch(r.DefaultBranch) {
+		if oldDefault != "" && oldDefault == c.DefaultBranch {
+			c.DefaultBranch = r.DefaultBranch
+		}
+		c.HostDefault = r.DefaultBranch
+	}
+	return *c != before
 }
 
 // repoKey is the form in which names of repositories are compared: code hosts

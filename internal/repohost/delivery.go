@@ -195,6 +195,11 @@ func (s *Service) finishDelivery(ctx context.Context, d Delivery, status Deliver
 // queuePush queues an attempt for every ref of a push that a connection
 // publishes.
 func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error {
+	// Gitea sends no event when a repository is renamed or its default branch
+	// changes, but every push names both.
+	if _, err := s.followRepository(ctx, e); err != nil {
+		return err
+	}
 	connections, err := connectionsOfEvent(ctx, s.DB, e, "")
 	if err != nil {
 		return err

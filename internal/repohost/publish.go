@@ -169,6 +169,11 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 	}
 	p := newPublication(c, *a, commit)
 	p.Package = pkg
+	if a.RefKind == refs.Branch && !c.PublishUnchanged {
+		if p.Unless, err = lastBranchVersion(ctx, s.DB, c.ID); err != nil {
+			return err
+		}
+	}
 	if a.RefKind == refs.Branch {
 		// Webhooks arrive in any order: an old commit must not become current.
 		head, err := s.Host.Resolve(ctx, repo, a.ref().Full())

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -63,7 +64,7 @@ func TestPushAndTag(t *testing.T) {
 		sha := work.Push("Say more\n\nbecause", skillFiles("One."))
 		w.hook("d1", "acme/deploy", "refs/heads/main", sha)
 		w.Settle()
-		pre := "0.0.0-repohost." + sha[:7]
+		pre := refs.Prerelease(sha)
 		got := c.versions(entry)[pre]
 		want := object{
 			"source": "repohost", "source_ref": sha, "source_repo": "acme/deploy", "change_summary": "Say more",
@@ -178,7 +179,7 @@ func TestOutOfOrderAndForced(t *testing.T) {
 	w.Settle()
 	w.hook("d1", "acme/deploy", "refs/heads/main", first)
 	w.Settle()
-	if got := c.current(entry); got != "0.0.0-repohost."+second[:7] || len(c.versions(entry)) != 3 {
+	if got := c.current(entry); got != refs.Prerelease(second) || len(c.versions(entry)) != 3 {
 		t.Errorf("current is %s of %d versions, want the second commit's of 3", got, len(c.versions(entry)))
 	}
 	work.Git("reset", "--quiet", "--hard", first)
@@ -186,7 +187,7 @@ func TestOutOfOrderAndForced(t *testing.T) {
 	work.Git("push", "--quiet", "--force", "origin", "main")
 	w.hook("d3", "acme/deploy", "refs/heads/main", third)
 	w.Settle()
-	if got := c.current(entry); got != "0.0.0-repohost."+third[:7] {
+	if got := c.current(entry); got != refs.Prerelease(third) {
 		t.Errorf("current is %s, want the forced commit's", got)
 	}
 }
@@ -285,17 +286,17 @@ func TestSync(t *testing.T) {
 		got := c.sync(connection)
 		group := connection[strings.LastIndex(connection, "-")+1:]
 		want := object{
-			"connection_id": connection, "status": "published", "version": "0.0.0-repohost." + sha[:7], "source_ref": sha,
+			"connection_id": connection, "status": "published", "version": refs.Prerelease(sha), "source_ref": sha,
 			"write_back_status": "disabled", "check_run_id": nil, "status_context": "whetstone/publish/" + group[:8], "trigger": "sync",
-			"message": "Published version 0.0.0-repohost." + sha[:7] + " from " + sha[:7], "published_at": got["published_at"],
+			"message": "Published version " + refs.Prerelease(sha) + " from " + sha[:7], "published_at": got["published_at"],
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got["published_at"] == nil {
 			t.Errorf("first (- want, + got):\n%s", diff)
 		}
-		if v := c.versions(entry)["0.0.0-repohost."+sha[:7]]; v["source"] != "repohost-direct" {
+		if v := c.versions(entry)[refs.Prerelease(sha)]; v["source"] != "repohost-direct" {
 			t.Errorf("source is %v, want repohost-direct", v["source"])
 		}
-		if got := c.sync(connection); got["status"] != "unchanged" || got["version"] != "0.0.0-repohost."+sha[:7] {
+		if got := c.sync(connection); got["status"] != "unchanged" || got["version"] != refs.Prerelease(sha) {
 			t.Errorf("again: got %v", got)
 		}
 		work.Push("outside", map[string]string{".skillignore": "*.txt\n"})
@@ -335,7 +336,7 @@ func TestReconcile(t *testing.T) {
 		work.Git("tag", "unrelated")
 		work.Git("push", "--quiet", "--tags")
 		w.reconcile()
-		want := []string{"0.0.0-repohost.0000000", "0.0.0-repohost." + sha[:7], "1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"}
+		want := []string{"0.0.0-repohost.0000000", refs.Prerelease(sha), "1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"}
 		slices.Sort(want)
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.versions(entry)))); diff != "" {
 			t.Errorf("versions (- want, + got):\n%s", diff)

@@ -51,12 +51,29 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 	if err != nil {
 		return err
 	}
-	found, err := s.Host.Refs(ctx, repo)
+	is, err := s.Host.Repository(ctx, repo)
+	var found host.Refs
+	if err == nil {
+		found, err = s.Host.Refs(ctx, repo)
+	}
 	if err != nil && isTransient(err) {
 		return retryAfter(err, 0)
 	}
 	if err != nil {
 		return jobs.Cancel(err)
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if c, err = connectionOfOrg(ctx, tx, c.OrgID, c.ID, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		_, err = c.followTo(ctx, tx, host.EventRepository{ID: is.ID, FullName: is.FullName, DefaultBranch: is.DefaultBranch}, "")
+		return err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return err
 	}
 	known, err := settledAttempts(ctx, s.DB, c)
 	if err != nil {

@@ -209,7 +209,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 		return n, asGatewayError(err)
 	}
 	n.ID, n.OrgID, n.EntryName, n.CreatedBy = store.NewID(), c.OrgID, entry.Name, c.UserID
-	n.RepoID, n.RepoFullName = found.ID, found.FullName
+	n.RepoID, n.RepoFullName, n.HostDefault = found.ID, found.FullName, found.DefaultBranch
 	n.CreatedAt = store.Now()
 	n.UpdatedAt, n.ConfiguredAt = n.CreatedAt, n.CreatedAt
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -237,6 +237,7 @@ func (c Connection) recordAudit(ctx context.Context, tx *store.Tx, action string
 		Detail: audit.Detail{
 			"entry": c.EntryID, "entry_name": c.EntryName, "branch": c.DefaultBranch, "path": c.SkillPath,
 			"auto_publish": c.AutoPublish, "write_back": c.WriteBackEnabled, "tags": c.TagPattern,
+			"publish_unchanged": c.PublishUnchanged, "open_issues": c.OpenIssues,
 		},
 	})
 }
@@ -252,6 +253,8 @@ type Change struct {
 	AutoPublish      *bool
 	WriteBackEnabled *bool
 	TagPattern       *string
+	PublishUnchanged *bool
+	OpenIssues       *bool
 }
 
 // Update changes a connection of the organisation.
@@ -267,11 +270,13 @@ func (s *Service) Update(ctx context.Context, orgID, id string, change Change) (
 		set(&c.AutoPublish, change.AutoPublish)
 		set(&c.WriteBackEnabled, change.WriteBackEnabled)
 		set(&c.TagPattern, change.TagPattern)
+		set(&c.PublishUnchanged, change.PublishUnchanged)
+		set(&c.OpenIssues, change.OpenIssues)
 		if err := c.Check(); err != nil {
 			return err
 		}
 		c.UpdatedAt = store.Now()
-		before.WriteBackEnabled, before.UpdatedAt = c.WriteBackEnabled, c.UpdatedAt
+		before.WriteBackEnabled, before.OpenIssues, before.UpdatedAt = c.WriteBackEnabled, c.OpenIssues, c.UpdatedAt
 		if c != before { // something that decides what is published
 			c.ConfiguredAt = c.UpdatedAt
 		}

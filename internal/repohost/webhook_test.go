@@ -264,6 +264,7 @@ func TestEvents(t *testing.T) {
 			t.Error("a new installation is suspended")
 		}
 
+		w.repos.Git("acme/deploy", "symbolic-ref", "HEAD", "refs/heads/trunk")
 		event("repository", `{"action":"edited","repository":{"full_name":"acme/deploy","default_branch":"trunk"},"changes":{"default_branch":{"from":"main"}}}`)
 		if got := connection()["default_branch"]; got != "trunk" {
 			t.Errorf("default branch is %v, want trunk", got)

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/github"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -91,7 +92,7 @@ func TestWriteBack(t *testing.T) {
 			Description: "Whetstone reads the commit", TargetURL: apptest.PublicURL + "/registry/" + h.entry,
 		}, {
 			FullName: "acme/deploy", SHA: sha, State: "success", Context: h.context(),
-			Description: "Published version 0.0.0-repohost." + sha[:7] + " from " + sha[:7], TargetURL: apptest.PublicURL + "/registry/" + h.entry,
+			Description: "Published version " + refs.Prerelease(sha) + " from " + sha[:7], TargetURL: apptest.PublicURL + "/registry/" + h.entry,
 		}}
 		if diff := cmp.Diff(want, h.github.Statuses()); diff != "" {
 			t.Errorf("statuses (- want, + got):\n%s", diff)

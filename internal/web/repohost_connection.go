@@ -21,6 +21,7 @@ type connectionView struct {
 	EntryTotal    int                         // of which Entries may be the first only
 	Repositories  []repohost.ListedRepository // to choose from
 	Unreachable   string                      // why Repositories is empty, or ""
+	MayConfirm    bool                        // the skill may have another name than the entry
 }
 
 // handleNewConnection has two steps: choose a repository, then say what to publish
@@ -87,7 +88,7 @@ func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 		RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name")),
 	}
 	readConnection(v, &form)
-	made, err := s.Repohost.Connect(v.Context(), v.Caller, form)
+	made, err := s.Repohost.ConnectChosen(v.Context(), v.Caller, form, v.FormValue("confirm_name") != "")
 	if err == nil {
 		return redirect("/repohost", made.RepoFullName+" is connected to "+made.EntryName+"."), nil
 	}
@@ -95,6 +96,7 @@ func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 	if failure != nil {
 		return answer{}, failure
 	}
+	view.MayConfirm = fault.Is(err, fault.Conflict)
 	return show("repohost_connection", "Connect a repository", view).refused(err)
 }
 
@@ -111,6 +113,7 @@ func readConnection(v *visit, c *repohost.Connection) {
 		}
 	}
 	c.AutoPublish, c.WriteBackEnabled = v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
+	c.PublishUnchanged, c.OpenIssues = v.FormValue("publish_unchanged") != "", v.FormValue("open_issues") != ""
 }
 
 // handleConnection shows a connection with its form.
@@ -141,6 +144,7 @@ func (s *Service) handleChangeConnection(v *visit) (answer, error) {
 	c, err := s.Repohost.Update(v.Context(), v.Caller.OrgID, form.ID, repohost.Change{
 		DefaultBranch: &form.DefaultBranch, SkillPath: &form.SkillPath, TagPattern: &form.TagPattern,
 		AutoPublish: &form.AutoPublish, WriteBackEnabled: &form.WriteBackEnabled,
+		PublishUnchanged: &form.PublishUnchanged, OpenIssues: &form.OpenIssues,
 	})
 	if err != nil {
 		return show("repohost_connection", form.RepoFullName, connectionView{Form: form, Last: row.Last}).refused(err)

@@ -115,6 +115,52 @@ func TestRepohostConnection(t *testing.T) {
 	b.get("/repohost/connections/none").want(http.StatusNotFound)
 }
 
+// TestConnectChosen connects repositories to entries that were chosen from the
+// list, where nothing is chosen beforehand.
+func TestConnectChosen(t *testing.T) {
+	t.Parallel()
+	repos := hosttest.NewRepos(t)
+	w := newWorld(t, "sqlite", "--repohost-url", repos.Dir)
+	repos.Create("acme/review").Push("first", map[string]string{"SKILL.md": hosttest.Skill("review", "Reads.")})
+	repos.Create("acme/broken").Push("first", map[string]string{"SKILL.md": "no frontmatter"})
+	repos.Create("acme/empty")
+	b := w.as(access.Owner)
+	entry := b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
+	b.post("/repohost/installations", url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"User"}}).
+		wantLocation("/repohost")
+	form := b.get("/repohost/connections/new?installation=7&repo=acme%2Freview").want(http.StatusOK).wantText("New entry from SKILL.md")
+	if got := form.all("select#entry_id option[selected]"); len(got) != 0 {
+		t.Errorf("%d entries are chosen beforehand", len(got))
+	}
+	connect := func(repo, entry string, more ...string) *page {
+		form := url.Values{
+			"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {repo}, "default_branch": {"main"},
+			"skill_path": {"."}, "tag_pattern": {"v*"},
+		}
+		for _, field := range more {
+			form.Set(field, "on")
+		}
+		return b.post("/repohost/connections", form)
+	}
+	connect("acme/review", "").want(http.StatusBadRequest).wantText("Choose the entry")
+	refused := connect("acme/review", entry).want(http.StatusConflict).wantText("would replace those of", "although the skill has another name")
+	checkPage(t, refused)
+	connect("acme/broken", "new").want(http.StatusConflict).wantText("No frontmatter block")
+	connect("acme/empty", "new").want(http.StatusNotFound)
+	connect("acme/review", entry, "confirm_name").wantLocation("/repohost")
+	connect("acme/empty", entry).wantLocation("/repohost") // nothing to compare yet
+	connect("acme/review", "new", "open_issues").wantLocation("/repohost")
+	made := b.api.Get("/api/v1/registry?name=review").Want(http.StatusOK).List("entries")
+	if len(made) != 1 {
+		t.Fatalf("got the entries %v, want one named review", made)
+	}
+	connect("acme/review", "new").want(http.StatusConflict).wantText("An entry named review exists")
+	all := b.api.Get("/api/v1/repohost/connections").Want(http.StatusOK).List("connections")
+	if last := all[len(all)-1]; len(all) != 3 || last["entry_id"] != made[0]["id"] || last["open_issues"] != true {
+		t.Errorf("got the connections %v", all)
+	}
+}
+
 func TestRepohostForms(t *testing.T) {
 	t.Parallel()
 	repos := hosttest.NewRepos(t)
