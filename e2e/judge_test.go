@@ -8,19 +8,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 )
 
-// scriptedJudge starts a model that judges: the first criterion is fulfilled where
-// the quotation can be quoted, the others never are.
+// scriptedJudge starts a model that judges, see quoting.
 func scriptedJudge(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, !neg && len(args) > 2, "judge NAME QUOTATION CRITERION...")
-	quotation, criteria := args[1], args[2:]
-	model := judgetest.Model{Criteria: criteria, Grade: func(criterion, material string) (string, bool) {
+	server, err := judgetest.Start(quoting(args[1], args[2:]...).Respond)
+	ts.Check(err)
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL(judgetest.OpenAI))
+}
+
+// quoting is a judge for whom the first criterion is fulfilled where the quotation can
+// be quoted, and the others never are.
+func quoting(quotation string, criteria ...string) judgetest.Model {
+	return judgetest.Model{Criteria: criteria, Grade: func(criterion, material string) (string, bool) {
 		if criterion == criteria[0] && strings.Contains(material, quotation) {
 			return quotation, true
 		}
 		return "", false
 	}}
-	server, err := judgetest.Start(model.Respond)
-	ts.Check(err)
-	ts.Defer(server.Close)
-	ts.Setenv(args[0], server.URL(judgetest.OpenAI))
 }

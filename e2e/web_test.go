@@ -43,6 +43,9 @@ func TestBrowser(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) { test.do(c.tab(t, site), key) })
 		}
 	})
+	for _, database := range []string{"sqlite", "postgres"} {
+		t.Run("sessions on "+database, func(t *testing.T) { fromNumberToCase(t, c, database) })
+	}
 	t.Run("live improve run", func(t *testing.T) { liveImproveRun(t, c) })
 	t.Run("hostile", func(t *testing.T) { hostileTexts(t, c) })
 }
