@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 )
 
 // statusData is the data of a status event, with the field names of runs.
@@ -32,20 +33,21 @@ func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) 
 	if _, err := runByID(ctx, s.DB, orgID, runID, ""); err != nil {
 		return nil, err
 	}
-	seen, err := runs.ParseEventID(lastEventID)
+	seen, err := sse.ParseEventID(lastEventID)
 	if err != nil {
 		return nil, err
 	}
 	if seen == isOver {
-		return runs.NoMoreEvents, nil
+		return sse.NoMoreEvents, nil
 	}
 	var sent json.RawMessage
-	return s.Runs.Stream(runID, func(ctx context.Context) (events []runs.Event, over bool, err error) {
+	streamer := sse.Streamer{Closing: s.Runs.Closing, Log: s.Log}
+	return streamer.Stream(runID, func(ctx context.Context) (events []sse.Event, over bool, err error) {
 		r, err := s.Get(ctx, orgID, runID)
 		if err != nil {
 			return nil, false, err
 		}
-		e := runs.Event{ID: stillRunning, Name: runs.StatusEvent}
+		e := sse.Event{ID: stillRunning, Name: runs.StatusEvent}
 		if r.Status.Over() {
 			e.ID = isOver
 		}
@@ -53,7 +55,7 @@ func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) 
 			r.Status, runs.Progress{Done: r.Done, Total: r.Total}, len(r.Iterations), httpapi.NullTime(r.FinishedAt),
 		})
 		if err == nil && !bytes.Equal(e.Data, sent) {
-			events, sent = []runs.Event{e}, e.Data
+			events, sent = []sse.Event{e}, e.Data
 		}
 		return events, r.Status.Over(), err
 	}), nil

@@ -1,9 +1,9 @@
 package runs
 
 import (
-	"encoding/json"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -15,13 +15,6 @@ const (
 	// of the stream.
 	StatusEvent = "status"
 )
-
-// An Event is one entry of a run's event log.
-type Event struct {
-	ID   int64
-	Name string
-	Data json.RawMessage
-}
 
 // Progress counts trials.
 type Progress struct {
@@ -86,27 +79,19 @@ type caseData struct {
 }
 
 // of returns the events that follow from stored trials.
-func (l *eventLog) of(finished []int, p Progress, progressDue bool) []Event {
-	var all []Event
+func (l *eventLog) of(finished []int, p Progress, progressDue bool) []sse.Event {
+	var all []sse.Event
 	for _, i := range finished {
 		c := l.cases[i]
-		all = append(all, newEvent(caseEvent, caseData{
+		all = append(all, sse.New(caseEvent, caseData{
 			ID: c.ID, Name: c.Name, Kind: c.Kind, Progress: p,
 			Verdict: l.skill[i].verdict(c.Expectation), Score: l.skill[i].mean(), Baseline: l.baseline[i].verdict(c.Expectation),
 		}))
 	}
 	if progressDue || p.Done == p.Total {
-		all = append(all, newEvent(progressEvent, p))
+		all = append(all, sse.New(progressEvent, p))
 	}
 	return all
 }
 
-func statusEvent(r Run) Event { return newEvent(StatusEvent, newRunOutput(r)) }
-
-func newEvent(name string, data any) Event {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // our own structs of numbers and texts can be encoded
-	}
-	return Event{Name: name, Data: raw}
-}
+func statusEvent(r Run) sse.Event { return sse.New(StatusEvent, newRunOutput(r)) }

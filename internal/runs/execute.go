@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/runs/watch"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -73,7 +74,7 @@ func (s *Service) begin(ctx context.Context, r Run) (Run, error) {
 		}
 		head := r
 		head.Status = Running
-		return insertEvents(ctx, tx, r.ID, []Event{statusEvent(head)})
+		return insertEvents(ctx, tx, r.ID, []sse.Event{statusEvent(head)})
 	})
 	r.Status = Running
 	return r, err

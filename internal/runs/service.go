@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sources"
@@ -365,7 +366,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err := markRunFinished(ctx, tx, r); err != nil {
 		return r, err
 	}
-	if err := insertEvents(ctx, tx, r.ID, []Event{statusEvent(r)}); err != nil {
+	if err := insertEvents(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
 		return r, err
 	}
 	if s.Suggester != nil && r.SourceID != nil && status == Succeeded {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -331,7 +332,7 @@ func failuresOfSource(ctx context.Context, q store.Querier, orgID, sourceID stri
 // insertEvents numbers events and stores them. The UPDATE locks the run's row
 // until the transaction ends, so ids become visible in their order: a reader that
 // has seen one event has seen all before it.
-func insertEvents(ctx context.Context, tx *store.Tx, runID string, events []Event) error {
+func insertEvents(ctx context.Context, tx *store.Tx, runID string, events []sse.Event) error {
 	n := len(events)
 	if n == 0 {
 		return nil
@@ -356,10 +357,10 @@ func insertEvents(ctx context.Context, tx *store.Tx, runID string, events []Even
 	return err
 }
 
-func eventsAfter(ctx context.Context, q store.Querier, runID string, after int64, limit int) ([]Event, error) {
+func eventsAfter(ctx context.Context, q store.Querier, runID string, after int64, limit int) ([]sse.Event, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, name, data FROM eval_run_events WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`, runID, after, limit)
-	return store.All(rows, err, func(row store.Row) (e Event, err error) {
+	return store.All(rows, err, func(row store.Row) (e sse.Event, err error) {
 		var data string
 		err = row.Scan(&e.ID, &e.Name, &data)
 		e.Data = json.RawMessage(data)

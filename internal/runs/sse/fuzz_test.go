@@ -1,10 +1,10 @@
-package runs_test
+package sse_test
 
 import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 )
 
 // FuzzEventID: a cursor is a number that is not negative.
@@ -13,7 +13,7 @@ func FuzzEventID(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		id, err := runs.ParseEventID(text)
+		id, err := sse.ParseEventID(text)
 		if id < 0 || err != nil && !fault.Is(err, fault.Malformed) {
 			t.Errorf("%q: %d, %v", text, id, err)
 		}
