@@ -48,6 +48,8 @@ type Case struct {
 
 	Package Package // of a task_package
 
+	Agent *Agent // nil unless the case names one
+
 	// Fields are the case in the API.
 	Fields Fields
 
@@ -56,6 +58,11 @@ type Case struct {
 
 // Runnable reports whether the case can be run.
 func (c Case) Runnable() bool { return len(c.problems) == 0 }
+
+// TakesAgent reports whether an agent can work on the case: it has an instruction.
+func (c Case) TakesAgent() bool {
+	return c.Kind == TriggerQuery || c.Kind == TaskPackage || c.Subject.Prompt != nil
+}
 
 // An Expectation is what a trigger_query expects of the skill.
 type Expectation string
@@ -69,7 +76,7 @@ const (
 // A Subject is where the output that a case tests comes from. Exactly one of its
 // fields is set in a suite that can be run.
 type Subject struct {
-	Prompt  *string  // sent to the model with the skill loaded
+	Prompt  *string  // sent to the model with the skill loaded, or to an agent
 	Command []string // run in the sandbox with the skill mounted
 	Output  *string  // given
 }

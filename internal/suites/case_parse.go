@@ -37,6 +37,7 @@ func parseCase(f Fields, v VerifierKind) Case {
 	p := &caseParser{fields: f}
 	c := Case{
 		Fields: f, ID: p.id(), Kind: p.kind(v), Name: p.text("name"), Weight: p.number("weight", 1), Tags: p.texts("tags"),
+		Agent: p.agent(),
 	}
 	if c.Weight <= 0 {
 		p.problem("weight", "weight must be above 0")

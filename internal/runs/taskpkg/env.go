@@ -39,7 +39,7 @@ func (t *trial) environment() (map[string]string, error) {
 	if t.programs != nil {
 		env["PATH"] = sandbox.Environment()["PATH"] + ":" + t.programs.Target
 	}
-	if t.skill != nil {
+	if t.skill != nil && t.task.Agent == nil {
 		bundle := path.Join(t.inside, t.task.SkillBundleRef)
 		env["SKILL_MODE"], env["SKILL_DIR"], env["SKILL_BUNDLE_DIR"] = "with_skill", bundle, bundle
 	}

@@ -52,13 +52,23 @@ func isWithin(name, folder string) bool {
 	return folder == "." || name == folder || strings.HasPrefix(name, folder+"/")
 }
 
-// stashVerifier moves the verifier and the tests out of the oracle's reach and
-// leaves a copy: the oracle may read them, but its changes must not count.
-func (t *trial) stashVerifier() error {
+// What a program sees of the verifier while it is stashed.
+type stash bool
+
+const (
+	copied stash = true  // a copy: the program may read it, but its changes must not count
+	hidden stash = false // nothing, and no solution either
+)
+
+// stashVerifier moves the verifier and the tests out of a program's reach.
+func (t *trial) stashVerifier(how stash) error {
 	if _, err := t.root.Lstat(path.Clean(t.task.VerifierRef)); err != nil {
 		return errorf(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
 	}
 	t.stashed = t.verifierPaths()
+	if how == hidden {
+		t.stashed = append(t.stashed, t.solutionPaths()...)
+	}
 	for _, name := range t.stashed {
 		stashed := t.stashPath(name)
 		if err := os.MkdirAll(filepath.Dir(stashed), 0o700); err != nil {
@@ -67,11 +77,31 @@ func (t *trial) stashVerifier() error {
 		if err := os.Rename(t.hostPath(name), stashed); err != nil {
 			return err
 		}
+		if how == hidden {
+			continue
+		}
 		if err := copyTree(stashed, t.hostPath(name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// solutionPaths returns the paths in the root that have a solution, apart from
+// those of the verifier.
+func (t *trial) solutionPaths() (all []string) {
+	candidates := []string{"solution", "oracle"}
+	if t.task.OracleRef != "" {
+		candidates = append(candidates, path.Clean(t.task.OracleRef))
+	}
+	for _, name := range candidates {
+		_, err := t.root.Lstat(name)
+		taken := slices.ContainsFunc(append(t.stashed, all...), func(p string) bool { return isWithin(name, p) || isWithin(p, name) })
+		if err == nil && !taken && !isWithin(t.task.WorkingDir, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // copyTree copies a file or a folder. Unpacked archives have no links.

@@ -135,7 +135,12 @@ func (t *trial) run(ctx context.Context) (err error) {
 	if err != nil {
 		return errorf(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
 	}
-	if err := t.runOracle(ctx); err != nil {
+	if t.task.Agent != nil {
+		err = t.runAgent(ctx)
+	} else {
+		err = t.runOracle(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	return t.runVerifier(ctx, verifier)
@@ -177,7 +182,7 @@ func (t *trial) runOracle(ctx context.Context) error {
 	if err != nil {
 		return errorf(OracleFailed, "there is no file %q in the archive", t.task.OracleRef)
 	}
-	if err := t.stashVerifier(); err != nil {
+	if err := t.stashVerifier(copied); err != nil {
 		return err
 	}
 	verifier := t.outcome.Limits
@@ -203,13 +208,18 @@ func (t *trial) runOracle(ctx context.Context) error {
 	if result.ExitCode != 0 {
 		return failf(OracleFailed, "the oracle ended with status %d", result.ExitCode)
 	}
+	return t.returnToVerifier("oracle")
+}
+
+// returnToVerifier prepares the root for the verifier after another program.
+func (t *trial) returnToVerifier(from string) error {
 	if err := t.restoreVerifier(); err != nil {
 		return err
 	}
 	if !t.isDir(t.task.WorkingDir) {
-		return failf(WorkdirMissing, "the oracle removed the working folder %q", t.task.WorkingDir)
+		return failf(WorkdirMissing, "the %s removed the working folder %q", from, t.task.WorkingDir)
 	}
-	if err := t.makeDirs(t.task.WorkingDir); err != nil { // the oracle may have removed its permissions
+	if err := t.makeDirs(t.task.WorkingDir); err != nil { // the program may have removed its permissions
 		return err
 	}
 	if err := t.newScratch(); err != nil {

@@ -40,6 +40,9 @@ type Task struct {
 	WorkingDir     string // "" for the archive's root
 	Timeout        time.Duration
 	Env            map[string]string
+	// Agent, if not nil, works on the task in place of the oracle. Its error ends the
+	// trial; one of Stop says why.
+	Agent func(ctx context.Context, w Workplace) error
 	// Resources are what the case asks for, before its task.toml, and Most is the
 	// most that it gets.
 	Resources, Most taskfile.Resources

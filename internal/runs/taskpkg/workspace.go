@@ -185,8 +185,8 @@ func (t *trial) mountSkill(ctx context.Context) error {
 	if bundle == logs || strings.HasPrefix(bundle, logs+"/") {
 		return errorf(MountConflict, "skill_bundle_ref is %q, where the runner keeps its logs", bundle)
 	}
-	if err := t.clearPlaceholder(bundle); err != nil || t.skill == nil {
-		return err
+	if err := t.clearPlaceholder(bundle); err != nil || t.skill == nil || t.task.Agent != nil {
+		return err // an agent has its skills elsewhere
 	}
 	if err := t.root.MkdirAll(bundle, 0o755); err != nil {
 		return errorf(MountConflict, "%q cannot be made: something in the archive is in the way", bundle)

@@ -24,9 +24,9 @@ const (
 	callCost = 25
 )
 
-// ErrNoProcess means that an assertion uses exit_code or files, but no command
-// was run.
-var ErrNoProcess = errors.New("exit_code and files are known only of a command")
+// ErrNoProcess means that an assertion uses exit_code or files, but neither a
+// command nor an agent was run.
+var ErrNoProcess = errors.New("exit_code and files are known only of a command or an agent")
 
 // environment declares the variables of expressions. It is made once.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
@@ -36,6 +36,12 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("exit_code", cel.IntType),
 		cel.Variable("duration_ms", cel.IntType),
 		cel.Variable("files", cel.MapType(cel.StringType, cel.StringType)),
+		// They are null without an agent.
+		cel.Variable("activated", cel.DynType),
+		cel.Variable("tools", cel.DynType),
+		cel.Variable("turns", cel.DynType),
+		cel.Variable("tokens", cel.DynType),
+		cel.Variable("cost_usd", cel.DynType),
 		cel.CrossTypeNumericComparisons(true),
 		cel.EnableMacroCallTracking(),
 		cel.ParserExpressionSizeLimit(maxExpression),
@@ -46,7 +52,8 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 // Assertion passes the sample for which a CEL expression is true, e.g.
 // `exit_code == 0 && json.total > 3`. Its variables are output, json (the parsed
 // output), exit_code, duration_ms and files (the text of each file that a
-// command left, by path).
+// command or an agent left, by path), and of an agent activated, tools (a list of
+// names), turns, tokens and cost_usd.
 //
 // An expression that cannot be evaluated for an output, because a field is
 // missing or the output is not JSON, fails it: it is not true.
@@ -171,8 +178,28 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	case "files":
 		v.noProcess = v.noProcess || v.sample.Files == nil
 		return v.sample.Files, v.sample.Files != nil
+	case "activated", "tools", "turns", "tokens", "cost_usd":
+		return v.sample.Agent.variable(name), true
 	}
 	return nil, false
+}
+
+// variable returns what an assertion knows of an agent, null if that is not known.
+func (a *Agent) variable(name string) any {
+	switch {
+	case a == nil:
+	case name == "activated" && a.Activated != nil:
+		return *a.Activated
+	case name == "tools":
+		return a.Tools
+	case name == "turns":
+		return a.Turns
+	case name == "tokens":
+		return a.Tokens
+	case name == "cost_usd" && a.CostUSD != nil:
+		return *a.CostUSD
+	}
+	return types.NullValue
 }
 
 // spend charges the budget for a variable by its size: a call in the expression

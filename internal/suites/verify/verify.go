@@ -28,6 +28,17 @@ type Sample struct {
 	// Files are the texts of the files that a command left, by path; nil when no
 	// process was run.
 	Files map[string]string
+	// Agent is what an agent did; nil when none took part.
+	Agent *Agent
+}
+
+// An Agent is what an agent did in a trial.
+type Agent struct {
+	Activated *bool    // whether it activated the skill; nil if that is not known
+	Tools     []string // that it called, each once
+	Turns     int
+	Tokens    int64    // of all kinds
+	CostUSD   *float64 // nil if the price is not known
 }
 
 // A Result is a verdict and the reason for it.

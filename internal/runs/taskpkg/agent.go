@@ -1,0 +1,42 @@
+package taskpkg
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+)
+
+// A Workplace is where an agent works on a task.
+type Workplace struct {
+	Instruction string
+	// Timeout is that of the task's own settings, or 0.
+	Timeout time.Duration
+	// Dir is the working folder on the machine; in the sandbox it is Spec.Dir. Root
+	// is the task's root, which has it.
+	Dir, Root string
+	// Spec is the sandbox, without a program.
+	Spec sandbox.Spec
+}
+
+// Stop is the error of an agent that ends a trial without a verdict.
+func Stop(code, message string) error { return &failure{Error, Code(code), message} }
+
+// runAgent lets an agent work on the task. Before the verifier's turn, its files
+// and the solution are out of the agent's reach.
+func (t *trial) runAgent(ctx context.Context) error {
+	if err := t.stashVerifier(hidden); err != nil {
+		return err
+	}
+	err := t.task.Agent(ctx, Workplace{
+		Instruction: t.task.Instruction, Timeout: t.settings.AgentTimeout(), Dir: t.hostPath(t.task.WorkingDir), Root: t.host,
+		Spec: sandbox.Spec{
+			Env: t.env, Dir: path.Join(t.inside, t.task.WorkingDir), Mounts: t.mounts(), Limits: t.outcome.Limits,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return t.returnToVerifier("agent")
+}
