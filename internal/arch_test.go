@@ -44,7 +44,7 @@ var layers = []layer{
 	}},
 	{"the client", []string{"client"}},
 	{platform, []string{
-		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
+		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/environments", "internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
 		"internal/judge", "internal/notify", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/transcripts",

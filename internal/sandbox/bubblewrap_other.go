@@ -25,3 +25,7 @@ func errLinuxOnly() error {
 
 // MachineMemory is the memory of the machine in bytes, or 0 if it is unknown.
 func MachineMemory() int64 { return 0 }
+
+// ProbeOverlay returns nil if the programs of a sandbox can have a Root with
+// Changes in a folder.
+func ProbeOverlay(context.Context, string) error { return errLinuxOnly() }

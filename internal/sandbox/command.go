@@ -21,7 +21,7 @@ type stopper struct{ terminate, kill func() }
 // runCommand runs a command for the drivers docker and none. It enforces the
 // wall clock timeout and the disk limit; the other limits are set by the driver.
 func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Result, error) {
-	stdout, stderr := tail{limit: spec.Limits.Output}, tail{limit: spec.Limits.Output}
+	stdout, stderr := Tail{Limit: spec.Limits.Output}, Tail{Limit: spec.Limits.Output}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(spec.Stdin), &stdout, &stderr
 	cmd.WaitDelay = spec.Limits.Grace
 	started := time.Now()
@@ -51,7 +51,7 @@ func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Resul
 			}
 			result := Result{
 				ExitCode: exitCode(cmd.ProcessState), Exceeded: exceeded,
-				Stdout: stdout.output(), Stderr: stderr.output(), Duration: time.Since(started),
+				Stdout: stdout.Output(), Stderr: stderr.Output(), Duration: time.Since(started),
 			}
 			return result, checkSpace(result, spec.Mounts)
 		case <-done:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,12 @@ func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, er
 	}
 	err = fs.WalkDir(root.FS(), ".", count)
 	return bytes, files, err
+}
+
+// LargerThan reports whether the files in a folder have more than so many bytes.
+func LargerThan(dir string, size int64) bool {
+	_, _, err := usage(dir, size, math.MaxInt)
+	return errors.Is(err, errOverLimit)
 }
 
 // withAccess calls walk while a folder is readable whose permissions a program

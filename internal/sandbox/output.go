@@ -10,10 +10,10 @@ type Output struct {
 	Discarded int64
 }
 
-// A tail is a ring buffer that keeps the last bytes written to it. Write never
+// A Tail is a ring buffer that keeps the last bytes written to it. Write never
 // blocks, so a program never waits for its output to be read.
-type tail struct {
-	limit int
+type Tail struct {
+	Limit int // bytes
 
 	mu    sync.Mutex
 	buf   []byte // grows to limit, then is a ring
@@ -21,23 +21,25 @@ type tail struct {
 	total int64
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+// Write always writes everything.
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(p)
 	t.total += int64(n)
-	p = p[max(0, n-t.limit):]
-	room := min(len(p), t.limit-len(t.buf))
+	p = p[max(0, n-t.Limit):]
+	room := min(len(p), t.Limit-len(t.buf))
 	t.buf = append(t.buf, p[:room]...)
 	for p = p[room:]; len(p) > 0; {
 		copied := copy(t.buf[t.next:], p)
-		t.next = (t.next + copied) % t.limit
+		t.next = (t.next + copied) % t.Limit
 		p = p[copied:]
 	}
 	return n, nil
 }
 
-func (t *tail) output() Output {
+// Output returns what was written so far.
+func (t *Tail) Output() Output {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]byte, 0, len(t.buf))

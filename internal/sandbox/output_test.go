@@ -12,7 +12,7 @@ import (
 func TestTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 20).Draw(t, "limit")
-		tail := sandbox.NewTail(limit)
+		tail := sandbox.Tail{Limit: limit}
 		var all strings.Builder
 		for _, part := range rapid.SliceOf(rapid.StringN(0, 50, 50)).Draw(t, "parts") {
 			all.WriteString(part)

@@ -43,7 +43,7 @@ type process struct {
 	cmd            *exec.Cmd
 	limits         Limits
 	stopped        <-chan struct{}
-	stdout, stderr tail
+	stdout, stderr Tail
 	started        time.Time
 
 	status   <-chan statusLine // closed when bwrap ends
@@ -76,7 +76,7 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 		limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.written(),
 		others: func() bool { return b.running.Load() > 1 }, before: readMemInfo(),
 	}}
-	p.stdout.limit, p.stderr.limit = spec.Limits.Output, spec.Limits.Output
+	p.stdout.Limit, p.stderr.Limit = spec.Limits.Output, spec.Limits.Output
 	files, err := b.files(spec)
 	defer closeAll(files)
 	if err != nil {
@@ -209,7 +209,7 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 		return Result{}, context.Cause(ctx)
 	}
 	if !p.launched {
-		return Result{}, startError(p.stderr.output().Tail)
+		return Result{}, startError(p.stderr.Output().Tail)
 	}
 	if p.exceeded == machineLimit {
 		return Result{}, fault.New(fault.Unavailable,
@@ -223,7 +223,7 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 		p.exitCode = 128 + int(unix.SIGKILL)
 	}
 	result := Result{
-		ExitCode: p.exitCode, Exceeded: p.exceeded, Stdout: p.stdout.output(), Stderr: p.stderr.output(),
+		ExitCode: p.exitCode, Exceeded: p.exceeded, Stdout: p.stdout.Output(), Stderr: p.stderr.Output(),
 		Duration: time.Since(p.started), PeakMemory: p.monitor.peak,
 	}
 	return result, checkSpace(result, p.monitor.mounts)

@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -109,4 +112,24 @@ func rootArgs(root *Root, fd int) []string {
 		args = append(args, "--perms", "0444", "--ro-bind-data", fmt.Sprint(fd+i), file.path)
 	}
 	return append(args, deviceArgs...)
+}
+
+// ProbeOverlay returns nil if the programs of a sandbox can have a Root with
+// Changes in a folder.
+func ProbeOverlay(ctx context.Context, dir string) (err error) {
+	probe, err := os.MkdirTemp(dir, "part-overlay-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, Remove(probe)) }()
+	root := Root{Dir: filepath.Join(probe, "empty"), Changes: probe}
+	if err := errors.Join(os.Mkdir(root.Dir, 0o755), root.prepare(nil)); err != nil { //nolint:gosec // the other user reads it
+		return err
+	}
+	cmd := exec.CommandContext(ctx, shell, "-c", mountOverlay)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{"PATH=" + pathValue}, probe, namespaced()
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(output))
+	}
+	return nil
 }

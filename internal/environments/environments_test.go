@@ -1,0 +1,263 @@
+//go:build linux
+
+package environments_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/environments"
+	"github.com/whetstone-dev/whetstone/internal/environments/environmentstest"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/builder"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
+)
+
+// recipe is that of a Dockerfile on the small image, with files of its context in
+// pairs of a name and a content.
+func recipe(t *testing.T, lines string, context ...string) environments.Recipe {
+	t.Helper()
+	dir := sandboxtest.Folder(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(context); i += 2 {
+		if err := os.WriteFile(filepath.Join(dir, context[i]), []byte(context[i+1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return environments.Recipe{
+		Dockerfile: "FROM " + environmentstest.Image + "\n" + lines + "\n", Context: dir, Images: []string{environmentstest.Image},
+	}
+}
+
+// get returns an environment until the end of the test.
+func get(t *testing.T, s *environments.Service, r environments.Recipe) *environments.Environment {
+	t.Helper()
+	e, err := s.Get(t.Context(), r)
+	if err != nil {
+		if f, ok := errors.AsType[*builder.Failed](err); ok {
+			t.Log(f.Output)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Release)
+	return e
+}
+
+// runIn runs a shell script in a root and returns its output.
+func runIn(t *testing.T, root *sandbox.Root, script string) string {
+	t.Helper()
+	result, err := sandboxtest.Bubblewrap(t).Run(t.Context(), sandbox.Spec{Argv: []string{"sh", "-c", script}, Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(result.Stdout.Tail) + string(result.Stderr.Tail)
+}
+
+func root(t *testing.T, e *environments.Environment) *sandbox.Root {
+	t.Helper()
+	dir := sandboxtest.Folder(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Root(t.Context(), filepath.Join(dir, "root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestGet: an environment has what its Dockerfile says, is built once, and trials
+// do not see each other's changes.
+func TestGet(t *testing.T) {
+	t.Parallel()
+	for name, newService := range map[string]func(*testing.T) *environments.Service{
+		"stand-in": environmentstest.New, "buildah": environmentstest.NewBuildah,
+		"copies": func(t *testing.T) *environments.Service { return environments.WithoutOverlay(environmentstest.New(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			r := recipe(t, "WORKDIR /work\nENV COLOUR=green\nCOPY data.txt /work/data.txt\nRUN echo ran > made.txt", "data.txt", "given\n")
+			e := get(t, s, r)
+			if e.WorkingDir != "/work" || e.Env["COLOUR"] != "green" || e.Env["PATH"] == "" || e.Bytes < 1<<20 {
+				t.Errorf("the environment is %+v", e)
+			}
+			first, second := root(t, e), root(t, get(t, s, r))
+			if got := runIn(t, first, "cat /etc/os-release /work/*; rm /work/made.txt; echo x > /work/data.txt"); got != "ID=small\ngiven\nran\n" {
+				t.Errorf("the first trial sees %q", got)
+			}
+			if got := runIn(t, first, "cat /work/*"); got != "x\n" {
+				t.Errorf("its next program sees %q", got)
+			}
+			if got := runIn(t, second, "cat /work/*"); got != "given\nran\n" {
+				t.Errorf("the second trial sees %q", got)
+			}
+			if other := get(t, s, recipe(t, "COPY data.txt /data.txt", "data.txt", "other\n")); other.Digest == e.Digest {
+				t.Error("another Dockerfile is the same environment")
+			}
+		})
+	}
+}
+
+// TestGetOnce: many trials that want an environment at once wait for one build, and
+// a failure stands for all of them.
+func TestGetOnce(t *testing.T) {
+	t.Parallel()
+	s := environmentstest.New(t)
+	for _, test := range []struct {
+		lines string
+		fails bool
+	}{{"RUN sleep 0.2", false}, {"RUN echo no such thing; exit 3", true}} {
+		r := recipe(t, test.lines)
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		failures := map[string]int{}
+		for range 8 {
+			group.Go(func() {
+				e, err := s.Get(t.Context(), r)
+				if err == nil {
+					e.Release()
+					return
+				}
+				var failed *builder.Failed
+				if errors.As(err, &failed) {
+					mu.Lock()
+					defer mu.Unlock()
+					failures[failed.Reason+": "+failed.Output]++
+				}
+			})
+		}
+		group.Wait()
+		if want := map[bool]int{true: 1}[test.fails]; len(failures) != want {
+			t.Errorf("%s: %v", test.lines, failures)
+		}
+		for reason, n := range failures {
+			if n != 8 || !strings.Contains(reason, "status 3: ") || !strings.Contains(reason, "no such thing") {
+				t.Errorf("%d times %q", n, reason)
+			}
+		}
+	}
+	if parts, _ := filepath.Glob(filepath.Join(s.Dir, "*-*")); len(parts) > 0 {
+		t.Errorf("left over: %v", parts)
+	}
+}
+
+// TestBuildPolicy: a build has limits of its own, and no network unless the operator
+// wants it to have one.
+func TestBuildPolicy(t *testing.T) {
+	t.Parallel()
+	s := environmentstest.New(t)
+	fails := func(r environments.Recipe, want string) {
+		t.Helper()
+		_, err := s.Get(t.Context(), r)
+		failed, ok := errors.AsType[*builder.Failed](err)
+		if !ok || !strings.Contains(failed.Reason+failed.Output, want) {
+			t.Errorf("got %v (%+v), want %q", err, failed, want)
+		}
+	}
+	slow := recipe(t, "RUN echo begun; sleep 60")
+	slow.Timeout = 300 * time.Millisecond
+	fails(slow, "longer than 300ms")
+	fails(recipe(t, "RUN grep -c . /proc/net/dev; grep -q eth /proc/net/dev || exit 7"), "status 7")
+	fails(recipe(t, "RUN ls /etc/shadow /root "+s.Dir), "cannot access")
+	s.MaxBytes = 1 << 20
+	fails(recipe(t, "RUN true"), " MiB") // of the image, or of the disk while it is built
+
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Get(cancelled, recipe(t, "RUN sleep 9")); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestMissing says before anything runs what is not here.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	s := environmentstest.New(t)
+	if reason := s.Missing(t.Context(), recipe(t, "")); reason != "" {
+		t.Errorf("the small image: %s", reason)
+	}
+	r := environments.OfImage("docker.io/library/python:3.12-slim")
+	if reason := s.Missing(t.Context(), r); !strings.Contains(reason, "python_3.12-slim.tar") {
+		t.Errorf("an image that is not here: %q", reason)
+	}
+	s.Network = true
+	if reason := s.Missing(t.Context(), r); reason != "" {
+		t.Errorf("with a network: %s", reason)
+	}
+	s.Builder = &builder.Builder{Program: "/nonexistent"}
+	if reason := s.Missing(t.Context(), r); !strings.Contains(reason, "install it") {
+		t.Errorf("without buildah: %q", reason)
+	}
+	if _, err := s.Get(t.Context(), r); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("an environment without buildah: %v", err)
+	}
+}
+
+// TestSweep: environments go by age and size, the least recently used first, and
+// never while a trial has them.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	s := environmentstest.New(t)
+	var all []*environments.Environment
+	for i := range 4 {
+		e, err := s.Get(t.Context(), recipe(t, fmt.Sprintf("RUN echo %d > n", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if i == 3 {
+			used = used.AddDate(0, -2, 0)
+		}
+		if err := os.Chtimes(filepath.Join(s.Dir, e.Digest, "image.json"), used, used); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	for _, i := range []int{1, 2, 3} {
+		all[i].Release()
+		all[i].Release() // counts once
+	}
+	kept := func() (indexes []int) {
+		if err := s.Sweep(); err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range all {
+			if _, err := os.Stat(filepath.Join(s.Dir, e.Digest)); err == nil {
+				indexes = append(indexes, i)
+			}
+		}
+		return indexes
+	}
+	if got := fmt.Sprint(kept()); got != "[0 1 2]" {
+		t.Errorf("by age: %s are kept", got)
+	}
+	s.MaxBytes = 2*all[0].Bytes + 1
+	if got := fmt.Sprint(kept()); got != "[0 2]" {
+		t.Errorf("by size: %s are kept", got)
+	}
+	s.MaxBytes = 1
+	if got := fmt.Sprint(kept()); got != "[0]" {
+		t.Errorf("in use: %s are kept", got)
+	}
+	if err := os.Mkdir(filepath.Join(s.Dir, "part-of-a-crash"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all[0].Release()
+	if got := fmt.Sprint(kept()); got != "[]" {
+		t.Errorf("released: %s are kept", got)
+	}
+	if entries, err := os.ReadDir(s.Dir); err != nil || len(entries) > 0 {
+		t.Errorf("left over: %v, %v", entries, err)
+	}
+}
