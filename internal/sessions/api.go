@@ -64,7 +64,7 @@ type gradeSummary struct {
 
 type listOutput struct {
 	Sessions   []SessionOutput `json:"sessions" nullable:"false"`
-	NextCursor *string         `json:"next_cursor" doc:"Where the next answer begins; null at the end"`
+	NextCursor *string         `json:"next_cursor" doc:"Where the next answer begins; null at the end. An answer with several filters may have fewer sessions than limit, or none, before it"`
 }
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {

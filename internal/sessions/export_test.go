@@ -1,5 +1,11 @@
 package sessions
 
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
 // MaxEvents is how many events of a session are stored.
 const MaxEvents = maxEvents
 
@@ -9,7 +15,6 @@ var (
 	SessionOf        = sessionOf
 	EventsAfter      = eventsAfter
 	SkillsOfSessions = skillsOfSessions
-	ListSessions     = listSessions
 	ExpiredSessions  = expiredSessions
 )
 
@@ -20,6 +25,18 @@ type Position = position
 func (f Filter) After(micros int64, id string) Filter {
 	f.after = &position{micros, id}
 	return f
+}
+
+// Page returns a page of sessions by their pseudonyms, for which at most so many are
+// compared, and the filter of the next page.
+func (f Filter) Page(ctx context.Context, q store.Querier, orgID string, compared int) (ids []string, next *Filter, err error) {
+	f.maxCompared = compared
+	found, last, err := listSessions(ctx, q, orgID, f)
+	if last != nil {
+		f.after = last
+		next = &f
+	}
+	return columnsOf(found, func(s Session) string { return s.ID }), next, err
 }
 
 // EventsByKey looks up events.

@@ -1,11 +1,7 @@
 package sessions
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -239,109 +235,6 @@ func deleteSkills(ctx context.Context, tx *store.Tx, keys [][2]string) error {
 		}
 	}
 	return nil
-}
-
-// listSessions returns the sessions that a filter selects, newest first. Each
-// filter adds a condition that one of the indexes has; an unused one adds none,
-// since a condition like ($1 = ” OR agent = $1) would use no index.
-func listSessions(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Session, error) {
-	var where []string
-	var args []any
-	add := func(condition string, values ...any) {
-		for _, v := range values {
-			args = append(args, v)
-			condition = strings.Replace(condition, "?", "$"+strconv.Itoa(len(args)), 1)
-		}
-		where = append(where, condition)
-	}
-	// r has the row that is filtered and sorted: the session's, or that of its skill.
-	from, r, id := `agent_sessions s`, "s", "s.id"
-	if f.SkillID != "" || f.VersionID != "" {
-		from, r, id = `agent_session_skills k JOIN agent_sessions s ON s.id = k.session_id`, "k", "k.session_id"
-	}
-	add(`s.org_id = ?`, orgID)
-	if f.SkillID != "" {
-		add(`k.skill_id = ?`, f.SkillID)
-	}
-	if f.VersionID != "" {
-		add(`k.version_id = ?`, f.VersionID)
-	}
-	if f.Outcome == ToolErrors {
-		add(`s.tool_errors > 0`)
-	}
-	if f.Agent != "" {
-		add(`s.agent = ?`, f.Agent)
-	}
-	if f.UserID != "" {
-		add(`s.user_id = ?`, f.UserID)
-	}
-	if f.Since != nil {
-		add(r+`.started_at >= ?`, store.Micros(*f.Since))
-	}
-	if f.Until != nil {
-		add(r+`.started_at < ?`, store.Micros(*f.Until))
-	}
-	if f.after != nil {
-		add(`(`+r+`.started_at, `+id+`) < (?, ?)`, f.after.micros, f.after.id)
-	}
-	args = append(args, f.Limit)
-	var all []Session
-	for _, outcome := range f.outcomes(r) {
-		for _, activation := range f.activations() {
-			rows, err := q.Query(ctx, `
-				SELECT `+sessionColumns+` FROM `+from+`
-				WHERE `+strings.Join(where, " AND ")+` AND `+outcome+` AND `+activation+`
-				ORDER BY `+r+`.started_at DESC, `+id+` DESC LIMIT $`+strconv.Itoa(len(args)), args...)
-			page, err := store.All(rows, err, scanSession)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, page...)
-		}
-	}
-	slices.SortFunc(all, func(a, b Session) int { return cmp.Or(b.StartedAt.Compare(a.StartedAt), strings.Compare(b.ID, a.ID)) })
-	return all[:min(len(all), f.Limit)], nil
-}
-
-// outcomes returns alternative conditions on the outcome. An index on it has the
-// outcome before the time, so each is a page of its own.
-func (f Filter) outcomes(r string) []string {
-	is := func(o Outcome) string {
-		if o == Ungraded {
-			return r + `.outcome = ''`
-		}
-		return r + `.outcome <> '' AND ` + r + `.outcome = '` + string(o) + `'` // the former selects a partial index
-	}
-	outcome := f.Outcome == Passed || f.Outcome == Failed
-	switch {
-	case outcome && f.Graded != nil && !*f.Graded:
-		return nil
-	case outcome:
-		return []string{is(f.Outcome)}
-	case f.Graded != nil && *f.Graded:
-		return []string{is(Passed), is(Failed)}
-	case f.Graded != nil:
-		return []string{is(Ungraded)}
-	case f.SkillID+f.VersionID+f.Agent+f.UserID == "" && f.Outcome != ToolErrors:
-		return []string{is(Ungraded), is(Passed), is(Failed)}
-	}
-	return []string{`TRUE`}
-}
-
-// activations returns alternative conditions on whether the skill was activated, as
-// outcomes does.
-func (f Filter) activations() []string {
-	const yes, no = `k.activated = TRUE`, `k.activated = FALSE`
-	graded := f.Outcome == Passed || f.Outcome == Failed || f.Graded != nil && *f.Graded
-	switch {
-	case f.Activated != nil && *f.Activated:
-		return []string{yes}
-	case f.Activated != nil:
-		return []string{no}
-	case f.SkillID != "" && f.VersionID == "" && !graded:
-		return []string{yes, no}
-	}
-	return []string{`TRUE`}
 }
 
 // deleteSessions deletes the sessions that match a condition on $1, with their

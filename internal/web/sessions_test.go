@@ -85,6 +85,29 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// TestRareSessions: a page that no index has is searched for in some sessions at a
+// time, and says so.
+func TestRareSessions(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		member := w.as(access.Member)
+		at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+		reported := []object{{"session_id": "rare", "platform": "codex", "started_at": at.Format(time.RFC3339)}}
+		for i := range 2000 {
+			when := at.Add(time.Duration(i+1) * time.Second).Format(time.RFC3339)
+			reported = append(reported, object{"session_id": fmt.Sprint("s", i), "platform": "claude_code", "started_at": when})
+		}
+		member.api.Post("/api/v1/push", object{"canonical": object{"sessions": reported}}).Want(http.StatusCreated)
+		p := member.get("/sessions?user=me&agent=codex").want(http.StatusOK)
+		checkPage(t, p)
+		p.wantText("No match among the newest sessions")
+		older := member.get(p.href("Search older sessions")).want(http.StatusOK)
+		if older.href("2026-03-04 05:06 UTC") != "/sessions/rare" || older.href("Older") != "" {
+			t.Errorf("the second page has %v", older.rows())
+		}
+	})
+}
+
 func TestSession(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
