@@ -374,7 +374,7 @@ func passRate(rates []*big.Rat) any {
 // wilson is the score interval for 95 %.
 func wilson(rates []*big.Rat) [2]float64 {
 	p, _ := mean(rates).Float64()
-	n, z := float64(len(rates)), 1.96
+	n, z := float64(len(rates)), 1.959963985
 	root := math.Sqrt(p*(1-p)/n + z*z/(4*n*n))
 	return [2]float64{
 		math.Max(0, (p+z*z/(2*n)-z*root)/(1+z*z/n)),
