@@ -13,6 +13,7 @@ var (
 	VersionsAfter    = versionsAfter
 	ManifestTexts    = manifestTexts
 	VersionBefore    = versionBefore
+	CurrentBefore    = currentBefore
 	RollbacksOfEntry = rollbacksOfEntry
 	LatestVersions   = latestVersions
 	KnownVersions    = knownVersions

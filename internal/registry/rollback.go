@@ -15,7 +15,7 @@ import (
 // NewRollback says what to roll back to, and for whom.
 type NewRollback struct {
 	OrgID, UserID string
-	Target        string // a version; empty: the one pushed before the current
+	Target        string // a version; empty: the one that was current before
 	Reason        *string
 	At            time.Time // as in Publication
 }
@@ -64,11 +64,15 @@ func (s *Service) RollBackIn(ctx context.Context, tx *store.Tx, e Entry, r NewRo
 
 func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version, target string) (Version, error) {
 	if target == "" {
-		v, err := versionBefore(ctx, tx, current)
-		if fault.Is(err, fault.NotFound) {
+		v, err := currentBefore(ctx, tx, e)
+		if !fault.Is(err, fault.NotFound) {
+			return v, err
+		}
+		if _, err := versionBefore(ctx, tx, current); fault.Is(err, fault.NotFound) {
 			return v, fault.New(fault.Conflict, "Nothing to roll back to: %s is the first version", current.Version)
 		}
-		return v, err
+		return v, fault.New(fault.Conflict, "Nothing to roll back to: no version that was current before %s is left;"+
+			" each is rolled back or withdrawn. Name one to make it current all the same", current.Version)
 	}
 	v, err := versionByName(ctx, tx, e, target)
 	if err != nil {
@@ -124,7 +128,7 @@ func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (no
 	if err != nil {
 		return "", err
 	}
-	before, err := versionBefore(ctx, tx, current)
+	before, err := currentBefore(ctx, tx, e)
 	if fault.Is(err, fault.NotFound) {
 		return "", nil
 	}

@@ -85,6 +85,29 @@ func TestRollback(t *testing.T) {
 	})
 }
 
+// TestRollbackTarget chooses the version that was current last, whatever the order
+// of the pushes, and none that was left behind by a rollback or never current.
+func TestRollbackTarget(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := registrytest.New(t, db).Org("acme", access.Pro)
+		id := ada.EntryOf("pdf", 3)
+		path := registrytest.EntryPath(id) + "/rollback"
+		ada.Post(path, object{"target_version": "1"}).Want(http.StatusOK)
+		ada.Pushed(id, "4", registrytest.Skill(t, "4."))
+		if got := apptest.Text(ada.Post(path, nil).Want(http.StatusOK).Object(), "version", "version"); got != "1" {
+			t.Errorf("rolled back to %s, want 1: it was current before 4", got)
+		}
+		if got := apptest.Text(ada.Post(path, nil).Want(http.StatusOK).Object(), "version", "version"); got != "2" {
+			t.Errorf("rolled back to %s, want 2: 3 and 4 are rolled back", got)
+		}
+		ada.Post(path, nil).WantErrorWith(http.StatusConflict, "no version that was current before 2 is left")
+		if now := flags(ada, id); now != " 4r 3r 2c 1r" {
+			t.Errorf("versions%s, want no change", now)
+		}
+	})
+}
+
 func TestRollbackRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

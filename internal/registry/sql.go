@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -239,6 +240,13 @@ func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, er
 	rows, err := q.Query(ctx, `
 		SELECT `+versionColumns+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4) AND v.state = 'published'
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, v.OrgID, v.EntryID, store.Micros(v.PushedAt), v.ID)
+	return store.One(rows, err, "Version", scanVersion)
+}
+
+// currentBefore finds the version that was current last before the one that is,
+// but is neither rolled back nor withdrawn.
+func currentBefore(ctx context.Context, q store.Querier, e Entry) (Version, error) {
+	rows, err := q.Query(ctx, `SELECT `+versionColumns+ofEntry+` AND v.id = `+lineage.Before, e.OrgID, e.ID)
 	return store.One(rows, err, "Version", scanVersion)
 }
 

@@ -1,0 +1,53 @@
+// Package lineage tells which version of a skill is current, since when, and
+// which one was before it. It reads the registry's tables.
+package lineage
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Before selects the version that a rollback without a target makes current: the
+// one that was current last, but is neither rolled back nor withdrawn. The entry e
+// is of the statement around it.
+const Before = `(
+	SELECT c.version_id FROM registry_currents c JOIN registry_versions b ON b.id = c.version_id
+	WHERE c.entry_id = e.id AND c.version_id <> e.current_version_id AND NOT b.rolled_back AND b.state = 'published'
+	ORDER BY c.since DESC, c.id DESC LIMIT 1)`
+
+// A Lineage is the current version of a skill's entry and the one before.
+type Lineage struct {
+	EntryID   string
+	CurrentID string
+	Current   string
+	Since     time.Time // the current version is
+	BeforeID  string    // "" if there is none
+	Before    string
+}
+
+// OfSkills returns the lineage of skills of an organisation that have an entry with
+// a current version, by skill id.
+func OfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []string) (map[string]Lineage, error) {
+	all := map[string]Lineage{}
+	if len(skillIDs) == 0 {
+		return all, nil
+	}
+	in, list := q.Dialect().In("$2", skillIDs)
+	rows, err := q.Query(ctx, `
+		SELECT e.skill_id, e.id, v.id, v.version,
+			COALESCE((SELECT MAX(c.since) FROM registry_currents c WHERE c.entry_id = e.id), 0),
+			COALESCE(b.id, ''), COALESCE(b.version, '')
+		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+			LEFT JOIN registry_versions b ON b.id = `+Before+`
+		WHERE e.org_id = $1 AND e.skill_id`+in, orgID, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var skillID string
+		var l Lineage
+		err := row.Scan(&skillID, &l.EntryID, &l.CurrentID, &l.Current, store.Time(&l.Since), &l.BeforeID, &l.Before)
+		all[skillID] = l
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,73 @@
+// Package graded reads the graded sessions of a skill one by one, in the order of
+// their grading. It reads skill_gradings.
+package graded
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Session is the grade of one session of a skill.
+type Session struct {
+	At        time.Time // of its last grading
+	PassRate  float64   // 0 to 1
+	VersionID string    // that it used, "" if unknown
+}
+
+// Sessions returns the sessions of a skill that were graded since a time, oldest
+// first. Of more gradings than the limit the newest are read.
+func Sessions(ctx context.Context, q store.Querier, skillID string, since time.Time, limit int) ([]Session, error) {
+	rows, err := q.Query(ctx, `
+		SELECT session_hash, pass_rate, basis, COALESCE(version_id, ''), graded_at FROM skill_gradings
+		WHERE skill_id = $1 AND graded_at >= $2 AND pass_rate IS NOT NULL ORDER BY graded_at DESC, id DESC LIMIT $3`,
+		skillID, store.Micros(since), limit)
+	type gradings struct {
+		Session
+		sum   float64
+		count int
+		basis basis.Basis
+	}
+	sessions := map[string]*gradings{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var hash string
+		var rate int64
+		var of *string
+		var g gradings
+		if err := row.Scan(&hash, &rate, &of, &g.VersionID, store.Time(&g.At)); err != nil {
+			return err
+		}
+		g.sum, g.count, g.basis = float64(rate)/1e9, 1, basis.Parse(of)
+		// As in the pass rate of the skill: the mean of the gradings with the highest
+		// basis, at the time of the last of them.
+		known := sessions[hash]
+		switch {
+		case known == nil || known.basis != g.basis && basis.Highest(known.basis, g.basis) == g.basis:
+			sessions[hash] = &g
+		case known.basis == g.basis:
+			known.sum += g.sum
+			known.count++
+		}
+		return nil
+	})
+	all := make([]Session, 0, len(sessions))
+	for _, g := range sessions {
+		g.PassRate = g.sum / float64(g.count)
+		all = append(all, g.Session)
+	}
+	slices.SortFunc(all, func(a, b Session) int { return a.At.Compare(b.At) })
+	return all, err
+}
+
+// LastAt returns when a session of the skill was last graded, nil if none was.
+func LastAt(ctx context.Context, q store.Querier, skillID string) (at *time.Time, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT MAX(graded_at) FROM skill_gradings WHERE skill_id = $1`, skillID)
+	_, err = store.One(rows, err, "Grading", func(row store.Row) (struct{}, error) {
+		return struct{}{}, row.Scan(store.NullTime(&at))
+	})
+	return at, err
+}
