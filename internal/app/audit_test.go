@@ -84,6 +84,34 @@ func changes(hook string) []change {
 		},
 		{route: "POST /api/v1/registry/{id}/rollback", path: "/api/v1/registry/{entry}/rollback", action: "registry.version.rollback", body: object{}},
 		{
+			route: "PUT /api/v1/settings/gate-policy", path: "/api/v1/settings/gate-policy", action: "gates.policy.change",
+			body: object{"policy": object{"mode": "off"}},
+		},
+		{
+			route: "PUT /api/v1/registry/{id}/gate-policy", path: "/api/v1/registry/{entry}/gate-policy", action: "gates.policy.change",
+			body: object{"policy": object{"mode": "enforce"}},
+		},
+		{
+			route: "POST /api/v1/registry/{id}/versions/{version}/promote", path: "/api/v1/registry/{entry}/versions/1.2.0/promote",
+			action: "registry.version.promote", body: object{"reason": "good"}, before: func(h *house) { h.hold("1.2.0") },
+		},
+		{
+			route: "POST /api/v1/registry/{id}/versions/{version}/withdraw", path: "/api/v1/registry/{entry}/versions/1.1.0/withdraw",
+			action: "registry.version.withdraw", body: object{"reason": "bad"},
+		},
+		{
+			route: "POST /api/v1/registry/{id}/versions/{version}/restore", path: "/api/v1/registry/{entry}/versions/1.1.0/restore",
+			action: "registry.version.restore", body: object{},
+		},
+		{
+			route: "POST /api/v1/gates/{id}/rerun", path: "/api/v1/gates/{gate}/rerun", action: "gates.gate.rerun",
+			before: func(h *house) { h.hold("1.3.0") },
+		},
+		{
+			route: "POST /api/v1/gates/{id}/override", path: "/api/v1/gates/{gate}/override", action: "gates.gate.override",
+			before: func(h *house) { h.hold("1.4.0") }, body: object{"reason": "good"},
+		},
+		{
 			route: "POST /api/v1/registry/{id}/install", path: "/api/v1/registry/{entry}/install", action: "registry.installation.record",
 			body: object{"device_id": "laptop", "install_path": "/skills"},
 		},

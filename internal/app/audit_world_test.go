@@ -114,6 +114,13 @@ func (h *house) publish(path, key, version string) apptest.Response {
 	return h.form(path, key, map[string]string{"metadata": meta}, apptest.Part{Name: "archive", File: "skill.tar.gz", Content: h.archive(version)})
 }
 
+// hold pushes a version that its gate holds.
+func (h *house) hold(version string) {
+	h.t.Helper()
+	answer := h.publish(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, version).Want(http.StatusAccepted)
+	h.ids["gate"] = answer.Text("gate", "id")
+}
+
 // deliver sends a push as the code host does.
 func (h *house) deliver() {
 	h.t.Helper()

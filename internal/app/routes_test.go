@@ -103,6 +103,18 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/device-code/poll": none,
 	"GET /api/v1/device-code/poll":  none,
 
+	"POST /api/v1/registry/{id}/versions/{version}/promote":  rollback,
+	"POST /api/v1/registry/{id}/versions/{version}/withdraw": rollback,
+	"POST /api/v1/registry/{id}/versions/{version}/restore":  rollback,
+	"GET /api/v1/registry/{id}/gate-policy":                  read,
+	"PUT /api/v1/registry/{id}/gate-policy":                  admin,
+	"GET /api/v1/settings/gate-policy":                       read,
+	"PUT /api/v1/settings/gate-policy":                       admin,
+	"GET /api/v1/gates":                                      read,
+	"GET /api/v1/gates/{id}":                                 read,
+	"POST /api/v1/gates/{id}/rerun":                          write,
+	"POST /api/v1/gates/{id}/override":                       rollback,
+
 	// One that rolls back asks for registry:rollback as well: alerts.checkRollback.
 	"GET /api/v1/alerts":                     read,
 	"GET /api/v1/alerts/{id}":                read,

@@ -16,6 +16,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "device-code", Description: "Login of programs without a browser."},
 	{Name: "eval-runs", Description: "Runs of eval suites and their results."},
 	{Name: "eval-suites", Description: "Suites of test cases, and runs of them."},
+	{Name: "gates", Description: "Comparisons of a pushed version with the current one, and what they decided."},
 	{Name: "improve-runs", Description: "Searches for a better description of a skill."},
 	{Name: "keys", Description: "API keys of the organisation."},
 	{Name: "logs", Description: "OTLP logs of agents."},

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
+	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
@@ -17,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/runs"
@@ -42,6 +44,7 @@ type parts struct {
 	sessions      *sessions.Service
 	evidence      *evidence.Service
 	registry      *registry.Service
+	release       *release.Service
 	catalog       *catalog.Service
 	installations *installations.Service
 	telemetry     *telemetry.Service
@@ -51,6 +54,7 @@ type parts struct {
 	grades        *grades.Service
 	suites        *suites.Service
 	runs          *runs.Service
+	gates         *gates.Service
 	suggestions   *suggestions.Service
 	community     *community.Service
 	signals       *signals.Service
@@ -76,6 +80,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
+	p.release = &release.Service{DB: db, Registry: p.registry}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.catalog = &catalog.Service{Registry: p.registry, Keys: on.auth, Memory: on.memory.work, Log: log("catalog")}
 	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry}
@@ -112,6 +117,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Packages: on.packages, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
 		Closing: a.closing, Log: log("runs"),
 	}
+	p.gates = &gates.Service{
+		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
+	}
 	p.suggestions = &suggestions.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Sessions: p.sessions,
 	}
@@ -134,7 +142,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
-	p.registry.Dependent, p.sessions.Content = p.installations, p.evidence
+	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.gates}, p.gates
+	p.sessions.Content = p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
 	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
@@ -143,14 +152,14 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	for _, s := range []interface{ Register() }{
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions,
-		p.grades, p.suites, p.runs, p.improve, p.repohost, p.proposals,
+		p.grades, p.suites, p.runs, p.gates, p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.sessions,
-		p.evidence, p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community,
-		p.signals, p.proposals, p.web,
+		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog,
+		p.sessions, p.evidence, p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.gates, p.improve,
+		p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}

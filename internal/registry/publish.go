@@ -72,24 +72,25 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 			e.SkillID = &id
 		}
 		v.OrgID, v.EntryID = e.OrgID, e.ID
-		if err := s.admit(ctx, tx, e, &v); err != nil {
-			return false, err
-		}
-		if v.State == Candidate {
-			e.CurrentVersionID, e.CurrentVersion, e.CurrentHash = "", "", ""
-		}
 		if err := insertEntry(ctx, tx, e); store.IsDuplicate(err) {
 			return false, fault.New(fault.Conflict, "An entry named %s exists; push a version to it instead", e.Name)
 		} else if err != nil {
 			return false, err
 		}
+		if err := s.admit(ctx, tx, e, &v); err != nil {
+			return false, err
+		}
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
-		if v.State == Published {
-			if err := insertCurrent(ctx, tx, e); err != nil {
-				return false, err
-			}
+		if v.State == Candidate {
+			e.CurrentVersionID, e.CurrentVersion, e.CurrentHash = "", "", ""
+			err = clearCurrent(ctx, tx, e)
+		} else {
+			err = insertCurrent(ctx, tx, e)
+		}
+		if err != nil {
+			return false, err
 		}
 		return true, e.Record(ctx, tx, "registry.entry.create",
 			audit.Detail{"version": v.Version, "visibility": e.Visibility, "source": v.Source, "state": v.State})

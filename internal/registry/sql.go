@@ -157,6 +157,17 @@ func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
 	return releaseName(ctx, q, e)
 }
 
+// clearCurrent leaves a new entry, whose first version is a candidate, without a
+// current one.
+func clearCurrent(ctx context.Context, q store.Querier, e Entry) error {
+	_, err := q.Exec(ctx, `
+		UPDATE registry_entries SET current_version_id = '', current_version = '', current_hash = '' WHERE id = $1`, e.ID)
+	if err != nil {
+		return err
+	}
+	return countChange(ctx, q, e.OrgID)
+}
+
 // setState changes what may be done with a version.
 func setState(ctx context.Context, q store.Querier, v Version) error {
 	_, err := q.Exec(ctx, `UPDATE registry_versions SET state = $2, gate_id = $3 WHERE id = $1`, v.ID, v.State, v.GateID)

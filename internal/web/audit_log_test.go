@@ -234,7 +234,7 @@ func TestAuditWords(t *testing.T) {
 	recorded := map[string]bool{}
 	for room, prefix := range map[string]string{
 		"alerts": "alerts.", "auth": "auth.", "community": "community.", "costs": "costs.", "evidence": "evidence.",
-		"grades": "grades.", "improve": "evals.",
+		"gates": "gates.", "grades": "grades.", "improve": "evals.", "registry/release": "registry.",
 		"installations": "registry.", "proposals": "proposals.", "registry": "registry.", "repohost": "repohost.",
 		"repohost/claims": "repohost.", "runs": "evals.", "skills/curate": "skills.", "sources": "sources.", "suggestions": "sources.",
 		"suites": "evals.", "telemetry": "telemetry.",

@@ -51,9 +51,19 @@ var auditAreas = []auditArea{
 	{"registry.", "the registry", []auditWords{
 		{"registry.entry.create", "created the entry"},
 		{"registry.version.publish", "published a version of"},
+		{"registry.version.hold", "pushed a candidate of"},
+		{"registry.version.promote", "made a candidate current in"},
+		{"registry.version.withdraw", "withdrew a version of"},
+		{"registry.version.restore", "restored a version of"},
 		{"registry.version.rollback", "rolled back"},
 		{"registry.entry.delete", "deleted the entry"},
 		{"registry.installation.record", "installed"},
+	}},
+	{"gates.", "gates", []auditWords{
+		{"gates.policy.change", "changed the gate policy of"},
+		{"gates.gate.decide", "decided the gate of version"},
+		{"gates.gate.rerun", "reran the gate of version"},
+		{"gates.gate.override", "overrode the gate of version"},
 	}},
 	{"alerts.", "alerts", []auditWords{
 		{"alerts.rule.create", "created the alert"},

@@ -54,6 +54,9 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.pushSessions()
 	o.addSources()
 	o.addSuite()
+	for _, kind := range []string{"candidate", "gate", "withdrawn"} {
+		o.Things[kind] = o.Make(kind)
+	}
 	o.addAlerts()
 	o.connect()
 	o.contribute()
@@ -141,12 +144,42 @@ func (o *Org) Make(kind string) string {
 	case "connection":
 		return o.good("POST /api/v1/repohost/connections", "id")
 	case "entry":
-		fresh := &Org{tb: o.tb, filler: o.filler, key: o.key, Things: o.Things.With("skill_name", uuid.NewString())}
+		fresh := o.renamed()
 		fresh.addEntry()
+		return fresh.Things["entry"]
+	case "candidate":
+		fresh := o.renamed()
+		fresh.hold()
+		return fresh.Things["entry"]
+	case "gate":
+		return o.renamed().hold()
+	case "withdrawn":
+		fresh := o.renamed()
+		fresh.addEntry()
+		fresh.ask("POST", "/api/v1/registry/"+fresh.Things["entry"]+"/versions/1.0.0/withdraw", `{"reason":"old"}`)
 		return fresh.Things["entry"]
 	}
 	o.tb.Fatalf("say in Make how a new %s is made", kind)
 	return ""
+}
+
+// renamed returns the organisation with another name for its skill.
+func (o *Org) renamed() *Org {
+	name := uuid.NewString()
+	things := o.Things.With("skill_name", name)
+	things["entry_name"] = name
+	return &Org{tb: o.tb, filler: o.filler, key: o.key, Things: things}
+}
+
+// hold publishes a skill with a second version that its gate holds, and returns
+// the id of the gate.
+func (o *Org) hold() string {
+	o.tb.Helper()
+	o.Things["entry"] = o.publish("/api/v1/registry", "1.0.0", o.Things["archive"])
+	entry := "/api/v1/registry/" + o.Things["entry"]
+	o.ask("PUT", entry+"/gate-policy", `{"policy":{"mode":"enforce","floors":{"skill_md_tokens":1}}}`)
+	o.publish(entry+"/versions", "1.2.0", Archive(o.tb, "held "+o.Things["text"]))
+	return o.read("GET", "/api/v1/gates?entry_id="+o.Things["entry"], "", "gates.0.id")
 }
 
 // addEntry publishes a skill in two versions, and installs it.

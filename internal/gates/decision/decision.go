@@ -255,9 +255,9 @@ func unconfirmed(suites []Suite, found []Findings) map[string][]string {
 	return again
 }
 
-// EnoughHarm reports, after any number of cases of a suite, whether so many got
-// worse that the others need not be tried.
-func EnoughHarm(s Suite) bool {
+// EnoughHarm reports, after any number of cases of one of several suites, whether
+// so many got worse that the others need not be tried.
+func EnoughHarm(s Suite, suites int) bool {
 	worse, better := 0, 0
 	for _, c := range s.Cases {
 		switch {
@@ -270,5 +270,5 @@ func EnoughHarm(s Suite) bool {
 			worse++
 		}
 	}
-	return stats.HarmEvidence(worse, better) >= stopAt
+	return stats.HarmEvidence(worse, better) >= stopAt*float64(suites)
 }

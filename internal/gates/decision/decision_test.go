@@ -136,7 +136,7 @@ func (w world) blocked(harm func(i int, p float64) float64) bool {
 		s.Cases = append(s.Cases, decision.Case{
 			ID: fmt.Sprint(i), Current: w.try(before[i], w.trials), New: w.try(after[i], w.trials),
 		})
-		if decision.EnoughHarm(s) {
+		if decision.EnoughHarm(s, 1) {
 			return true
 		}
 	}

@@ -1,0 +1,399 @@
+package gates
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// A trialRun is a run of a suite for a gate.
+type trialRun struct {
+	gateID, suiteID string
+	step            step
+	arm             arm
+	runID           string
+	versionID       string
+	// conditions are those of the run, after the version of the suite: "3:5f0c...".
+	conditions string
+}
+
+type (
+	step string
+	arm  string
+)
+
+const (
+	screen  step = "screen"  // all cases
+	confirm step = "confirm" // fresh trials of those that look worse
+
+	newArm     arm = "new"
+	currentArm arm = "current"
+)
+
+// advance takes a gate one step further, and reports whether it waits for its
+// runs. Each step is one transaction, so that after a crash the next call finds
+// it made or not.
+func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
+	defer fault.Wrap(&err, "gate %s", g.ID)
+	all, err := runsOfGate(ctx, s.DB, g.ID)
+	if err != nil {
+		return false, err
+	}
+	if !g.Status.Open() {
+		return false, s.cancelRuns(ctx, g, all)
+	}
+	if g.Status == Queued {
+		return s.begin(ctx, g)
+	}
+	e, v, err := s.Registry.Version(ctx, g.OrgID, g.EntryID, g.Version)
+	if err != nil {
+		return false, err
+	}
+	if g.holds() && (v.State != registry.Candidate || e.CurrentVersionID != deref(g.AgainstID)) {
+		// conclude finds out in its transaction, and writes no verdict.
+		return s.end(ctx, g, all, decision.Inconclusive, "", g.Result)
+	}
+	progress, err := s.progress(ctx, g, all)
+	if err != nil {
+		return false, err
+	}
+	result := Result{Floors: g.Result.Floors, CostUSD: progress.cost}
+	if progress.problem != "" {
+		return s.end(ctx, g, all, decision.Inconclusive, progress.problem, result)
+	}
+	compared, err := s.compare(ctx, g, all)
+	if err != nil {
+		return false, err
+	}
+	if !progress.over {
+		if result.Suites = compared.early(all); result.Suites == nil {
+			return true, nil
+		}
+		return s.end(ctx, g, all, decision.Block, "so many cases got worse that the others need not be tried", result)
+	}
+	d := decision.Decide(compared.suites(), decision.Policy{MinCases: g.Policy.MinCases})
+	if d.Again != nil && !compared.confirmed {
+		return true, s.startConfirm(ctx, g, d.Again)
+	}
+	result.Suites = compared.output(d, all)
+	verdict, reason := d.Verdict, d.Reason
+	if g.AgainstID == nil {
+		verdict, reason = compared.alone(g.Policy)
+	}
+	if g.Policy.Floors.needTrials() && verdict != decision.Inconclusive {
+		floors := compared.floors(g.Policy.Floors)
+		result.Floors = append(result.Floors, floors...)
+		for _, f := range floors {
+			if !f.Passed && verdict != decision.Block {
+				verdict, reason = decision.Block, fmt.Sprintf("%s is %s, and the policy wants %s", f.Name, f.Got, f.Want)
+			}
+		}
+	}
+	return s.end(ctx, g, all, verdict, reason, result)
+}
+
+// end concludes a gate and stops its runs.
+func (s *Service) end(
+	ctx context.Context, g Gate, all []trialRun, verdict decision.Verdict, reason string, result Result,
+) (bool, error) {
+	if err := s.conclude(ctx, g, verdict, reason, result); err != nil {
+		return false, err
+	}
+	return false, s.cancelRuns(ctx, g, all)
+}
+
+// cancelRuns stops the runs of a gate that does not need them any more. Those
+// that it shares with an earlier gate are over.
+func (s *Service) cancelRuns(ctx context.Context, g Gate, all []trialRun) error {
+	for _, r := range all {
+		_, err := s.Runs.Cancel(ctx, g.OrgID, r.runID)
+		if err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin checks what needs no trials, and starts the runs of the first step.
+func (s *Service) begin(ctx context.Context, g Gate) (wait bool, err error) {
+	_, v, err := s.Registry.Version(ctx, g.OrgID, g.EntryID, g.Version)
+	if err != nil {
+		return false, err
+	}
+	floors, err := s.staticFloors(ctx, v, g.Policy.Floors)
+	if err != nil {
+		return false, err
+	}
+	g.Result.Floors = floors
+	for _, f := range floors {
+		if !f.Passed {
+			reason := fmt.Sprintf("%s is %s, and the policy wants %s", f.Name, f.Got, f.Want)
+			return s.end(ctx, g, nil, decision.Block, reason, g.Result)
+		}
+	}
+	if g.AgainstID == nil && !g.Policy.Floors.needTrials() {
+		return s.end(ctx, g, nil, decision.Skipped, "there is no version to compare with", g.Result)
+	}
+	planned, problem, err := s.planScreen(ctx, g)
+	if err != nil {
+		return false, err
+	}
+	if problem != "" {
+		return s.end(ctx, g, nil, decision.Inconclusive, problem, g.Result)
+	}
+	if len(planned) == 0 {
+		return s.end(ctx, g, nil, decision.Skipped, "no suite has cases for this skill", g.Result)
+	}
+	return true, s.start(ctx, g, planned)
+}
+
+// A plannedRun is one that a gate is about to start, or to share with an earlier
+// one: then there is nothing to add.
+type plannedRun struct {
+	trialRun
+	run *runs.Run
+}
+
+// planScreen plans the runs of all cases on both versions. A suite that cannot be
+// run any more is a problem for people, not an error.
+func (s *Service) planScreen(ctx context.Context, g Gate) (all []plannedRun, problem string, err error) {
+	ids, err := s.suitesOf(ctx, g)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, id := range ids {
+		some, err := s.planSuite(ctx, g, id)
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Malformed) {
+			return nil, "a suite of the policy cannot be run: " + message(err), nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, some...)
+	}
+	return all, "", nil
+}
+
+// message is what an error says to people.
+func message(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Message
+	}
+	return "something went wrong"
+}
+
+// suitesOf returns the suites of the policy, or else those of the skill.
+func (s *Service) suitesOf(ctx context.Context, g Gate) ([]string, error) {
+	if len(g.Policy.Suites) > 0 {
+		return g.Policy.Suites, nil
+	}
+	e, err := s.Registry.Own(ctx, g.OrgID, g.EntryID)
+	if err != nil || e.SkillID == nil {
+		return nil, err
+	}
+	of, err := s.Sources.List(ctx, g.OrgID, sources.Filter{SkillID: *e.SkillID})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, src := range of {
+		found, err := s.Suites.OfSource(ctx, s.DB, g.OrgID, src.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, suite := range found {
+			if suite.Runnable() && len(ids) < maxSuites {
+				ids = append(ids, suite.ID)
+			}
+		}
+	}
+	return ids, nil
+}
+
+// planSuite plans the runs of a suite on both versions, under the same conditions.
+// The trials of the current version are those of an earlier gate where the
+// conditions agree; they do if the new version gets the same seed.
+func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plannedRun, error) {
+	suite, err := s.Suites.Get(ctx, g.OrgID, suiteID)
+	if err != nil {
+		return nil, err
+	}
+	n := runs.NewRun{
+		Subject: runs.SkillRef{EntryID: g.EntryID, Version: g.Version}, Trials: g.Policy.Trials, Baseline: runs.NoBaseline,
+	}
+	var earlier trialRun
+	known := false
+	if g.AgainstID != nil {
+		if earlier, known, err = s.earlierRun(ctx, g, suiteID, &n); err != nil {
+			return nil, err
+		}
+	}
+	// Whether the skill helps at all is asked anew when the suite has changed.
+	if of, _, _ := strings.Cut(earlier.conditions, ":"); suite.SupportsNoSkill && of != fmt.Sprint(suite.Version) {
+		n.Baseline = runs.NoSkill
+	}
+	fresh, err := s.planRun(ctx, g, suite, n, newArm, g.VersionID)
+	if err != nil || g.AgainstID == nil {
+		return []plannedRun{fresh}, err
+	}
+	if known && earlier.conditions == fresh.conditions {
+		earlier.gateID, earlier.arm = g.ID, currentArm
+		return []plannedRun{fresh, {trialRun: earlier}}, nil
+	}
+	n.Subject.Version, n.Seed, n.Baseline = *g.Against, fresh.run.Seed, runs.NoBaseline
+	current, err := s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID)
+	return []plannedRun{fresh, current}, err
+}
+
+// earlierRun finds the newest complete run of the current version on a suite, and
+// sets its seed.
+func (s *Service) earlierRun(ctx context.Context, g Gate, suiteID string, n *runs.NewRun) (r trialRun, known bool, err error) {
+	r, known, err = lastScreen(ctx, s.DB, *g.AgainstID, suiteID, g.ID)
+	if err != nil || !known {
+		return r, false, err
+	}
+	run, err := s.Runs.Get(ctx, g.OrgID, r.runID)
+	if fault.Is(err, fault.NotFound) || err == nil && run.Status != runs.Succeeded {
+		return r, false, nil
+	}
+	n.Seed = run.Seed
+	return r, err == nil, err
+}
+
+func (s *Service) planRun(
+	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, of arm, versionID string,
+) (p plannedRun, err error) {
+	run, err := s.Runs.Plan(ctx, access.Caller{OrgID: g.OrgID, UserID: g.CreatedBy}, suite.ID, n)
+	if err != nil {
+		return p, err
+	}
+	conditions, err := run.Conditions()
+	at := screen
+	if n.CaseIDs != nil {
+		at = confirm
+	}
+	return plannedRun{trialRun{
+		gateID: g.ID, suiteID: suite.ID, step: at, arm: of, runID: run.ID, versionID: versionID,
+		conditions: fmt.Sprintf("%d:%s", suite.Version, conditions),
+	}, &run}, err
+}
+
+// start starts planned runs, unless the gate is over, or another worker has
+// started them.
+func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error {
+	return s.change(ctx, g.OrgID, g.ID, func(tx *store.Tx, _ registry.Entry, _ registry.Version, now Gate) error {
+		there, err := runsOfGate(ctx, tx, g.ID)
+		if err != nil || !now.Status.Open() {
+			return err
+		}
+		for _, r := range there {
+			if r.step == planned[0].step {
+				return nil
+			}
+		}
+		for _, p := range planned {
+			if err := insertTrialRun(ctx, tx, p.trialRun); err != nil {
+				return err
+			}
+			if p.run == nil {
+				continue
+			}
+			if err := s.Runs.Add(ctx, tx, *p.run); err != nil {
+				return err
+			}
+		}
+		at := store.Now()
+		now.Status, now.Result = Running, g.Result
+		now.StartedAt = cmp.Or(now.StartedAt, &at)
+		return updateGate(ctx, tx, now)
+	})
+}
+
+// startConfirm tries the cases that look worse again, on both versions.
+func (s *Service) startConfirm(ctx context.Context, g Gate, again map[string][]string) error {
+	var planned []plannedRun
+	for suiteID, ids := range again {
+		suite, err := s.Suites.Get(ctx, g.OrgID, suiteID)
+		if err != nil {
+			return err
+		}
+		n := runs.NewRun{
+			Subject: runs.SkillRef{EntryID: g.EntryID, Version: g.Version}, Trials: decision.FreshTrials, Baseline: runs.NoBaseline,
+			CaseIDs: ids,
+		}
+		fresh, err := s.planRun(ctx, g, suite, n, newArm, g.VersionID)
+		if err != nil {
+			return err
+		}
+		n.Subject.Version, n.Seed = *g.Against, fresh.run.Seed
+		current, err := s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID)
+		if err != nil {
+			return err
+		}
+		planned = append(planned, fresh, current)
+	}
+	return s.start(ctx, g, planned)
+}
+
+// progress is where the runs of a gate stand.
+type progress struct {
+	over    bool
+	cost    *float64 // nil if a price is unknown
+	problem string   // why the gate cannot decide
+}
+
+func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progress, err error) {
+	p.over = true
+	usd, priced := 0.0, true
+	for _, r := range all {
+		run, err := s.Runs.Get(ctx, g.OrgID, r.runID)
+		if fault.Is(err, fault.NotFound) {
+			p.problem = "a suite was deleted while the gate was running"
+			return p, nil
+		}
+		if err != nil {
+			return p, err
+		}
+		p.over = p.over && run.Status.Over()
+		switch run.Status {
+		case runs.Failed:
+			p.problem = "a run failed: " + deref(run.Error)
+		case runs.Cancelled:
+			p.problem = "a run was cancelled"
+		case runs.Queued, runs.Running, runs.Succeeded:
+		}
+		// A run that was shared is paid for.
+		if run.Cost == nil || run.CreatedAt.Before(g.CreatedAt) {
+			continue
+		}
+		if cost := run.Cost.USD(); cost != nil {
+			usd += *cost
+		} else {
+			priced = false
+		}
+	}
+	if priced {
+		p.cost = &usd
+	}
+	limit := time.Duration(g.Policy.MaxMinutes) * time.Minute
+	switch {
+	case p.problem != "":
+	case g.Policy.MaxCostUSD != nil && usd > *g.Policy.MaxCostUSD:
+		p.problem = fmt.Sprintf("the trials cost more than %.2f USD", *g.Policy.MaxCostUSD)
+	case !p.over && g.elapsed() > limit:
+		p.problem = fmt.Sprintf("the trials took longer than %d minutes", g.Policy.MaxMinutes)
+	}
+	return p, nil
+}

@@ -1,0 +1,49 @@
+package gates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+)
+
+// bytesPerToken estimates tokens of English text, as validation does.
+const bytesPerToken = 4
+
+// staticFloors checks the demands that need no trials.
+func (s *Service) staticFloors(ctx context.Context, v registry.Version, want Floors) (all []gateapi.Floor, err error) {
+	if want.Validation == nil && want.SkillTokens == nil {
+		return nil, nil
+	}
+	pkg, err := s.Registry.Open(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pkg.Close()) }()
+	if want.Validation != nil {
+		report, err := lint.Check(ctx, pkg)
+		if err != nil {
+			return nil, err
+		}
+		status := report.Status()
+		all = append(all, gateapi.Floor{
+			Name: "validation", Want: *want.Validation, Got: status,
+			Passed: status == lint.StatusPass || status == *want.Validation,
+		})
+	}
+	if want.SkillTokens != nil && pkg.RequireSkill() == nil {
+		text, err := pkg.ReadFile(pkg.SkillPath)
+		if err != nil {
+			return nil, err
+		}
+		tokens := float64(len(text) / bytesPerToken)
+		all = append(all, gateapi.Floor{
+			Name: "skill_md_tokens", Want: fmt.Sprintf("at most %d", *want.SkillTokens), Got: fmt.Sprintf("%.0f", tokens),
+			Value: &tokens, Passed: tokens <= float64(*want.SkillTokens),
+		})
+	}
+	return all, nil
+}

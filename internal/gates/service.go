@@ -1,0 +1,281 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// Service gates versions.
+type Service struct {
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Registry *registry.Service
+	Sources  *sources.Service
+	Suites   *suites.Service
+	Runs     *runs.Service
+	Log      *slog.Logger
+}
+
+// Admit implements registry.Gate. A push whose gate is off costs it one query.
+func (s *Service) Admit(
+	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version,
+) (gate *gateapi.Gate, hold bool, err error) {
+	defer fault.Wrap(&err, "gate of version %s", v.Version)
+	p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
+	if err != nil || p.Mode == Off {
+		return nil, false, err
+	}
+	g, err := s.open(ctx, tx, e, v, p, v.PushedBy)
+	if err != nil {
+		return nil, false, err
+	}
+	out := g.Output()
+	return &out, g.holds(), nil
+}
+
+// open starts the gate of a version, which supersedes those of earlier pushes.
+// The entry is locked.
+func (s *Service) open(
+	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, p Policy, userID string,
+) (Gate, error) {
+	g := Gate{
+		ID: store.NewID(), OrgID: e.OrgID, EntryID: e.ID, VersionID: v.ID, Version: v.Version, Policy: p, Status: Queued,
+		CreatedBy: userID, CreatedAt: store.Now(),
+	}
+	if e.CurrentVersionID != "" && e.CurrentVersionID != v.ID {
+		g.AgainstID, g.Against = &e.CurrentVersionID, &e.CurrentVersion
+	}
+	if err := supersede(ctx, tx, e.ID, fmt.Sprintf("the gate of version %s was started after it", v.Version), g.CreatedAt); err != nil {
+		return g, err
+	}
+	if err := insertGate(ctx, tx, g); err != nil {
+		return g, err
+	}
+	return g, s.enqueue(ctx, tx, g)
+}
+
+func (s *Service) enqueue(ctx context.Context, tx *store.Tx, g Gate) error {
+	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID}, jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts))
+}
+
+// DeleteOfEntry implements registry.Dependent.
+func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	return deleteOfEntry(ctx, tx, entryID)
+}
+
+// A Filter chooses gates of a list.
+type Filter struct {
+	EntryID, Verdict string // "": all
+	Limit, Offset    int
+}
+
+// List returns a page of the organisation's gates, newest first, and their number.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Gate, int, error) {
+	return listGates(ctx, s.DB, orgID, f)
+}
+
+// Get returns a gate of the organisation.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Gate, error) {
+	return gateByID(ctx, s.DB, orgID, id, "")
+}
+
+// Rerun starts a new gate of the same version, with the policy of now. It is a
+// conflict while the gate of another version is open, or if nothing is left to
+// decide.
+func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh Gate, err error) {
+	defer fault.Wrap(&err, "rerun gate %s", id)
+	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
+		open, err := openGates(ctx, tx, e.ID)
+		if err != nil {
+			return err
+		}
+		if len(open) > 0 && open[0].VersionID != v.ID {
+			return fault.New(fault.Conflict, "The gate of version %s is %s; wait for it", open[0].Version, open[0].Status)
+		}
+		if g.holds() && v.State != registry.Candidate {
+			return fault.New(fault.Conflict, "Version %s is %s: there is nothing to decide", v.Version, v.State)
+		}
+		p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
+		if err != nil {
+			return err
+		}
+		// A candidate stays one, and a published version is only reported on,
+		// whatever the policy has become.
+		mode := g.Policy.Mode
+		if p.Mode == Off {
+			p = g.Policy
+		}
+		p.Mode = mode
+		if !g.holds() {
+			e.CurrentVersionID, e.CurrentVersion = deref(g.AgainstID), deref(g.Against)
+		}
+		if fresh, err = s.open(ctx, tx, e, v, p, c.UserID); err != nil {
+			return err
+		}
+		v.GateID = &fresh.ID
+		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+			return err
+		}
+		return fresh.audit(ctx, tx, "gates.gate.rerun", nil)
+	})
+	return fresh, err
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Override makes the candidate of a gate current against its verdict, or before
+// there is one.
+func (s *Service) Override(ctx context.Context, c access.Caller, id, reason string) (g Gate, err error) {
+	defer fault.Wrap(&err, "override gate %s", id)
+	if err := release.CheckReason(reason); err != nil {
+		return g, err
+	}
+	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, found Gate) error {
+		g = found
+		if v.State != registry.Candidate {
+			return fault.New(fault.Conflict, "Version %s is %s: there is nothing to override", v.Version, v.State)
+		}
+		at := store.Now()
+		g.Override = &Override{By: c.UserID, Reason: reason, At: at}
+		if g.Status.Open() {
+			g.Status, g.Reason, g.DecidedAt = Cancelled, "a person did not wait for it", &at
+		}
+		if err := updateGate(ctx, tx, g); err != nil {
+			return err
+		}
+		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "gate": g.ID, "reason": reason})
+		if err != nil {
+			return err
+		}
+		return g.audit(ctx, tx, "gates.gate.override", audit.Detail{"reason": reason})
+	})
+	return g, err
+}
+
+// change calls fn with a gate, its entry, which is locked first, as in every
+// transaction, and its version.
+func (s *Service) change(
+	ctx context.Context, orgID, id string, fn func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error,
+) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		g, err := gateByID(ctx, tx, orgID, id, "")
+		if err != nil {
+			return err
+		}
+		e, err := s.Registry.Lock(ctx, tx, orgID, g.EntryID)
+		if err != nil {
+			return err
+		}
+		if g, err = gateByID(ctx, tx, orgID, id, ""); err != nil {
+			return err
+		}
+		v, err := s.Registry.VersionIn(ctx, tx, e, g.Version)
+		if err != nil {
+			return err
+		}
+		return fn(tx, e, v, g)
+	})
+}
+
+// audit writes an entry of the audit log about the gate.
+func (g Gate) audit(ctx context.Context, tx *store.Tx, action string, more audit.Detail) error {
+	d := audit.Detail{"entry": g.EntryID, "version": g.Version}
+	if g.Verdict != nil {
+		d["verdict"] = *g.Verdict
+	}
+	for key, value := range more {
+		d[key] = value
+	}
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: g.OrgID, Action: action, Target: audit.Target{Kind: "gate", ID: g.ID, Name: g.Version}, Detail: d,
+	})
+}
+
+// releases reports whether a verdict lets a candidate become current.
+func (p Policy) releases(v decision.Verdict) bool {
+	return v == decision.Pass || v == decision.Skipped || v == decision.Inconclusive && p.OnInconclusive == PassInconclusive
+}
+
+// conclude ends a gate, once, and publishes its candidate where the verdict says
+// so: both or neither are written.
+func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdict, reason string, result Result) error {
+	return s.change(ctx, of.OrgID, of.ID, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
+		if !g.Status.Open() {
+			return nil
+		}
+		at := store.Now()
+		g.Result, g.DecidedAt = result, &at
+		if g.holds() {
+			if over, err := s.outdated(ctx, tx, e, v, &g); err != nil || over {
+				return err
+			}
+		}
+		g.Status, g.Verdict, g.Reason = Decided, &verdict, reason
+		if err := updateGate(ctx, tx, g); err != nil {
+			return err
+		}
+		if err := g.audit(ctx, tx, "gates.gate.decide", audit.Detail{"reason": reason}); err != nil {
+			return err
+		}
+		if !g.holds() || !g.Policy.releases(verdict) {
+			return nil
+		}
+		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "gate": g.ID, "verdict": verdict})
+		return err
+	})
+}
+
+// outdated ends a gate whose question is no longer the one to ask: a person has
+// decided about its version, or another version is current.
+func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate) (bool, error) {
+	switch {
+	case v.ID != g.VersionID || v.State != registry.Candidate:
+		g.Status, g.Reason = Cancelled, fmt.Sprintf("version %s is %s by a person's decision", g.Version, v.State)
+		return true, updateGate(ctx, tx, *g)
+	case e.CurrentVersionID == deref(g.AgainstID):
+		return false, nil
+	}
+	g.Status, g.Reason = Superseded, fmt.Sprintf("version %s became current meanwhile", e.CurrentVersion)
+	if err := updateGate(ctx, tx, *g); err != nil {
+		return true, err
+	}
+	current, err := s.Registry.VersionIn(ctx, tx, e, e.CurrentVersion)
+	if err != nil || current.PushedAt.After(v.PushedAt) {
+		return true, err
+	}
+	// Somebody rolled back: the candidate is compared with what is current now.
+	fresh, err := s.open(ctx, tx, e, v, g.Policy, g.CreatedBy)
+	if err != nil {
+		return true, err
+	}
+	v.GateID = &fresh.ID
+	return true, s.Registry.SetState(ctx, tx, e, v)
+}
+
+// elapsed is for how long a gate has been running.
+func (g Gate) elapsed() time.Duration {
+	if g.StartedAt == nil {
+		return 0
+	}
+	return time.Since(*g.StartedAt)
+}

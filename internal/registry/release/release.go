@@ -1,0 +1,197 @@
+// Package release lets people decide what becomes of a version: promote a
+// candidate without the verdict of its gate, withdraw a version that must not be
+// used any more, and restore it.
+package release
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service changes the state of versions.
+type Service struct {
+	DB       *store.DB
+	Registry *registry.Service
+}
+
+// maxReason is in characters.
+const maxReason = 1_000
+
+// CheckReason refuses a decision without a reason, which the audit log keeps.
+func CheckReason(reason string) error {
+	switch {
+	case strings.TrimSpace(reason) == "":
+		return fault.Invalid("reason", "reason is required: say why")
+	case utf8.RuneCountInString(reason) > maxReason || strings.ContainsRune(reason, 0):
+		return fault.Invalid("reason", "reason must have at most %d characters, and no NUL", maxReason)
+	}
+	return nil
+}
+
+// Promote makes a candidate current. It is a conflict if the version is none.
+func (s *Service) Promote(
+	ctx context.Context, orgID, entryID, version, reason string,
+) (e registry.Entry, v registry.Version, err error) {
+	defer fault.Wrap(&err, "promote version %s of entry %s", version, entryID)
+	if err := CheckReason(reason); err != nil {
+		return e, v, err
+	}
+	err = s.change(ctx, orgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+		if v.State != registry.Candidate {
+			return fault.New(fault.Conflict, "Version %s is %s, not a candidate", v.Version, v.State)
+		}
+		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "reason": reason})
+		return err
+	})
+	if err != nil {
+		return e, v, err
+	}
+	return s.Registry.Version(ctx, orgID, entryID, version)
+}
+
+// Withdraw keeps a version from becoming current. If it is current, the entry is
+// rolled back; without a version to go back to that is a conflict.
+func (s *Service) Withdraw(
+	ctx context.Context, c access.Caller, entryID, version, reason string,
+) (e registry.Entry, v registry.Version, err error) {
+	defer fault.Wrap(&err, "withdraw version %s of entry %s", version, entryID)
+	if err := CheckReason(reason); err != nil {
+		return e, v, err
+	}
+	err = s.change(ctx, c.OrgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+		if v.State == registry.Withdrawn {
+			return fault.New(fault.Conflict, "Version %s is withdrawn already", v.Version)
+		}
+		if v.ID == e.CurrentVersionID {
+			back, err := s.Registry.RollBackIn(ctx, tx, e, registry.NewRollback{OrgID: c.OrgID, UserID: c.UserID, Reason: &reason})
+			if err != nil {
+				return err
+			}
+			e = back.Entry
+		}
+		v.State = registry.Withdrawn
+		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+			return err
+		}
+		return e.Record(ctx, tx, "registry.version.withdraw", audit.Detail{"version": v.Version, "reason": reason})
+	})
+	if err != nil {
+		return e, v, err
+	}
+	return s.Registry.Version(ctx, c.OrgID, entryID, version)
+}
+
+// Restore undoes Withdraw, except for the rollback. A version that its gate never
+// let pass is a candidate again.
+func (s *Service) Restore(ctx context.Context, orgID, entryID, version, reason string) (e registry.Entry, v registry.Version, err error) {
+	defer fault.Wrap(&err, "restore version %s of entry %s", version, entryID)
+	if reason != "" {
+		if err := CheckReason(reason); err != nil {
+			return e, v, err
+		}
+	}
+	err = s.change(ctx, orgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+		if v.State != registry.Withdrawn {
+			return fault.New(fault.Conflict, "Version %s is not withdrawn", v.Version)
+		}
+		released, err := s.Registry.WasCurrent(ctx, tx, v)
+		if err != nil {
+			return err
+		}
+		v.State = registry.Published
+		if !released && v.GateID != nil {
+			v.State = registry.Candidate
+		}
+		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+			return err
+		}
+		return e.Record(ctx, tx, "registry.version.restore",
+			audit.Detail{"version": v.Version, "state": v.State, "reason": reason})
+	})
+	if err != nil {
+		return e, v, err
+	}
+	return s.Registry.Version(ctx, orgID, entryID, version)
+}
+
+// change calls fn with an entry, which it locks, and one of its versions.
+func (s *Service) change(
+	ctx context.Context, orgID, entryID, version string, fn func(tx *store.Tx, e registry.Entry, v registry.Version) error,
+) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		e, err := s.Registry.Lock(ctx, tx, orgID, entryID)
+		if err != nil {
+			return err
+		}
+		v, err := s.Registry.VersionIn(ctx, tx, e, version)
+		if err != nil {
+			return err
+		}
+		return fn(tx, e, v)
+	})
+}
+
+// Mount adds the routes.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handlePromote, httpapi.Route{
+		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
+		Path:    "/api/v1/registry/{id}/versions/{version}/promote",
+		Summary: "Make a candidate current without the verdict of its gate",
+	})
+	httpapi.Add(a, s.handleWithdraw, httpapi.Route{
+		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
+		Path:    "/api/v1/registry/{id}/versions/{version}/withdraw",
+		Summary: "Keep a version from being current; the current one is rolled back",
+	})
+	httpapi.Add(a, s.handleRestore, httpapi.Route{
+		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
+		Path:    "/api/v1/registry/{id}/versions/{version}/restore",
+		Summary: "Undo the withdrawal of a version",
+	})
+}
+
+type reasonInput struct {
+	registry.VersionPath
+	Body struct {
+		Reason string `json:"reason" example:"the failing case is wrong"`
+	}
+}
+
+type restoreInput struct {
+	registry.VersionPath
+	Body struct {
+		Reason string `json:"reason,omitempty"`
+	}
+}
+
+type releaseOutput struct {
+	Entry   registry.EntryOutput   `json:"entry"`
+	Version registry.VersionOutput `json:"version"`
+}
+
+func newOutput(e registry.Entry, v registry.Version) releaseOutput {
+	return releaseOutput{registry.NewEntryOutput(e), registry.NewVersionOutput(e, v)}
+}
+
+func (s *Service) handlePromote(ctx context.Context, in reasonInput) (releaseOutput, error) {
+	e, v, err := s.Promote(ctx, access.From(ctx).OrgID, in.ID, in.Version, in.Body.Reason)
+	return newOutput(e, v), err
+}
+
+func (s *Service) handleWithdraw(ctx context.Context, in reasonInput) (releaseOutput, error) {
+	e, v, err := s.Withdraw(ctx, access.From(ctx), in.ID, in.Version, in.Body.Reason)
+	return newOutput(e, v), err
+}
+
+func (s *Service) handleRestore(ctx context.Context, in restoreInput) (releaseOutput, error) {
+	e, v, err := s.Restore(ctx, access.From(ctx).OrgID, in.ID, in.Version, in.Body.Reason)
+	return newOutput(e, v), err
+}
