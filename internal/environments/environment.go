@@ -33,7 +33,8 @@ func (e *Environment) Root(ctx context.Context, dir string) (*sandbox.Root, erro
 		return nil, err
 	}
 	if e.service.overlays(ctx) {
-		return &sandbox.Root{Dir: e.dir, Changes: dir}, nil
+		root := &sandbox.Root{Dir: e.dir, Changes: dir}
+		return root, os.Mkdir(root.Written(), 0o755) //nolint:gosec // the programs' user owns it later
 	}
 	files := filepath.Join(dir, filesDir)
 	return &sandbox.Root{Dir: files}, copyFiles(ctx, e.dir, files)

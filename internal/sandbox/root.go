@@ -46,8 +46,9 @@ func (r *Root) visible() string {
 	return filepath.Join(r.Changes, mergedDir)
 }
 
-// written is the folder on the machine in which the changes of programs are.
-func (r *Root) written() string {
+// Written is the folder on the machine in which the changes of programs are, and in
+// which files can be changed for the next one.
+func (r *Root) Written() string {
 	if r.Changes == "" {
 		return r.Dir
 	}
@@ -59,7 +60,7 @@ func (s Spec) written() []Mount {
 	if s.Root == nil {
 		return s.Mounts
 	}
-	return append(slices.Clone(s.Mounts), Mount{Source: s.Root.written(), Target: "/", Writable: true})
+	return append(slices.Clone(s.Mounts), Mount{Source: s.Root.Written(), Target: "/", Writable: true})
 }
 
 func errNoRoot() error {

@@ -42,7 +42,10 @@ func (r *Root) prepare(mounts []Mount) error {
 			return err
 		}
 	}
-	return clearMountPoints(r.written(), mounts)
+	if err := clearMountPoints(r.Written(), mounts); err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	return chown(r.Written(), RootUser())
 }
 
 // checkMountPoints refuses an image that has a link or a file in the way of a mount:

@@ -104,7 +104,7 @@ func check(t *testing.T, err error) {
 }
 
 // programs are those of the small image.
-var programs = []string{"bash", "cat", "grep", "head", "ls", "mkdir", "rm", "sh", "sleep", "touch"}
+var programs = []string{"bash", "cat", "cp", "grep", "head", "ls", "mkdir", "rm", "sh", "sleep", "touch"}
 
 var library = regexp.MustCompile(`/\S+\.so\S*`)
 

@@ -31,7 +31,7 @@ func writable(source, target string) sandbox.Mount {
 type bind struct{ source, target string }
 
 // fixedPaths returns the mounts at the absolute paths that scripts of Harbor
-// expect, and those of the task's image.
+// expect, and those of the task's image where the service's machine stands in for it.
 func (t *trial) fixedPaths() []bind {
 	all := []bind{{t.hostDir(logs), "/logs"}}
 	if source := t.hostDir(t.tests); source != "" {
@@ -46,6 +46,9 @@ func (t *trial) fixedPaths() []bind {
 	}
 	if source := t.hostDir(skills); source != "" && t.skill != nil {
 		all = append(all, bind{source, "/skills"})
+	}
+	if t.image != nil {
+		return all
 	}
 	all = append(all,
 		bind{t.hostDir("app", t.task.WorkingDir), "/app"},

@@ -207,7 +207,7 @@ func (t *trial) stashPath(name string) string {
 func (t *trial) newScratch() error {
 	home, tmp := filepath.Join(t.dir, verifierHome), filepath.Join(t.dir, verifierTmp)
 	for _, dir := range []string{home, tmp} {
-		if err := os.Mkdir(dir, dirMode()); err != nil {
+		if err := errors.Join(sandbox.Remove(dir), os.Mkdir(dir, dirMode())); err != nil { // one of an earlier step
 			return err
 		}
 	}

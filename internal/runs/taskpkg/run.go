@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -40,6 +41,10 @@ type trial struct {
 	stashed []string
 
 	settings taskfile.Settings // of its task.toml
+	// image is what the programs run in, and imageRoot the trial's own; both are nil
+	// if they run on the service's own machine.
+	image     *environments.Environment
+	imageRoot *sandbox.Root
 	// imagePaths are mounted below "/" as they are below the root, unmounted are
 	// the others of the image. They are looked up once, like tests.
 	imagePaths, unmounted []string
@@ -74,6 +79,9 @@ func (r *Runner) Run(ctx context.Context, task Task, skill *skillpkg.Package) Ou
 func (t *trial) close() (err error) {
 	if t.root != nil {
 		err = t.root.Close()
+	}
+	if t.image != nil {
+		t.image.Release()
 	}
 	if t.dir != "" {
 		err = errors.Join(err, sandbox.Remove(t.dir))
@@ -118,6 +126,10 @@ func (t *trial) run(ctx context.Context) (err error) {
 	if err := t.checkPaths(); err != nil {
 		return err
 	}
+	t.readSettings()
+	if err := t.openImage(ctx); err != nil {
+		return err
+	}
 	if err := t.mountSkill(ctx); err != nil {
 		return err
 	}
@@ -131,6 +143,14 @@ func (t *trial) run(ctx context.Context) (err error) {
 	if err := t.checkSupport(); err != nil {
 		return err
 	}
+	if len(t.settings.Steps) > 0 {
+		return t.runSteps(ctx)
+	}
+	return t.runStep(ctx)
+}
+
+// runStep runs the oracle and the verifier of the task, or of one of its steps.
+func (t *trial) runStep(ctx context.Context) error {
 	verifier, err := t.script(t.task.VerifierRef)
 	if err != nil {
 		return errorf(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
@@ -165,6 +185,9 @@ func (t *trial) setPaths() {
 	t.inside, t.insideHome, t.insideTmp = t.host, filepath.Join(t.dir, homeDir), filepath.Join(t.dir, tmpDir)
 	if t.runner.Sandbox.Binds() {
 		t.inside, t.insideHome, t.insideTmp = insideRoot, "/root", "/tmp"
+		if t.image != nil {
+			return // it has both
+		}
 		t.scratch = []sandbox.Mount{writable(filepath.Join(t.dir, tmpDir), t.insideTmp)}
 		return
 	}
@@ -187,8 +210,7 @@ func (t *trial) runOracle(ctx context.Context) error {
 	}
 	verifier := t.outcome.Limits
 	if timeout := t.settings.AgentTimeout(); timeout > 0 { // it takes the place of an agent
-		t.outcome.Limits.Wall, t.outcome.Limits.CPU = t.runner.capTimeout(timeout), 0
-		t.outcome.Limits = t.outcome.Limits.WithDefaults()
+		t.outcome.Limits = t.withTimeout(timeout)
 	}
 	result, err := t.execute(ctx, oracle.argv)
 	t.outcome.Limits = verifier
@@ -216,16 +238,16 @@ func (t *trial) returnToVerifier(from string) error {
 	if err := t.restoreVerifier(); err != nil {
 		return err
 	}
+	if err := t.resetLogs(); err != nil || t.image != nil {
+		return err // what is left in an image is the solution
+	}
 	if !t.isDir(t.task.WorkingDir) {
 		return failf(WorkdirMissing, "the %s removed the working folder %q", from, t.task.WorkingDir)
 	}
 	if err := t.makeDirs(t.task.WorkingDir); err != nil { // the program may have removed its permissions
 		return err
 	}
-	if err := t.newScratch(); err != nil {
-		return err
-	}
-	return t.resetLogs()
+	return t.newScratch()
 }
 
 // runVerifier runs the verifier and derives the verdict from its reward, whatever
@@ -251,12 +273,7 @@ func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 			return err
 		}
 	}
-	o := &t.outcome
-	o.Raw, o.Metrics, o.Score = given.raw, given.metrics, min(max(given.raw, 0), 1)
-	o.Verdict = Fail
-	if o.Score >= passScore {
-		o.Verdict = Pass
-	}
+	t.decide(given.raw, given.metrics)
 	return nil
 }
 
@@ -289,12 +306,12 @@ func (t *trial) checkStarted(ctx context.Context, s script, result sandbox.Resul
 	if result.ExitCode != notExecutable && result.ExitCode != notFound {
 		return nil
 	}
-	found, err := sandbox.Finds(ctx, t.runner.Sandbox, s.interpreter)
+	found, err := t.finds(ctx, s.interpreter)
 	if err != nil {
 		return err
 	}
 	if !found {
-		return errorf(code, "there is no program %q on this machine, which is to run %s",
+		return errorf(code, "there is no program %q on this machine, or in the image, which is to run %s",
 			s.interpreter, path.Base(s.argv[len(s.argv)-1]))
 	}
 	return nil
@@ -362,9 +379,7 @@ func interpreter(line string) string {
 
 // execute runs a program in the sandbox, and stores its output in the outcome.
 func (t *trial) execute(ctx context.Context, argv []string) (sandbox.Result, error) {
-	result, err := t.runner.Sandbox.Run(ctx, sandbox.Spec{
-		Argv: argv, Env: t.env, Dir: path.Join(t.inside, t.task.WorkingDir), Mounts: t.mounts(), Limits: t.outcome.Limits,
-	})
+	result, err := t.runner.Sandbox.Run(ctx, t.spec(argv))
 	if err != nil {
 		return sandbox.Result{}, err
 	}

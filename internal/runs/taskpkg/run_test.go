@@ -128,7 +128,6 @@ func TestUnsupported(t *testing.T) {
 		code  taskpkg.Code
 	}{
 		{"GPU", verifier(good).with(files{"task.toml": "[environment]\ngpus = 1\n"}), "gpu"},
-		{"steps", verifier(good).with(files{"task.toml": "[[steps]]\nname = \"one\"\n"}), "multi_step"},
 		{"containers", verifier(good).with(files{"environment/docker-compose.yaml": "services:\n  main: {}\n  db: {}\n"}), "image_build"},
 		{"packages", verifier("#!/bin/bash\napt-get update\napt-get install -y curl\n"), "network"},
 		{"tools", verifier("#!/bin/bash\nuvx -p 3.13 -w pytest==8.4.1 pytest /tests/test_outputs.py\n"), "network"},

@@ -17,21 +17,15 @@ func (t *trial) checkSupport() error {
 	if s.Environment.GPUs > 0 {
 		return unsupportedf(NeedsGPU, "the task needs %d GPUs", s.Environment.GPUs)
 	}
-	if len(s.Steps) > 0 {
-		return unsupportedf(NeedsSteps, "the task has %d steps", len(s.Steps))
-	}
 	if n := t.services(); n > 1 {
 		return unsupportedf(NeedsImages, "the task needs %d containers", n)
 	}
-	for _, ref := range []string{t.task.OracleRef, t.task.VerifierRef} {
-		if ref == "" {
-			continue
-		}
+	for _, ref := range t.scripts() {
 		text, err := t.readText(ref)
 		if err != nil {
 			continue // its own step reports it
 		}
-		if tool := taskfile.NetworkUse(text); tool != "" {
+		if tool := taskfile.NetworkUse(text); tool != "" && !t.runner.HasTools {
 			return unsupportedf(NeedsNetwork, "%s needs the network (%s), which is off", ref, tool)
 		}
 		if used := t.missingPath(ref, text); used != "" {

@@ -1,7 +1,7 @@
 // Package taskpkg runs one trial of a task_package case: it fetches the
 // environment, unpacks the skill into it, runs the oracle and the verifier in
-// the sandbox, and reads the reward. Tasks of Harbor and SkillsBench that need
-// neither an image nor the network run unchanged. It owns no tables.
+// the sandbox, and reads the reward. Tasks of Harbor and SkillsBench that do not need
+// the network run unchanged. It owns no tables.
 package taskpkg
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -22,7 +23,7 @@ import (
 
 // Version is that of the rules of this package. It is stored with each result,
 // so that results of different rules are not compared.
-const Version = "3"
+const Version = "4"
 
 // A Task is a task_package case.
 type Task struct {
@@ -43,6 +44,8 @@ type Task struct {
 	// Agent, if not nil, works on the task in place of the oracle. Its error ends the
 	// trial; one of Stop says why.
 	Agent func(ctx context.Context, w Workplace) error
+	// NeedsImage says that the task cannot do with the service's own machine.
+	NeedsImage bool
 	// Resources are what the case asks for, before its task.toml, and Most is the
 	// most that it gets.
 	Resources, Most taskfile.Resources
@@ -93,6 +96,8 @@ const (
 	Signalled          Code = "signal"
 	SandboxUnavailable Code = "sandbox_unavailable"
 	SandboxFailed      Code = "sandbox_failed"
+	EnvironmentFailed  Code = "environment_failed"
+	SetupFailed        Code = "setup_failed" // of a step
 	Cancelled          Code = "cancelled"
 )
 
@@ -101,7 +106,6 @@ const (
 	NeedsGPU           Code = "gpu"
 	NeedsNetwork       Code = "network"
 	NeedsImages        Code = "image_build"
-	NeedsSteps         Code = "multi_step"
 	NeedsAbsolutePaths Code = "absolute_paths"
 	NeedsResources     Code = "resources" // it exceeded a limit that is below what it asks for
 )
@@ -129,8 +133,9 @@ type Outcome struct {
 	Duration   time.Duration
 	PeakMemory int64
 
-	// Digest is the SHA-256 of the environment's archive, or "".
-	Digest string
+	// Digest is the SHA-256 of the environment's archive, and Image identifies the
+	// image in which the programs ran; both may be "".
+	Digest, Image string
 	// Limits are those of the programs.
 	Limits  sandbox.Limits
 	Version string
@@ -143,6 +148,12 @@ type Runner struct {
 	HTTP *outbound.Client
 	// Blobs has the environments that BlobKey resolves.
 	Blobs Bucket
+	// Environments builds the images of tasks. If it is nil, tasks run on the
+	// service's own machine.
+	Environments *environments.Service
+	// HasTools says that the sandbox has what scripts install from the network:
+	// those that try are run all the same.
+	HasTools bool
 
 	// Dir is the parent of the trials' folders; "" means the system's temporary
 	// folder. If the service runs as root, other users must be able to enter it.

@@ -229,7 +229,7 @@ func (t *trial) clearPlaceholder(bundle string) error {
 // prepare checks the working folder, creates those of the logs, and looks up what
 // the task's image would have.
 func (t *trial) prepare() error {
-	if !t.isDir(t.task.WorkingDir) {
+	if t.image == nil && !t.isDir(t.task.WorkingDir) {
 		return errorf(WorkdirMissing, "resource_hints.working_dir %q is not a folder of the archive", t.task.WorkingDir)
 	}
 	for _, name := range logDirs {
@@ -238,18 +238,21 @@ func (t *trial) prepare() error {
 		}
 	}
 	t.tests, t.solution = t.firstDir(testsDirs...), t.firstDir("solution", "oracle")
+	if t.image == nil {
+		if err := errors.Join(t.findImagePaths(), t.addPrograms()); err != nil {
+			return err
+		}
+	}
+	return t.resetLogs()
+}
+
+// readSettings reads task.toml, and takes the limits from it.
+func (t *trial) readSettings() {
 	if text, err := t.readText(taskfile.Manifest); err == nil {
 		t.settings, _ = taskfile.ParseManifest(text) // what cannot be parsed needs nothing
 	}
 	t.task.Resources = t.task.Resources.Or(t.settings.Resources())
 	t.outcome.Limits, t.short = t.runner.limits(t.task)
-	if err := t.findImagePaths(); err != nil {
-		return err
-	}
-	if err := t.addPrograms(); err != nil {
-		return err
-	}
-	return t.resetLogs()
 }
 
 // firstDir returns the first of the names that is a folder of the root, or "".

@@ -38,6 +38,15 @@ func (s Settings) Resources() Resources {
 // task.toml does not say.
 func (s Settings) AgentTimeout() time.Duration { return seconds(number(s.Agent.TimeoutSec)) }
 
+// BuildTimeout is how long the build of the image may take; 0 if task.toml does not
+// say.
+func (s Settings) BuildTimeout() time.Duration { return seconds(number(s.Environment.BuildSec)) }
+
+// Timeouts are those of an agent and of the verifier in a step; 0 if it does not say.
+func (s Step) Timeouts() (agent, verifier time.Duration) {
+	return seconds(number(s.Agent.TimeoutSec)), seconds(number(s.Verifier.TimeoutSec))
+}
+
 // ParseResources parses the limits of a suite or a case: cpus, memory_mb, storage_mb,
 // processes and timeout_ms. They are hints: values that are no positive numbers are
 // ignored.

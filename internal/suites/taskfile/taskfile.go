@@ -22,6 +22,7 @@ const (
 	EnvironmentDir = "environment/"
 	Dockerfile     = EnvironmentDir + "Dockerfile"
 	Solution       = "solution/solve.sh"
+	StepsDir       = "steps/"
 
 	// DefaultVerifier and DefaultSkillBundle are the paths of the verifier and
 	// of the skill under test in a case that names none.
@@ -51,6 +52,7 @@ type Settings struct {
 	}
 	Environment struct {
 		DockerImage string            `toml:"docker_image"`
+		BuildSec    any               `toml:"build_timeout_sec"`
 		Env         map[string]string `toml:"env"`
 		GPUs        int64             `toml:"gpus"`
 		MCPServers  []map[string]any  `toml:"mcp_servers"`
@@ -61,7 +63,39 @@ type Settings struct {
 		StorageMB any `toml:"storage_mb"`
 		Storage   any `toml:"storage"`
 	}
-	Steps []map[string]any
+	Steps []Step
+	// Strategy says how the rewards of the steps become that of the task: "mean",
+	// which is the default, or "final".
+	Strategy string
+}
+
+// A Step is a part of a task with an instruction and a verifier of its own. Its files
+// are in the folder of StepsDir that has its name.
+type Step struct {
+	Name string `toml:"name"`
+	// MinReward is a number, or numbers by metric. The task ends with a step whose
+	// reward is lower.
+	MinReward any `toml:"min_reward"`
+	Agent     struct {
+		TimeoutSec any `toml:"timeout_sec"`
+	} `toml:"agent"`
+	Verifier struct {
+		TimeoutSec any `toml:"timeout_sec"`
+	} `toml:"verifier"`
+}
+
+// Continues reports whether the step after this one may begin.
+func (s Step) Continues(reward float64, metrics map[string]float64) bool {
+	least, ok := s.MinReward.(map[string]any)
+	if !ok {
+		return reward >= number(s.MinReward)
+	}
+	for name, value := range least {
+		if metrics[name] < number(value) {
+			return false
+		}
+	}
+	return true
 }
 
 // ParseManifest parses a task.toml. With an error the settings hold the
@@ -76,6 +110,7 @@ func ParseManifest(text string) (s Settings, err error) {
 		Agent       *toml.Primitive `toml:"agent"`
 		Environment *toml.Primitive `toml:"environment"`
 		Steps       *toml.Primitive `toml:"steps"`
+		Strategy    *toml.Primitive `toml:"multi_step_reward_strategy"`
 	}
 	md, err := toml.Decode(text, &file)
 	if err != nil {
@@ -92,6 +127,7 @@ func ParseManifest(text string) (s Settings, err error) {
 		{file.Agent, &s.Agent},
 		{file.Environment, &s.Environment},
 		{file.Steps, &s.Steps},
+		{file.Strategy, &s.Strategy},
 	} {
 		if section.from != nil {
 			err = cmp.Or(err, md.PrimitiveDecode(*section.from, section.into))
@@ -207,21 +243,6 @@ func ParseCompose(text string) (c Compose, err error) {
 	return c, yaml.Unmarshal([]byte(text), &c)
 }
 
-// BaseImages returns the images that a Dockerfile begins its stages with.
-func BaseImages(dockerfile string) (images []string) {
-	for _, line := range DockerInstructions(dockerfile) {
-		words := strings.Fields(line)
-		if !strings.EqualFold(words[0], "FROM") {
-			continue
-		}
-		words = slices.DeleteFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "--") })
-		if len(words) > 0 {
-			images = append(images, words[0])
-		}
-	}
-	return images
-}
-
 // ImageName returns the name of an image reference without the registry's default,
 // the tag and the digest, e.g. "python" for "docker.io/library/python:3.12@sha256:...".
 func ImageName(image string) string {
@@ -229,23 +250,4 @@ func ImageName(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	image, _, _ = strings.Cut(image, ":")
 	return image
-}
-
-// DockerInstructions returns the instructions of a Dockerfile, each on one
-// line: comments are left out, and continued lines are joined.
-func DockerInstructions(text string) []string {
-	var all []string
-	continued := ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if rest, ok := strings.CutSuffix(line, `\`); ok {
-			continued += rest + " "
-			continue
-		}
-		all, continued = append(all, continued+line), ""
-	}
-	return all
 }
