@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/doctor"
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/installations"
@@ -41,5 +42,6 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 		OpenAgents: func(s sandbox.Sandbox) (*agents.Service, error) {
 			return newAgents(c, s, slog.New(slog.DiscardHandler))
 		},
+		OpenEnvironments: func() (*environments.Service, error) { return newEnvironments(c, nil) },
 	}
 }

@@ -1,8 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,7 +21,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
@@ -33,6 +38,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/builder"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -53,6 +59,7 @@ type platform struct {
 	sender       *notify.Sender
 	judge        *judge.Judge
 	sandbox      sandbox.Sandbox
+	environments *environments.Service // nil if tasks cannot run in images
 	packages     *taskpkg.Runner
 	agents       *agents.Service
 	host         host.Host
@@ -102,7 +109,13 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	if err != nil {
 		return p, err
 	}
-	p.packages = &taskpkg.Runner{Sandbox: p.sandbox, HTTP: fetch, Blobs: p.blobs, Dir: c.SandboxScratch, Log: a.logFor("runs")}
+	if p.environments, err = newEnvironments(c, a.logFor("environments")); err != nil {
+		return p, err
+	}
+	p.packages = &taskpkg.Runner{
+		Sandbox: p.sandbox, HTTP: fetch, Blobs: p.blobs, Environments: p.environments, HasTools: c.SandboxTools,
+		Dir: c.SandboxScratch, Log: a.logFor("runs"),
+	}
 	if p.agents, err = newAgents(c, p.sandbox, a.logFor("agents")); err != nil {
 		return p, err
 	}
@@ -151,6 +164,30 @@ func newSandbox(c config.Config, log *slog.Logger) (sandbox.Sandbox, error) {
 	return sandbox.New(sandbox.Options{
 		Driver: sandbox.Driver(c.Sandbox), AllowNone: c.SandboxAllowNone, Image: c.SandboxImage, Log: log,
 	})
+}
+
+// newEnvironments keeps the images of task packages beside the trials, in a folder
+// that the programs of a trial can reach. It returns nil if the sandbox has no use
+// for them.
+func newEnvironments(c config.Config, log *slog.Logger) (*environments.Service, error) {
+	if sandbox.Driver(c.Sandbox) != sandbox.Bubblewrap {
+		return nil, nil //nolint:nilnil // see above
+	}
+	data, err := filepath.Abs(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := filepath.EvalSymlinks(cmp.Or(c.SandboxScratch, os.TempDir()))
+	if err != nil {
+		return nil, fault.Invalid("sandbox-scratch", "--sandbox-scratch cannot be used").Because(err)
+	}
+	// Installations do not share them: each removes what it does not need.
+	digest := sha256.Sum256([]byte(data))
+	dir := filepath.Join(scratch, fmt.Sprintf("whetstone-environments-%x", digest[:4]))
+	return &environments.Service{
+		Builder: &builder.Builder{Dir: dir}, Dir: dir, Images: c.EnvironmentsImages, Network: c.EnvironmentsNetwork,
+		MaxBytes: int64(c.EnvironmentsMax), Log: log,
+	}, nil
 }
 
 // newAgents knows the agents and models that the settings name. It starts no

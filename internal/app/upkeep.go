@@ -21,6 +21,9 @@ func (p *parts) scheduleUpkeep() {
 	jobs.Handle(p.queue, func(ctx context.Context, _ upkeepArgs) error {
 		_, uploads := p.blobs.RemoveParts(ctx, tempGrace)
 		_, trials := p.runs.Packages.Sweep()
+		if environments := p.runs.Packages.Environments; environments != nil {
+			trials = errors.Join(trials, environments.Sweep())
+		}
 		return errors.Join(uploads, trials, p.agents.Sweep(), p.auth.Sweep(ctx), p.api.Sweep(ctx), p.audit.Sweep(ctx))
 	})
 	p.queue.Every(10*time.Minute, upkeepArgs{})

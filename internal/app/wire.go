@@ -110,7 +110,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.suites = &suites.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Sources: p.sources, Bucket: c.Bucket(), Quota: on.quota,
-		Memory: on.memory.work, Log: log("suites"),
+		Memory: on.memory.work, Environments: on.environments, Log: log("suites"),
 	}
 	p.runs = &runs.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Sources: p.sources, Registry: p.registry, Judge: on.judge, Sandbox: on.sandbox,

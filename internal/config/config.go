@@ -65,6 +65,11 @@ type Config struct {
 	SandboxAllowNone bool   `help:"Let --sandbox none run them with the rights of the service."`
 	SandboxImage     string `placeholder:"IMAGE" help:"Image that --sandbox docker makes containers of."`
 	SandboxScratch   string `placeholder:"DIR" help:"Folder in which they work, which other users must be able to enter if the service runs as root; the system's temporary one when empty."`
+	SandboxTools     bool   `help:"The sandbox has the tools that scripts of task packages install: run those that would need the network for it."`
+
+	EnvironmentsMax     quota.Bytes `default:"20GiB" placeholder:"BYTES" help:"Space that the images of task packages may take together, in --sandbox-scratch."`
+	EnvironmentsImages  string      `placeholder:"DIR" help:"Folder with archives of base images: that of debian:12 is debian_12.tar."`
+	EnvironmentsNetwork bool        `help:"Let builds of images use the network, to pull images and to install packages."`
 
 	Repohost              string `default:"git" enum:"git,github,gitea" help:"Code host: ${enum}."`
 	RepohostURL           URL    `placeholder:"URL" help:"Base URL of the code host, or the folder of the bare repositories."`

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/backup"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -34,6 +35,9 @@ type Doctor struct {
 	OpenSandbox func() (sandbox.Sandbox, error)
 	// OpenAgents opens the agents that run in a sandbox; nil skips their check.
 	OpenAgents func(sandbox.Sandbox) (*agents.Service, error)
+	// OpenEnvironments opens the images of task packages, and returns nil if the
+	// sandbox has no use for them; nil skips their check.
+	OpenEnvironments func() (*environments.Service, error)
 	// Quick skips reading the content of blobs, and SQLite's full integrity
 	// check.
 	Quick bool

@@ -30,6 +30,9 @@ func (d *Doctor) checkSettings(ctx context.Context) []exam.Finding {
 		findings = append(findings, checkReachable(ctx, "judge", "judge-url", string(c.JudgeURL)))
 	}
 	findings = append(findings, d.checkSandbox(ctx))
+	if d.OpenEnvironments != nil {
+		findings = append(findings, d.checkEnvironments(ctx))
+	}
 	if d.OpenAgents != nil {
 		findings = append(findings, d.checkAgents(ctx))
 	}
@@ -161,6 +164,25 @@ func (d *Doctor) checkSandbox(ctx context.Context) exam.Finding {
 		message += ". Not here: " + strings.Join(report.Missing, "; ")
 	}
 	return exam.Fine("sandbox", "%s", message)
+}
+
+// checkEnvironments reports how the images of task packages are built. Without them,
+// many tasks run on the service's own machine.
+func (d *Doctor) checkEnvironments(ctx context.Context) exam.Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	s, err := d.OpenEnvironments()
+	if err != nil {
+		return exam.Fail("environments", "%s", err)
+	}
+	if s == nil {
+		return exam.Fine("environments", "task packages do not run in their images; that needs --sandbox bubblewrap")
+	}
+	message, err := s.Describe(ctx)
+	if err != nil {
+		return exam.Fine("environments", "task packages do not run in their images: %s", err)
+	}
+	return exam.Fine("environments", "%s", message)
 }
 
 // checkAgents lists the coding agents with their versions. A missing one is no

@@ -50,7 +50,7 @@ type overlayProbe struct {
 // probeTimeout limits how long the probe may take.
 const probeTimeout = 30 * time.Second
 
-// overlays reports whether the programs of a sandbox can have an overlay in Dir.
+// overlays reports whether the programs of a sandbox can have an overlay beside Dir.
 func (s *Service) overlays(ctx context.Context) bool {
 	s.overlay.mu.Lock()
 	defer s.overlay.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Service) overlays(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := sandbox.ProbeOverlay(ctx, s.Dir)
+	err := sandbox.ProbeOverlay(ctx, filepath.Dir(s.Dir))
 	if ctx.Err() != nil {
 		return false // not known
 	}

@@ -8,17 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/builder"
 )
 
 // Service builds and keeps environments. It is safe for concurrent use.
 type Service struct {
-	Sandbox sandbox.Sandbox
 	Builder *builder.Builder
 	// Dir has the environments, and belongs to one process. The user that programs
 	// run as must be able to enter it. It can be deleted while the service is stopped.
@@ -44,6 +43,29 @@ type entry struct {
 	pending  chan struct{} // closed at the end of its build; nil if there is none
 	failed   error         // of the last build
 	failedAt time.Time
+}
+
+// Describe says for the operator how environments are made on this machine. The
+// error is an Unavailable if they are not.
+func (s *Service) Describe(ctx context.Context) (string, error) {
+	version, err := s.Builder.Version(ctx)
+	if err != nil {
+		return "", err
+	}
+	trial := "a copy of its image, since the kernel has no overlayfs for it"
+	if s.overlays(ctx) {
+		trial = "an overlay on its image"
+	}
+	network := "no network"
+	if s.Network {
+		network = "the machine's network"
+	}
+	archives, err := filepath.Glob(filepath.Join(s.Images, "*.tar*"))
+	if err != nil || s.Images == "" {
+		archives = nil // the folder's name is no pattern
+	}
+	return fmt.Sprintf("buildah %s: builds have %s, each trial gets %s; base images in --environments-images: %d",
+		version, network, trial, len(archives)), nil
 }
 
 // A Recipe says what an environment is made of.
@@ -78,9 +100,6 @@ const (
 // Missing returns why an environment cannot be had here, or "". It looks at what is
 // installed and configured; nothing is built.
 func (s *Service) Missing(ctx context.Context, r Recipe) (reason string) {
-	if !s.Sandbox.Binds() {
-		return "images need --sandbox bubblewrap"
-	}
 	if _, err := s.Builder.Version(ctx); err != nil {
 		return reasonOf(err)
 	}

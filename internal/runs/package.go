@@ -18,7 +18,10 @@ type PackageEvidence struct {
 	Report     json.RawMessage    `json:"report,omitempty"` // its ctrf.json
 	PeakMemory int64              `json:"peak_memory_bytes,omitempty"`
 	// Digest is the SHA-256 of the environment.
-	Digest    string `json:"environment_sha256,omitempty"`
+	Digest string `json:"environment_sha256,omitempty"`
+	// Image identifies the image in which the programs ran; "" for the service's own
+	// machine.
+	Image     string `json:"image_sha256,omitempty"`
 	TimeoutMS int64  `json:"timeout_ms"`
 	// Runner is the version of the rules by which the package was run.
 	Runner string `json:"runner"`
@@ -36,7 +39,7 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 		BlobKey:        func(ref string) (string, bool) { return x.s.Suites.EnvironmentKey(x.run.OrgID, ref) },
 		Instruction:    p.Instruction, VerifierRef: p.VerifierRef, SkillBundleRef: p.SkillBundleRef, OracleRef: p.OracleRef,
 		WorkingDir: p.WorkingDir, Timeout: time.Duration(p.TimeoutMS) * time.Millisecond, Env: p.Env,
-		Resources: p.Resources, Most: x.resources,
+		Resources: p.Resources, Most: x.resources, NeedsImage: p.NeedsImage,
 	}, x.skills[t.Arm].content)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -47,7 +50,7 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 	}
 	t.OutputTail = tail(output, x.tailLimit)
 	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, &PackageEvidence{
-		Raw: got.Raw, Metrics: got.Metrics, PeakMemory: got.PeakMemory, Digest: got.Digest,
+		Raw: got.Raw, Metrics: got.Metrics, PeakMemory: got.PeakMemory, Digest: got.Digest, Image: got.Image,
 		TimeoutMS: got.Limits.Wall.Milliseconds(), Runner: got.Version,
 	}
 	if len(got.Report) <= maxReport && json.Valid(got.Report) {

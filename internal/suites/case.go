@@ -91,5 +91,6 @@ type Package struct {
 	WorkingDir     string // "" for the archive's root
 	TimeoutMS      int64  // 0: the service's default
 	Resources      taskfile.Resources
+	NeedsImage     bool // the service's own machine cannot stand in for its image
 	Env            map[string]string
 }

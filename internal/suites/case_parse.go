@@ -284,6 +284,7 @@ func (p *caseParser) hints(pkg *Package) {
 		return
 	}
 	pkg.TimeoutMS, pkg.Resources = int64(milliseconds), taskfile.ParseResources(p.fields)
+	p.decode(&pkg.NeedsImage, "needs_image", "true or false")
 	p.decode(&pkg.Env, "env", "an object of strings")
 }
 

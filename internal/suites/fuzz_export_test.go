@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // ReadCases reads the cases of a suite as Create does, and returns what is
@@ -46,7 +47,7 @@ func ReadTasks(ctx context.Context, archive []byte) (said []string, err error) {
 			return said, err
 		}
 		_, _ = settings.TimeoutMS(), t.env(settings)
-		if _, err := t.layOut(); err != nil {
+		if _, err := t.layOut(taskfile.Settings{}); err != nil {
 			return said, err
 		}
 		said = slices.Concat(said, t.reasons, t.warnings)

@@ -1,31 +1,87 @@
 package suites
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // layOut decides the path of each file of the task in the environment's archive:
-// tests, solution, the Dockerfile and the files at the top stay where they are, and
-// the files of the environment go where its Dockerfile copies them. No image is
-// built. It returns the folder in which the verifier starts.
-func (t *task) layOut() (workingDir string, err error) {
+// tests, solution, steps, the build context and the files at the top stay where they
+// are. For a service without the task's image, the files of the context are also
+// where its Dockerfile copies them, as far as that can be followed. It returns the
+// folder in which the verifier starts, or "" for the image's own.
+func (t *task) layOut(s taskfile.Settings) (workingDir string, err error) {
 	t.layout = map[string]skillpkg.File{}
 	for _, f := range t.files {
 		name := strings.TrimPrefix(f.Path, t.root)
 		top, _, nested := strings.Cut(name, "/")
-		if !nested || top == "tests" || top == "solution" || name == taskfile.Dockerfile {
+		if rest, ok := strings.CutPrefix(name, taskfile.EnvironmentDir+skillsDir); ok {
+			t.addSkillFolder(rest) // the skill under test replaces it
+			continue
+		}
+		if !nested || slices.Contains(keptFolders, top) {
 			t.put(name, f)
 		}
 	}
+	if len(t.reasons) > 0 {
+		return "", nil
+	}
+	plain, folders, warnings := maps.Clone(t.layout), slices.Clone(t.folders), slices.Clone(t.warnings)
+	if workingDir, err = t.standIn(s); err != nil || !t.buildable || t.severalServices {
+		return workingDir, err
+	}
+	t.warnings = warnings // it does not run on the service's own system
+	if len(t.reasons) > 0 {
+		t.layout, t.folders, t.reasons, t.needsImage, workingDir = plain, folders, nil, true, ""
+	}
+	return workingDir, nil
+}
+
+// composeImage is the image of the only service of the task, or "".
+func (t *task) composeImage() string {
+	for _, file := range taskfile.ComposeFiles {
+		text, ok, err := t.read(file)
+		if err != nil || !ok {
+			continue
+		}
+		compose, _ := taskfile.ParseCompose(text) // readCompose refuses one that cannot be read
+		return compose.Image()
+	}
+	return ""
+}
+
+// keptFolders are the folders of a task that its archive has as they are.
+var keptFolders = []string{"environment", "solution", "steps", "tests"}
+
+// addSkillFolder keeps the folder of a skill that is left out: a Dockerfile may copy
+// it.
+func (t *task) addSkillFolder(file string) {
+	folder := path.Join(taskfile.EnvironmentDir, skillsDir)
+	if name, _, nested := strings.Cut(file, "/"); nested {
+		folder = path.Join(folder, name)
+	}
+	t.addFolder(folder)
+}
+
+// standIn lays the files out for the service's own machine, and refuses the task if
+// that cannot stand in for its image.
+func (t *task) standIn(s taskfile.Settings) (workingDir string, err error) {
 	text, ok, err := t.read(taskfile.Dockerfile)
 	if err != nil {
 		return "", err
+	}
+	// An image that others have built of the Dockerfile is not needed.
+	if s.Environment.DockerImage != "" && !ok {
+		t.checkImage(s.Environment.DockerImage)
 	}
 	service, err := t.readCompose(ok)
 	if err != nil {
@@ -46,6 +102,27 @@ func (t *task) layOut() (workingDir string, err error) {
 	return strings.Trim(d.workdir, "/"), nil
 }
 
+// findImage decides whether the image of the task can be built here.
+func (s *Service) findImage(ctx context.Context, t *task, settings taskfile.Settings) error {
+	text, ok, err := t.read(taskfile.Dockerfile)
+	if err != nil {
+		return err
+	}
+	recipe := environments.Recipe{Dockerfile: text, Images: taskfile.Images(text)}
+	if !ok {
+		recipe = environments.OfImage(cmp.Or(t.composeImage(), settings.Environment.DockerImage))
+	}
+	if slices.Contains(recipe.Images, "") {
+		return nil // it has no image
+	}
+	t.missing = "images are not built here"
+	if s.Environments != nil {
+		t.missing = s.Environments.Missing(ctx, recipe)
+	}
+	t.buildable = t.missing == ""
+	return nil
+}
+
 // readCompose returns the only service of the task's docker-compose.yaml, if it has
 // one. It refuses an environment of several services.
 func (t *task) readCompose(hasDockerfile bool) (service taskfile.Service, err error) {
@@ -63,7 +140,7 @@ func (t *task) readCompose(hasDockerfile bool) (service taskfile.Service, err er
 			t.refuse("its " + name + " cannot be read")
 			continue
 		}
-		if len(compose.Services) > 1 {
+		if t.severalServices = len(compose.Services) > 1; t.severalServices {
 			t.refuse("its " + name + " has more than one service")
 		}
 		for _, service = range compose.Services {
@@ -90,8 +167,8 @@ var replaceableImages = []string{"scratch", "debian", "ubuntu", "buildpack-deps"
 func (t *task) checkImage(image string) {
 	name := taskfile.ImageName(image)
 	if !slices.Contains(replaceableImages, name) {
-		t.refuse("its image " + image + " cannot be built here; tasks on " +
-			strings.Join(replaceableImages[1:], ", ") + " can be imported")
+		t.refuse("its image " + image + " cannot be had here (" + t.missing + "), and the service's own system stands in for " +
+			strings.Join(replaceableImages[1:], ", ") + " only")
 		return
 	}
 	if name != "scratch" {

@@ -26,7 +26,9 @@ func (s *Service) importTasks(ctx context.Context, orgID string, f Import) (d dr
 	if err := s.Quota.Room(ctx, orgID, f.Size); err != nil {
 		return d, err // no room, so nothing is stored
 	}
-	p, err := skillpkg.Open(ctx, f.Content, f.Size, skillpkg.DefaultLimits())
+	limits := skillpkg.DefaultLimits()
+	limits.Depth, limits.PathLength = 20, 512 // as when a trial unpacks it
+	p, err := skillpkg.Open(ctx, f.Content, f.Size, limits)
 	if err != nil {
 		return d, err
 	}
@@ -92,6 +94,11 @@ type task struct {
 	variables map[string]string // of its docker-compose.yaml
 	bytes     int64             // of the files in layout
 	space     *environmentSpace
+	// buildable says that the image of the task can be had here, and missing why it
+	// cannot. needsImage says that the service's own machine cannot stand in for it.
+	buildable, needsImage bool
+	missing               string
+	severalServices       bool
 }
 
 // maxTaskText bounds the text files of a task: the instruction must fit into an
@@ -127,11 +134,6 @@ func (t *task) refuse(reason string) {
 	if !slices.Contains(t.reasons, reason) { // a limit is exceeded by every further file
 		t.reasons = append(t.reasons, reason)
 	}
-}
-
-// has reports whether the task has a file.
-func (t *task) has(name string) bool {
-	return slices.ContainsFunc(t.files, func(f skillpkg.File) bool { return f.Path == t.root+name })
 }
 
 func (t *task) warn(warning string) { t.warnings = append(t.warnings, warning) }
@@ -192,10 +194,17 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
+	if len(settings.Steps) > 0 {
+		if instruction, verifier, err = t.readSteps(settings.Steps, ok); err != nil {
+			return nil, err
+		}
+	} else if !ok {
 		t.refuse("it has no " + taskfile.DefaultVerifier)
 	}
-	workingDir, err := t.layOut()
+	if err := s.findImage(ctx, t, settings); err != nil {
+		return nil, err
+	}
+	workingDir, err := t.layOut(settings)
 	if err != nil || len(t.reasons) > 0 {
 		return nil, err
 	}
@@ -218,6 +227,7 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 		EnvironmentRef: ref, Instruction: instruction, VerifierRef: taskfile.DefaultVerifier, SkillBundleRef: t.skillBundle(),
 		Hints: harborHints{WorkingDir: workingDir, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings)},
 	}
+	c.Hints.NeedsImage = t.needsImage
 	needs := settings.Resources()
 	c.Hints.CPUs, c.Hints.MemoryMB, c.Hints.StorageMB = needs.CPUs, needs.Memory>>20, needs.Storage>>20
 	if use := taskfile.NetworkUse(verifier); use != "" {
@@ -225,9 +235,7 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 		t.warn("its verifier needs the network (" + use + "), which the sandbox does not have")
 	}
 	if oracle {
-		if _, ok := t.layout[taskfile.Solution]; ok {
-			c.OracleRef = taskfile.Solution
-		} else {
+		if c.OracleRef = t.oracle(settings.Steps); c.OracleRef == "" {
 			t.warn("it has no " + taskfile.Solution + " to run as oracle")
 		}
 	}
@@ -237,6 +245,49 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	}
 	var fields Fields
 	return fields, json.Unmarshal(raw, &fields)
+}
+
+// readSteps returns the instructions and the verifiers of all steps, and refuses a
+// task with a step that has none.
+func (t *task) readSteps(steps []taskfile.Step, hasVerifier bool) (instructions, verifiers string, err error) {
+	for i, step := range steps {
+		dir := taskfile.StepsDir + step.Name + "/"
+		instruction, ok, err := t.read(dir + taskfile.Instruction)
+		if err != nil {
+			return "", "", err
+		}
+		if !ok {
+			t.refuse("its step " + step.Name + " has no " + taskfile.Instruction)
+		}
+		verifier, ok, err := t.read(dir + taskfile.DefaultVerifier)
+		if err != nil {
+			return "", "", err
+		}
+		if !ok && !hasVerifier {
+			t.refuse("its step " + step.Name + " has no " + taskfile.DefaultVerifier)
+		}
+		instructions += fmt.Sprintf("Step %d of %d: %s\n\n%s\n", i+1, len(steps), step.Name, strings.TrimSpace(instruction))
+		verifiers += verifier + "\n"
+	}
+	if len(instructions) > maxTaskText {
+		t.refuse("the instructions of its steps are longer than 120 KiB")
+	}
+	return instructions, verifiers, nil
+}
+
+// oracle returns the path of the task's solution, or of the first that a step has;
+// "" if there is none.
+func (t *task) oracle(steps []taskfile.Step) string {
+	candidates := []string{taskfile.Solution}
+	for _, step := range steps {
+		candidates = append(candidates, taskfile.StepsDir+step.Name+"/"+taskfile.Solution)
+	}
+	for _, name := range candidates {
+		if _, ok := t.layout[name]; ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // settings parses task.toml, and refuses what no sandbox here provides.
@@ -252,15 +303,8 @@ func (t *task) settings() (s taskfile.Settings, err error) {
 	if s.Environment.GPUs > 0 {
 		t.refuse(fmt.Sprintf("it needs %d GPUs, and there are none", s.Environment.GPUs))
 	}
-	if len(s.Steps) > 0 {
-		t.refuse("it has several steps, and a case has one")
-	}
 	if len(s.Environment.MCPServers) > 0 {
 		t.refuse("it needs MCP servers, and there are none")
-	}
-	// An image that others have built of the Dockerfile is not needed.
-	if s.Environment.DockerImage != "" && !t.has(taskfile.Dockerfile) {
-		t.checkImage(s.Environment.DockerImage)
 	}
 	return s, nil
 }
@@ -309,6 +353,7 @@ type harborHints struct {
 	CPUs       float64           `json:"cpus,omitempty"`
 	MemoryMB   int64             `json:"memory_mb,omitempty"`
 	StorageMB  int64             `json:"storage_mb,omitempty"`
+	NeedsImage bool              `json:"needs_image,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/environments/environmentstest"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
@@ -293,7 +294,8 @@ func wantEnvironment(t *testing.T, w *runstest.World, c *client, ref string, mod
 		}
 	}
 	want := []string{
-		"app/a/b.csv", "app/input.pdf", "environment/Dockerfile", "etc/tool/x.ini", "instruction.md", "solution/solve.sh",
+		"app/a/b.csv", "app/input.pdf", "environment/Dockerfile", "environment/conf/x.ini", "environment/data/a/b.csv",
+		"environment/input.pdf", "etc/tool/x.ini", "instruction.md", "solution/solve.sh",
 		"task.toml", "tests/data/x.txt", "tests/test.sh",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
@@ -311,7 +313,7 @@ func TestImportTasks(t *testing.T) {
 		{"compose-image", "environment/docker-compose.yml", "services: {main: {image: postgres:17}}", "postgres:17"},
 		{"compose-broken", "environment/docker-compose.yaml", "services: [", "cannot be read"},
 		{"gpus", "task.toml", "[environment]\ngpus = 2", "2 GPUs"},
-		{"steps", "task.toml", "[[steps]]\nname = \"a\"", "several steps"},
+		{"steps", "task.toml", "[[steps]]\nname = \"a\"", "step a has no instruction.md"},
 		{"mcp", "task.toml", "[[environment.mcp_servers]]\nname = \"a\"", "MCP"},
 		{"compose-build", "environment/docker-compose.yaml", "services: {main: {build: {context: ./other}}}", "does not build"},
 		{"toml-broken", "task.toml", "[", "cannot be read"},
@@ -374,6 +376,58 @@ func TestImportTasks(t *testing.T) {
 	})
 }
 
+// TestImportBuildable: a task whose image can be built is imported as it is, also if
+// the service's own machine could not stand in for the image.
+func TestImportBuildable(t *testing.T) {
+	t.Parallel()
+	const docker = "environment/Dockerfile"
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := runstest.New(t, db)
+		c := w.Org("acme")
+		w.Suites.Environments = environmentstest.New(t)
+		for name, test := range map[string]struct {
+			files      map[string]string
+			needsImage any
+		}{
+			"followed":     {map[string]string{docker: "FROM debian:12\nWORKDIR /app\nRUN make\nCOPY input.pdf ./"}, nil},
+			"stages":       {map[string]string{docker: "FROM debian:12 AS a\nFROM debian:12\nCOPY --from=a /x /y"}, true},
+			"docker_image": {map[string]string{docker: "", "task.toml": "[environment]\ndocker_image = \"debian:12\""}, nil},
+			"compose":      {map[string]string{docker: "", "environment/docker-compose.yaml": "services: {main: {image: 'debian:12'}}"}, nil},
+		} {
+			t.Run(name, func(t *testing.T) {
+				a := c.In(t).Import("tasks.tgz", tarball(harbor("tables", test.files))).Want(http.StatusCreated)
+				hints := apptest.List(t, a.Field("suite"), "cases_json")[0]["resource_hints"].(object)
+				if hints["needs_image"] != test.needsImage {
+					t.Errorf("hints %v", hints)
+				}
+				if warnings := fmt.Sprint(a.Object()["warnings"]); strings.Contains(warnings, "RUN") || strings.Contains(warnings, "own system") {
+					t.Errorf("warnings %v", warnings)
+				}
+			})
+		}
+		c.Import("tasks.tgz", tarball(harbor("tables", map[string]string{docker: "FROM golang:1.26"}))).
+			WantIssueWith("file.tables", "golang_1.26.tar")
+	})
+}
+
+// TestImportSteps: a task of several steps becomes one case.
+func TestImportSteps(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := runstest.New(t, db).Org("acme")
+		a := c.Import("tasks.tgz", tarball(harbor("tables", map[string]string{
+			"task.toml": "[[steps]]\nname = 'one'\n[[steps]]\nname = 'two'\n", "solution/solve.sh": "",
+			"steps/one/instruction.md": "First.\n", "steps/two/instruction.md": "Then.\n", "steps/two/tests/test.sh": "exit 0",
+			"steps/two/solution/solve.sh": "true",
+		})), "oracle", "true").Want(http.StatusCreated)
+		got := apptest.List(t, a.Field("suite"), "cases_json")[0]
+		if got["oracle_ref"] != "steps/two/solution/solve.sh" ||
+			got["instruction"] != "Step 1 of 2: one\n\nFirst.\nStep 2 of 2: two\n\nThen.\n" {
+			t.Errorf("the case is %v", got)
+		}
+	})
+}
+
 // TestImportPrefersDockerfile: most public tasks name an image that was built of
 // their Dockerfile, in task.toml or as a variable of their only service.
 func TestImportPrefersDockerfile(t *testing.T) {
@@ -400,7 +454,7 @@ func TestImportPrefersDockerfile(t *testing.T) {
 					t.Errorf("hints %v", hints)
 				}
 				p := openEnvironment(t, w, c, got["environment_ref"].(string))
-				if diff := cmp.Diff([]string{"data", "workspace", "workspace/out"}, p.Folders); diff != "" {
+				if diff := cmp.Diff([]string{"data", "environment/skills/tables", "workspace", "workspace/out"}, p.Folders); diff != "" {
 					t.Errorf("folders (-want +got):\n%s", diff)
 				}
 			})

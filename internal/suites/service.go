@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -29,7 +30,9 @@ type Service struct {
 	Sources *sources.Service
 	Quota   *quota.Service
 	Memory  *httpapi.Budget // of lists with cases
-	Log     *slog.Logger
+	// Environments knows which images of tasks can be had; nil means none.
+	Environments *environments.Service
+	Log          *slog.Logger
 }
 
 // NewSuite describes a suite to create.

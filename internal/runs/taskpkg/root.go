@@ -87,14 +87,8 @@ func (t *trial) imageName() string {
 		if err != nil {
 			continue
 		}
-		compose, err := taskfile.ParseCompose(text)
-		if err != nil || len(compose.Services) != 1 {
-			return ""
-		}
-		for _, service := range compose.Services {
-			if !service.Builds() {
-				return service.Image
-			}
+		if compose, err := taskfile.ParseCompose(text); err == nil && compose.Image() != "" {
+			return compose.Image()
 		}
 	}
 	return t.settings.Environment.DockerImage

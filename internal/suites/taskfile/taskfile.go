@@ -170,6 +170,19 @@ type Compose struct {
 	Services map[string]Service `yaml:"services"`
 }
 
+// Image is that of the only service, unless it is built; else "".
+func (c Compose) Image() string {
+	if len(c.Services) != 1 {
+		return ""
+	}
+	for _, s := range c.Services {
+		if !s.Builds() {
+			return s.Image
+		}
+	}
+	return ""
+}
+
 // A Service of a docker-compose.yaml is a container.
 type Service struct {
 	Image       string           `yaml:"image"`
