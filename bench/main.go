@@ -37,6 +37,7 @@ func benchmarks() []benchmark {
 		{"ingest", "POST of telemetry beside the driver's batches", benchIngest},
 		{"ingest-peer", "POST of telemetry beside PocketBase", benchIngestPeer},
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},
+		{"sessions", "GET of sessions as they grow, and of a long one", benchSessions},
 		{"home", "the first page of the dashboard: its weight, and how soon it is there", benchHome},
 		{"notice", "from a guilty grade to the webhook", benchNotice},
 		{"sweep", "one evaluation of 100 alerts on 1,000 skills", benchSweep},

@@ -13,6 +13,7 @@ import (
 // and where the next page begins, nil at the end.
 func listSessions(ctx context.Context, q store.Querier, orgID string, f Filter) (all []Session, next *position, err error) {
 	ranges, compared := f.conditions(orgID)
+	f.maxCompared = max(1, f.maxCompared/len(ranges))
 	for _, indexed := range ranges {
 		found, last, err := sessionsOfRange(ctx, q, f, indexed, compared)
 		if err != nil {

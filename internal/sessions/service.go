@@ -54,11 +54,10 @@ type Filter struct {
 	maxCompared int
 }
 
-// maxCompared is how many sessions of a range of an index one page is looked for in,
-// if the index does not have all conditions of the filter. Without this limit, a page
-// of a rare combination, e.g. of an agent and an outcome, would read every session of
-// the organisation.
-const maxCompared = 2000
+// maxCompared is how many sessions one page is looked for in, if no index has all
+// conditions of the filter. Without this limit, a page of a rare combination, e.g. of
+// an agent and an outcome, would read every session of the organisation.
+const maxCompared = 1000
 
 // List returns at most Limit sessions of the caller's organisation, newest first,
 // and the cursor of the next page, "" at the end. A page may have fewer sessions, or
