@@ -2,7 +2,6 @@ package judge_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -111,22 +110,6 @@ func TestBuiltinOnlyRoutes(t *testing.T) {
 			if !strings.Contains(e.Message, setting) {
 				t.Errorf("got %q, want it to name %s", e.Message, setting)
 			}
-		}
-	}
-}
-
-func TestWords(t *testing.T) {
-	for text, want := range map[string]string{
-		"Fills in PDF-forms, fillForm & form_filling": "[fill pdf form fill form form fill]",
-		"planning planned plans plan":                 "[plan plan plan plan]",
-		"Can you please help me with this?":           "[]",
-		"creates creating creation creator":           "[creat creat creat creat]",
-		"report reporting reports":                    "[report report report]",
-		"数据 análisis 42":                              "[数据 análisi 42]",
-		"":                                            "[]",
-	} {
-		if got := fmt.Sprint(judge.Words(text)); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
 }

@@ -30,7 +30,6 @@ var (
 	EscapeSpecialTokens = escapeSpecialTokens
 	StripThinking       = stripThinking
 	JSONAnswers         = jsonAnswers
-	Words               = words
 )
 
 // Quotes reports whether a material contains a quotation.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/judge/words"
 )
 
 // fakeVerdict is what a material would like the judge to say. Its evidence
@@ -174,8 +175,8 @@ func mostAlike(n int) func([]string) []bool {
 	return func(criteria []string) []bool {
 		shares := make([]int, len(criteria))
 		for i, c := range criteria {
-			others := judge.Words("Explain how to deploy. " + strings.Join(slices.Concat(criteria[:i], criteria[i+1:]), " "))
-			for _, word := range judge.Words(c) {
+			others := words.Stems("Explain how to deploy. " + strings.Join(slices.Concat(criteria[:i], criteria[i+1:]), " "))
+			for _, word := range words.Stems(c) {
 				if slices.Contains(others, word) {
 					shares[i]++
 				}
@@ -194,8 +195,8 @@ func attackers() map[string]attacker {
 	noWord := where(func(c string) bool { return !strings.Contains(c, "contains the word") })
 	noCode := where(func(c string) bool { return !regexp.MustCompile(`[A-Z2-7]{8}`).MatchString(c) })
 	noForeign := where(func(c string) bool {
-		words := strings.Fields(strings.ToLower(strings.Trim(c, ".")))
-		return !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(judge.ForeignWords(), word) })
+		fields := strings.Fields(strings.ToLower(strings.Trim(c, ".")))
+		return !slices.ContainsFunc(fields, func(word string) bool { return slices.Contains(judge.ForeignWords(), word) })
 	})
 	short := where(func(c string) bool { return len(c) < 38 })
 	known := where(func(c string) bool { return slices.Contains(wanted, c) })

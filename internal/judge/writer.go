@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/judge/words"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -59,9 +60,9 @@ func (j *Judge) rewriteByWords(r RewriteRequest) (Rewriting, error) {
 // missed queries share, which predict future queries better, and then all of
 // them, each in the sizes of widths.
 func wordChoices(all []string, shared int) (choices [][]string) {
-	for _, words := range [][]string{all[:shared], all} {
+	for _, some := range [][]string{all[:shared], all} {
 		for _, width := range widths {
-			choices = append(choices, words[:min(width, len(words))])
+			choices = append(choices, some[:min(width, len(some))])
 		}
 	}
 	if shared == 0 {
@@ -93,9 +94,9 @@ func splitAddedWords(description string) (base string, added []string) {
 }
 
 // addWords adds words to a description.
-func addWords(description string, words []string) string {
+func addWords(description string, more []string) string {
 	base, added := splitAddedWords(description)
-	added = append(added, words...)
+	added = append(added, more...)
 	if len(added) == 0 {
 		return base
 	}
@@ -111,14 +112,14 @@ func addWords(description string, words []string) string {
 func (r RewriteRequest) prune() (description string, dropped []string) {
 	wanted, blamed := map[string]bool{}, map[string]bool{}
 	for _, s := range r.Samples {
-		for _, word := range words(s.Query) {
+		for _, word := range words.Stems(s.Query) {
 			wanted[word] = wanted[word] || s.Wanted
 			blamed[word] = blamed[word] || !s.Wanted && !s.Right
 		}
 	}
 	harmful := func(text string) bool {
 		bad := false
-		for _, word := range words(text) {
+		for _, word := range words.Stems(text) {
 			if wanted[word] {
 				return false
 			}
@@ -142,7 +143,7 @@ func (r RewriteRequest) prune() (description string, dropped []string) {
 // queries.
 func (r RewriteRequest) distinctiveWords(description string) (found []string, shared int) {
 	present := map[string]bool{}
-	for _, word := range words(r.Skill.Name + " " + description) {
+	for _, word := range words.Stems(r.Skill.Name + " " + description) {
 		present[word] = true
 	}
 	distinctive := slices.DeleteFunc(r.candidates(), func(c *candidate) bool {
@@ -173,10 +174,10 @@ func (r RewriteRequest) candidates() (all []*candidate) {
 	known := map[string]*candidate{}
 	for _, s := range r.Samples {
 		seen := map[string]bool{}
-		for _, word := range lowerWords(s.Query) {
-			c := known[stem(word)]
+		for _, word := range words.Lower(s.Query) {
+			c := known[words.Stem(word)]
 			if c == nil {
-				c = &candidate{word: word, stem: stem(word)}
+				c = &candidate{word: word, stem: words.Stem(word)}
 				known[c.stem] = c
 				all = append(all, c)
 			}
@@ -188,7 +189,7 @@ func (r RewriteRequest) candidates() (all []*candidate) {
 	}
 	for _, d := range r.Distractors {
 		has := map[string]bool{}
-		for _, word := range words(d.Name + " " + d.Description) {
+		for _, word := range words.Stems(d.Name + " " + d.Description) {
 			if c := known[word]; c != nil && !has[word] {
 				c.docFreq++
 			}

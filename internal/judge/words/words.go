@@ -1,22 +1,24 @@
-package judge
+// Package words splits texts into words and their stems, for rankings and comparisons
+// that need no model.
+package words
 
 import (
 	"strings"
 	"unicode"
 )
 
-// words returns the stems of a text's words, without stop words. Identifiers are
+// Stems returns the stems of a text's words, without stop words. Identifiers are
 // split: pdf-forms and fillForm are two words each.
-func words(text string) []string {
-	all := lowerWords(text)
+func Stems(text string) []string {
+	all := Lower(text)
 	for i, word := range all {
-		all[i] = stem(word)
+		all[i] = Stem(word)
 	}
 	return all
 }
 
-// lowerWords returns the same words without stemming, in lower case.
-func lowerWords(text string) []string {
+// Lower returns the same words without stemming, in lower case.
+func Lower(text string) []string {
 	var all []string
 	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 	for _, word := range strings.FieldsFunc(splitCamel(text), notInWord) {
@@ -50,9 +52,9 @@ var suffixes = []string{
 // minStem is the shortest stem.
 const minStem = 3
 
-// stem maps the forms of an English word to one stem, which need not be a word.
+// Stem maps the forms of an English word to one stem, which need not be a word.
 // Words of other languages rarely have these suffixes and stay as they are.
-func stem(word string) string {
+func Stem(word string) string {
 	for _, suffix := range suffixes {
 		rest, ok := strings.CutSuffix(word, suffix)
 		if !ok || len(rest) < minStem {
@@ -69,7 +71,7 @@ func stem(word string) string {
 
 // stopWords are ignored by the ranking. They include words that are common in
 // requests and descriptions. It is read only.
-var stopWords = wordSet(`
+var stopWords = Set(`
 a about above after again all also am an and any are as asks asked at be because been before being below
 between both but by can could did do does doing done during each etc even few for from further get give go got
 had has have having he her here hers him his how i if in into is it its itself just let like me might more
@@ -81,7 +83,11 @@ im ive id ill dont cant doesnt didnt isnt wont ll ve re t s d m
 skill skills help helps make makes making someone something anything everything thing things work works working
 `)
 
-func wordSet(text string) map[string]bool {
+// IsStop reports whether a word, in lower case, says nothing about a text.
+func IsStop(word string) bool { return stopWords[word] }
+
+// Set returns the words of a list that white space separates.
+func Set(text string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {
 		set[word] = true

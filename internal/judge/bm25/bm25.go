@@ -1,0 +1,73 @@
+// Package bm25 ranks documents, which have a name and a text, by how well they match a
+// query.
+package bm25
+
+import (
+	"math"
+
+	"github.com/whetstone-dev/whetstone/internal/judge/words"
+)
+
+// The parameters of BM25.
+const (
+	k1         = 1.2  // term frequency saturation
+	b          = 0.75 // length normalisation
+	nameWeight = 2    // occurrences that a word in the name counts as
+)
+
+// An Index ranks documents. Scores are normalised to a word that occurs once, in one
+// document of average length, so that a threshold does not depend on their number.
+type Index struct {
+	termFreq []map[string]float64 // of each document
+	lengths  []float64
+	average  float64
+	docFreq  map[string]int // number of documents with the word
+}
+
+// New indexes so many documents.
+func New(count int, document func(i int) (name, text string)) *Index {
+	x := &Index{docFreq: map[string]int{}}
+	for i := range count {
+		name, text := document(i)
+		termFreq, length := map[string]float64{}, 0.0
+		add := func(text string, weight float64) {
+			for _, word := range words.Stems(text) {
+				termFreq[word] += weight
+				length += weight
+			}
+		}
+		add(name, nameWeight)
+		add(text, 1)
+		for word := range termFreq {
+			x.docFreq[word]++
+		}
+		x.termFreq = append(x.termFreq, termFreq)
+		x.lengths = append(x.lengths, length)
+		x.average += length / float64(count)
+	}
+	return x
+}
+
+// Scores returns the score of each document for a query.
+func (x *Index) Scores(query string) []float64 {
+	seen := map[string]bool{}
+	scores := make([]float64, len(x.termFreq))
+	for _, word := range words.Stems(query) {
+		if seen[word] {
+			continue
+		}
+		seen[word] = true
+		for i, termFreq := range x.termFreq {
+			if n := termFreq[word]; n > 0 {
+				norm := k1 * (1 - b + b*x.lengths[i]/x.average)
+				scores[i] += x.idf(x.docFreq[word]) / x.idf(1) * n * (k1 + 1) / (n + norm)
+			}
+		}
+	}
+	return scores
+}
+
+// idf is the inverse document frequency of a word in n documents.
+func (x *Index) idf(n int) float64 {
+	return math.Log(1 + (float64(len(x.termFreq)-n)+0.5)/(float64(n)+0.5))
+}
