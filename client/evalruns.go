@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ import (
 type EvalRun struct {
 	ID               string        `json:"id"`
 	SuiteID          string        `json:"suite_id"`
-	Status           string        `json:"status"` // queued, running, succeeded, failed or cancelled
+	Status           string        `json:"status"` // queued, running, succeeded, failed, cancelled or budget_spent
 	Subject          EvalSubject   `json:"subject"`
 	Trials           int           `json:"trials"`
 	Baseline         string        `json:"baseline"` // none, no_skill or previous
@@ -31,16 +32,22 @@ type EvalRun struct {
 	PassK            *float64      `json:"pass_k"`
 	BaselineResult   *EvalBaseline `json:"baseline_result"`
 	Cost             *EvalCost     `json:"cost"` // nil from servers and of runs that did not count it
-	Error            *string       `json:"error"`
-	CreatedAt        time.Time     `json:"created_at"`
-	StartedAt        *time.Time    `json:"started_at"`
-	FinishedAt       *time.Time    `json:"finished_at"`
-	Cases            []EvalCase    `json:"cases,omitempty"` // lists and events have none
+	Agent            *EvalAgent    `json:"agent"`
+	MaxCostUSD       *float64      `json:"max_cost_usd"`
+	EstimateUSD      *float64      `json:"estimate_usd"`
+	// CostUSDByVariant is the cost by skill, no_skill and previous; nil values are
+	// unknown.
+	CostUSDByVariant map[string]*float64 `json:"cost_usd_by_variant"`
+	Error            *string             `json:"error"`
+	CreatedAt        time.Time           `json:"created_at"`
+	StartedAt        *time.Time          `json:"started_at"`
+	FinishedAt       *time.Time          `json:"finished_at"`
+	Cases            []EvalCase          `json:"cases,omitempty"` // lists and events have none
 }
 
 // Over reports whether the run has ended.
 func (r EvalRun) Over() bool {
-	return r.Status == "succeeded" || r.Status == "failed" || r.Status == "cancelled"
+	return r.Status == "succeeded" || r.Status == "failed" || r.Status == "cancelled" || r.Status == "budget_spent"
 }
 
 // An EvalSubject names the skill of a run: by a cloud source, a snapshot of
@@ -95,6 +102,15 @@ type EvalCost struct {
 	} `json:"tokens"`
 }
 
+// An EvalAgent is the coding agent that works on the cases of a run. All but Name
+// may be empty.
+type EvalAgent struct {
+	Name     string `json:"name"`
+	Model    string `json:"model,omitempty"`
+	MaxTurns int    `json:"max_turns,omitempty"`
+	TimeoutS int    `json:"timeout_s,omitempty"`
+}
+
 // An EvalCase is a case of a run.
 type EvalCase struct {
 	ID              string      `json:"id"`
@@ -104,6 +120,8 @@ type EvalCase struct {
 	Score           *float64    `json:"score"`
 	BaselineVerdict *string     `json:"baseline_verdict"`
 	Trials          []EvalTrial `json:"trials,omitempty"`
+
+	CostUSDByVariant map[string]*float64 `json:"cost_usd_by_variant,omitempty"`
 }
 
 // An EvalTrial is one try of a case.
@@ -116,6 +134,10 @@ type EvalTrial struct {
 	OutputTail string          `json:"output_tail"`
 	DurationMS int64           `json:"duration_ms"`
 	CostUSD    *float64        `json:"cost_usd"`
+	Activated  *bool           `json:"activated"`
+	Turns      *int            `json:"turns"`
+	ToolCalls  *int            `json:"tool_calls"`
+	SessionID  *string         `json:"session_id"`
 	Error      *string         `json:"error"`
 }
 
@@ -124,6 +146,15 @@ type NewEvalRun struct {
 	Subject  EvalSubject `json:"subject"`
 	Trials   int         `json:"trials,omitempty"`   // of each case; 1 when 0
 	Baseline string      `json:"baseline,omitempty"` // none when empty
+	Agent    *EvalAgent  `json:"agent,omitempty"`    // nil for none
+
+	MaxCostUSD *float64 `json:"max_cost_usd,omitempty"` // nil for no limit
+}
+
+// An EvalEstimate is what a run with an agent would probably cost.
+type EvalEstimate struct {
+	Trials      int64    `json:"trials"`       // with an agent
+	EstimateUSD *float64 `json:"estimate_usd"` // nil if the agent was not used before
 }
 
 type runAnswer struct {
@@ -138,6 +169,22 @@ func (c *Client) StartEvalRun(ctx context.Context, suiteID string, n NewEvalRun)
 	var out runAnswer
 	_, err := c.do(ctx, call{method: http.MethodPost, path: suitePath(suiteID) + "/runs", body: encode(n)}, &out)
 	return out.Run, err
+}
+
+// EstimateEvalRun estimates what a run of a suite would cost, before it is started.
+func (c *Client) EstimateEvalRun(ctx context.Context, suiteID string, n NewEvalRun) (out EvalEstimate, err error) {
+	query := url.Values{}
+	if n.Agent != nil {
+		query.Set("agent", n.Agent.Name)
+		query.Set("model", n.Agent.Model)
+	}
+	if n.Trials > 0 {
+		query.Set("trials", strconv.Itoa(n.Trials))
+	}
+	if n.Baseline != "" {
+		query.Set("baseline", n.Baseline)
+	}
+	return out, c.get(ctx, suitePath(suiteID)+"/estimate", query, &out)
 }
 
 // EvalRun returns a run with its cases.

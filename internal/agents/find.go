@@ -160,6 +160,16 @@ func (s *Service) List(ctx context.Context) []Agent {
 	return all
 }
 
+// Models lists the models that an agent can ask, and reports whether there is an
+// adapter for it. It looks for no program.
+func (s *Service) Models(agent string) ([]string, bool) {
+	a, ok := s.adapters()[agent]
+	if !ok {
+		return nil, false
+	}
+	return s.Gateway.Models(a.apis()...), true
+}
+
 func (s *Service) adapters() map[string]adapter {
 	all := builtins()
 	for name, c := range s.Commands {

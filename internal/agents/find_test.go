@@ -26,7 +26,7 @@ var (
 // TestFind finds programs in all the places that are searched, the folder before
 // PATH.
 func TestFind(t *testing.T) {
-	from := standIns(t)
+	from := agentstest.StandIns(t)
 	for _, c := range []struct{ name, at string }{
 		{"folder", "claude"},
 		{"bin", "bin/claude"},
@@ -76,7 +76,7 @@ func linkProgram(t *testing.T, from, dir, at string) {
 func TestChoose(t *testing.T) {
 	t.Setenv("PATH", "")
 	dir := agentstest.Folder(t)
-	linkProgram(t, standIns(t), dir, "claude")
+	linkProgram(t, agentstest.StandIns(t), dir, "claude")
 	s := agentstest.Service(t, dir, messagesModel, responsesModel)
 	for _, c := range []struct {
 		name, agent, model string
@@ -102,7 +102,7 @@ func TestChoose(t *testing.T) {
 func TestAPI(t *testing.T) {
 	t.Setenv("PATH", "")
 	dir := agentstest.Folder(t)
-	from := standIns(t)
+	from := agentstest.StandIns(t)
 	linkProgram(t, from, dir, "claude")
 	if err := os.Link(filepath.Join(from, "gemini"), filepath.Join(dir, "gemini")); err != nil {
 		t.Fatal(err)

@@ -175,6 +175,7 @@ var contractRoutes = map[string]gate{
 var ownRoutes = map[string]gate{
 	"GET /api/v1/audit":                               admin,
 	"GET /api/v1/agents":                              read,
+	"GET /api/v1/eval-suites/{id}/estimate":           read,
 	"GET /api/v1/usage":                               read,
 	"GET /v1/costs":                                   read,
 	"GET /api/v1/settings/prices":                     read,

@@ -114,7 +114,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.runs = &runs.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Sources: p.sources, Registry: p.registry, Judge: on.judge, Sandbox: on.sandbox,
-		Packages: on.packages, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
+		Packages: on.packages, Agents: on.agents, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
 		Closing: a.closing, Log: log("runs"),
 	}
 	p.gates = &gates.Service{

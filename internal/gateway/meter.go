@@ -111,6 +111,15 @@ func (m *Meter) Used() Usage {
 	return m.used
 }
 
+// Add counts what others than the gateway used of the same budget.
+func (m *Meter) Add(u Usage) {
+	m.ledger.mu.Lock()
+	defer m.ledger.mu.Unlock()
+	for at := m; at != nil; at = at.parent {
+		at.used = at.used.Plus(u)
+	}
+}
+
 // Spent is closed when a request is refused because nothing is left of the
 // budget.
 func (m *Meter) Spent() <-chan struct{} { return m.spent }

@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -21,6 +22,10 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleList, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}/runs",
 		Summary: "List a suite's runs, newest first",
+	})
+	httpapi.Add(a, s.handleEstimate, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}/estimate",
+		Summary: "Estimate what a run with an agent would cost",
 	})
 	httpapi.Add(a, s.handleGet, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-runs/{id}",
@@ -54,14 +59,25 @@ type startRunInput struct {
 		Baseline Baseline     `json:"baseline,omitempty" enum:"none,no_skill,previous" default:"none" doc:"What to compare with"`
 		Seed     int64        `json:"seed,omitempty" minimum:"0" maximum:"9007199254740991" doc:"Of an earlier run to compare with; a new one when omitted"`
 		CaseIDs  []string     `json:"case_ids,omitempty" maxItems:"500" doc:"Only these cases of the suite; all when omitted"`
+		Agent    *AgentInput  `json:"agent,omitempty" doc:"Works on the cases with a prompt, query or task package; without one, a model answers"`
+
+		MaxCostUSD *float64 `json:"max_cost_usd,omitempty" exclusiveMinimum:"0" maximum:"100000" doc:"Most that the run may cost"`
 	}
+}
+
+// AgentInput is the agent of a run.
+type AgentInput struct {
+	Name     string `json:"name" maxLength:"40" example:"claude-code" doc:"One of GET /api/v1/agents"`
+	Model    string `json:"model,omitempty" maxLength:"100" doc:"One of the agent's models; its first one when omitted"`
+	MaxTurns int    `json:"max_turns,omitempty" minimum:"1" maximum:"1000" default:"50" doc:"Most answers of the model, per trial"`
+	TimeoutS int    `json:"timeout_s,omitempty" minimum:"1" maximum:"7200" default:"900" doc:"Most seconds, per trial"`
 }
 
 // RunOutput is a run without its cases in an answer.
 type RunOutput struct {
 	ID        string             `json:"id" format:"uuid"`
 	SuiteID   string             `json:"suite_id" format:"uuid"`
-	Status    Status             `json:"status" enum:"queued,running,succeeded,failed,cancelled"`
+	Status    Status             `json:"status" enum:"queued,running,succeeded,failed,cancelled,budget_spent"`
 	Subject   SubjectOutput      `json:"subject"`
 	Trials    int                `json:"trials"`
 	Baseline  Baseline           `json:"baseline" enum:"none,no_skill,previous"`
@@ -76,6 +92,9 @@ type RunOutput struct {
 	PassK     *float64           `json:"pass_k" doc:"Share of cases whose every trial passed"`
 	Compared  *ComparisonOutput  `json:"baseline_result"`
 	Cost      *CostOutput        `json:"cost" doc:"Of the models that took part, so far; null for runs from before costs were counted"`
+	Agent     *AgentInput        `json:"agent" doc:"That works on the cases which name none; null without one"`
+	MaxUSD    *float64           `json:"max_cost_usd" doc:"Most that the run may cost; null for no limit"`
+	Estimate  *float64           `json:"estimate_usd" doc:"What the run would probably cost, by the last trials of its agents; null if it is not known"`
 	Error     *string            `json:"error" doc:"Why the run failed"`
 	CreatedAt httpapi.Time       `json:"created_at"`
 	StartedAt *httpapi.Time      `json:"started_at"`
@@ -133,6 +152,11 @@ func newRunOutput(r Run) RunOutput {
 	if r.Cost != nil {
 		out.Cost = &CostOutput{r.Cost.USD(), r.Cost.Requests, r.Cost.Tokens}
 	}
+	if r.Terms.Agent != nil {
+		agent := AgentInput(*r.Terms.Agent)
+		out.Agent = &agent
+	}
+	out.MaxUSD, out.Estimate = spend.USD(r.Terms.MaxMicros), spend.USD(r.Terms.Estimate)
 	if m.Baseline != nil {
 		compared := ComparisonOutput(*m.Baseline)
 		out.Compared = &compared
@@ -142,13 +166,14 @@ func newRunOutput(r Run) RunOutput {
 
 // CaseOutput is a case of a run in an answer.
 type CaseOutput struct {
-	ID       string          `json:"id"`
-	Name     string          `json:"name"`
-	Kind     suites.CaseKind `json:"case_kind"`
-	Verdict  *Verdict        `json:"verdict" enum:"pass,fail,error,skipped" doc:"Null until there is one"`
-	Score    *float64        `json:"score" doc:"The mean of its trials"`
-	Baseline *Verdict        `json:"baseline_verdict" enum:"pass,fail,error,skipped"`
-	Trials   []TrialOutput   `json:"trials" nullable:"false"`
+	ID       string           `json:"id"`
+	Name     string           `json:"name"`
+	Kind     suites.CaseKind  `json:"case_kind"`
+	Verdict  *Verdict         `json:"verdict" enum:"pass,fail,error,skipped" doc:"Null until there is one"`
+	Score    *float64         `json:"score" doc:"The mean of its trials"`
+	Baseline *Verdict         `json:"baseline_verdict" enum:"pass,fail,error,skipped"`
+	Costs    map[Arm]*float64 `json:"cost_usd_by_variant" nullable:"false" doc:"Of its trials, in dollars; null if a price is unknown"`
+	Trials   []TrialOutput    `json:"trials" nullable:"false"`
 }
 
 // TrialOutput is a trial in an answer.
@@ -161,13 +186,18 @@ type TrialOutput struct {
 	OutputTail string   `json:"output_tail"`
 	DurationMS int64    `json:"duration_ms"`
 	CostUSD    *float64 `json:"cost_usd" doc:"Of the models that took part; null without one, or if its price is unknown"`
+	Activated  *bool    `json:"activated" doc:"Whether the agent activated the skill; null without an agent, or if it does not tell"`
+	Turns      *int     `json:"turns" doc:"Answers of the agent's model; null without an agent"`
+	ToolCalls  *int     `json:"tool_calls" doc:"Calls of tools; null without an agent"`
+	SessionID  *string  `json:"session_id" doc:"Session that shows the trial; null if there is none"`
 	Error      *string  `json:"error" doc:"Why there is no verdict"`
 }
 
 // ReportOutput is a run with its cases in an answer.
 type ReportOutput struct {
 	RunOutput
-	Cases []CaseOutput `json:"cases" nullable:"false"`
+	Costs map[Arm]*float64 `json:"cost_usd_by_variant" nullable:"false" doc:"Of the trials of these cases, in dollars; null if a price is unknown"`
+	Cases []CaseOutput     `json:"cases" nullable:"false"`
 }
 
 type oneRunOutput struct {
@@ -184,6 +214,7 @@ const (
 func newReportOutput(r Report) ReportOutput {
 	out := ReportOutput{RunOutput: newRunOutput(r.Run), Cases: make([]CaseOutput, len(r.Cases))}
 	limit := maxTail
+	var all []Trial
 	if len(r.Cases) != 1 {
 		limit = min(shownTail, shownTails/max(1, r.Total))
 	}
@@ -191,8 +222,9 @@ func newReportOutput(r Report) ReportOutput {
 		got := r.Results[i]
 		out.Cases[i] = CaseOutput{
 			ID: c.ID, Name: c.Name, Kind: c.Kind, Verdict: got.Verdict, Score: got.Score, Baseline: got.Baseline,
-			Trials: make([]TrialOutput, len(got.Trials)),
+			Costs: usdByArm(CostsByArm(got.Trials)), Trials: make([]TrialOutput, len(got.Trials)),
 		}
+		all = append(all, got.Trials...)
 		for k, t := range got.Trials {
 			out.Cases[i].Trials[k] = TrialOutput{
 				N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
@@ -201,9 +233,35 @@ func newReportOutput(r Report) ReportOutput {
 			if t.Evidence.Cost != nil {
 				out.Cases[i].Trials[k].CostUSD = t.Evidence.Cost.USD()
 			}
+			if a := t.Evidence.Agent; a != nil {
+				trial := &out.Cases[i].Trials[k]
+				trial.Activated, trial.Turns, trial.ToolCalls = a.Activated, &a.Turns, &a.ToolCalls
+			}
 		}
 	}
+	out.Costs = usdByArm(CostsByArm(all))
 	return out
+}
+
+// CostsByArm adds up what trials cost.
+func CostsByArm(trials []Trial) map[Arm]spend.Cost {
+	all := map[Arm]spend.Cost{}
+	for _, t := range trials {
+		if t.Evidence.Cost != nil {
+			sum := all[t.Arm]
+			sum.Add(*t.Evidence.Cost)
+			all[t.Arm] = sum
+		}
+	}
+	return all
+}
+
+func usdByArm(costs map[Arm]spend.Cost) map[Arm]*float64 {
+	all := map[Arm]*float64{}
+	for arm, c := range costs {
+		all[arm] = c.USD()
+	}
+	return all
 }
 
 func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutput, error) {
@@ -215,12 +273,35 @@ func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutp
 	b.Subject.SourceID = sourceID
 	r, err := s.Start(ctx, access.From(ctx), in.ID, NewRun{
 		Subject: SkillRef(b.Subject), Trials: b.Trials, Baseline: b.Baseline, Seed: b.Seed, CaseIDs: b.CaseIDs,
+		Agent: (*suites.Agent)(b.Agent), MaxMicros: Micros(b.MaxCostUSD),
 	})
 	if err != nil {
 		return oneRunOutput{}, err
 	}
 	report, err := s.Report(ctx, r.OrgID, r.ID, "")
 	return oneRunOutput{newReportOutput(report)}, err
+}
+
+type estimateInput struct {
+	ID       string   `path:"id" doc:"Id of the suite"`
+	Agent    string   `query:"agent" maxLength:"40" doc:"One of GET /api/v1/agents, for the cases that name none"`
+	Model    string   `query:"model" maxLength:"100" doc:"One of the agent's models; its first one when omitted"`
+	Trials   int      `query:"trials" minimum:"1" maximum:"30" default:"1" doc:"Of each case"`
+	Baseline Baseline `query:"baseline" enum:"none,no_skill,previous" default:"none" doc:"What to compare with"`
+}
+
+type estimateOutput struct {
+	Trials   int64    `json:"trials" doc:"With an agent"`
+	Estimate *float64 `json:"estimate_usd" doc:"By what the last trials of the same agent and model cost; null if there were none"`
+}
+
+func (s *Service) handleEstimate(ctx context.Context, in estimateInput) (out estimateOutput, err error) {
+	n := NewRun{Trials: in.Trials, Baseline: in.Baseline}
+	if in.Agent != "" {
+		n.Agent = &suites.Agent{Name: in.Agent, Model: in.Model}
+	}
+	trials, micros, err := s.Estimate(ctx, access.From(ctx).OrgID, in.ID, n)
+	return estimateOutput{trials, spend.USD(micros)}, err
 }
 
 type listRunsInput struct {

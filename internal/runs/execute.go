@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/runs/watch"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -59,8 +60,10 @@ func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) 
 		return jobs.Snooze(0)
 	case err != nil:
 		return s.retryOrFail(ctx, r, err)
+	case x.spent.Load():
+		return s.complete(ctx, r, BudgetSpent)
 	}
-	return s.complete(ctx, r)
+	return s.complete(ctx, r, Succeeded)
 }
 
 // begin makes a queued run a running one, once: the job of a run starts again
@@ -80,18 +83,19 @@ func (s *Service) begin(ctx context.Context, r Run) (Run, error) {
 	return r, err
 }
 
-// complete ends a run all of whose trials are made. The row is locked, so that of
-// two workers one ends it, and a cancellation in between wins.
-func (s *Service) complete(ctx context.Context, r Run) error {
+// complete ends a run all of whose trials are made, or whose budget is spent. The
+// row is locked, so that of two workers one ends it, and a cancellation in between
+// wins.
+func (s *Service) complete(ctx context.Context, r Run, status Status) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		head, err := runByID(ctx, tx, r.OrgID, r.ID, tx.Dialect().ForUpdate())
 		if err != nil || head.Status != Running {
 			return err
 		}
-		if head.Done < head.Total {
+		if head.Done < head.Total && status == Succeeded {
 			return fmt.Errorf("%d of %d trials are missing", head.Total-head.Done, head.Total)
 		}
-		_, err = s.finish(ctx, tx, head, Succeeded, "")
+		_, err = s.finish(ctx, tx, head, status, "")
 		return err
 	})
 }
@@ -125,6 +129,9 @@ func (x *execution) running(ctx context.Context) (bool, error) {
 			x.yield.Store(true)
 		}
 	}
+	if err := x.saveSpent(ctx, x.s.DB); err != nil {
+		return true, err
+	}
 	status, err := runStatus(ctx, x.s.DB, x.run.OrgID, x.run.ID)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
@@ -146,6 +153,11 @@ func (x *execution) work(ctx context.Context, stop context.CancelCauseFunc) erro
 	rest := x.runTrials(ctx, x.missing(), trials, stop)
 	close(trials)
 	recording.Wait()
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), FlushTimeout)
+	defer cancel()
+	if err := x.saveSpent(saving, x.s.DB); err != nil { // interrupted trials have cost something, too
+		return err
+	}
 	if recordErr != nil {
 		return recordErr
 	}
@@ -158,17 +170,20 @@ func (x *execution) work(ctx context.Context, stop context.CancelCauseFunc) erro
 	return nil
 }
 
-// runTrials makes trials with two pools of goroutines: one for those that wait
-// for a judge, and one as wide as the machine for those that keep it busy. It
-// reports whether trials are left because the turn ended.
+// runTrials makes trials with three pools of goroutines: one for those that wait
+// for a judge, one for agents, and one as wide as the machine for those that keep
+// it busy. It reports whether trials are left because the turn ended.
 func (x *execution) runTrials(
 	ctx context.Context, keys []TrialKey, trials chan<- Trial, stop context.CancelCauseFunc,
 ) (rest bool) {
-	var judged, local []TrialKey
+	var judged, agents, local []TrialKey
 	for _, key := range keys {
-		if isJudged(x.cases[key.Case]) {
+		switch c := x.cases[key.Case]; {
+		case x.run.agentOf(c) != nil:
+			agents = append(agents, key)
+		case x.run.isJudged(c):
 			judged = append(judged, key)
-		} else {
+		default:
 			local = append(local, key)
 		}
 	}
@@ -180,7 +195,7 @@ func (x *execution) runTrials(
 		var next atomic.Int64
 		for range min(size, len(keys)) {
 			wg.Go(func() {
-				for ctx.Err() == nil && time.Now().Before(turnEnds) && !x.yield.Load() {
+				for ctx.Err() == nil && time.Now().Before(turnEnds) && !x.yield.Load() && !x.budgetSpent() {
 					i := int(next.Add(1)) - 1
 					if i >= len(keys) {
 						return
@@ -191,9 +206,16 @@ func (x *execution) runTrials(
 		}
 		return &next
 	}
-	nextJudged, nextLocal := pool(judged, x.s.JudgeConcurrency()), pool(local, runtime.NumCPU())
+	pools := map[*atomic.Int64]int{
+		pool(judged, x.s.JudgeConcurrency()):     len(judged),
+		pool(agents, min(8, 2*runtime.NumCPU())): len(agents), // they wait for a model most of the time
+		pool(local, runtime.NumCPU()):            len(local),
+	}
 	wg.Wait()
-	return int(nextJudged.Load()) < len(judged) || int(nextLocal.Load()) < len(local)
+	for next, all := range pools {
+		rest = rest || int(next.Load()) < all
+	}
+	return rest && !x.spent.Load()
 }
 
 // JudgeConcurrency is how many trials of a run wait for the judge at once.
@@ -213,7 +235,7 @@ func (x *execution) runTrial(ctx context.Context, key TrialKey, trials chan<- Tr
 	default:
 		t = x.errorTrial(ctx, t, err)
 	}
-	t.Evidence.Cost = x.costOf(t)
+	x.addCost(&t)
 	trials <- t
 }
 
@@ -247,7 +269,8 @@ func (x *execution) record(ctx context.Context, trials <-chan Trial) error {
 // flush stores trials, the progress and the events that follow from them. The
 // error is watch.ErrOver if the run has ended meanwhile: then they do not count.
 func (x *execution) flush(ctx context.Context, batch []Trial) error {
-	if len(batch) == 0 {
+	activity := x.takeActivity()
+	if len(batch) == 0 && len(activity) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), FlushTimeout)
@@ -272,29 +295,44 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 		if err != nil {
 			return err
 		}
-		return insertEvents(ctx, tx, x.run.ID, x.events.of(finished, Progress{done, x.run.Total}, progressDue))
+		events := append(activity, x.events.of(finished, Progress{done, x.run.Total}, progressDue)...)
+		return insertEvents(ctx, tx, x.run.ID, events)
 	})
 }
 
 // addCosts adds the cost of a batch, of which n trials are new, to that of the run,
 // whose row is locked. If another worker has made some of them, which is rare, the
 // cost is counted again: a trial counts once.
-func (x *execution) addCosts(ctx context.Context, tx *store.Tx, batch []Trial, n int64) error {
+func (x *execution) addCosts(ctx context.Context, tx *store.Tx, batch []Trial, n int64) (err error) {
+	var total spend.Cost
 	if int(n) < len(batch) {
-		all, err := trialsOfRun(ctx, tx, x.run.ID, nil)
-		if err != nil {
+		if batch, err = trialsOfRun(ctx, tx, x.run.ID, nil); err != nil {
 			return err
 		}
-		return updateCost(ctx, tx, x.run.ID, sumCosts(all))
-	}
-	more := sumCosts(batch)
-	if more.Requests == 0 {
-		return nil
-	}
-	total, err := costOfRun(ctx, tx, x.run.ID)
-	if err != nil {
+		if err := spend.RemoveTrials(ctx, tx, x.run.ID); err != nil {
+			return err
+		}
+	} else if total, err = spend.OfRun(ctx, tx, x.run.ID); err != nil {
 		return err
 	}
-	total.add(more)
-	return updateCost(ctx, tx, x.run.ID, total)
+	agents := map[spend.Model]spend.Sum{}
+	for _, t := range batch {
+		cost, agent := t.Evidence.Cost, t.Evidence.Agent
+		if cost == nil {
+			continue
+		}
+		total.Add(*cost)
+		if agent != nil && cost.Unpriced == 0 && t.Verdict.Decided() {
+			m := spend.Model{Agent: agent.Name, Model: agent.Model}
+			sum := agents[m]
+			agents[m] = spend.Sum{Trials: sum.Trials + 1, Micros: sum.Micros + cost.Micros}
+		}
+	}
+	if total.Requests == 0 {
+		return nil
+	}
+	if err := spend.AddTrials(ctx, tx, x.run.OrgID, x.run.ID, agents); err != nil {
+		return err
+	}
+	return spend.Update(ctx, tx, x.run.ID, total)
 }

@@ -39,7 +39,7 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 		BlobKey:        func(ref string) (string, bool) { return x.s.Suites.EnvironmentKey(x.run.OrgID, ref) },
 		Instruction:    p.Instruction, VerifierRef: p.VerifierRef, SkillBundleRef: p.SkillBundleRef, OracleRef: p.OracleRef,
 		WorkingDir: p.WorkingDir, Timeout: time.Duration(p.TimeoutMS) * time.Millisecond, Env: p.Env,
-		Resources: p.Resources, Most: x.resources, NeedsImage: p.NeedsImage,
+		Resources: p.Resources, Most: x.resources, NeedsImage: p.NeedsImage, Agent: x.packageAgent(c, t),
 	}, x.skills[t.Arm].content)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -65,8 +65,8 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 			"the verifier gives %.4g and ends with status %d", got.Score, got.ExitCode)
 		return nil
 	case taskpkg.Unsupported:
-		return &Problem{"unsupported_" + string(got.Code), got.Message}
+		return &Problem{Code: "unsupported_" + string(got.Code), Message: got.Message}
 	case taskpkg.Error:
 	}
-	return &Problem{string(got.Code), got.Message}
+	return &Problem{Code: string(got.Code), Message: got.Message}
 }

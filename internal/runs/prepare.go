@@ -12,8 +12,11 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -32,10 +35,19 @@ type execution struct {
 	events    *eventLog
 	tailLimit int
 	prices    pricing.Table
+	attempts  *attempt.Maker     // nil if no case has an agent
+	budget    *gateway.Meter     // what the run's requests cost, and may cost
+	spent     atomic.Bool        // the budget is
+	saved     atomic.Int64       // what is stored of it
 	resources taskfile.Resources // the most that a program gets; zero fields: the defaults
-	dir       string             // for skills and what commands write; "" if no command is run
+	dir       string             // for skills and what programs write; "" if none is run
 	sliceEnds time.Time
 	yield     atomic.Bool // end the turn: another organisation's run waits for the worker
+
+	distractors map[string]string // folders of skills, by name; nil without agents
+	activityMu  sync.Mutex
+	activity    []sse.Event // of agents, to be stored
+	agentEvents int
 }
 
 // A loadedSkill is the skill of one arm. That of WithoutSkill is zero.
@@ -43,7 +55,7 @@ type loadedSkill struct {
 	judge.Skill
 	content *skillpkg.Package // nil if no case needs it
 	text    string            // of SKILL.md
-	dir     string            // of its unpacked files; "" if no command is run
+	dir     string            // of its unpacked files; "" if no program is run
 }
 
 // prepare reads what the trials of a run need. The error is a NotFound if the
@@ -74,6 +86,9 @@ func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) 
 	}
 	for _, t := range made {
 		x.made[t.TrialKey] = true
+	}
+	if err := x.openBudget(ctx, made); err != nil {
+		return nil, err
 	}
 	x.events = newEventLog(r, x.cases, made)
 	if err := x.loadSkills(ctx); err != nil {
@@ -135,13 +150,19 @@ func compileCheck(c suites.Case) (verify.Check, error) {
 // loadSkills reads the skills of all arms, and their content if a case needs
 // it.
 func (x *execution) loadSkills(ctx context.Context) error {
-	content, commands := false, false
+	content, files, agents := false, false, false
 	for _, c := range x.cases {
-		commands = commands || len(c.Subject.Command) > 0
-		content = content || commands || c.Subject.Prompt != nil || c.Kind == suites.TaskPackage
+		agents = agents || x.run.agentOf(c) != nil
+		files = files || agents || len(c.Subject.Command) > 0
+		content = content || files || c.Subject.Prompt != nil || c.Kind == suites.TaskPackage
 	}
-	if commands {
+	if files {
 		if err := x.makeDir(); err != nil {
+			return err
+		}
+	}
+	if agents {
+		if err := x.prepareAttempts(); err != nil {
 			return err
 		}
 	}
@@ -163,7 +184,7 @@ func (x *execution) loadSkills(ctx context.Context) error {
 		if loaded.content, loaded.text, err = skill.open(ctx); err != nil {
 			return err
 		}
-		if commands {
+		if files {
 			if err := loaded.unpack(ctx, filepath.Join(x.dir, string(arm))); err != nil {
 				return err
 			}

@@ -2,8 +2,8 @@
 // a team can defend: judged by a model, decided by deterministic checks, or by
 // the verifier of a task package. Trials are stored as they are made, so a run
 // survives the crash of its worker. It owns the tables eval_runs,
-// eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs and
-// eval_run_events.
+// eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs,
+// eval_run_terms, eval_agent_costs and eval_run_events.
 package runs
 
 import (
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -34,7 +36,8 @@ type Run struct {
 	Done        int                // trials, of both arms
 	Total       int
 	Summary     Summary
-	Cost        *Cost   // so far; nil for runs from before costs were counted
+	Cost        *spend.Cost // so far; nil for runs from before costs were counted
+	Terms       spend.Terms
 	Error       *string // why the run failed; safe to show
 	CreatedBy   string
 	CreatedAt   time.Time
@@ -61,6 +64,9 @@ const (
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
 	Cancelled Status = "cancelled"
+	// BudgetSpent means that trials are missing or have no verdict, since the run has
+	// cost as much as it may.
+	BudgetSpent Status = "budget_spent"
 )
 
 // Over reports whether the status is final.
@@ -131,6 +137,8 @@ type Trial struct {
 	OutputTail string
 	Duration   time.Duration
 	Error      *string // why there is no verdict, e.g. "timeout: the judge took too long"
+
+	agentCost spend.Cost // which Evidence.Cost includes
 }
 
 // Evidence says why a trial has its verdict.
@@ -144,8 +152,10 @@ type Evidence struct {
 	Judge *judge.Record `json:"judge,omitempty"`
 	// Producer is the record of the model's output.
 	Producer *judge.Record `json:"producer,omitempty"`
+	// Agent is what the agent did; nil without one.
+	Agent *attempt.Evidence `json:"agent,omitempty"`
 	// Cost is that of the models; nil if none took part.
-	Cost *Cost `json:"cost,omitempty"`
+	Cost *spend.Cost `json:"cost,omitempty"`
 	// Package is what the verifier of a task package reported.
 	Package *PackageEvidence `json:"package,omitempty"`
 	// ExitCode is that of a command or verifier.

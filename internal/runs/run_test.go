@@ -34,13 +34,14 @@ func TestRun(t *testing.T) {
 			"totals":       object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
 			"trial_errors": 0, "reliable": true,
 			"pass_rate": nil, "pass_rate_interval": nil, "pass_k": nil, "baseline_result": nil, "error": nil,
+			"agent": nil, "max_cost_usd": nil, "estimate_usd": nil, "cost_usd_by_variant": object{},
 			"cost": object{
 				"usd": 0, "requests": 0, "tokens": object{"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
 			},
 			"created_at": run["created_at"], "started_at": nil, "finished_at": nil,
 			"cases": []object{
-				{"id": "one", "name": "First", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}},
-				{"id": "two", "name": "", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}},
+				{"id": "one", "name": "First", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}, "cost_usd_by_variant": object{}},
+				{"id": "two", "name": "", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}, "cost_usd_by_variant": object{}},
 			},
 		}).(object)
 		if diff := cmp.Diff(queued, run); diff != "" {
@@ -55,6 +56,7 @@ func TestRun(t *testing.T) {
 			return []object{{
 				"n": 1, "variant": "skill", "verdict": verdict, "score": score, "evidence": object{"summary": summary},
 				"output_tail": output, "duration_ms": 0, "cost_usd": nil, "error": nil,
+				"activated": nil, "turns": nil, "tool_calls": nil, "session_id": nil,
 			}}
 		}
 		want := with(queued, object{
@@ -65,11 +67,11 @@ func TestRun(t *testing.T) {
 			"cases": []object{
 				{
 					"id": "one", "name": "First", "case_kind": "exact_match", "verdict": "pass", "score": 1, "baseline_verdict": nil,
-					"trials": trial("pass", 1, "the output is as expected", "a"),
+					"cost_usd_by_variant": object{}, "trials": trial("pass", 1, "the output is as expected", "a"),
 				},
 				{
 					"id": "two", "name": "", "case_kind": "exact_match", "verdict": "fail", "score": 0, "baseline_verdict": nil,
-					"trials": trial("fail", 0, `first difference at line 1, column 1: expected "b", got "a"`, "a"),
+					"cost_usd_by_variant": object{}, "trials": trial("fail", 0, `first difference at line 1, column 1: expected "b", got "a"`, "a"),
 				},
 			},
 		})
@@ -81,7 +83,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("interval is %v", run["pass_rate_interval"])
 		}
 		c.Get(suitesPath + "/" + suite["id"].(string) + "/runs?per_page=5").Want(http.StatusOK).WantBody(object{
-			"runs":       []object{without(run, "cases")},
+			"runs":       []object{without(run, "cases", "cost_usd_by_variant")},
 			"pagination": object{"page": 1, "per_page": 5, "total": 1},
 		})
 	})

@@ -8,14 +8,17 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
@@ -34,9 +37,11 @@ type Service struct {
 	Registry *registry.Service
 	Judge    *judge.Judge
 	Sandbox  sandbox.Sandbox
+	// Agents may work on cases; nil if there are none.
+	Agents   *agents.Service
 	Packages *taskpkg.Runner
 	// Prices of models; nil means those that the program comes with.
-	Prices Prices
+	Prices spend.Prices
 	// Suggester, if not nil, is called with every run of a source that
 	// succeeded.
 	Suggester Suggester
@@ -66,6 +71,11 @@ type NewRun struct {
 	Baseline Baseline
 	Seed     int64    // 0 means a new one
 	CaseIDs  []string // the cases to try; nil means all
+	// Agent works on the cases that have an instruction; nil for none.
+	Agent *suites.Agent
+	// MaxMicros is the most that the run may cost, in millionths of a dollar; nil
+	// for no limit.
+	MaxMicros *int64
 }
 
 func (n NewRun) validate() error {
@@ -127,6 +137,9 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 	if err := s.pinSkills(ctx, &r, n.Subject); err != nil {
 		return r, err
 	}
+	if err := s.setTerms(ctx, &r, n, suite.Cases); err != nil {
+		return r, err
+	}
 	return r, s.pinJudge(ctx, &r, suite.Cases)
 }
 
@@ -164,9 +177,10 @@ func (r Run) Conditions() (string, error) {
 		Verifier    suites.VerifierKind
 		Judge       *judge.Description
 		Distractors []judge.Skill
+		Agent       *suites.Agent
 		Trials      int
 		Seed        int64
-	}{r.document, r.verifier, r.Judge, r.Distractors, r.Trials, r.Seed})
+	}{r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:]), err
 }
@@ -175,8 +189,19 @@ func (r Run) Conditions() (string, error) {
 func (r Run) audit(ctx context.Context, tx *store.Tx, action string) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: r.OrgID, Action: action, Target: audit.Target{Kind: "run", ID: r.ID, Name: r.Subject.Name},
-		Detail: audit.Detail{"suite": r.SuiteID, "trials": r.Trials, "baseline": r.Baseline},
+		Detail: r.auditDetail(),
 	})
+}
+
+func (r Run) auditDetail() audit.Detail {
+	d := audit.Detail{"suite": r.SuiteID, "trials": r.Trials, "baseline": r.Baseline}
+	if a := r.Terms.Agent; a != nil {
+		d["agent"] = strings.TrimSpace(a.Name + " " + a.Model)
+	}
+	if most := spend.USD(r.Terms.MaxMicros); most != nil {
+		d["max_cost_usd"] = *most
+	}
+	return d
 }
 
 // pinSkills looks up the skill and, for the baseline, the version before it. The
@@ -211,8 +236,8 @@ func (s *Service) pinSkills(ctx context.Context, r *Run, ref SkillRef) error {
 func (s *Service) pinJudge(ctx context.Context, r *Run, cases []suites.Case) (err error) {
 	judged, routed := false, false
 	for _, c := range cases {
-		judged = judged || isJudged(c)
-		routed = routed || c.Kind == suites.TriggerQuery
+		judged = judged || r.isJudged(c)
+		routed = routed || c.Kind == suites.TriggerQuery || r.agentOf(c) != nil
 	}
 	if judged {
 		about := s.Judge.Describe()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -17,7 +18,8 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	base_rate, base_delta, base_gain, error, created_by, created_at, started_at, finished_at, verifier_kind, no_skill, case_count,
 	COALESCE((SELECT c.tried FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
 	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
-	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id)`
+	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id),
+	(SELECT t.terms FROM eval_run_terms t WHERE t.run_id = eval_runs.id)`
 
 // scanRunHead scans a run without its cases, which lists do not show and which may
 // be megabytes.
@@ -33,7 +35,7 @@ func scanRunCases(row store.Row) (Run, error) {
 
 func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject string
-	var previous, distractors, judge, cost *string
+	var previous, distractors, judge, cost, terms *string
 	var low, high, rate, delta, gain *float64
 	s := &r.Summary
 	err = row.Scan(append([]any{
@@ -41,7 +43,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
 		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
 		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
-		&s.Tried, &s.TrialErrors, &cost,
+		&s.Tried, &s.TrialErrors, &cost, &terms,
 	}, further...)...)
 	if err != nil {
 		return r, err
@@ -55,7 +57,10 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 	for _, field := range []struct {
 		text *string
 		into any
-	}{{&subject, &r.Subject}, {previous, &r.Previous}, {distractors, &r.Distractors}, {judge, &r.Judge}, {cost, &r.Cost}} {
+	}{
+		{&subject, &r.Subject}, {previous, &r.Previous}, {distractors, &r.Distractors}, {judge, &r.Judge}, {cost, &r.Cost},
+		{terms, &r.Terms},
+	} {
 		if field.text == nil {
 			continue
 		}
@@ -104,37 +109,10 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 	if err != nil {
 		return err
 	}
-	return insertCost(ctx, tx, r.ID, Cost{})
-}
-
-func insertCost(ctx context.Context, tx *store.Tx, runID string, c Cost) error {
-	cost, err := nullJSON(&c)
-	if err != nil {
+	if err := spend.Insert(ctx, tx, r.ID); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO eval_run_costs (run_id, cost) VALUES ($1, $2)`, runID, *cost)
-	return err
-}
-
-// updateCost does nothing for a run that was started by a version that did not
-// count costs.
-func updateCost(ctx context.Context, tx *store.Tx, runID string, c Cost) error {
-	cost, err := nullJSON(&c)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `UPDATE eval_run_costs SET cost = $2 WHERE run_id = $1`, runID, *cost)
-	return err
-}
-
-// costOfRun returns the cost of a run so far; it is zero for a run without a row.
-func costOfRun(ctx context.Context, q store.Querier, runID string) (c Cost, err error) {
-	rows, err := q.Query(ctx, `SELECT cost FROM eval_run_costs WHERE run_id = $1`, runID)
-	stored, err := store.All(rows, err, store.Value[string])
-	if err != nil || len(stored) == 0 {
-		return c, err
-	}
-	return c, json.Unmarshal([]byte(stored[0]), &c)
+	return spend.InsertTerms(ctx, tx, r.ID, r.Terms)
 }
 
 func runByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Run, error) {

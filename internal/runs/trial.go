@@ -10,18 +10,14 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Problem is why a trial or a run has no verdict. It is safe to show.
-type Problem struct {
-	Code    string // for programs, e.g. "case_broken"
-	Message string
-}
-
-func (p *Problem) Error() string { return p.Code + ": " + p.Message }
+type Problem = attempt.Problem
 
 // A defect is something a program did that makes its trial fail, whatever the
 // case expects, e.g. exceeding a limit. It must not be an error: errors do not
@@ -48,6 +44,10 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 	}
 	switch c.Kind {
 	case suites.TriggerQuery:
+		if agent := x.run.agentOf(c); agent != nil {
+			err = x.activate(ctx, c, *agent, &t)
+			break
+		}
 		err = t.Route(ctx, x.s.Judge, judge.RouteRequest{
 			Query: c.Query, Skill: x.skills[key.Arm].Skill, Distractors: x.run.Distractors, Seed: x.run.Seed, Trial: key.N,
 		}, c.Expectation)
@@ -58,7 +58,7 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 	case suites.TaskPackage:
 		err = x.runPackage(ctx, c, &t)
 	default:
-		err = &Problem{"case_broken", "the case has no kind"}
+		err = &Problem{Code: "case_broken", Message: "the case has no kind"}
 	}
 	if d, ok := errors.AsType[*defect](err); ok {
 		t.decide(false, 0, "%s", d)
@@ -98,9 +98,10 @@ func (t *Trial) decideBinary(pass bool, format string, args ...any) {
 	t.decide(pass, score, format, args...)
 }
 
-// isJudged reports whether a model takes part in a case.
-func isJudged(c suites.Case) bool {
-	return c.Kind == suites.TriggerQuery || c.Kind == suites.LLMRubric || c.Subject.Prompt != nil
+// isJudged reports whether the judge's model takes part in a case.
+func (r Run) isJudged(c suites.Case) bool {
+	asks := c.Kind == suites.TriggerQuery || c.Subject.Prompt != nil
+	return c.Kind == suites.LLMRubric || asks && r.agentOf(c) == nil
 }
 
 // Route asks the judge which skill a query would trigger, and decides the trial
@@ -149,7 +150,7 @@ func (x *execution) grade(ctx context.Context, c suites.Case, t *Trial) error {
 		task = *c.Subject.Prompt
 	}
 	got, err := x.s.Judge.Grade(ctx, judge.GradeRequest{
-		Task: task, Criteria: criteria, Material: sample.Output, Others: x.otherCriteria(t.Case),
+		Task: task, Criteria: criteria, Material: materialOf(sample), Others: x.otherCriteria(t.Case),
 		Seed: x.run.Seed, Trial: t.N,
 	})
 	if err != nil {
@@ -200,7 +201,7 @@ func (x *execution) otherCriteria(of int) (all []string) {
 func (x *execution) verify(ctx context.Context, c suites.Case, t *Trial) error {
 	check, err := x.checks[t.Case]()
 	if err != nil {
-		return &Problem{"case_broken", err.Error()}
+		return &Problem{Code: "case_broken", Message: err.Error()}
 	}
 	sample, err := x.produce(ctx, c, t)
 	if err != nil {
@@ -211,7 +212,7 @@ func (x *execution) verify(ctx context.Context, c suites.Case, t *Trial) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && (c.Subject.Output != nil || errors.Is(err, verify.ErrNoProcess)):
-		return &Problem{"check_failed", err.Error()} // no skill took part: the case is to blame
+		return &Problem{Code: "check_failed", Message: err.Error()} // no skill took part: the case is to blame
 	case err != nil:
 		return &defect{"check_failed", err.Error()}
 	}
@@ -225,7 +226,11 @@ func (x *execution) produce(ctx context.Context, c suites.Case, t *Trial) (s ver
 	case c.Subject.Output != nil:
 		return verify.Sample{Output: *c.Subject.Output}, nil // the case has its tail
 	case c.Subject.Prompt != nil:
-		s, err = x.answer(ctx, *c.Subject.Prompt, t)
+		if agent := x.run.agentOf(c); agent != nil {
+			s, err = x.attempt(ctx, *agent, *c.Subject.Prompt, t)
+		} else {
+			s, err = x.answer(ctx, *c.Subject.Prompt, t)
+		}
 	default:
 		s, err = x.command(ctx, c, t)
 	}

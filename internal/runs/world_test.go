@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 )
@@ -12,6 +13,7 @@ import (
 // TestMain lets more tests run at once than there are processors: they mostly
 // wait for databases and each other.
 func TestMain(m *testing.M) {
+	agentstest.Main()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}

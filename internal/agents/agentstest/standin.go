@@ -13,11 +13,55 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
 )
 
 // programs are the names of the agents' executables.
 var programs = map[string]string{
 	"claude-code": "claude", "codex": "codex", "copilot": "copilot", "opencode": "opencode", "gemini": "gemini",
+}
+
+// Main lets the program of a test be the relay, as the service's own binary is, and
+// the stand-in of an agent. TestMain calls it first.
+func Main() {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == relay.Command:
+		os.Exit(relay.Main(os.Args[2:]))
+	case IsStandIn(os.Args[0]):
+		os.Exit(StandIn(os.Args[0], os.Args[1:]))
+	}
+}
+
+// StandIns returns a folder with a stand-in for every agent.
+func StandIns(t *testing.T) string {
+	t.Helper()
+	dir := Folder(t)
+	first := filepath.Join(dir, "claude")
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Skip(err) // only Linux has a sandbox
+	}
+	defer self.Close()
+	f, err := os.OpenFile(first, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // the sandbox's user executes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(f, self); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range programs {
+		if to := filepath.Join(dir, name); to != first {
+			if err := os.Link(first, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
 }
 
 // IsStandIn reports whether a program is to behave as an agent, by the name that

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -22,6 +24,11 @@ type evalRunCommand struct {
 	Version     string `env:"-" help:"Version of the entry; its current one when empty."`
 	Trials      int    `env:"-" default:"1" help:"How often to try each case, at most 30."`
 	Baseline    string `env:"-" enum:"none,no_skill,previous" default:"none" help:"Compare with none, no_skill or the previous version."`
+	Agent       string `env:"-" placeholder:"NAME" help:"Coding agent that works on the cases, e.g. claude-code."`
+	Model       string `env:"-" placeholder:"NAME" help:"Model that the agent asks; its first one when empty."`
+	MaxTurns    int    `env:"-" placeholder:"N" help:"Most answers of the model, per trial."`
+	MaxCost     string `name:"max-cost-usd" env:"-" placeholder:"USD" help:"Most dollars that the run may cost."`
+	Estimate    bool   `env:"-" help:"Only estimate the cost, by the last trials of the agent."`
 	Wait        bool   `env:"-" help:"Wait for the result and show the cases. The exit code is then 1 unless every case passed or was skipped."`
 }
 
@@ -36,7 +43,14 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		run, err := s.StartEvalRun(ctx, id, client.NewEvalRun{Subject: subject, Trials: c.Trials, Baseline: c.Baseline})
+		n := client.NewEvalRun{Subject: subject, Trials: c.Trials, Baseline: c.Baseline}
+		if err := c.setAgent(&n); err != nil {
+			return err
+		}
+		if c.Estimate {
+			return printEstimate(ctx, p, s, id, n)
+		}
+		run, err := s.StartEvalRun(ctx, id, n)
 		if err != nil {
 			return err
 		}
@@ -47,6 +61,47 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 			fmt.Fprintf(w, "Started the run %s; `whetstone eval watch %s` follows it.\n", run.ID, run.ID)
 		})
 	})
+}
+
+// setAgent reads the flags of the agent and the budget.
+func (c *evalRunCommand) setAgent(n *client.NewEvalRun) error {
+	if c.Agent == "" && (c.Model != "" || c.MaxTurns != 0) {
+		return fault.Invalid("agent", "--model and --max-turns are an agent's: name it with --agent")
+	}
+	if c.Agent != "" {
+		n.Agent = &client.EvalAgent{Name: c.Agent, Model: c.Model, MaxTurns: c.MaxTurns}
+	}
+	if c.MaxCost == "" {
+		return nil
+	}
+	usd, err := strconv.ParseFloat(c.MaxCost, 64)
+	if err != nil || !(usd > 0) {
+		return fault.Invalid("max-cost-usd", "max-cost-usd must be dollars, like 1.50")
+	}
+	n.MaxCostUSD = &usd
+	return nil
+}
+
+func printEstimate(ctx context.Context, p *term.Program, s *session, suiteID string, n client.NewEvalRun) error {
+	e, err := s.EstimateEvalRun(ctx, suiteID, n)
+	if err != nil {
+		return err
+	}
+	return p.Print(e, func(w io.Writer) {
+		cost := "a cost that is not known, since this agent was not used before"
+		if e.EstimateUSD != nil {
+			cost = dollars(e.EstimateUSD)
+		}
+		fmt.Fprintf(w, "%s with an agent: %s.\n", term.Count(int(e.Trials), "trial"), cost)
+	})
+}
+
+// dollars formats an amount; nil is an unknown one.
+func dollars(usd *float64) string {
+	if usd == nil {
+		return "price unknown"
+	}
+	return fmt.Sprintf("%.4f USD", *usd)
 }
 
 // evalSubject returns the skill that --source or --entry names. One of them is
@@ -138,10 +193,10 @@ func passedOrSkipped(verdict *string) bool {
 }
 
 func printRun(w io.Writer, run client.EvalRun) {
-	fmt.Fprintln(w, "CASE\tKIND\tVERDICT\tBASELINE\tWHY")
+	fmt.Fprintln(w, "CASE\tKIND\tVERDICT\tBASELINE\tCOST\tWHY")
 	for _, c := range run.Cases {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", term.Cell(cmp.Or(c.Name, c.ID)), c.CaseKind, term.OrDash(c.Verdict),
-			term.OrDash(c.BaselineVerdict), failureReason(c))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", term.Cell(cmp.Or(c.Name, c.ID)), c.CaseKind, term.OrDash(c.Verdict),
+			term.OrDash(c.BaselineVerdict), cmp.Or(costByVariant(c.CostUSDByVariant), "-"), failureReason(c))
 	}
 	fmt.Fprintf(w, "\nRun\t%s: %s\n", run.ID, run.Status)
 	if run.Error != nil {
@@ -160,17 +215,35 @@ func printRun(w io.Writer, run client.EvalRun) {
 		fmt.Fprintf(w, "Baseline\t%s: %s, so the skill changes it by %+.0f points (normalised gain %.2f)\n",
 			run.Baseline, term.Percent(&b.PassRate), 100*b.Delta, b.NormalizedGain)
 	}
+	if a := run.Agent; a != nil {
+		fmt.Fprintf(w, "Agent\t%s\n", term.Plain(a.Name+" "+a.Model))
+	}
 	if run.Judge != nil {
 		fmt.Fprintf(w, "Judge\t%s\n", term.Plain(run.Judge.API+" "+run.Judge.Model))
 	}
 	if c := run.Cost; c != nil && c.Requests > 0 {
-		price := "price unknown"
-		if c.USD != nil {
-			price = fmt.Sprintf("%.4f USD", *c.USD)
-		}
+		price := dollars(c.USD)
 		input := c.Tokens.Input + c.Tokens.CacheRead + c.Tokens.CacheWrite
 		fmt.Fprintf(w, "Cost\t%s: %d requests, %d tokens in, %d out\n", price, c.Requests, input, c.Tokens.Output)
+		if len(run.CostUSDByVariant) > 1 {
+			fmt.Fprintf(w, "\t%s\n", costByVariant(run.CostUSDByVariant))
+		}
 	}
+	if run.EstimateUSD != nil {
+		fmt.Fprintf(w, "Estimate\t%s\n", dollars(run.EstimateUSD))
+	}
+}
+
+// costByVariant formats what the arms cost, e.g. "skill 0.0120 USD, no_skill
+// 0.0100 USD".
+func costByVariant(costs map[string]*float64) string {
+	var all []string
+	for _, variant := range []string{"skill", "no_skill", "previous"} {
+		if usd, ok := costs[variant]; ok {
+			all = append(all, variant+" "+dollars(usd))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // runPassRate formats the pass rate with the number of trials that ended with an

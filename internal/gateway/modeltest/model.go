@@ -59,6 +59,7 @@ type Model struct {
 	mu       sync.Mutex
 	script   []Reply
 	subagent []Reply // for a conversation that begins with SubagentTask
+	choose   func(first string) []Reply
 	asked    int
 	requests []Request
 }
@@ -102,6 +103,14 @@ func (m *Model) Script(replies ...Reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.script = replies
+}
+
+// ScriptBy sets a function that returns the replies of a conversation by what it
+// begins with.
+func (m *Model) ScriptBy(choose func(first string) []Reply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.choose = choose
 }
 
 // Subagent sets the replies to subagents.
@@ -172,6 +181,9 @@ func (m *Model) next(said int, first string) (Reply, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	script := m.script
+	if m.choose != nil {
+		script = m.choose(first)
+	}
 	if strings.Contains(first, SubagentTask) {
 		script = m.subagent
 	}

@@ -14,8 +14,9 @@ func (responses) path() string { return "/v1/responses" }
 func (responses) read(body []byte) (said int, first string, err error) {
 	var in struct {
 		Input []struct {
-			Type string `json:"type"`
-			Role string `json:"role"`
+			Type    string          `json:"type"`
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
 		} `json:"input"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -24,9 +25,11 @@ func (responses) read(body []byte) (said int, first string, err error) {
 	for _, item := range in.Input {
 		if item.Type == "function_call" || item.Type == "message" && item.Role == "assistant" {
 			said++
+		} else if said == 0 {
+			first += string(item.Content) // the instruction follows what the agent says about itself
 		}
 	}
-	return said, "", nil
+	return said, first, nil
 }
 
 func (responses) items(id string, r Reply) (items []any) {

@@ -1,9 +1,13 @@
-package runs
+// Package spend knows what runs cost: what their trials have cost, what they may
+// cost, and what they will probably cost. It writes the tables eval_run_costs,
+// eval_run_terms and eval_agent_costs of package runs.
+package spend
 
 import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
@@ -28,7 +32,8 @@ func (c Cost) USD() *float64 {
 	return &dollars
 }
 
-func (c *Cost) add(more Cost) {
+// Add adds another cost.
+func (c *Cost) Add(more Cost) {
 	c.Micros += more.Micros
 	c.Unpriced += more.Unpriced
 	c.Requests += more.Requests
@@ -38,38 +43,22 @@ func (c *Cost) add(more Cost) {
 	c.Tokens.CacheWrite += more.Tokens.CacheWrite
 }
 
-// sumCosts adds up trials.
-func sumCosts(trials []Trial) (total Cost) {
-	for _, t := range trials {
-		if t.Evidence.Cost != nil {
-			total.add(*t.Evidence.Cost)
-		}
-	}
-	return total
-}
-
 // Prices has the prices of models for an organisation.
 type Prices interface {
 	Table(ctx context.Context, orgID string) (pricing.Table, error)
 }
 
-// costOf is what a trial cost, nil if no model took part.
-func (x *execution) costOf(t Trial) *Cost {
-	var total Cost
-	for _, record := range []*judge.Record{t.Evidence.Judge, t.Evidence.Producer} {
-		if record != nil {
-			total.add(priced(*record, x.prices, time.Now()))
-		}
-	}
-	if total.Requests == 0 {
-		return nil
-	}
-	return &total
+// OfUsage is what the requests of an agent cost.
+func OfUsage(u gateway.Usage) Cost {
+	return Cost{Micros: u.Micros, Unpriced: u.Unpriced, Requests: u.Requests, Tokens: pricing.CostTokens{
+		Input: u.Tokens.Input, Output: u.Tokens.Output, CacheRead: u.Tokens.CacheRead, CacheWrite: u.Tokens.CacheWrite,
+	}}
 }
 
-// priced is what the requests of a record cost. Those without any answer are free,
-// but an answer without tokens comes from a server that does not count them.
-func priced(r judge.Record, prices pricing.Table, at time.Time) Cost {
+// OfRecord is what the requests of a judge's record cost. Those without any answer
+// are free, but an answer without tokens comes from a server that does not count
+// them.
+func OfRecord(r judge.Record, prices pricing.Table, at time.Time) Cost {
 	u := r.Usage
 	c := Cost{Requests: int64(u.Attempts), Tokens: pricing.CostTokens{
 		Input: u.InputTokens - u.CacheReadTokens - u.CacheWriteTokens, Output: u.OutputTokens,
