@@ -216,6 +216,8 @@ func naturalKey(r object) string {
 		return key + " " + fmt.Sprint(r["session_id"], " ", r[key+"_id"])
 	case "model_request":
 		return key + " " + fmt.Sprint(r["raw_source_ref"].(object)["path"], " ", r["request_id"])
+	case "transcript":
+		return key + " " + fmt.Sprint(r["prompt_id"], " ", r["tool_call_id"], " ", r["message_id"])
 	case "skill_offer":
 		return key + " " + fmt.Sprint(r["session_id"], " ", r["occurred_at"])
 	}

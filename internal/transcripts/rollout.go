@@ -2,6 +2,7 @@ package transcripts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,17 +32,33 @@ type rolloutPayload struct {
 	Content []rolloutText `json:"content"` // of a message
 	Name    string        `json:"name"`    // of a call
 	CallID  string        `json:"call_id"` // of a call
-	TurnID  string        `json:"turn_id"` // equals turn.id of the OTLP events
-	Item    rolloutItem   `json:"item"`    // that was completed
-	CWD     string        `json:"cwd"`
-	Version string        `json:"cli_version"`
-	Model   string        `json:"model"`
-	Git     struct {
+	// What goes into a call and comes out of it.
+	Arguments string        `json:"arguments"`
+	Input     string        `json:"input"` // of a custom tool
+	Output    rolloutOutput `json:"output"`
+	TurnID    string        `json:"turn_id"` // equals turn.id of the OTLP events
+	Item      rolloutItem   `json:"item"`    // that was completed
+	CWD       string        `json:"cwd"`
+	Version   string        `json:"cli_version"`
+	Model     string        `json:"model"`
+	Git       struct {
 		Branch string `json:"branch"`
 	} `json:"git"`
 	Meta struct {
 		TurnID string `json:"turn_id"`
 	} `json:"internal_chat_message_metadata_passthrough"`
+}
+
+// A rolloutOutput is what a tool answered in words, "" if it answered otherwise.
+type rolloutOutput string
+
+// UnmarshalJSON accepts anything.
+func (o *rolloutOutput) UnmarshalJSON(raw []byte) error {
+	var words string
+	if json.Unmarshal(raw, &words) == nil {
+		*o = rolloutOutput(words)
+	}
+	return nil
 }
 
 type rolloutText struct {
@@ -53,7 +70,8 @@ type rolloutItem struct {
 	Type    string        `json:"type"`
 	ID      string        `json:"id"`
 	Status  string        `json:"status"`
-	Content []rolloutText `json:"content"` // of a message
+	Output  string        `json:"aggregated_output"` // of a command
+	Content []rolloutText `json:"content"`           // of a message
 	Parsed  []struct {    // the parts of a command
 		Type string `json:"type"`
 		Path string `json:"path"`
@@ -96,7 +114,12 @@ func (r rolloutLine) entry() (entry, bool) {
 		return e, true
 	case "response_item function_call", "response_item custom_tool_call", "response_item local_shell_call":
 		e := entry{Type: "assistant", PromptID: p.Meta.TurnID}
-		e.Message.Content = content{{Type: "tool_use", ID: p.CallID, Name: p.Name}}
+		e.Message.Content = content{{Type: "tool_use", ID: p.CallID, Name: p.Name, Input: input{raw: cmp.Or(p.Arguments, p.Input)}}}
+		return e, true
+	case "response_item function_call_output", "response_item custom_tool_call_output":
+		// Whether it failed is known from the item that was completed.
+		e := entry{Type: "output", PromptID: p.Meta.TurnID}
+		e.Message.Content = content{toolResult(p.CallID, string(p.Output))}
 		return e, true
 	case "response_item message":
 		return p.message()
@@ -147,10 +170,13 @@ func (p rolloutPayload) item() (entry, bool) {
 	case "AgentMessage":
 		e := entry{Type: "assistant", PromptID: p.TurnID}
 		e.Message.ID = i.ID
+		e.Message.Content = content{{Type: "text", Text: joinTexts(i.Content)}}
 		return e, true
 	case "CommandExecution":
 		e := entry{Type: "user", PromptID: p.TurnID}
-		e.Message.Content = content{{Type: "tool_result", ToolUseID: i.ID, IsError: i.Status == "failed"}}
+		result := toolResult(i.ID, i.Output)
+		result.IsError = i.Status == "failed"
+		e.Message.Content = content{result}
 		for _, part := range i.Parsed {
 			if skill, ok := skillOfFile(part.Path); ok && part.Type == "read" {
 				e.read = skill
@@ -159,6 +185,15 @@ func (p rolloutPayload) item() (entry, bool) {
 		return e, true
 	}
 	return entry{}, false
+}
+
+// toolResult returns what a tool answered as a block.
+func toolResult(callID, output string) block {
+	raw, err := json.Marshal(output)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return block{Type: "tool_result", ToolUseID: callID, Content: result{raw: string(raw)}}
 }
 
 func joinTexts(all []rolloutText) string {

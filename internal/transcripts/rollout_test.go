@@ -73,6 +73,42 @@ func TestRollout(t *testing.T) {
 	}
 }
 
+// TestRolloutWithContent: on request, what was said is sent: the prompt, what went
+// into the commands and came out of them, and the answer.
+func TestRolloutWithContent(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "codex", rollout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, srv := newMachine(t), newServer()
+	m.write(rollout, string(raw))
+	i := m.newImport(srv)
+	i.Content = true
+	if _, err := i.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range srv.of("transcript") {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%v %s %s %s", r["role"], or(r["text"]), or(r["input"]), or(r["output"]))))
+	}
+	slices.Sort(got)
+	want := []string{
+		"assistant Pencils, 12.50. TURMERIC",
+		`tool  {"cmd":"cat .agents/skills/pdf-tables/SKILL.md"} ---` + "\n" + `name: pdf-tables` + "\n" +
+			`description: Extracts tables from PDF files. Use it for invoices.` + "\n---\nRead the invoice and answer in one line. OBSIDIAN",
+		"tool  {\"cmd\":\"false\"} Chunk ID: 696588\nWall time: 0.0000 seconds\nProcess exited with code 1\nOriginal token count: 0\nOutput:",
+		"user Use $pdf-tables please",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what was said (-want +got):\n%s", diff)
+	}
+}
+
+func or(value any) string {
+	text, _ := value.(string) // "" if it is missing
+	return text
+}
+
 // TestRolloutOfAnotherVersion: lines that are not known are left out.
 func TestRolloutOfAnotherVersion(t *testing.T) {
 	m, srv := newMachine(t), newServer()

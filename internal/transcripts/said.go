@@ -60,8 +60,10 @@ func (s *said) add(e entry) {
 		switch b.Type {
 		case "tool_use":
 			s.inputs[b.ID] = text.Truncate(b.Input.raw, maxSaid)
-		case "tool_result":
-			s.outputs[b.ToolUseID] = text.Truncate(b.Content.text(), maxSaid)
+		case "tool_result": // Codex writes two, of which the first is the plain one
+			if words := b.Content.text(); s.outputs[b.ToolUseID] == "" {
+				s.outputs[b.ToolUseID] = text.Truncate(words, maxSaid)
+			}
 		}
 	}
 }
@@ -93,7 +95,8 @@ func (t *turn) transcript() []record {
 	}
 	for _, id := range t.order {
 		m := t.messages[id]
-		if words := t.said.answers[id]; words != "" && m.isRequest() {
+		// Codex does not say which request an answer is of.
+		if words := t.said.answers[id]; words != "" && m.Model != synthetic && (m.RequestID != "" || m.MessageID != "") {
 			all = append(all, t.transcriptOf(m.base, transcriptRecord{
 				Role: "assistant", OccurredAt: m.OccurredAt, Text: words, SourcePromptID: m.SourcePromptID,
 				RequestID: m.RequestID, MessageID: m.MessageID, Model: m.Model, InputTokens: m.InputTokens, OutputTokens: m.OutputTokens,

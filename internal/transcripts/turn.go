@@ -87,6 +87,10 @@ func (t *turn) add(e entry) {
 		t.addResult(e)
 	case "skill":
 		t.addLoaded(e)
+	case "output":
+		if t.said != nil {
+			t.said.add(e)
+		}
 	}
 	if e.read != "" {
 		t.addRead(e)
