@@ -146,6 +146,8 @@ type NewEvalRun struct {
 	Subject  EvalSubject `json:"subject"`
 	Trials   int         `json:"trials,omitempty"`   // of each case; 1 when 0
 	Baseline string      `json:"baseline,omitempty"` // none when empty
+	Seed     int64       `json:"seed,omitempty"`     // of a run to compare with
+	CaseIDs  []string    `json:"case_ids,omitempty"` // all cases when empty
 	Agent    *EvalAgent  `json:"agent,omitempty"`    // nil for none
 
 	MaxCostUSD *float64 `json:"max_cost_usd,omitempty"` // nil for no limit

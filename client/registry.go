@@ -52,6 +52,8 @@ type Version struct {
 	SourceRepo           *string   `json:"source_repo"`
 	IsCurrent            bool      `json:"is_current"`
 	RolledBack           bool      `json:"rolled_back"`
+	State                string    `json:"state"`   // candidate, published or withdrawn
+	GateID               *string   `json:"gate_id"` // its newest gate
 	PushedAt             time.Time `json:"pushed_at"`
 	PushedBy             string    `json:"pushed_by"` // empty for other organisations
 	Size                 int64     `json:"size"`

@@ -43,7 +43,8 @@ func (c *Client) CreateEntry(ctx context.Context, u Upload) (Publication, error)
 	return c.publish(ctx, call{path: "/api/v1/registry", body: u.form()})
 }
 
-// PushVersion adds a version to an entry and makes it current. Pushing a version
+// PushVersion adds a version to an entry and makes it current, or a candidate
+// where a gate is enforced. Pushing a version
 // again with the same content changes nothing; with other content it is an *Error
 // with the status 409.
 func (c *Client) PushVersion(ctx context.Context, entryID string, u Upload) (Publication, error) {
@@ -60,6 +61,6 @@ func (u Upload) form() *form {
 func (c *Client) publish(ctx context.Context, in call) (out Publication, err error) {
 	in.method, in.timeout = http.MethodPost, transferTimeout
 	status, err := c.do(ctx, in, &out)
-	out.Created = status == http.StatusCreated
+	out.Created = status == http.StatusCreated || status == http.StatusAccepted
 	return out, err
 }

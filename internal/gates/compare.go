@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/gates/outcome"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/stats"
@@ -186,41 +187,17 @@ func (c comparison) early(all []trialRun) []gateapi.Suite {
 func (c comparison) output(d decision.Decision, all []trialRun) []gateapi.Suite {
 	out := make([]gateapi.Suite, len(d.Suites))
 	for i, f := range d.Suites {
-		s := c.all[i]
-		adjusted := f.AdjustedP
-		out[i] = gateapi.Suite{
-			SuiteID: f.Suite, RunIDs: []string{}, Cases: len(s.Cases), Better: append([]string{}, f.Better...),
-			Worse: append([]string{}, f.Worse...), Unchanged: f.Unchanged, Errors: f.Undecided, Broken: append([]string{}, f.Broken...),
-			SignTestP: f.SignTestP, Confirmed: make([]gateapi.Confirmed, len(f.Confirmed)), AdjustedP: &adjusted,
-			NoSkillP: f.WorseThanNoSkill, Interval: f.Interval, Results: []gateapi.CaseOutcome{},
-		}
-		for k, confirmed := range f.Confirmed {
-			out[i].Confirmed[k] = gateapi.Confirmed(confirmed)
-		}
-		for _, r := range all {
-			if r.suiteID == f.Suite {
-				out[i].RunIDs = append(out[i].RunIDs, r.runID)
-			}
-		}
 		names := map[string]string{}
-		for _, one := range s.fresh.Cases {
+		for _, one := range c.all[i].fresh.Cases {
 			names[one.ID] = one.Name
 		}
-		for _, one := range s.Cases {
-			if slices.Contains(f.Worse, one.ID) || slices.Contains(f.Better, one.ID) {
-				out[i].Results = append(out[i].Results, newOutcome(one, names[one.ID]))
+		var runIDs []string
+		for _, r := range all {
+			if r.suiteID == f.Suite {
+				runIDs = append(runIDs, r.runID)
 			}
 		}
-	}
-	return out
-}
-
-func newOutcome(c decision.Case, name string) gateapi.CaseOutcome {
-	trials := func(c decision.Count) gateapi.Trials { return gateapi.Trials{Passed: c.Passed, Tried: c.Decided} }
-	out := gateapi.CaseOutcome{Case: c.ID, Name: name, New: trials(c.New), Current: trials(c.Current)}
-	if c.FreshNew.Decided > 0 || c.FreshCurrent.Decided > 0 {
-		now, before := trials(c.FreshNew), trials(c.FreshCurrent)
-		out.FreshNew, out.FreshCurrent = &now, &before
+		out[i] = outcome.Suite(f, c.all[i].Cases, names, runIDs)
 	}
 	return out
 }

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -55,43 +55,15 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// A packedFolder is a folder's archive, and the package that the server will
-// read from it.
-type packedFolder struct {
-	*skillpkg.Packed
-	archive []byte
-	pkg     *skillpkg.Package
-}
-
-func (f packedFolder) close() { _ = f.pkg.Close() } // opened for reading only
-
-// packFolder packs a folder and opens the archive as the server does, so that
-// what the server would reject is rejected before it is sent.
-func packFolder(ctx context.Context, dir string) (packedFolder, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return packedFolder{}, fault.Invalid("dir", "dir: %s", err)
-	}
-	defer func() { _ = root.Close() }() // opened for reading only
-	var archive bytes.Buffer
-	limits := skillpkg.DefaultLimits()
-	packed, err := skillpkg.Pack(ctx, root.FS(), &archive, skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: limits})
-	if err != nil {
-		return packedFolder{}, err
-	}
-	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive.Bytes()), packed.Size, limits)
-	return packedFolder{packed, archive.Bytes(), pkg}, err
-}
-
 // pack packs and checks the folder.
 func (c *pushCommand) pack(ctx context.Context, p *term.Program) (*publication, error) {
-	folder, err := packFolder(ctx, c.Dir)
+	packed, err := folder.Pack(ctx, c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	defer folder.close()
-	out := &publication{Packed: folder.Packed, archive: folder.archive, name: c.Name}
-	skill, err := folder.pkg.Skill()
+	defer packed.Close()
+	out := &publication{Packed: packed.Packed, archive: packed.Archive, name: c.Name}
+	skill, err := packed.Package.Skill()
 	if err != nil && c.Type == "skill" {
 		return nil, err
 	}
@@ -258,7 +230,7 @@ func (c *pushCommand) upload(p *term.Program, pack *publication, version string)
 }
 
 type pushOutput struct {
-	Status      string   `json:"status"` // created, pushed, unchanged or exists
+	Status      string   `json:"status"` // created, pushed, unchanged, exists or candidate
 	EntryID     string   `json:"entry_id"`
 	Name        string   `json:"name"`
 	Version     string   `json:"version"`
@@ -270,6 +242,9 @@ type pushOutput struct {
 }
 
 func newPushOutput(status string, made client.Publication, pack *publication) pushOutput {
+	if made.Version.State == "candidate" {
+		status = "candidate"
+	}
 	return pushOutput{
 		Status: status, EntryID: made.Entry.ID, Name: made.Entry.Name, Version: made.Version.Version,
 		IsCurrent: made.Version.IsCurrent, ContentHash: made.Version.ContentHash,
@@ -281,6 +256,8 @@ func (o pushOutput) sentence() string {
 	name := term.Plain(o.Name + " " + o.Version)
 	what := fmt.Sprintf("%s, %s, SHA-256 %s", term.Count(o.Files, "file"), term.Size(o.Size), o.ContentHash)
 	switch {
+	case o.Status == "candidate":
+		return fmt.Sprintf("%s is a candidate (%s): it becomes current when its gate lets it pass.", name, what)
 	case o.Status == "created":
 		return fmt.Sprintf("Created %s (%s).", name, what)
 	case o.Status == "pushed":

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -116,12 +117,12 @@ type sourceUpload struct {
 
 // Run packs a folder and uploads it.
 func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
-	folder, err := packFolder(ctx, c.Dir)
+	packed, err := folder.Pack(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
-	defer folder.close()
-	u := client.SourceUpload{SourceID: c.Source, SkillID: c.SkillID, Archive: folder.archive}
+	defer packed.Close()
+	u := client.SourceUpload{SourceID: c.Source, SkillID: c.SkillID, Archive: packed.Archive}
 	if c.Source == "" {
 		path, err := filepath.Abs(c.Dir)
 		if err != nil {
@@ -131,7 +132,7 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 	}
 	return c.withSession(p, func(s *session) error {
 		if u.SourceID == "" && u.SkillID == "" {
-			if u.SkillID, err = skillOf(ctx, s, folder); err != nil {
+			if u.SkillID, err = skillOf(ctx, s, packed); err != nil {
 				return err
 			}
 		}
@@ -148,8 +149,8 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 
 // skillOf returns the id of the skill that a folder's SKILL.md names, or "" if the
 // server does not know it.
-func skillOf(ctx context.Context, s *session, folder packedFolder) (string, error) {
-	manifest, err := folder.pkg.Skill()
+func skillOf(ctx context.Context, s *session, packed folder.Packed) (string, error) {
+	manifest, err := packed.Package.Skill()
 	if err != nil || manifest.Name == "" {
 		return "", nil //nolint:nilerr // the validation of the snapshot reports what is wrong with it
 	}

@@ -20,12 +20,14 @@ import (
 
 // The exit codes.
 const (
-	ExitOK       = 0
-	ExitFailed   = 1
-	ExitUsage    = 2 // an invalid flag, setting or skill
-	ExitEdited   = 3 // local edits are in the way
-	ExitOutdated = 4 // status: not everything is up to date
-	ExitDenied   = 5 // no key or an invalid one, or the plan or a permission forbids it
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2 // an invalid flag, setting or skill
+	ExitEdited = 3 // local edits are in the way
+	// ExitInconclusive is that of a gate without enough evidence.
+	ExitInconclusive = 3
+	ExitOutdated     = 4 // status: not everything is up to date
+	ExitDenied       = 5 // no key or an invalid one, or the plan or a permission forbids it
 )
 
 // An ExitCode is the error of a command that has already printed what is wrong.

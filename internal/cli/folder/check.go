@@ -1,4 +1,4 @@
-package remote
+package folder
 
 import (
 	"cmp"
@@ -13,19 +13,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 )
 
-type checkCommand struct {
+// A CheckCommand checks the skill in a folder.
+type CheckCommand struct {
 	Dir    string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
 	Strict bool   `env:"-" help:"Fail on warnings, too."`
 	SARIF  bool   `env:"-" name:"sarif" help:"Print SARIF 2.1.0, for code hosts and editors."`
 }
 
 // Help is shown below the description of the command.
-func (checkCommand) Help() string {
+func (CheckCommand) Help() string {
 	return `Exit codes: 0 the status is pass or warn; 1 it is fail, or warn with --strict; 2 the folder cannot be read or packed.`
 }
 
 // Run packs a folder as push does and lints the skill in it. It needs no server.
-func (c *checkCommand) Run(ctx context.Context, p *term.Program) error {
+func (c *CheckCommand) Run(ctx context.Context, p *term.Program) error {
 	report, err := c.check(ctx)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (c *checkCommand) Run(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
-func (c *checkCommand) check(ctx context.Context) (lint.Report, error) {
+func (c *CheckCommand) check(ctx context.Context) (lint.Report, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return lint.Report{}, err
@@ -52,16 +53,16 @@ func (c *checkCommand) check(ctx context.Context) (lint.Report, error) {
 	if !info.IsDir() {
 		return lint.NotFolder(), nil
 	}
-	folder, err := packFolder(ctx, dir)
+	packed, err := Pack(ctx, dir)
 	if report, ok := lint.Refused(err); ok {
 		return report, nil
 	}
 	if err != nil {
 		return lint.Report{}, err
 	}
-	defer folder.close()
-	folder.pkg.Folder = filepath.Base(dir)
-	return lint.Check(ctx, folder.pkg)
+	defer packed.Close()
+	packed.Package.Folder = filepath.Base(dir)
+	return lint.Check(ctx, packed.Package)
 }
 
 type checkOutput struct {
@@ -71,7 +72,7 @@ type checkOutput struct {
 	lint.Report
 }
 
-func (c *checkCommand) print(p *term.Program, r lint.Report) error {
+func (c *CheckCommand) print(p *term.Program, r lint.Report) error {
 	if c.SARIF {
 		base := "" // code hosts want paths relative to where the command runs
 		if filepath.IsLocal(c.Dir) {

@@ -1,0 +1,185 @@
+package outcome
+
+import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+)
+
+// title says the verdict in a line, e.g. "block: better on 3, worse on 1 of 24 cases".
+func title(g gateapi.Gate) string {
+	better, worse, cases := 0, 0, 0
+	for _, s := range g.Suites {
+		better, worse, cases = better+len(s.Better), worse+len(s.Worse), cases+s.Cases
+	}
+	return fmt.Sprintf("%s: better on %d, worse on %d of %d cases", verdict(g), better, worse, cases)
+}
+
+func verdict(g gateapi.Gate) string {
+	if g.Verdict == nil {
+		return g.Status
+	}
+	return *g.Verdict
+}
+
+// escape keeps what people wrote from being read as Markdown.
+var escape = strings.NewReplacer(`|`, `\|`, "`", "'", "\n", " ", "<", "&lt;", "[", `\[`, "*", `\*`, "_", `\_`)
+
+// Markdown writes a gate for a pull request: the verdict, and only what changed.
+func Markdown(w io.Writer, g gateapi.Gate) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n\n%s\n", title(g), escape.Replace(g.Reason))
+	for _, s := range g.Suites {
+		if len(s.Results) > 0 {
+			fmt.Fprintf(&b, "\n| Case | Before | Now | Again | p |\n|---|---|---|---|---|\n")
+		}
+		for _, c := range s.Results {
+			again := ""
+			if c.FreshNew != nil {
+				again = fmt.Sprintf("%s before, %s now", share(*c.FreshCurrent), share(*c.FreshNew))
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", escape.Replace(cmp.Or(c.Name, c.Case)), share(c.Current), share(c.New), again,
+				fisher(s, c.Case))
+		}
+		fmt.Fprintf(&b, "\n%d unchanged, %d without a verdict", s.Unchanged, s.Errors)
+		if s.SignTestP != nil {
+			fmt.Fprintf(&b, "; sign test p = %.4f", *s.SignTestP)
+		}
+		b.WriteString(".\n")
+	}
+	for _, f := range g.Floors {
+		fmt.Fprintf(&b, "\n%s: %s, wanted %s.\n", f.Name, f.Got, f.Want)
+	}
+	fmt.Fprintf(&b, "\nAt most %.0f %% of harmless versions are blocked.\n", 100*g.FalseBlockRate)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func share(t gateapi.Trials) string { return fmt.Sprintf("%d of %d", t.Passed, t.Tried) }
+
+func fisher(s gateapi.Suite, id string) string {
+	for _, c := range s.Confirmed {
+		if c.Case == id {
+			return fmt.Sprintf("%.4f", c.FisherP)
+		}
+	}
+	return ""
+}
+
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitMessage `xml:"failure"`
+	Error   *junitMessage `xml:"error"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+}
+
+// JUnit writes a gate as a test report: the verdict is a test, and so is every case
+// that changed. A case fails only in a gate that blocks.
+func JUnit(w io.Writer, g gateapi.Gate) error {
+	decided := junitSuite{Name: "gate", Tests: 1, Cases: []junitCase{{Class: "gate", Name: "verdict"}}}
+	switch verdict(g) {
+	case "block":
+		decided.Failures, decided.Cases[0].Failure = 1, &junitMessage{clean(g.Reason)}
+	case "inconclusive":
+		decided.Errors, decided.Cases[0].Error = 1, &junitMessage{clean(g.Reason)}
+	}
+	all := junitSuites{Suites: []junitSuite{decided}}
+	for _, s := range g.Suites {
+		suite := junitSuite{Name: s.SuiteID, Tests: len(s.Results)}
+		for _, c := range s.Results {
+			one := junitCase{Class: s.SuiteID, Name: clean(cmp.Or(c.Name, c.Case))}
+			if verdict(g) == "block" && slices.Contains(s.Worse, c.Case) {
+				suite.Failures++
+				one.Failure = &junitMessage{worse(c)}
+			}
+			suite.Cases = append(suite.Cases, one)
+		}
+		all.Suites = append(all.Suites, suite)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func worse(c gateapi.CaseOutcome) string {
+	text := fmt.Sprintf("%s trials passed before, %s now", share(c.Current), share(c.New))
+	if c.FreshNew != nil {
+		text += fmt.Sprintf("; tried again: %s before, %s now", share(*c.FreshCurrent), share(*c.FreshNew))
+	}
+	return text
+}
+
+// clean drops what XML cannot hold.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// SARIF returns a gate for code hosts and editors, to be encoded as JSON: a
+// finding in SKILL.md for each case that got worse.
+func SARIF(g gateapi.Gate, skillFile string) any {
+	type object = map[string]any
+	level := map[string]string{"block": "error", "inconclusive": "warning"}[verdict(g)]
+	results := []object{}
+	finding := func(rule, level, text string) {
+		results = append(results, object{
+			"ruleId": rule, "level": level, "message": object{"text": text},
+			"locations": []object{{"physicalLocation": object{
+				"artifactLocation": object{"uri": skillFile}, "region": object{"startLine": 1},
+			}}},
+		})
+	}
+	if level != "" {
+		finding("gate", level, g.Reason)
+	}
+	for _, s := range g.Suites {
+		for _, c := range s.Results {
+			if slices.Contains(s.Worse, c.Case) {
+				finding("worse-case", cmp.Or(level, "note"), fmt.Sprintf("%s: %s", cmp.Or(c.Name, c.Case), worse(c)))
+			}
+		}
+	}
+	return object{
+		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []object{{
+			"tool": object{"driver": object{"name": "whetstone-gate", "rules": []object{
+				{"id": "gate", "shortDescription": object{"text": "The verdict of the gate"}},
+				{"id": "worse-case", "shortDescription": object{"text": "A case that got worse"}},
+			}}},
+			"results": results,
+		}},
+	}
+}
