@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
@@ -39,6 +40,14 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/rotate-secret",
 		Summary: "Give a webhook alert a new signing secret",
 	})
+	httpapi.Add(a, s.handleAcknowledge, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/ack",
+		Summary: "Acknowledge a firing alert: no more reminders until it is resolved",
+	})
+	httpapi.Add(a, s.handleSnooze, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/snooze",
+		Summary: "Send nothing about an alert until a time",
+	})
 	httpapi.Add(a, s.handleDeliveries, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/alerts/{id}/deliveries",
 		Summary: "List an alert's deliveries, newest first",
@@ -65,9 +74,9 @@ func (c ConfigInput) config() Config {
 type createInput struct {
 	Body struct {
 		SkillID     *string        `json:"skill_id,omitempty" format:"uuid" doc:"Omitted: all skills"`
-		Type        Type           `json:"type" enum:"pass_rate_below,no_data"`
-		Threshold   *float64       `json:"threshold,omitempty" example:"0.75" doc:"pass_rate_below: 0 to 1, default 0.8; no_data: 0 to 90 days, default 7"`
-		Sensitivity Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident" default:"point"`
+		Type        Type           `json:"type" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall"`
+		Threshold   *float64       `json:"threshold,omitempty" example:"0.75" doc:"pass_rate_below: 0 to 1, default 0.8; no_data: 0 to 90 days, default 7; worse_than_previous: by how much, 0 to 1, default 0.1; cost_above: USD for a use, required; silent_fall: by how much of the usual share, 0 to 1, default 0.5"`
+		Sensitivity Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident,sequential" default:"point"`
 		Action      *Action        `json:"action,omitempty" enum:"rollback" doc:"What to do when it fires"`
 		Channel     notify.Channel `json:"channel" enum:"chat_a,chat_b,email,webhook"`
 		Config      ConfigInput    `json:"config"`
@@ -78,14 +87,15 @@ type createInput struct {
 type RuleOutput struct {
 	ID             string            `json:"id" format:"uuid"`
 	SkillID        *string           `json:"skill_id"`
-	Type           Type              `json:"type" enum:"pass_rate_below,no_data"`
+	Type           Type              `json:"type" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall"`
 	Threshold      float64           `json:"threshold" example:"0.75"`
-	Sensitivity    Sensitivity       `json:"sensitivity" enum:"point,confident"`
+	Sensitivity    Sensitivity       `json:"sensitivity" enum:"point,confident,sequential"`
 	Action         *Action           `json:"action"`
 	Channel        notify.Channel    `json:"channel" enum:"chat_a,chat_b,email,webhook"`
 	Config         map[string]string `json:"config" nullable:"false" doc:"With secrets masked"`
 	Enabled        bool              `json:"enabled"`
 	DisabledReason *string           `json:"disabled_reason"`
+	SnoozedUntil   *httpapi.Time     `json:"snoozed_until,omitempty" doc:"Nothing is sent before, but that it is resolved"`
 	CreatedAt      httpapi.Time      `json:"created_at"`
 	UpdatedAt      httpapi.Time      `json:"updated_at"`
 	Warnings       []string          `json:"warnings,omitempty" doc:"Why notices will not arrive as things are"`
@@ -96,7 +106,7 @@ func (s *Service) newRuleOutput(r Rule) RuleOutput {
 	return RuleOutput{
 		ID: r.ID, SkillID: r.SkillID, Type: r.Type, Threshold: r.Threshold, Sensitivity: r.Sensitivity, Action: r.Action,
 		Channel: r.Channel, Config: map[string]string{field: notify.Mask(r.Channel, r.Address)},
-		Enabled: r.Enabled, DisabledReason: r.DisabledReason,
+		Enabled: r.Enabled, DisabledReason: r.DisabledReason, SnoozedUntil: httpapi.NullTime(r.SnoozedUntil),
 		CreatedAt: httpapi.Time(r.CreatedAt), UpdatedAt: httpapi.Time(r.UpdatedAt), Warnings: s.Warnings(r),
 	}
 }
@@ -149,7 +159,7 @@ type updateInput struct {
 	RulePath
 	Body struct {
 		Threshold   *float64        `json:"threshold,omitempty"`
-		Sensitivity *Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident"`
+		Sensitivity *Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident,sequential"`
 		Channel     *notify.Channel `json:"channel,omitempty" enum:"chat_a,chat_b,email,webhook"`
 		Config      *ConfigInput    `json:"config,omitempty"`
 		Enabled     *bool           `json:"enabled,omitempty"`
@@ -193,6 +203,47 @@ func (s *Service) handleRotate(ctx context.Context, in RulePath) (rotateOutput, 
 		return rotateOutput{}, err
 	}
 	return rotateOutput{r.Secret, httpapi.NullTime(r.OldSecretUntil)}, nil
+}
+
+type acknowledgeOutput struct {
+	RuleOutput
+	Acknowledged []acknowledgedOutput `json:"acknowledged" nullable:"false" doc:"The skills that it fires for"`
+}
+
+type acknowledgedOutput struct {
+	SkillID        string       `json:"skill_id" format:"uuid"`
+	FiringSince    httpapi.Time `json:"firing_since"`
+	AcknowledgedAt httpapi.Time `json:"acknowledged_at"`
+	AcknowledgedBy string       `json:"acknowledged_by" format:"uuid"`
+}
+
+func (s *Service) handleAcknowledge(ctx context.Context, in RulePath) (acknowledgeOutput, error) {
+	r, states, err := s.Acknowledge(ctx, access.From(ctx), in.ID)
+	if err != nil {
+		return acknowledgeOutput{}, err
+	}
+	out := acknowledgeOutput{s.newRuleOutput(r), make([]acknowledgedOutput, len(states))}
+	for i, state := range states {
+		out.Acknowledged[i] = acknowledgedOutput{
+			state.SkillID, httpapi.Time(state.Since), httpapi.Time(*state.AcknowledgedAt), *state.AcknowledgedBy,
+		}
+	}
+	return out, nil
+}
+
+type snoozeInput struct {
+	RulePath
+	Body struct {
+		Until *time.Time `json:"until" doc:"At most a year ahead; null ends it"`
+	}
+}
+
+func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (RuleOutput, error) {
+	r, err := s.Snooze(ctx, access.From(ctx), in.ID, in.Body.Until)
+	if err != nil {
+		return RuleOutput{}, err
+	}
+	return s.newRuleOutput(r), nil
 }
 
 type deliveryOutput struct {
@@ -247,7 +298,7 @@ type eventOutput struct {
 	AlertID         string        `json:"alert_id" format:"uuid"`
 	SkillID         string        `json:"skill_id" format:"uuid"`
 	SkillName       string        `json:"skill_name"`
-	Type            Type          `json:"type" enum:"pass_rate_below,no_data"`
+	Type            Type          `json:"type" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall"`
 	Transition      Transition    `json:"transition" enum:"firing,resolved,reminder"`
 	Threshold       float64       `json:"threshold"`
 	PassRate        *float64      `json:"pass_rate"`
@@ -257,6 +308,12 @@ type eventOutput struct {
 	WindowFrom      httpapi.Time  `json:"window_from"`
 	WindowTo        httpapi.Time  `json:"window_to"`
 	LastSessionAt   *httpapi.Time `json:"last_session_at"`
+	LastGradedAt    *httpapi.Time `json:"last_graded_at" doc:"Of alerts on grades"`
+	Measured        *float64      `json:"measured" doc:"What is compared with the reference: a pass rate, a share, dollars"`
+	Reference       *float64      `json:"reference" doc:"What it was before"`
+	ReferenceOf     *string       `json:"reference_version"`
+	Evidence        *float64      `json:"evidence" doc:"Of a sequential alert"`
+	EvidenceLimit   *float64      `json:"evidence_limit" doc:"At which it fires"`
 	Sequence        int           `json:"sequence"`
 	FiringSince     httpapi.Time  `json:"firing_since"`
 	Version         *string       `json:"version" doc:"Current in the registry at that time"`
@@ -281,6 +338,8 @@ func (s *Service) handleEvents(ctx context.Context, in eventsInput) (eventsOutpu
 			DaysWithoutData: e.DaysSilent, WindowFrom: httpapi.Time(e.WindowFrom), WindowTo: httpapi.Time(e.WindowTo),
 			LastSessionAt: httpapi.NullTime(e.LastSessionAt), Sequence: e.Sequence, FiringSince: httpapi.Time(e.FiringSince),
 			Version: e.Version, Note: e.Note, OccurredAt: httpapi.Time(e.OccurredAt),
+			LastGradedAt: httpapi.NullTime(e.LastGradedAt), Measured: e.Measured, Reference: e.Reference,
+			ReferenceOf: e.ReferenceVersion, Evidence: e.Evidence, EvidenceLimit: e.EvidenceLimit,
 		}
 	}
 	return out, err

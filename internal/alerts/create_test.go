@@ -150,7 +150,7 @@ func TestCreateRefused(t *testing.T) {
 			noURL  = "config.chat_a_webhook_url is required for the channel chat_a"
 			badURL = "config.chat_a_webhook_url must be an http or https URL with a host, of at most 2048 characters"
 			email  = "config.email must be one e-mail address"
-			action = "action rollback needs an alert of type pass_rate_below on one skill"
+			action = "action rollback needs an alert of type pass_rate_below or worse_than_previous on one skill"
 		)
 		url := func(value any) object { return object{"config": object{"chat_a_webhook_url": value}} }
 		mail := func(value string) object { return object{"channel": "email", "config": object{"email": value}} }
@@ -166,9 +166,9 @@ func TestCreateRefused(t *testing.T) {
 			{"91 days", silent(91), []string{"threshold", days}},
 			{"-1 day", silent(-1), []string{"threshold", days}},
 			{"threshold as text", object{"threshold": "0.8"}, []string{"threshold", "threshold: expected number"}},
-			{"type", object{"type": "pass_rate"}, []string{"type", `type: expected value to be one of "pass_rate_below, no_data"`}},
+			{"type", object{"type": "pass_rate"}, []string{"type", `type: expected value to be one of "pass_rate_below, no_data, worse_than_previous, cost_above, silent_fall"`}},
 			{"channel", object{"channel": "sms"}, []string{"channel", `channel: expected value to be one of "chat_a, chat_b, email, webhook"`}},
-			{"sensitivity", object{"sensitivity": "high"}, []string{"sensitivity", `sensitivity: expected value to be one of "point, confident"`}},
+			{"sensitivity", object{"sensitivity": "high"}, []string{"sensitivity", `sensitivity: expected value to be one of "point, confident, sequential"`}},
 			{"action", object{"action": "delete"}, []string{"action", `action: expected value to be one of "rollback"`}},
 			{"no field", object{"config": object{}}, []string{"config.chat_a_webhook_url", noURL}},
 			{"field of another channel", object{"config": object{"webhook_url": hookURL}}, []string{"config.chat_a_webhook_url", noURL}},

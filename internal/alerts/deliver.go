@@ -247,6 +247,10 @@ func (s *Service) notice(r Rule, e Event) notify.Notice {
 		WindowSessions: int(e.GradedSessions), LastSessionAt: e.LastSessionAt, TriggeredAt: e.OccurredAt, Since: &e.FiringSince,
 		Sequence: e.Sequence, Version: e.Version, URL: s.skillURL(e.SkillID),
 	}
+	n.Measured, n.Reference = e.Measured, e.Reference
+	if e.ReferenceVersion != nil {
+		n.ReferenceVersion = *e.ReferenceVersion
+	}
 	if e.Note != nil {
 		n.Note = *e.Note
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -29,12 +31,20 @@ type Event struct {
 	WindowFrom     time.Time
 	WindowTo       time.Time
 	LastSessionAt  *time.Time
-	Sequence       int
-	EpisodeID      string // id of the event that started the firing
-	FiringSince    time.Time
-	Version        *string // current in the registry at that time
-	Note           *string
-	OccurredAt     time.Time
+	LastGradedAt   *time.Time // of alerts on grades
+	// Measured is the figure that the alert watches, and Reference what it is
+	// compared with, where that is not the threshold: the pass rates of the current
+	// version and of ReferenceVersion, the share of offers that lead to a use now and
+	// before, the cost of a use.
+	Measured, Reference     *float64
+	ReferenceVersion        *string
+	Evidence, EvidenceLimit *float64 // of a sequential alert
+	Sequence                int
+	EpisodeID               string // id of the event that started the firing
+	FiringSince             time.Time
+	Version                 *string // current in the registry at that time
+	Note                    *string
+	OccurredAt              time.Time
 }
 
 // debounce is how long an evaluation waits after ingest, so that a burst of
@@ -72,12 +82,16 @@ func (s *Service) EvaluateAll(ctx context.Context) error {
 // are serialised by the lock on its rules.
 func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "evaluate alerts of %s", orgID)
+	costs, err := s.costs(ctx, orgID)
+	if err != nil {
+		return err
+	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		rules, err := s.lockEnabledRules(ctx, tx, orgID)
 		if err != nil || len(rules) == 0 {
 			return err
 		}
-		all, err := s.Skills.WindowStats(ctx, tx, orgID, WindowDays)
+		all, err := s.readFigures(ctx, tx, orgID, rules, costs)
 		if err != nil {
 			return err
 		}
@@ -85,18 +99,18 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 		if err != nil {
 			return err
 		}
-		e := evaluation{service: s, tx: tx, states: states, now: store.Now()}
+		e := evaluation{service: s, tx: tx, states: states, figures: all, now: store.Now()}
 		for _, r := range rules {
-			watched := all
+			watched := all.windows
 			if r.SkillID != nil {
-				skill, listed := all[*r.SkillID]
+				skill, listed := all.windows[*r.SkillID]
 				if !listed { // e.g. it was hidden
 					continue
 				}
 				watched = map[string]skills.WindowStats{*r.SkillID: skill}
 			}
-			for _, skill := range watched {
-				if err := e.evaluate(ctx, r, skill); err != nil {
+			for id := range watched {
+				if err := e.evaluate(ctx, r, all.of(id)); err != nil {
 					return err
 				}
 			}
@@ -110,6 +124,7 @@ type evaluation struct {
 	service *Service
 	tx      *store.Tx
 	states  map[stateKey]State
+	figures figuresOf
 	now     time.Time
 	changed []State
 }
@@ -118,13 +133,22 @@ type stateKey struct{ ruleID, skillID string }
 
 // evaluate advances the state machine of a rule and a skill. A transition is
 // written as an event with its delivery.
-func (e *evaluation) evaluate(ctx context.Context, r Rule, skill skills.WindowStats) error {
+func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err error) {
 	state, known := e.states[stateKey{r.ID, skill.ID}]
 	if !known {
 		state = State{RuleID: r.ID, SkillID: skill.ID, State: ok, Since: e.now}
 	}
-	next, transition, changed := state.next(r.evaluate(skill, e.now), e.now)
-	if !changed {
+	gathered := false
+	if r.Sensitivity == Sequential && r.Type.onGrades() {
+		before := state.Evidence.of
+		if state.Evidence, err = e.figures.gather(ctx, e.tx, r, skill, state.Evidence, e.now); err != nil {
+			return err
+		}
+		skill.evidence, gathered = state.Evidence, state.Evidence.of != before
+	}
+	snoozed := r.SnoozedUntil != nil && e.now.Before(*r.SnoozedUntil)
+	next, transition, changed := state.next(r.evaluate(skill, e.now), e.now, snoozed)
+	if !changed && !gathered {
 		return nil
 	}
 	if transition == none {
@@ -140,21 +164,28 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill skills.WindowSt
 	event.Sequence, event.EpisodeID = next.Sequence, *next.EpisodeID
 	e.changed = append(e.changed, next)
 	registry := e.service.Registry
-	var err error
 	if event.Version, err = registry.CurrentVersion(ctx, e.tx, r.OrgID, event.SkillID); err != nil {
 		return err
 	}
 	// The rollback commits with the event: once for each episode, whatever crashes.
 	// Reminders do not roll back again.
-	if r.Action != nil && transition == Firing {
+	if limit, known := r.passRateLimit(skill); r.Action != nil && transition == Firing && known {
 		note, err := registry.Revert(ctx, e.tx, skills.Revert{
-			OrgID: r.OrgID, SkillID: event.SkillID, UserID: r.CreatedBy, Threshold: r.Threshold, Reason: "alert " + r.ID,
+			OrgID: r.OrgID, SkillID: event.SkillID, UserID: r.CreatedBy, Threshold: limit, Reason: "alert " + r.ID,
 		})
 		if err != nil {
 			return err
 		}
 		if note != "" {
-			event.Note = &note
+			event.addNote(note)
+		}
+	}
+	if r.Type.onGrades() {
+		if event.LastGradedAt, err = graded.LastAt(ctx, e.tx, event.SkillID); err != nil {
+			return err
+		}
+		if note := staleNote(event.LastGradedAt, e.now); note != "" && transition != Resolved {
+			event.addNote(note)
 		}
 	}
 	if e.service.testTransition != nil {
@@ -163,10 +194,45 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill skills.WindowSt
 	if err := insertEvent(ctx, e.tx, event); err != nil {
 		return err
 	}
+	if transition == Firing && snoozed || transition == Resolved && state.LastNoticeAt == nil {
+		return nil // nobody was told of the firing
+	}
 	return e.service.enqueueDelivery(ctx, e.tx, r, event.ID)
 }
 
-func newEvent(r Rule, s skills.WindowStats, t Transition, now time.Time) Event {
+func (e *Event) addNote(note string) {
+	if e.Note != nil {
+		note = *e.Note + " " + note
+	}
+	e.Note = &note
+}
+
+// staleAfter is the age of the last grade from which on an alert says that it
+// rests on old data.
+const staleAfter = 3 * day
+
+func staleNote(last *time.Time, now time.Time) string {
+	if last == nil {
+		return "No session was graded yet."
+	}
+	if now.Sub(*last) < staleAfter {
+		return ""
+	}
+	return "No session was graded since " + last.UTC().Format("2006-01-02 15:04 UTC") + ": this rests on older data."
+}
+
+// costs returns what uses of the organisation's skills cost over WindowDays, by
+// skill, if a rule is about that.
+func (s *Service) costs(ctx context.Context, orgID string) (map[string]pricing.Cost, error) {
+	wanted, err := hasRuleOf(ctx, s.DB, orgID, CostAbove)
+	if err != nil || !wanted || s.Skills.Costs == nil {
+		return nil, err
+	}
+	return s.Skills.WindowCosts(ctx, orgID, WindowDays)
+}
+
+func newEvent(r Rule, f figures, t Transition, now time.Time) Event {
+	s := f.WindowStats
 	e := Event{
 		ID: store.NewID(), OrgID: r.OrgID, RuleID: r.ID, SkillID: s.ID, SkillName: s.Name, Type: r.Type, Transition: t,
 		Threshold: r.Threshold, GradedSessions: s.GradedSessions, LastSessionAt: s.LastSeenAt, OccurredAt: now,
@@ -176,6 +242,26 @@ func newEvent(r Rule, s skills.WindowStats, t Transition, now time.Time) Event {
 		days := max(0, now.Sub(lastData(r, s)).Hours()/24) // a client's clock may run ahead
 		e.DaysSilent = &days
 		return e
+	}
+	e.Evidence, e.EvidenceLimit = f.evidence.Sum, f.evidence.Limit
+	switch r.Type {
+	case CostAbove:
+		if f.cost != nil {
+			e.Measured = f.cost.PerUseP50
+		}
+		return e
+	case SilentFall:
+		now, before := f.offers.Share(), f.offers.ShareBefore()
+		e.Measured, e.Reference = &now, &before
+		return e
+	case WorseThanPrevious:
+		e.Measured, e.Reference = f.current.PassRate, f.before.PassRate
+		if f.lineage.Before != "" {
+			e.ReferenceVersion = &f.lineage.Before
+		}
+		s.PassRate, s.GradedSessions = f.current.PassRate, f.current.GradedSessions
+		e.GradedSessions = s.GradedSessions
+	case PassRateBelow, NoData:
 	}
 	e.PassRate = s.PassRate
 	if s.PassRate != nil {

@@ -96,9 +96,10 @@ func TestEvidence(t *testing.T) {
 			"alert_id": id, "skill_id": ada.skill("pdf"), "skill_name": "pdf", "type": "pass_rate_below", "transition": "firing",
 			"threshold": 0.8, "pass_rate": 0.35, "pass_rate_interval": []float64{0.1369, 0.6463}, "graded_sessions": 10,
 			"days_without_sessions": nil, "window_from": now.Truncate(day).AddDate(0, 0, -6).Format("2006-01-02T00:00:00.000Z"),
-			"sequence": 1, "version": nil, "note": nil,
+			"sequence": 1, "version": nil, "note": nil, "measured": nil, "reference": nil, "reference_version": nil,
+			"evidence": nil, "evidence_limit": nil,
 		}
-		times := []string{"window_to", "occurred_at", "firing_since", "last_session_at"}
+		times := []string{"window_to", "occurred_at", "firing_since", "last_session_at", "last_graded_at"}
 		for _, field := range times {
 			if at, err := time.Parse(time.RFC3339, event[field].(string)); err != nil || now.Sub(at).Abs() > time.Minute {
 				t.Errorf("%s is %v, want now", field, event[field])

@@ -1,5 +1,5 @@
-// Package alerts notifies people when a skill's pass rate falls below a
-// threshold or a skill sends no more data. Users set up rules; each rule keeps
+// Package alerts notifies people when a skill's pass rate falls, a use of it costs
+// too much, or it is no longer used. Users set up rules; each rule keeps
 // a state machine per skill (ok, firing), and each transition becomes an event
 // and a notification. It owns the tables alert_rules, alert_states,
 // alert_events and alert_deliveries.
@@ -7,6 +7,7 @@ package alerts
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -19,7 +20,7 @@ type Rule struct {
 	OrgID          string
 	SkillID        *string // nil: every skill of the organisation
 	Type           Type
-	Threshold      float64 // a pass rate from 0 to 1, or days without data
+	Threshold      float64 // in the unit of the type
 	Sensitivity    Sensitivity
 	Action         *Action // nil: only notify
 	Channel        notify.Channel
@@ -29,6 +30,7 @@ type Rule struct {
 	OldSecretUntil *time.Time
 	Enabled        bool
 	DisabledReason *string
+	SnoozedUntil   *time.Time // nothing is sent before
 	CreatedBy      string
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
@@ -39,9 +41,17 @@ type Type string
 
 // The types.
 const (
-	PassRateBelow Type = "pass_rate_below"
-	NoData        Type = "no_data"
+	PassRateBelow     Type = "pass_rate_below"     // threshold: a share from 0 to 1
+	NoData            Type = "no_data"             // days
+	WorseThanPrevious Type = "worse_than_previous" // by how much of the pass rate, from 0 to 1
+	CostAbove         Type = "cost_above"          // US dollars for a use
+	SilentFall        Type = "silent_fall"         // by how much of its usual share, from 0 to 1
 )
+
+var types = []Type{PassRateBelow, NoData, WorseThanPrevious, CostAbove, SilentFall}
+
+// onGrades reports whether the type is about graded sessions.
+func (t Type) onGrades() bool { return t == PassRateBelow || t == WorseThanPrevious }
 
 // A Sensitivity is the certainty that a rule needs to fire.
 type Sensitivity string
@@ -50,7 +60,12 @@ type Sensitivity string
 const (
 	Point     Sensitivity = "point"     // the pass rate itself is below the threshold
 	Confident Sensitivity = "confident" // the upper end of its Wilson interval is
+	// Sequential gathers evidence session by session, with a known rate of false
+	// alarms; see cusum.
+	Sequential Sensitivity = "sequential"
 )
+
+var sensitivities = []Sensitivity{Point, Confident, Sequential}
 
 // An Action is what a rule does when it fires, besides notifying.
 type Action string
@@ -60,9 +75,19 @@ const Rollback Action = "rollback"
 
 const (
 	defaultPassRate = 0.8
-	defaultSilence  = 7  // days
-	maxSilence      = 90 // days
+	defaultSilence  = 7   // days
+	maxSilence      = 90  // days
+	defaultWorse    = 0.1 // of the pass rate
+	defaultFall     = 0.5 // of the usual share
+	maxCost         = 10_000
 )
+
+// defaultThreshold returns the threshold of a type. A cost has none.
+func defaultThreshold(t Type) float64 {
+	return map[Type]float64{
+		PassRateBelow: defaultPassRate, NoData: defaultSilence, WorseThanPrevious: defaultWorse, SilentFall: defaultFall,
+	}[t]
+}
 
 // rotationGrace is how long an old secret signs beside the new one, so that a
 // receiver can change over without losing a notification.
@@ -78,25 +103,44 @@ func (r Rule) Check() error {
 
 func (r Rule) issues() (all []fault.Issue) {
 	issue := func(path, format string, args ...any) { all = append(all, fault.At(path, format, args...)) }
-	if !slices.Contains([]Type{PassRateBelow, NoData}, r.Type) {
-		issue("type", "type must be %s or %s", PassRateBelow, NoData)
+	if !slices.Contains(types, r.Type) {
+		issue("type", "type must be %s", oneOf(types))
 	}
 	// The comparisons are negated so that NaN is refused.
 	if r.Type == NoData && !(r.Threshold >= 0 && r.Threshold <= maxSilence) {
 		issue("threshold", "threshold must be between 0 and %d days", maxSilence)
 	}
-	if r.Type == PassRateBelow && !(r.Threshold >= 0 && r.Threshold <= 1) {
+	if r.Type == CostAbove && !(r.Threshold > 0 && r.Threshold <= maxCost) {
+		issue("threshold", "threshold must be US dollars for a use, above 0 and at most %d", maxCost)
+	}
+	if r.Type != NoData && r.Type != CostAbove && !(r.Threshold >= 0 && r.Threshold <= 1) {
 		issue("threshold", "threshold must be between 0 and 1")
 	}
-	if !slices.Contains([]Sensitivity{Point, Confident}, r.Sensitivity) {
-		issue("sensitivity", "sensitivity must be %s or %s", Point, Confident)
+	if !slices.Contains(sensitivities, r.Sensitivity) {
+		issue("sensitivity", "sensitivity must be %s", oneOf(sensitivities))
 	}
 	if r.Action != nil && *r.Action != Rollback {
 		issue("action", "action must be %s", Rollback)
-	} else if r.Action != nil && (r.Type != PassRateBelow || r.SkillID == nil) {
-		issue("action", "action rollback needs an alert of type pass_rate_below on one skill")
+	} else if r.Action != nil && (!r.Type.onGrades() || r.SkillID == nil) {
+		issue("action", "action rollback needs an alert of type %s or %s on one skill", PassRateBelow, WorseThanPrevious)
 	}
 	return append(all, r.targetIssues()...)
+}
+
+// oneOf lists the values of an enumeration, e.g. "a, b or c".
+func oneOf[T ~string](values []T) string {
+	var list strings.Builder
+	for i, v := range values {
+		switch i {
+		case 0:
+		case len(values) - 1:
+			list.WriteString(" or ")
+		default:
+			list.WriteString(", ")
+		}
+		list.WriteString(string(v))
+	}
+	return list.String()
 }
 
 // targetIssues validates the channel, its address and its secret.

@@ -3,8 +3,11 @@ package alerts
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 )
 
 func TestCusumSteps(t *testing.T) {
@@ -17,91 +20,38 @@ func TestCusumSteps(t *testing.T) {
 	}
 }
 
-// sequentialSkill plays a skill under the sequential rule, a day at a time, with the
-// dispersion estimated from the days before.
-type sequentialSkill struct {
-	*rand.Rand
-	perDay   int
-	spread   float64 // standard deviation of a day's rate
-	days     []gradedDay
-	evidence float64
-	graded   int
-	firing   bool
-}
-
-// day plays one day, and returns after how many sessions the rule fired, 0 if it did not.
-func (s *sequentialSkill) day(rate float64) (fired int) {
-	week := 0
-	for _, d := range s.days[max(0, len(s.days)-7):] {
-		week += d.sessions
-	}
-	c := newCusum(0.8, dispersion(s.days[max(0, len(s.days)-dispersionDays):]), week)
-	today := gradedDay{}
-	p := min(max(rate+s.spread*s.NormFloat64(), 0), 1)
-	for i := range s.perDay {
-		x := 0.0
-		if s.Float64() < p {
-			x = 1
+// TestGatherEvidence goes through a month of sessions step by step, as the
+// simulation does, and wants the same of the sessions as they are stored.
+func TestGatherEvidence(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) // a simulation
+	s := simulated{random: random, perDay: 10, keepResults: true, rule: Rule{Type: PassRateBelow, Threshold: 0.8, Sensitivity: Sequential}}
+	var all []graded.Session
+	start := noon.Truncate(day).AddDate(0, 0, 1-evidenceDays)
+	rate := soundRate
+	for d := range evidenceDays {
+		if d > 20 {
+			rate = 0.75
 		}
-		today.sessions++
-		today.sum += x
-		today.squares += x * x
-		s.graded++
-		s.evidence = c.add(s.evidence, x)
-		switch {
-		case !s.firing && s.evidence >= c.limit && s.graded >= minGraded:
-			s.firing = true
-			if fired == 0 {
-				fired = i + 1
-			}
-		case s.firing && s.evidence <= c.limit*evidenceOfResolve:
-			s.firing = false
+		for _, x := range s.day(rate).results {
+			at := start.AddDate(0, 0, d).Add(time.Duration(len(all)%10) * time.Minute)
+			all = append(all, graded.Session{At: at, PassRate: x, VersionID: "v"})
 		}
 	}
-	s.days = append(s.days, today)
-	return fired
-}
-
-// simulateSequential returns the false alarms in 1,000 skill-weeks, and the median of
-// the sessions until a fall of so many points is noticed.
-func simulateSequential(perDay int, spread, fall float64, weeks int) (falseAlarms float64, median int) {
-	const skills = 400
-	alarms := 0
-	var delays []int
-	for i := range skills {
-		s := &sequentialSkill{Rand: rand.New(rand.NewPCG(7, uint64(i))), perDay: perDay, spread: spread}
-		for range 28 { // the dispersion becomes known
-			s.day(soundRate)
-		}
-		s.evidence, s.firing = 0, false
-		for range weeks * 7 {
-			if s.day(soundRate) > 0 {
-				alarms++
-			}
-		}
-		s.evidence, s.firing = 0, false
-		for d := range 60 {
-			if n := s.day(soundRate - fall); n > 0 {
-				delays = append(delays, d*perDay+n)
-				break
-			}
-		}
+	now := start.AddDate(0, 0, evidenceDays-1).Add(23 * time.Hour)
+	// What is older than the evidence is left out, as are other versions.
+	all = append([]graded.Session{{At: now.AddDate(0, 0, -40), PassRate: 0, VersionID: "v"}}, all...)
+	got := gatherEvidence(all[1:], 0.8, lineage.Lineage{CurrentID: "v", Since: start}, now)
+	if got.Sum == nil || math.Abs(*got.Sum-s.evidence) > 1e-9 || got.Sessions != len(all)-1 {
+		t.Errorf("got %v of %d sessions, want %v of %d", got.Sum, got.Sessions, s.evidence, len(all)-1)
 	}
-	slices.Sort(delays)
-	median = math.MaxInt
-	if len(delays) > skills/2 {
-		median = delays[skills/2]
+	since := start.AddDate(0, 0, 24)
+	if got := gatherEvidence(all, 0.8, lineage.Lineage{CurrentID: "v", Since: since}, now); got.Sessions != 4*10 {
+		t.Errorf("since the version: %d sessions, want 40", got.Sessions)
 	}
-	return float64(alarms) / float64(skills*weeks) * 1000, median
-}
-
-func TestSequential(t *testing.T) {
-	for _, spread := range []float64{0, 0.05} {
-		for _, perDay := range []int{5, 20, 100} {
-			alarms, d20 := simulateSequential(perDay, spread, 0.2, 100)
-			_, d30 := simulateSequential(perDay, spread, 0.3, 1)
-			_, d40 := simulateSequential(perDay, spread, 0.4, 1)
-			t.Logf("%3d a day, spread %.2f: %.2f false alarms in 1,000 skill-weeks; %d/%d/%d sessions", perDay, spread, alarms, d20, d30, d40)
-		}
+	if got := gatherEvidence(all, 0.8, lineage.Lineage{CurrentID: "w"}, now); got.Sum != nil || got.verdict() != insufficient {
+		t.Errorf("another version: %v, want nothing", got)
+	}
+	if got := gatherEvidence(nil, 0.8, lineage.Lineage{}, now); got.verdict() != insufficient {
+		t.Errorf("no sessions: %v", got)
 	}
 }

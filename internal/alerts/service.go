@@ -59,12 +59,9 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 		return r, err
 	}
 	r = Rule{
-		ID: store.NewID(), OrgID: c.OrgID, SkillID: n.SkillID, Type: n.Type, Threshold: defaultPassRate,
+		ID: store.NewID(), OrgID: c.OrgID, SkillID: n.SkillID, Type: n.Type, Threshold: defaultThreshold(n.Type),
 		Sensitivity: n.Sensitivity, Action: n.Action, Enabled: true,
 		CreatedBy: c.UserID, CreatedAt: store.Now(), UpdatedAt: store.Now(),
-	}
-	if n.Type == NoData {
-		r.Threshold = defaultSilence
 	}
 	if n.Threshold != nil {
 		r.Threshold = *n.Threshold

@@ -2,17 +2,18 @@ package alerts
 
 import (
 	"context"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const ruleColumns = `id, org_id, skill_id, type, threshold, sensitivity, action, channel, address, secret, old_secret,
-	old_secret_until, enabled, disabled_reason, created_by, created_at, updated_at`
+	old_secret_until, enabled, disabled_reason, created_by, created_at, updated_at, snoozed_until`
 
 func (s *Service) scanRule(row store.Row) (r Rule, err error) {
 	err = row.Scan(&r.ID, &r.OrgID, &r.SkillID, &r.Type, &r.Threshold, &r.Sensitivity, &r.Action, &r.Channel, &r.Address,
 		&r.Secret, &r.OldSecret, store.NullTime(&r.OldSecretUntil), &r.Enabled, &r.DisabledReason,
-		&r.CreatedBy, store.Time(&r.CreatedAt), store.Time(&r.UpdatedAt))
+		&r.CreatedBy, store.Time(&r.CreatedAt), store.Time(&r.UpdatedAt), store.NullTime(&r.SnoozedUntil))
 	if err != nil {
 		return r, err
 	}
@@ -23,10 +24,10 @@ func (s *Service) insertRule(ctx context.Context, q store.Querier, r Rule) error
 	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
 		INSERT INTO alert_rules (`+ruleColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 		r.ID, r.OrgID, r.SkillID, r.Type, r.Threshold, r.Sensitivity, r.Action, r.Channel, r.Address, r.Secret, r.OldSecret,
 		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, r.CreatedBy,
-		store.Micros(r.CreatedAt), store.Micros(r.UpdatedAt))
+		store.Micros(r.CreatedAt), store.Micros(r.UpdatedAt), store.NullMicros(r.SnoozedUntil))
 	return err
 }
 
@@ -34,9 +35,10 @@ func (s *Service) updateRule(ctx context.Context, q store.Querier, r Rule) error
 	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
 		UPDATE alert_rules SET threshold = $2, sensitivity = $3, channel = $4, address = $5, secret = $6, old_secret = $7,
-			old_secret_until = $8, enabled = $9, disabled_reason = $10, updated_at = $11
+			old_secret_until = $8, enabled = $9, disabled_reason = $10, updated_at = $11, snoozed_until = $12
 		WHERE id = $1`, r.ID, r.Threshold, r.Sensitivity, r.Channel, r.Address, r.Secret, r.OldSecret,
-		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, store.Micros(r.UpdatedAt))
+		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, store.Micros(r.UpdatedAt),
+		store.NullMicros(r.SnoozedUntil))
 	return err
 }
 
@@ -101,6 +103,11 @@ func hasRules(ctx context.Context, q store.Querier, orgID string) (bool, error) 
 	return store.One(rows, err, "Rules", store.Value[bool])
 }
 
+func hasRuleOf(ctx context.Context, q store.Querier, orgID string, t Type) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM alert_rules WHERE org_id = $1 AND enabled AND type = $2)`, orgID, t)
+	return store.One(rows, err, "Rules", store.Value[bool])
+}
+
 func orgsWithRules(ctx context.Context, q store.Querier) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT DISTINCT org_id FROM alert_rules WHERE enabled ORDER BY org_id`)
 	return store.All(rows, err, store.Value[string])
@@ -108,12 +115,14 @@ func orgsWithRules(ctx context.Context, q store.Querier) ([]string, error) {
 
 func statesOfOrg(ctx context.Context, q store.Querier, orgID string) (map[stateKey]State, error) {
 	rows, err := q.Query(ctx, `
-		SELECT s.rule_id, s.skill_id, s.state, s.since, s.good_streak, s.sequence, s.episode_id, s.last_notice_at
+		SELECT s.rule_id, s.skill_id, s.state, s.since, s.good_streak, s.sequence, s.episode_id, s.last_notice_at,
+			s.acknowledged_at, s.acknowledged_by, s.evidence, s.evidence_limit, s.evidence_sessions, s.evidence_of
 		FROM alert_states s JOIN alert_rules r ON r.id = s.rule_id WHERE r.org_id = $1`, orgID)
 	states := map[stateKey]State{}
 	_, err = store.All(rows, err, func(row store.Row) (s State, err error) {
 		err = row.Scan(&s.RuleID, &s.SkillID, &s.State, store.Time(&s.Since), &s.GoodStreak, &s.Sequence,
-			&s.EpisodeID, store.NullTime(&s.LastNoticeAt))
+			&s.EpisodeID, store.NullTime(&s.LastNoticeAt), store.NullTime(&s.AcknowledgedAt), &s.AcknowledgedBy,
+			&s.Evidence.Sum, &s.Evidence.Limit, &s.Evidence.Sessions, &s.Evidence.of)
 		states[stateKey{s.RuleID, s.SkillID}] = s
 		return s, err
 	})
@@ -123,12 +132,17 @@ func statesOfOrg(ctx context.Context, q store.Querier, orgID string) (map[stateK
 func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
 	for _, s := range states {
 		_, err := tx.Exec(ctx, `
-			INSERT INTO alert_states (rule_id, skill_id, state, since, good_streak, sequence, episode_id, last_notice_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+			INSERT INTO alert_states (rule_id, skill_id, state, since, good_streak, sequence, episode_id, last_notice_at,
+				acknowledged_at, acknowledged_by, evidence, evidence_limit, evidence_sessions, evidence_of)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 			ON CONFLICT (rule_id, skill_id) DO UPDATE SET state = excluded.state, since = excluded.since,
 				good_streak = excluded.good_streak, sequence = excluded.sequence, episode_id = excluded.episode_id,
-				last_notice_at = excluded.last_notice_at`,
-			s.RuleID, s.SkillID, s.State, store.Micros(s.Since), s.GoodStreak, s.Sequence, s.EpisodeID, store.NullMicros(s.LastNoticeAt))
+				last_notice_at = excluded.last_notice_at, acknowledged_at = excluded.acknowledged_at,
+				acknowledged_by = excluded.acknowledged_by, evidence = excluded.evidence,
+				evidence_limit = excluded.evidence_limit, evidence_sessions = excluded.evidence_sessions,
+				evidence_of = excluded.evidence_of`,
+			s.RuleID, s.SkillID, s.State, store.Micros(s.Since), s.GoodStreak, s.Sequence, s.EpisodeID, store.NullMicros(s.LastNoticeAt),
+			store.NullMicros(s.AcknowledgedAt), s.AcknowledgedBy, s.Evidence.Sum, s.Evidence.Limit, s.Evidence.Sessions, s.Evidence.of)
 		if err != nil {
 			return err
 		}
@@ -136,16 +150,35 @@ func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
 	return nil
 }
 
+// acknowledgeStates acknowledges the firing states of a rule, and returns them.
+// Those that are acknowledged stay as they are.
+func acknowledgeStates(ctx context.Context, tx *store.Tx, ruleID, userID string, at time.Time) ([]State, error) {
+	_, err := tx.Exec(ctx, `
+		UPDATE alert_states SET acknowledged_at = $2, acknowledged_by = $3
+		WHERE rule_id = $1 AND state = 'firing' AND acknowledged_at IS NULL`, ruleID, store.Micros(at), userID)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT rule_id, skill_id, since, acknowledged_at, acknowledged_by FROM alert_states
+		WHERE rule_id = $1 AND state = 'firing' ORDER BY skill_id`, ruleID)
+	return store.All(rows, err, func(row store.Row) (s State, err error) {
+		err = row.Scan(&s.RuleID, &s.SkillID, store.Time(&s.Since), store.NullTime(&s.AcknowledgedAt), &s.AcknowledgedBy)
+		return s, err
+	})
+}
+
 const eventColumns = `id, org_id, rule_id, skill_id, skill_name, type, transition, threshold, pass_rate, interval_low,
 	interval_high, graded_sessions, days_silent, window_from, window_to, last_session_at, sequence, episode_id,
-	firing_since, version, note, occurred_at`
+	firing_since, version, note, occurred_at, measured, reference, reference_version, evidence, evidence_limit, last_graded_at`
 
 func scanEvent(row store.Row) (e Event, err error) {
 	var low, high *float64
 	err = row.Scan(&e.ID, &e.OrgID, &e.RuleID, &e.SkillID, &e.SkillName, &e.Type, &e.Transition, &e.Threshold, &e.PassRate,
 		&low, &high, &e.GradedSessions, &e.DaysSilent, store.Time(&e.WindowFrom), store.Time(&e.WindowTo),
 		store.NullTime(&e.LastSessionAt), &e.Sequence, &e.EpisodeID, store.Time(&e.FiringSince), &e.Version, &e.Note,
-		store.Time(&e.OccurredAt))
+		store.Time(&e.OccurredAt), &e.Measured, &e.Reference, &e.ReferenceVersion, &e.Evidence, &e.EvidenceLimit,
+		store.NullTime(&e.LastGradedAt))
 	if low != nil && high != nil {
 		e.Interval = &[2]float64{*low, *high}
 	}
@@ -159,10 +192,12 @@ func insertEvent(ctx context.Context, q store.Querier, e Event) error {
 	}
 	_, err := q.Exec(ctx, `
 		INSERT INTO alert_events (`+eventColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+			$23, $24, $25, $26, $27, $28)`,
 		e.ID, e.OrgID, e.RuleID, e.SkillID, e.SkillName, e.Type, e.Transition, e.Threshold, e.PassRate, low, high,
 		e.GradedSessions, e.DaysSilent, store.Micros(e.WindowFrom), store.Micros(e.WindowTo), store.NullMicros(e.LastSessionAt),
-		e.Sequence, e.EpisodeID, store.Micros(e.FiringSince), e.Version, e.Note, store.Micros(e.OccurredAt))
+		e.Sequence, e.EpisodeID, store.Micros(e.FiringSince), e.Version, e.Note, store.Micros(e.OccurredAt),
+		e.Measured, e.Reference, e.ReferenceVersion, e.Evidence, e.EvidenceLimit, store.NullMicros(e.LastGradedAt))
 	return err
 }
 

@@ -11,12 +11,12 @@ import (
 //
 //	state   verdict                  next    notification
 //	ok      breached                 firing  firing
-//	firing  breached for a day more  firing  reminder
+//	firing  not healthy for a day    firing  reminder, unless acknowledged
 //	firing  healthy twice in a row   ok      resolved
 //
 // It deduplicates notifications: a skill that stays below the threshold is
-// reported once, then once a day. Too little data moves nothing. A pair of rule
-// and skill without a stored state is ok.
+// reported once, then once a day. Too little data does not change the state. A pair
+// of rule and skill without a stored state is ok.
 type State struct {
 	RuleID, SkillID string
 	State           string
@@ -24,7 +24,10 @@ type State struct {
 	GoodStreak      int // healthy evaluations in a row while firing
 	Sequence        int // number of the last notification
 	EpisodeID       *string
-	LastNoticeAt    *time.Time
+	LastNoticeAt    *time.Time // nil if the firing was not reported, e.g. while the rule was snoozed
+	AcknowledgedAt  *time.Time // by a person: no more reminders of this firing
+	AcknowledgedBy  *string
+	Evidence        Evidence // of a sequential rule
 }
 
 // The states that are stored.
@@ -40,6 +43,7 @@ const (
 	insufficient verdict = iota // too few graded sessions
 	healthy
 	breached
+	undecided // neither so bad as to fire nor so good as to resolve
 )
 
 // A Transition is a change of the state machine that causes a notification.
@@ -64,9 +68,10 @@ const (
 )
 
 // evaluate applies the rule to a skill's figures.
-func (r Rule) evaluate(s skills.WindowStats, now time.Time) verdict {
-	if r.Type == NoData {
-		last := lastData(r, s)
+func (r Rule) evaluate(f figures, now time.Time) verdict {
+	switch r.Type {
+	case NoData:
+		last := lastData(r, f.WindowStats)
 		silent := now.Sub(last) >= time.Duration(r.Threshold*24*float64(time.Hour))
 		if r.Threshold == 0 { // no session today
 			silent = last.Before(now.UTC().Truncate(24 * time.Hour))
@@ -75,13 +80,24 @@ func (r Rule) evaluate(s skills.WindowStats, now time.Time) verdict {
 			return breached
 		}
 		return healthy
+	case CostAbove:
+		return r.evaluateCost(f)
+	case SilentFall:
+		return r.evaluateOffers(f)
+	case PassRateBelow, WorseThanPrevious:
 	}
-	if s.GradedSessions < minGraded {
+	if r.Sensitivity == Sequential {
+		return f.evidence.verdict()
+	}
+	if r.Type == WorseThanPrevious {
+		return r.evaluateVersion(f)
+	}
+	if f.GradedSessions < minGraded {
 		return insufficient
 	}
-	value := *s.PassRate
+	value := *f.PassRate
 	if r.Sensitivity == Confident {
-		_, value = stats.Wilson(*s.PassRate, int(s.GradedSessions))
+		_, value = stats.Wilson(*f.PassRate, int(f.GradedSessions))
 	}
 	if skills.Below(value, r.Threshold) {
 		return breached
@@ -103,17 +119,25 @@ func lastData(r Rule, s skills.WindowStats) time.Time {
 }
 
 // next advances the state machine by one verdict. It returns the transition to
-// notify of, if any, and whether the state changed and must be stored.
-func (s State) next(v verdict, now time.Time) (_ State, _ Transition, changed bool) {
+// notify of, if any, and whether the state changed and must be stored. While the
+// rule is snoozed, a firing is not reported: that is left for a reminder.
+func (s State) next(v verdict, now time.Time, snoozed bool) (_ State, _ Transition, changed bool) {
 	switch {
 	case s.State != firing && v == breached:
-		return s.enter(firing, now), Firing, true
-	case s.State != firing || v == insufficient:
+		s = s.enter(firing, now)
+		if snoozed {
+			s.LastNoticeAt = nil
+		}
+		return s, Firing, true
+	case s.State != firing:
 		return s, none, false
-	case v == breached:
-		changed := s.GoodStreak > 0
-		s.GoodStreak = 0
-		if s.LastNoticeAt != nil && now.Sub(*s.LastNoticeAt) < remindEvery {
+	case v != healthy:
+		changed := s.GoodStreak > 0 && v != insufficient
+		if changed {
+			s.GoodStreak = 0
+		}
+		recently := s.LastNoticeAt != nil && now.Sub(*s.LastNoticeAt) < remindEvery
+		if recently || snoozed || s.AcknowledgedAt != nil {
 			return s, none, changed
 		}
 		s.Sequence++
@@ -130,29 +154,8 @@ func (s State) next(v verdict, now time.Time) (_ State, _ Transition, changed bo
 // enter moves to a state, which is worth a notification.
 func (s State) enter(state string, now time.Time) State {
 	s.State, s.Since, s.GoodStreak = state, now, 0
+	s.AcknowledgedAt, s.AcknowledgedBy = nil, nil
 	s.Sequence++
 	s.LastNoticeAt = &now
 	return s
-}
-
-// A Sample is a skill's figures at a time; its pass rate is over WindowDays.
-type Sample struct {
-	At time.Time
-	skills.WindowStats
-}
-
-// Replay runs the state machine over past samples of a skill, oldest first, and
-// reports for each whether the rule would have been firing. Rules are evaluated
-// more often than samples are taken, so each sample counts resolveAfter times.
-func (r Rule) Replay(samples []Sample) []bool {
-	state := State{State: ok}
-	fired := make([]bool, len(samples))
-	for i, sample := range samples {
-		v := r.evaluate(sample.WindowStats, sample.At)
-		for range resolveAfter {
-			state, _, _ = state.next(v, sample.At)
-		}
-		fired[i] = state.State == firing
-	}
-	return fired
 }

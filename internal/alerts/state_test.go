@@ -30,12 +30,12 @@ func TestEvaluatePassRate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := Rule{Type: PassRateBelow, Threshold: 0.8, Sensitivity: c.sensitivity}
-			if got := r.evaluate(windowStats(c.rate, c.graded), noon); got != c.want {
+			if got := r.evaluate(figures{WindowStats: windowStats(c.rate, c.graded)}, noon); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
-	none := Rule{Type: PassRateBelow, Threshold: 0.8}.evaluate(skills.WindowStats{}, noon)
+	none := Rule{Type: PassRateBelow, Threshold: 0.8}.evaluate(figures{}, noon)
 	if none != insufficient {
 		t.Errorf("no data at all: %v, want insufficient", none)
 	}
@@ -61,7 +61,7 @@ func TestEvaluateNoData(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := Rule{Type: NoData, Threshold: c.threshold, CreatedAt: noon.Add(-c.created)}
 			s := skills.WindowStats{LastSeenAt: c.last, CreatedAt: noon.AddDate(-1, 0, 0)}
-			if got := r.evaluate(s, noon); got != c.want {
+			if got := r.evaluate(figures{WindowStats: s}, noon); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -83,7 +83,8 @@ func TestNext(t *testing.T) {
 		{"resolves after two healthy evaluations", []step{{0, breached, Firing}, {minute, healthy, none}, {minute, healthy, Resolved}, {minute, healthy, none}}},
 		{"one healthy evaluation is not enough", []step{{0, breached, Firing}, {minute, healthy, none}, {minute, breached, none}, {minute, healthy, none}, {minute, healthy, Resolved}}},
 		{"reminds once a day", []step{{0, breached, Firing}, {23 * time.Hour, breached, none}, {time.Hour, breached, Reminder}, {minute, breached, none}, {24 * time.Hour, breached, Reminder}}},
-		{"too little data changes nothing", []step{{0, insufficient, none}, {0, breached, Firing}, {48 * time.Hour, insufficient, none}, {minute, healthy, none}, {minute, healthy, Resolved}}},
+		{"too little data changes no state", []step{{0, insufficient, none}, {0, breached, Firing}, {time.Hour, insufficient, none}, {48 * time.Hour, insufficient, Reminder}, {minute, healthy, none}, {minute, healthy, Resolved}}},
+		{"between the limits it goes on firing", []step{{0, undecided, none}, {0, breached, Firing}, {minute, undecided, none}, {minute, healthy, none}, {minute, undecided, none}, {minute, healthy, none}, {minute, healthy, Resolved}}},
 		{"fires again", []step{{0, breached, Firing}, {minute, healthy, none}, {minute, healthy, Resolved}, {minute, breached, Firing}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestNext(t *testing.T) {
 			for i, step := range c.steps {
 				now = now.Add(step.after)
 				var got Transition
-				s, got, _ = s.next(step.saw, now)
+				s, got, _ = s.next(step.saw, now, false)
 				if got != step.want {
 					t.Fatalf("step %d: %q, want %q", i, got, step.want)
 				}

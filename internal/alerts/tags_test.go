@@ -10,8 +10,7 @@ import (
 // TestTags compares the schema's enumerations with those of Rule.Check.
 func TestTags(t *testing.T) {
 	channels := []notify.Channel{notify.ChatA, notify.ChatB, notify.Email, notify.Webhook}
-	sensitivities := []Sensitivity{Point, Confident}
-	tagtest.Want(t, createInput{}, "Body.Type", "enum", []Type{PassRateBelow, NoData})
+	tagtest.Want(t, createInput{}, "Body.Type", "enum", types)
 	tagtest.Want(t, createInput{}, "Body.Sensitivity", "enum", sensitivities)
 	tagtest.Want(t, createInput{}, "Body.Action", "enum", []Action{Rollback})
 	tagtest.Want(t, createInput{}, "Body.Channel", "enum", channels)

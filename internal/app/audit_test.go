@@ -155,6 +155,11 @@ func changes(hook string) []change {
 		},
 		{route: "PATCH " + alerts + "/{id}", path: alerts + "/{alert}", action: "alerts.rule.change", body: object{"threshold": 3}},
 		{route: "POST " + alerts + "/{id}/test", path: alerts + "/{alert}/test", action: "alerts.rule.test"},
+		{route: "POST " + alerts + "/{id}/ack", path: alerts + "/{alert}/ack", action: "alerts.rule.acknowledge"},
+		{
+			route: "POST " + alerts + "/{id}/snooze", path: alerts + "/{alert}/snooze", action: "alerts.rule.snooze",
+			body: object{"until": nil},
+		},
 		{route: "POST " + alerts + "/{id}/rotate-secret", path: alerts + "/{alert}/rotate-secret", action: "alerts.rule.rotate-secret"},
 
 		{

@@ -121,6 +121,8 @@ var contractRoutes = map[string]gate{
 	"PATCH /api/v1/alerts/{id}":              write,
 	"DELETE /api/v1/alerts/{id}":             write,
 	"POST /api/v1/alerts/{id}/test":          write,
+	"POST /api/v1/alerts/{id}/ack":           write,
+	"POST /api/v1/alerts/{id}/snooze":        write,
 	"GET /api/v1/alerts/{id}/deliveries":     read,
 	"POST /api/v1/alerts/{id}/rotate-secret": write,
 	"GET /api/v1/alert-events":               read,
@@ -219,6 +221,8 @@ var formGates = map[string]gate{
 	"POST /alerts/{id}":               write,
 	"POST /alerts/{id}/enabled":       write,
 	"POST /alerts/{id}/test":          write,
+	"POST /alerts/{id}/ack":           write,
+	"POST /alerts/{id}/snooze":        write,
 	"POST /alerts/{id}/rotate-secret": write,
 	"POST /alerts/{id}/delete":        write,
 

@@ -3,6 +3,7 @@ package notify
 import (
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -31,10 +32,13 @@ func compose(n Notice, escape escaper) message {
 		skill = "all skills"
 	}
 	m := message{url: text.PlainLine(n.URL)}
-	if n.Type == NoData {
+	switch n.Type {
+	case NoData:
 		m.title, m.summary = noDataText(n, skill)
-	} else {
+	case PassRateBelow:
 		m.title, m.summary = passRateText(n, skill)
+	case WorseThanPrevious, CostAbove, SilentFall:
+		m.title, m.summary = comparisonText(n, skill, escape)
 	}
 	m.lines = detailLines(n, escape)
 	return m
@@ -60,6 +64,40 @@ func passRateText(n Notice, skill string) (title, summary string) {
 		return "[firing] " + skill + " pass rate " + rate + " (below " + threshold + ")",
 			skill + ": the pass rate is " + rate + ", below the threshold of " + threshold + "."
 	}
+}
+
+// comparisonText is the text of the types that compare a figure with another.
+func comparisonText(n Notice, skill string, escape escaper) (title, summary string) {
+	is, was := "unknown", "unknown"
+	format := percent
+	if n.Type == CostAbove {
+		format = pricing.Format
+	}
+	if n.Measured != nil {
+		is = format(*n.Measured)
+	}
+	if n.Reference != nil {
+		was = format(*n.Reference)
+	}
+	var short, sentence string
+	switch n.Type {
+	case CostAbove:
+		limit := pricing.Format(n.Threshold)
+		short, sentence = "cost of a use "+is+" (limit "+limit+")", "a use costs "+is+" in the median. The limit is "+limit+"."
+	case SilentFall:
+		short = "used in " + is + " of offers (before " + was + ")"
+		sentence = "agents use it in " + is + " of the sessions that offer it. It was " + was + " in the weeks before."
+	case WorseThanPrevious, PassRateBelow, NoData:
+		before := "the version before"
+		if n.ReferenceVersion != "" {
+			before = "version " + escape.truncate(n.ReferenceVersion, maxVersion)
+		}
+		short, sentence = "pass rate "+is+" ("+before+": "+was+")", "the pass rate of the current version is "+is+". That of "+before+" is "+was+"."
+	}
+	if n.Status == Test {
+		return "[test] " + skill + ": " + string(n.Type) + " alert", "This tests the alert " + string(n.Type) + " on " + skill + "."
+	}
+	return "[" + string(n.Status) + "] " + skill + ": " + short, skill + ": " + sentence
 }
 
 func noDataText(n Notice, skill string) (title, summary string) {
@@ -94,7 +132,7 @@ func detailLines(n Notice, escape escaper) (lines []line) {
 	if n.Status == Test {
 		add("", "This is a test of the alert's channel. Nothing has happened.")
 	}
-	if n.Type == PassRateBelow && n.PassRate != nil {
+	if n.PassRate != nil && n.Type != NoData {
 		sample := count(n.SampleSize, "graded session")
 		if n.Interval != nil {
 			sample += "; the true pass rate lies between " + wholePercent(n.Interval[0]) + " and " +

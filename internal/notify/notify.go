@@ -42,8 +42,11 @@ type Type string
 
 // The types.
 const (
-	PassRateBelow Type = "pass_rate_below"
-	NoData        Type = "no_data"
+	PassRateBelow     Type = "pass_rate_below"
+	NoData            Type = "no_data"
+	WorseThanPrevious Type = "worse_than_previous"
+	CostAbove         Type = "cost_above"
+	SilentFall        Type = "silent_fall"
 )
 
 // A Notice is the content of a message. It must not contain prompts or names of
@@ -62,11 +65,16 @@ type Notice struct {
 	SkillID string
 	Skill   string // name; empty means all skills
 
-	Threshold  float64     // a share for PassRateBelow, days for NoData
+	Threshold  float64     // in the unit of the type
 	PassRate   *float64    // for PassRateBelow
 	DaysSilent *float64    // for NoData
 	SampleSize int         // graded sessions behind PassRate
 	Interval   *[2]float64 // 95 % confidence interval of PassRate
+
+	// Measured is compared with Reference: pass rates of versions, shares of offers,
+	// dollars for a use.
+	Measured, Reference *float64
+	ReferenceVersion    string
 
 	// The evaluated window; left out of the message when WindowTo is zero.
 	WindowFrom, WindowTo time.Time
@@ -200,7 +208,7 @@ func (n *Notice) problem() string {
 		return "the status of the notice is not known"
 	}
 	switch n.Type {
-	case PassRateBelow, NoData:
+	case PassRateBelow, NoData, WorseThanPrevious, CostAbove, SilentFall:
 		return ""
 	default:
 		return "the type of the notice is not known"

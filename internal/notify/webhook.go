@@ -29,6 +29,9 @@ type webhookBody struct {
 	URL             string    `json:"url"`
 	Version         *string   `json:"version"`
 	Note            string    `json:"note,omitempty"`
+
+	Reference        *float64 `json:"reference,omitempty"`
+	ReferenceVersion string   `json:"reference_version,omitempty"`
 }
 
 type interval struct {
@@ -51,10 +54,13 @@ func newWebhookBody(n Notice) webhookBody {
 	if n.Status == Reminder {
 		b.Status = Firing
 	}
-	if n.Type == NoData {
+	switch n.Type {
+	case NoData:
 		b.Value = n.DaysSilent
-	} else {
+	case PassRateBelow:
 		b.CurrentPassRate, b.Value = n.PassRate, n.PassRate
+	case WorseThanPrevious, CostAbove, SilentFall:
+		b.CurrentPassRate, b.Value, b.Reference, b.ReferenceVersion = n.PassRate, n.Measured, n.Reference, n.ReferenceVersion
 	}
 	if n.Interval != nil {
 		b.Interval = &interval{n.Interval[0], n.Interval[1]}

@@ -16,6 +16,9 @@ type alertForm struct {
 	Type        alerts.Type
 	PassRate    string // percent
 	Days        string
+	Worse       string // percent
+	Cost        string // dollars
+	Fall        string // percent
 	Sensitivity alerts.Sensitivity
 	Skill       string // its name or id; "" for all
 	Action      string
@@ -27,7 +30,9 @@ type alertForm struct {
 func (v *visit) alertForm() alertForm {
 	return alertForm{
 		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")),
-		Days:        strings.TrimSpace(v.FormValue("days")),
+		Days:  strings.TrimSpace(v.FormValue("days")),
+		Worse: strings.TrimSpace(v.FormValue("worse")), Cost: strings.TrimSpace(v.FormValue("cost")),
+		Fall:        strings.TrimSpace(v.FormValue("fall")),
 		Sensitivity: alerts.Sensitivity(v.FormValue("sensitivity")), Skill: strings.TrimSpace(v.FormValue("skill")),
 		Action:  v.FormValue("action"),
 		Channel: notify.Channel(v.FormValue("channel")), Address: strings.TrimSpace(v.FormValue("address")),
@@ -46,6 +51,12 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 		field, text, scale, most = "pass_rate", f.PassRate, 100, 100
 	case alerts.NoData:
 		field, text = "days", f.Days
+	case alerts.WorseThanPrevious:
+		field, text, scale, most = "worse", f.Worse, 100, 100
+	case alerts.CostAbove:
+		field, text, most = "cost", f.Cost, 10_000
+	case alerts.SilentFall:
+		field, text, scale, most = "fall", f.Fall, 100, 100
 	default:
 		return r, fault.Invalid("type", "Choose what to watch")
 	}
@@ -54,7 +65,7 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 		return r, fault.Invalid(field, "The threshold must be a number from 0 to %.0f", most)
 	}
 	r.Threshold = value / scale
-	if f.Sensitivity != alerts.Point && f.Sensitivity != alerts.Confident {
+	if !slices.Contains([]alerts.Sensitivity{alerts.Point, alerts.Confident, alerts.Sequential}, f.Sensitivity) {
 		return r, fault.Invalid("sensitivity", "Choose a sensitivity")
 	}
 	return r, nil
@@ -104,11 +115,19 @@ func (f alertForm) newRule() (n alerts.NewRule, err error) {
 // left out.
 func alertFormOf(r alerts.Rule) alertForm {
 	f := alertForm{Type: r.Type, Sensitivity: r.Sensitivity, Channel: r.Channel}
-	if r.Type == alerts.NoData {
-		f.Days = strconv.FormatFloat(r.Threshold, 'f', -1, 64)
-		return f
+	number, share := strconv.FormatFloat(r.Threshold, 'f', -1, 64), strconv.FormatFloat(math.Round(r.Threshold*1e8)/1e6, 'f', -1, 64)
+	switch r.Type {
+	case alerts.NoData:
+		f.Days = number
+	case alerts.CostAbove:
+		f.Cost = number
+	case alerts.WorseThanPrevious:
+		f.Worse = share
+	case alerts.SilentFall:
+		f.Fall = share
+	case alerts.PassRateBelow:
+		f.PassRate = share
 	}
-	f.PassRate = strconv.FormatFloat(math.Round(r.Threshold*1e8)/1e6, 'f', -1, 64)
 	return f
 }
 

@@ -59,6 +59,9 @@ func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p pre
 		const incomplete = "The preview appears when the condition is complete."
 		return preview{Problem: incomplete}, nil //nolint:nilerr // shown at the field after submitting
 	}
+	if !rule.Replayable() {
+		return preview{Problem: "There is no preview of this kind of alert."}, nil
+	}
 	all := choices.First
 	if form.Skill != "" {
 		chosen, err := s.chosenSkill(v, form.Skill)
@@ -175,6 +178,9 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 		look := alerts.Sample{At: end, WindowStats: skills.WindowStats{ID: k.ID, Name: k.Name, LastSeenAt: &last}}
 		if rate, graded := smoothed(days, i); graded > 0 {
 			look.PassRate, look.GradedSessions = &rate, int64(graded)
+		}
+		if d.PassRate != nil {
+			look.DaySessions, look.DayPassRate = int(d.Graded), *d.PassRate
 		}
 		looks = append(looks, look)
 	}

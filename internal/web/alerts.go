@@ -2,11 +2,13 @@ package web
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
@@ -87,8 +89,20 @@ func condition(r alerts.Rule) string {
 		return "no session for " + daysText(r.Threshold)
 	}
 	text := "7-day pass rate below " + percent(r.Threshold)
-	if r.Sensitivity == alerts.Confident {
-		text += " (confident)"
+	switch r.Type {
+	case alerts.WorseThanPrevious:
+		text = "pass rate " + percent(r.Threshold) + " worse than that of the version before"
+	case alerts.CostAbove:
+		return "a use costs more than " + pricing.Format(r.Threshold)
+	case alerts.SilentFall:
+		return "used " + percent(r.Threshold) + " less often when offered"
+	case alerts.PassRateBelow, alerts.NoData:
+		if r.Sensitivity == alerts.Sequential {
+			text = "pass rate below " + percent(r.Threshold)
+		}
+	}
+	if r.Sensitivity != alerts.Point {
+		text += " (" + string(r.Sensitivity) + ")"
 	}
 	return text
 }
@@ -129,7 +143,8 @@ func (r ruleRow) ChannelName() string { return channelName(r.Channel) }
 
 func (s *Service) handleAlertNew(v *visit) (answer, error) {
 	form := alertForm{
-		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point, Channel: notify.Webhook,
+		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Sequential, Channel: notify.Webhook,
+		Worse: "10", Cost: "1", Fall: "50",
 	}
 	if skill := v.URL.Query().Get("skill"); skill != "" {
 		p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, skill)
@@ -269,6 +284,31 @@ func (s *Service) handleEnableAlert(v *visit) (answer, error) {
 		message = "The alert was turned on."
 	}
 	return redirect(pathTo("alerts", r.ID), message), nil
+}
+
+func (s *Service) handleAcknowledgeAlert(v *visit) (answer, error) {
+	r, firing, err := s.Alerts.Acknowledge(v.Context(), v.Caller, v.PathValue("id"))
+	message := "The alert is acknowledged: no more reminders until it is resolved."
+	if len(firing) == 0 {
+		message = "The alert is not firing."
+	}
+	return redirect(pathTo("alerts", r.ID), message), err
+}
+
+// handleSnoozeAlert snoozes an alert for the hours of the form; 0 ends that.
+func (s *Service) handleSnoozeAlert(v *visit) (answer, error) {
+	hours, ok := formNumber(v.FormValue("hours"), 366*24)
+	if !ok {
+		return answer{}, fault.Invalid("hours", "Choose for how long")
+	}
+	var until *time.Time
+	message := "The alert is no longer snoozed."
+	if hours > 0 {
+		at := time.Now().Add(time.Duration(hours * float64(time.Hour)))
+		until, message = &at, "The alert is snoozed."
+	}
+	r, err := s.Alerts.Snooze(v.Context(), v.Caller, v.PathValue("id"), until)
+	return redirect(pathTo("alerts", r.ID), message), err
 }
 
 // handleTestAlert shows a failed test on the page where the alert can be

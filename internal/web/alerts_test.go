@@ -261,7 +261,7 @@ func TestRollbackAlertAccess(t *testing.T) {
 	form.Set("action", "rollback")
 	owner.post("/alerts", form).want(http.StatusOK)
 	path := owner.onlyAlert()
-	member.get(path).want(http.StatusOK).wantText("changing it needs the permission to roll back").wantForms(path + "/test")
+	member.get(path).want(http.StatusOK).wantText("changing it needs the permission to roll back").wantForms(path+"/test", path+"/snooze")
 	for suffix, values := range map[string]url.Values{
 		"": {"pass_rate": {"100"}, "sensitivity": {"point"}, "channel": {"webhook"}}, "/enabled": {"enabled": {"false"}},
 		"/rotate-secret": nil, "/delete": nil,

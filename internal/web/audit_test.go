@@ -109,6 +109,8 @@ func (a auditor) alerts(address string) {
 	path := a.onlyAlert()
 	a.send("/alerts/{id}", path, "alerts.rule.change", url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"webhook"}})
 	a.send("/alerts/{id}/enabled", path+"/enabled", "alerts.rule.change", url.Values{"enabled": {"false"}})
+	a.send("/alerts/{id}/ack", path+"/ack", "alerts.rule.acknowledge", nil)
+	a.send("/alerts/{id}/snooze", path+"/snooze", "alerts.rule.snooze", url.Values{"hours": {"24"}})
 	a.send("/alerts/{id}/test", path+"/test", "alerts.rule.test", nil)
 	a.send("/alerts/{id}/rotate-secret", path+"/rotate-secret", "alerts.rule.rotate-secret", nil)
 	a.send("/alerts/{id}/delete", path+"/delete", "alerts.rule.delete", nil)

@@ -69,6 +69,8 @@ var auditAreas = []auditArea{
 		{"alerts.rule.create", "created the alert"},
 		{"alerts.rule.change", "changed the alert"},
 		{"alerts.rule.test", "tested the alert"},
+		{"alerts.rule.acknowledge", "acknowledged the alert"},
+		{"alerts.rule.snooze", "snoozed the alert"},
 		{"alerts.rule.rotate-secret", "rotated the secret of the alert"},
 		{"alerts.rule.disable", "turned off the alert"},
 		{"alerts.rule.delete", "deleted the alert"},

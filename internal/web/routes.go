@@ -141,6 +141,8 @@ func routes() []route {
 			do: (*Service).handleEnableAlert,
 		},
 		{permission: access.Write, method: "POST", path: "/alerts/{id}/test", do: (*Service).handleTestAlert},
+		{permission: access.Write, method: "POST", path: "/alerts/{id}/ack", do: (*Service).handleAcknowledgeAlert},
+		{permission: access.Write, method: "POST", path: "/alerts/{id}/snooze", do: (*Service).handleSnoozeAlert},
 		{
 			permission: access.Write, method: "POST", path: "/alerts/{id}/rotate-secret",
 			do: (*Service).handleRotateAlert,

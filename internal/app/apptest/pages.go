@@ -68,6 +68,8 @@ func Pages() map[string]Row {
 		"POST /alerts/{}":               form("<alert>", "type=pass_rate_below&pass_rate=50&channel=email&address=eve@example.org", nil),
 		"POST /alerts/{}/enabled":       form("<alert>", "enabled=false", nil),
 		"POST /alerts/{}/test":          form("<alert>", "x=", nil),
+		"POST /alerts/{}/ack":           form("<alert>", "x=", nil),
+		"POST /alerts/{}/snooze":        form("<alert>", "hours=0", nil),
 		"POST /alerts/{}/rotate-secret": form("<hook_alert>", "x=", nil),
 		"POST /alerts/{}/delete":        spending("alert", "<alert>", "x="),
 

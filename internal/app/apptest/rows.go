@@ -68,6 +68,8 @@ func Rows() map[string]Row {
 		"PATCH /api/v1/alerts/{}":              {Path: "<alert>", Body: `{"threshold":3}`, Spends: "alert"},
 		"DELETE /api/v1/alerts/{}":             {Path: "<alert>", Spends: "alert"},
 		"POST /api/v1/alerts/{}/test":          {Path: "<alert>"},
+		"POST /api/v1/alerts/{}/ack":           {Path: "<alert>"},
+		"POST /api/v1/alerts/{}/snooze":        {Path: "<alert>", Body: `{"until":null}`},
 		"POST /api/v1/alerts/{}/rotate-secret": {Path: "<hook_alert>"},
 		"GET /api/v1/alerts/{}/deliveries":     {Path: "<alert>"},
 		"GET /api/v1/alert-events":             {Query: "alert_id=<alert>&skill_id=<skill>", Others: map[string]int{"alert": 200, "skill": 200}},

@@ -3,8 +3,11 @@
 package graded
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
@@ -27,6 +30,7 @@ func Sessions(ctx context.Context, q store.Querier, skillID string, since time.T
 		skillID, store.Micros(since), limit)
 	type gradings struct {
 		Session
+		hash  string
 		sum   float64
 		count int
 		basis basis.Basis
@@ -40,6 +44,7 @@ func Sessions(ctx context.Context, q store.Querier, skillID string, since time.T
 		if err := row.Scan(&hash, &rate, &of, &g.VersionID, store.Time(&g.At)); err != nil {
 			return err
 		}
+		g.hash = hash
 		g.sum, g.count, g.basis = float64(rate)/1e9, 1, basis.Parse(of)
 		// As in the pass rate of the skill: the mean of the gradings with the highest
 		// basis, at the time of the last of them.
@@ -53,12 +58,15 @@ func Sessions(ctx context.Context, q store.Querier, skillID string, since time.T
 		}
 		return nil
 	})
-	all := make([]Session, 0, len(sessions))
-	for _, g := range sessions {
+	// The order must not depend on that of a map: evidence depends on it.
+	ordered := slices.SortedFunc(maps.Values(sessions), func(a, b *gradings) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.hash, b.hash))
+	})
+	all := make([]Session, len(ordered))
+	for i, g := range ordered {
 		g.PassRate = g.sum / float64(g.count)
-		all = append(all, g.Session)
+		all[i] = g.Session
 	}
-	slices.SortFunc(all, func(a, b Session) int { return a.At.Compare(b.At) })
 	return all, err
 }
 

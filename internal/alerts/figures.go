@@ -1,0 +1,196 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/graded"
+	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// figures are what a rule is evaluated on.
+type figures struct {
+	skills.WindowStats
+	lineage         lineage.Lineage // zero if the skill is not in the registry
+	current, before skills.Quality  // of its versions
+	cost            *pricing.Cost   // over WindowDays; nil if unknown
+	offers          skills.Offers
+	evidence        Evidence
+}
+
+// figuresOf reads what the rules of an organisation need, of all skills at once.
+type figuresOf struct {
+	windows  map[string]skills.WindowStats
+	recent   map[string]skills.WindowStats // over evidenceDays
+	lineages map[string]lineage.Lineage
+	quality  map[string]skills.Quality // by version
+	offers   map[string]skills.Offers
+	costs    map[string]pricing.Cost
+	sessions map[string][]graded.Session // by skill, as far as they were read
+}
+
+func (s *Service) readFigures(
+	ctx context.Context, tx *store.Tx, orgID string, rules []Rule, costs map[string]pricing.Cost,
+) (f figuresOf, err error) {
+	f = figuresOf{costs: costs, sessions: map[string][]graded.Session{}}
+	if f.windows, err = s.Skills.WindowStats(ctx, tx, orgID, WindowDays); err != nil {
+		return f, err
+	}
+	ids := make([]string, 0, len(f.windows))
+	for id := range f.windows {
+		ids = append(ids, id)
+	}
+	var sequential, versions, offers bool
+	for _, r := range rules {
+		sequential = sequential || r.Sensitivity == Sequential && r.Type.onGrades()
+		versions = versions || r.Type == WorseThanPrevious
+		offers = offers || r.Type == SilentFall
+	}
+	if sequential {
+		if f.recent, err = s.Skills.WindowStats(ctx, tx, orgID, evidenceDays); err != nil {
+			return f, err
+		}
+	}
+	if sequential || versions {
+		if f.lineages, err = lineage.OfSkills(ctx, tx, orgID, ids); err != nil {
+			return f, err
+		}
+	}
+	if versions {
+		var compared []string
+		for _, l := range f.lineages {
+			if l.BeforeID != "" {
+				compared = append(compared, l.CurrentID, l.BeforeID)
+			}
+		}
+		if f.quality, err = s.Skills.Quality(ctx, tx, compared); err != nil {
+			return f, err
+		}
+	}
+	if offers {
+		f.offers, err = s.Skills.Offers(ctx, tx, ids, WindowDays, evidenceDays)
+	}
+	return f, err
+}
+
+func (f figuresOf) of(skillID string) figures {
+	one := figures{WindowStats: f.windows[skillID], lineage: f.lineages[skillID], offers: f.offers[skillID]}
+	one.current, one.before = f.quality[one.lineage.CurrentID], f.quality[one.lineage.BeforeID]
+	if c, ok := f.costs[skillID]; ok {
+		one.cost = &c
+	}
+	return one
+}
+
+// gather brings the evidence of a rule up to date. As long as the figures are
+// those that it was computed from, it reads nothing; of a skill whose figures
+// changed, the sessions are read once for all rules.
+func (f figuresOf) gather(ctx context.Context, q store.Querier, r Rule, one figures, known Evidence, now time.Time) (Evidence, error) {
+	threshold, wanted := r.passRateLimit(one)
+	if !wanted {
+		return Evidence{}, nil
+	}
+	recent := f.recent[one.ID]
+	rate := math.NaN()
+	if recent.PassRate != nil {
+		rate = *recent.PassRate
+	}
+	of := fmt.Sprintf("%s %d %d %v %v", one.lineage.CurrentID, now.Unix()/int64(day.Seconds()), recent.GradedSessions, rate, threshold)
+	if of == known.of {
+		return known, nil
+	}
+	sessions, read := f.sessions[one.ID]
+	if !read {
+		var err error
+		since := now.Add(-(evidenceDays + dispersionDays) * day)
+		if sessions, err = graded.Sessions(ctx, q, one.ID, since, maxGradings); err != nil {
+			return known, err
+		}
+		f.sessions[one.ID] = sessions
+	}
+	e := gatherEvidence(sessions, threshold, one.lineage, now)
+	e.of = of
+	return e, nil
+}
+
+// passRateLimit is the pass rate that the rule wants of the skill, if that is known.
+func (r Rule) passRateLimit(f figures) (float64, bool) {
+	if r.Type == PassRateBelow {
+		return r.Threshold, true
+	}
+	if f.before.GradedSessions < minReference || f.before.PassRate == nil {
+		return 0, false
+	}
+	return max(0, *f.before.PassRate-r.Threshold), true
+}
+
+const (
+	// minReference is how many graded sessions make the pass rate of the version
+	// before a reference.
+	minReference = 20
+	// minRequests is how many model requests say what a use costs.
+	minRequests = 5
+	// minOffered is how many sessions that were offered the skill say how often it
+	// is used.
+	minOffered = 20
+)
+
+// evaluateVersion compares the current version with the one before.
+func (r Rule) evaluateVersion(f figures) verdict {
+	limit, known := r.passRateLimit(f)
+	if !known || f.current.GradedSessions < minGraded || f.current.PassRate == nil {
+		return insufficient
+	}
+	if r.Sensitivity == Confident {
+		// Newcombe's interval of the difference between independent rates.
+		was, is := *f.before.PassRate, *f.current.PassRate
+		low, _ := stats.Wilson(was, int(f.before.GradedSessions))
+		_, high := stats.Wilson(is, int(f.current.GradedSessions))
+		if was-is-math.Hypot(was-low, high-is) > r.Threshold {
+			return breached
+		}
+		return healthy
+	}
+	if skills.Below(*f.current.PassRate, limit) {
+		return breached
+	}
+	return healthy
+}
+
+// evaluateCost looks at the median: a few expensive uses are no alarm.
+func (r Rule) evaluateCost(f figures) verdict {
+	switch {
+	case f.cost == nil || f.cost.PerUseP50 == nil || f.cost.Requests < minRequests:
+		return insufficient
+	case *f.cost.PerUseP50 > r.Threshold:
+		return breached
+	}
+	return healthy
+}
+
+// evaluateOffers compares how often agents use the skill when they have it with
+// the weeks before.
+func (r Rule) evaluateOffers(f figures) verdict {
+	o := f.offers
+	if o.Offered < minOffered || o.OfferedBefore < minOffered {
+		return insufficient
+	}
+	now, before := o.Share(), o.ShareBefore()
+	if now >= before*(1-r.Threshold) {
+		return healthy
+	}
+	if r.Sensitivity != Point {
+		_, high := stats.Wilson(now, int(o.Offered))
+		low, _ := stats.Wilson(before, int(o.OfferedBefore))
+		if high >= low {
+			return healthy
+		}
+	}
+	return breached
+}
