@@ -2,7 +2,6 @@ package taskpkg
 
 import (
 	"context"
-	"path"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
@@ -31,9 +30,7 @@ func (t *trial) runAgent(ctx context.Context) error {
 	}
 	err := t.task.Agent(ctx, Workplace{
 		Instruction: t.task.Instruction, Timeout: t.settings.AgentTimeout(), Dir: t.hostPath(t.task.WorkingDir), Root: t.host,
-		Spec: sandbox.Spec{
-			Env: t.env, Dir: path.Join(t.inside, t.task.WorkingDir), Mounts: t.mounts(), Limits: t.outcome.Limits,
-		},
+		Spec: t.spec(nil),
 	})
 	if err != nil {
 		return err
