@@ -170,6 +170,20 @@ func (s *Service) Models(agent string) ([]string, bool) {
 	return s.Gateway.Models(a.apis()...), true
 }
 
+// Usable lists the agents that can be run here, by name. Those without a model are
+// not looked for.
+func (s *Service) Usable(ctx context.Context) (usable []Agent) {
+	for _, name := range slices.Sorted(maps.Keys(s.adapters())) {
+		if models, _ := s.Models(name); len(models) == 0 {
+			continue
+		}
+		if f, _ := s.look(ctx, name); f.Available {
+			usable = append(usable, f.Agent)
+		}
+	}
+	return usable
+}
+
 func (s *Service) adapters() map[string]adapter {
 	all := builtins()
 	for name, c := range s.Commands {

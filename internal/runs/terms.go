@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -121,7 +122,7 @@ func (s *Service) checkPriced(ctx context.Context, r Run, cases []suites.Case, t
 			ids = append(ids, offer.ID)
 		}
 	}
-	if about := s.Judge.Describe(); about.Model != "" && slices.ContainsFunc(cases, r.isJudged) {
+	if about := s.Judge.Describe(); about.API != judge.Builtin && slices.ContainsFunc(cases, r.isJudged) {
 		ids = append(ids, about.Model)
 	}
 	for _, id := range ids {

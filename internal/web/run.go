@@ -21,7 +21,8 @@ type runView struct {
 	Matching  int // cases that Show selects
 	PerPage   int
 	Cases     []runCase
-	Others    []runs.Run // other runs of the suite, to compare with
+	AllTrials []runs.Trial // of all cases, not only of those on the page
+	Others    []runs.Run   // other runs of the suite, to compare with
 }
 
 // A runCase is a case with its result.
@@ -58,6 +59,9 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 		Run: report.Run, SuiteName: suite.Name, Over: report.FinishedAt != nil,
 		Show: v.URL.Query().Get("show"), Only: only != "",
 		CaseCount: len(report.Cases), PerPage: casesPerPage,
+	}
+	for _, r := range report.Results {
+		view.AllTrials = append(view.AllTrials, r.Trials...)
 	}
 	view.choose(readRunCases(report), v.offset(casesPerPage))
 	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runsPerPage, 0)

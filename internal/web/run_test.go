@@ -109,11 +109,14 @@ func TestRunForm(t *testing.T) {
 		{url.Values{"subject": {"source:" + id(source)}, "trials": {"x"}}, 400, "trials must be 1 to 30"},
 		{url.Values{"subject": {"source:" + id(source)}, "baseline": {"x"}}, 400, "baseline must be"},
 		{url.Values{"subject": {"source:" + id(source)}, "baseline": {"previous"}}, 409, "no version before"},
+		{url.Values{"subject": {"source:" + id(source)}, "max_cost_usd": {"much"}}, 400, "must be dollars"},
+		{url.Values{"subject": {"source:" + id(source)}, "agent": {"clippy m"}}, 400, "agent.name must be one of"},
 		{url.Values{"subject": {"entry:0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"}}, 404, "not found"},
 	} {
 		b.post(suite+"/runs", c.fields).want(c.status).wantText(c.want, "Start run")
 	}
-	path := b.run(suite, source, url.Values{"subject": {"entry:" + entry}})
+	path := b.run(suite, source, url.Values{"subject": {"entry:" + entry}, "max_cost_usd": {"1.50"}})
+	b.get(path).wantText("May cost $1.50")
 	b.get(path).wantText("reader 1.0.0", "100")
 	b.push("reader", "2.0.0", map[string]string{"SKILL.md": skillText("reader", "Bakes a cake", "Hello")})
 	path = b.run(suite, source, url.Values{"subject": {"entry:" + entry}, "baseline": {"previous"}})

@@ -29,6 +29,7 @@ type suiteView struct {
 	RunCount   int
 	PerPage    int
 	Run        runForm
+	Agents     []choice // that can work on the cases
 	Improve    improvePart
 }
 
@@ -50,7 +51,7 @@ type caseRow struct {
 }
 
 // runForm is the input of the form of a run.
-type runForm struct{ Subject, Trials, Baseline string }
+type runForm struct{ Subject, Trials, Baseline, Agent, MaxCost string }
 
 // A trouble is a problem of the cases.
 type trouble struct {
@@ -145,6 +146,9 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 		return view, err
 	}
 	if view.Entries, view.EntryTotal, err = s.Registry.List(v.Context(), org, registry.Filter{Limit: entryCount}); err != nil {
+		return view, err
+	}
+	if view.Agents, err = s.agentChoices(v.Context(), org, id); err != nil {
 		return view, err
 	}
 	view.PerPage = runsPerPage
@@ -299,7 +303,10 @@ func (s *Service) handleDeleteSuite(v *visit) (answer, error) {
 // handleStartRun starts a run and redirects to it.
 func (s *Service) handleStartRun(v *visit) (answer, error) {
 	id := v.PathValue("id")
-	form := runForm{v.FormValue("subject"), v.FormValue("trials"), v.FormValue("baseline")}
+	form := runForm{
+		v.FormValue("subject"), v.FormValue("trials"), v.FormValue("baseline"), v.FormValue("agent"),
+		strings.TrimSpace(v.FormValue("max_cost_usd")),
+	}
 	n, err := form.run()
 	if err == nil {
 		var r runs.Run
@@ -340,7 +347,7 @@ func (f runForm) run() (n runs.NewRun, err error) {
 	if !slices.Contains([]runs.Baseline{runs.NoBaseline, runs.NoSkill, runs.PreviousBaseline}, n.Baseline) {
 		return n, fault.Invalid("baseline", "baseline must be none, no_skill or previous")
 	}
-	return n, nil
+	return n, f.setAgent(&n)
 }
 
 // A choice is an option of a form.

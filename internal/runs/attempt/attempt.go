@@ -93,6 +93,9 @@ type Evidence struct {
 	Ended string `json:"ended,omitempty"`
 }
 
+// HasActivated reports whether the skill is known to be activated.
+func (e Evidence) HasActivated() bool { return e.Activated != nil && *e.Activated }
+
 // A Call is one of a tool.
 type Call struct {
 	Tool   string `json:"tool"`
