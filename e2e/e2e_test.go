@@ -47,7 +47,7 @@ func runWithBinary(m *testing.M) int {
 	binDir = dir
 	// Scripts mostly wait for other processes, e.g. for the lease of one that was
 	// killed, so more of them than there are processors can run at once.
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

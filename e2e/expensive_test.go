@@ -39,18 +39,22 @@ const memoryLimit = 512 << 20
 // /healthz all the while.
 func TestExpensive(t *testing.T) {
 	t.Parallel()
-	// They take seconds to make, so both databases get the same.
-	archives := sync.OnceValue(func() [2]string { return [2]string{heavyArchive(t, "old"), heavyArchive(t, "new")} })
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
+			// Reading archives takes most of the time, and no database: the second need not
+			// meet the largest again.
+			files := 40
+			if database == "postgres" && !*expensive {
+				files = 5
+			}
 			cage := newCage(t, memoryLimit)
 			p := startProcessIn(t, cage, database, "--plan", "enterprise")
 			e := &expense{mutator: newMutator(t, p), atOnce: 4}
 			if *expensive {
 				e.atOnce = 32
 			}
-			e.weighDown(archives())
+			e.weighDown([2]string{heavyArchive(t, "old", files), heavyArchive(t, "new", files)})
 			probe := watchHealth(t, p)
 			e.walk()
 			worst, probes := probe.stop()
@@ -81,8 +85,8 @@ type expense struct {
 }
 
 // weighDown gives the organisation the largest things that it may have, for
-// the routes to read: a public entry of two versions in which every line of
-// 40 MiB differs, whose SKILL.md is a wide table, and a suite of 500 cases.
+// the routes to read: a public entry of two versions in which every line, of up to
+// 40 MiB, differs, whose SKILL.md is a wide table, and a suite of 500 cases.
 func (e *expense) weighDown(archives [2]string) {
 	e.Helper()
 	heavy := e.org.Things
@@ -127,15 +131,15 @@ func (e *expense) at(a apptest.Answer, path string) string {
 	return value
 }
 
-// heavyArchive is a skill near the limits of an archive. Each line holds the
-// mark, so that two archives have no line in common.
-func heavyArchive(tb testing.TB, mark string) string {
+// heavyArchive is a skill with so many files of 1 MiB: 40 are near the limits of an
+// archive. Each line holds the mark, so that two archives have no line in common.
+func heavyArchive(tb testing.TB, mark string, count int) string {
 	tb.Helper()
 	const columns, rows = 60, 400
 	table := strings.Repeat("|a", columns) + "|\n" + strings.Repeat("|-", columns) + "|\n" + strings.Repeat("|x\n", rows)
 	files := []string{"SKILL.md", "---\nname: heavy\ndescription: Reads wide tables (" + mark + "). Use it for tables.\n---\n" +
 		table + strings.Repeat("[a](", 4000)}
-	for n := range 40 {
+	for n := range count {
 		var lines strings.Builder
 		for i := 0; lines.Len() < 1<<20-64; i++ {
 			fmt.Fprintf(&lines, "%s %d\n", mark, i*7+n)
@@ -168,7 +172,7 @@ func (e *expense) walk() {
 func (e *expense) public() []string {
 	return []string{
 		"/.well-known/agent-skills/index.json", "/.well-known/skills/index.json", "/.well-known/skills/heavy/SKILL.md",
-		"/.well-known/skills/heavy/references/7.md", "/openapi.json", "/docs", "/readyz", "/metrics", "/login", "/login/device",
+		"/.well-known/skills/heavy/references/4.md", "/openapi.json", "/docs", "/readyz", "/metrics", "/login", "/login/device",
 	}
 }
 
