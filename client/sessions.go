@@ -202,6 +202,15 @@ func (c *Client) Grader(ctx context.Context) (Grader, error) {
 	return out.Grader, err
 }
 
+// WaitingSessions returns how many sessions of the organisation wait for its graders.
+func (c *Client) WaitingSessions(ctx context.Context) (int, error) {
+	var out struct {
+		Waiting int `json:"waiting"`
+	}
+	err := c.get(ctx, "/api/v1/settings/grader", nil, &out)
+	return out.Waiting, err
+}
+
 // SetGrader replaces the grader of the organisation. Enabled, it grades the sessions
 // of the last days as well. It needs the permission admin.
 func (c *Client) SetGrader(ctx context.Context, g Grader) error {

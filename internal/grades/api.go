@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Mount adds the routes of grades.
@@ -89,10 +90,23 @@ func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput
 	return newGraderOutput(g), err
 }
 
-func (s *Service) handleSharedGrader(ctx context.Context, _ struct{}) (graderOutput, error) {
-	g, err := s.SharedGrader(ctx, access.From(ctx).OrgID)
-	return newGraderOutput(g), err
+type sharedGraderOutput struct {
+	Grader  graderFields `json:"grader"`
+	Waiting int          `json:"waiting" doc:"Sessions that any grader of the organisation will grade within minutes; 1000 stands for more"`
 }
+
+func (s *Service) handleSharedGrader(ctx context.Context, _ struct{}) (sharedGraderOutput, error) {
+	orgID := access.From(ctx).OrgID
+	g, err := s.SharedGrader(ctx, orgID)
+	if err != nil {
+		return sharedGraderOutput{}, err
+	}
+	waiting, err := countWaiting(ctx, s.DB, orgID, store.Now().Add(runTime), maxWaiting)
+	return sharedGraderOutput{newGraderOutput(g).Grader, waiting}, err
+}
+
+// maxWaiting is up to where the sessions that wait are counted.
+const maxWaiting = 1000
 
 // graderBody replaces a grader; what is left out has its default. It takes what the
 // route answers, too.

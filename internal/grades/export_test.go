@@ -12,6 +12,7 @@ func (s *Service) StartDue(ctx context.Context) error { return s.startDue(ctx) }
 var (
 	GradersOf       = gradersOf
 	HasGrader       = hasGrader
+	CountWaiting    = countWaiting
 	OrgsWithDue     = orgsWithDue
 	SkillsWithDue   = skillsWithDue
 	DueSessions     = dueSessions

@@ -25,6 +25,7 @@ func TestQueryPlans(t *testing.T) {
 			"graders":     func() error { return second(grades.GradersOf(ctx, q, "org-1", ids)) },
 			"has grader":  func() error { return second(grades.HasGrader(ctx, q, "org-1")) },
 			"due":         func() error { return second(grades.OrgsWithDue(ctx, q, now.AddDate(-50, 0, 0))) },
+			"waiting":     func() error { return second(grades.CountWaiting(ctx, q, "org-1", now.AddDate(-50, 0, 0), 1000)) },
 			"due skills":  func() error { return second(grades.SkillsWithDue(ctx, q, "org-1", now.AddDate(-50, 0, 0))) },
 			"due session": func() error { return second(grades.DueSessions(ctx, q, "org-1", "skill-1", now, 10)) },
 			"graded at":   func() error { return second(grades.GradedAt(ctx, q, "a")) },

@@ -134,9 +134,14 @@ func (s *Service) queueBacklog(ctx context.Context, orgID string) (err error) {
 		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueue(ctx, tx, orgID, ids, 0) }); err != nil {
 			return err
 		}
-		if f.Cursor = next; next == "" {
-			return s.startDue(ctx)
+		if f.Cursor = next; next != "" {
+			continue
 		}
+		// Sessions that have a grade by their outcomes wait for a better one.
+		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return hasten(ctx, tx, orgID, store.Now()) }); err != nil {
+			return err
+		}
+		return s.startDue(ctx)
 	}
 }
 

@@ -81,6 +81,22 @@ func insertQueued(ctx context.Context, tx *store.Tx, orgID string, all []session
 	return err
 }
 
+// hasten makes what waits for its first attempt due.
+func hasten(ctx context.Context, tx *store.Tx, orgID string, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE grade_queue SET due_at = $2 WHERE org_id = $1 AND attempts = 0 AND due_at BETWEEN $2 AND $3`,
+		orgID, store.Micros(now), store.Micros(now.Add(settle)))
+	return err
+}
+
+// countWaiting counts what is due before a time, up to a limit.
+func countWaiting(ctx context.Context, q store.Querier, orgID string, before time.Time, limit int) (int, error) {
+	rows, err := q.Query(ctx, `
+		SELECT COUNT(*) FROM (SELECT 1 FROM grade_queue WHERE org_id = $1 AND due_at < $2 LIMIT $3) AS waiting`,
+		orgID, store.Micros(before), limit)
+	return store.One(rows, err, "Count", store.Value[int])
+}
+
 // deleteQueued deletes what waits and matches a condition on $1.
 func deleteQueued(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	_, err := tx.Exec(ctx, `DELETE FROM grade_queue WHERE `+condition, arg)

@@ -98,8 +98,8 @@ const (
 )
 
 // awaitGrades waits until every session of the caller that used a skill is graded,
-// or until nothing is graded any more: a session may be beyond the sample or the
-// budget of the day, or have nothing to judge by.
+// and none waits for a better grade, or until nothing is graded any more: a session may
+// be beyond the sample or the budget of the day, or have nothing to judge by.
 func awaitGrades(ctx context.Context, p *term.Program, s *server.Session, wait time.Duration) error {
 	progress := p.Progress()
 	defer progress.Clear()
@@ -110,6 +110,11 @@ func awaitGrades(ctx context.Context, p *term.Program, s *server.Session, wait t
 		if err != nil {
 			return err
 		}
+		waiting, err := s.WaitingSessions(ctx)
+		if err != nil {
+			return err
+		}
+		left = max(left, waiting)
 		total = max(total, left)
 		if left != last {
 			last, changed = left, time.Now()
