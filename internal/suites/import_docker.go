@@ -41,7 +41,8 @@ func (t *task) layOut(s taskfile.Settings) (workingDir string, err error) {
 	}
 	t.warnings = warnings // it does not run on the service's own system
 	if len(t.reasons) > 0 {
-		t.layout, t.folders, t.reasons, t.needsImage, workingDir = plain, folders, nil, true, ""
+		t.layout, t.folders, t.reasons, t.needsImage = plain, folders, nil, true
+		workingDir = strings.Trim(path.Clean("/"+s.Environment.WorkDir), "/")
 	}
 	return workingDir, nil
 }
@@ -96,8 +97,8 @@ func (t *task) standIn(s taskfile.Settings) (workingDir string, err error) {
 	if d.hasRun {
 		t.warn("the RUN lines of its Dockerfile are not carried out: what they install must be on the service's machine")
 	}
-	if service.WorkingDir != "" {
-		d.execute("WORKDIR " + service.WorkingDir)
+	if dir := cmp.Or(s.Environment.WorkDir, service.WorkingDir); dir != "" {
+		d.execute("WORKDIR " + dir)
 	}
 	return strings.Trim(d.workdir, "/"), nil
 }

@@ -12,8 +12,8 @@ type Workplace struct {
 	Instruction string
 	// Timeout is that of the task's own settings, or 0.
 	Timeout time.Duration
-	// Dir is the working folder on the machine; in the sandbox it is Spec.Dir. Root
-	// is the task's root, which has it.
+	// Dir is the working folder on the machine; in the sandbox it is Spec.Dir. In an
+	// image it has what was changed, beside the image's files. Root is the task's root.
 	Dir, Root string
 	// Spec is the sandbox, without a program.
 	Spec sandbox.Spec
@@ -28,9 +28,12 @@ func (t *trial) runAgent(ctx context.Context) error {
 	if err := t.stashVerifier(hidden); err != nil {
 		return err
 	}
-	err := t.task.Agent(ctx, Workplace{
-		Instruction: t.task.Instruction, Timeout: t.settings.AgentTimeout(), Dir: t.hostPath(t.task.WorkingDir), Root: t.host,
-		Spec: t.spec(nil),
+	dir, err := t.hostWorkDir()
+	if err != nil {
+		return err
+	}
+	err = t.task.Agent(ctx, Workplace{
+		Instruction: t.task.Instruction, Timeout: t.settings.AgentTimeout(), Dir: dir, Root: t.host, Spec: t.spec(nil),
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,9 @@
 package taskpkg_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -114,6 +117,36 @@ func TestSteps(t *testing.T) {
 	w.runner.Environments = environmentstest.New(t)
 	image := files{"environment/Dockerfile": "FROM debian:12\nWORKDIR /app\n"}
 	reward(steps("").with(whole).with(image), oracle, taskpkg.Pass, 1)
+}
+
+// TestAgentInImage: an agent works in the image of the task, step by step, and does
+// not see the tests.
+func TestAgentInImage(t *testing.T) {
+	w := newWorld(t)
+	w.runner.Environments = environmentstest.New(t)
+	var asked []string
+	agent := func(ctx context.Context, at taskpkg.Workplace) error {
+		asked = append(asked, at.Instruction)
+		if err := os.WriteFile(filepath.Join(at.Dir, "skill.txt"), []byte("installed\n"), 0o644); err != nil {
+			return err
+		}
+		spec := at.Spec
+		spec.Argv = []string{"sh", "-c", "cat skill.txt /etc/os-release; ls /tests /task/steps /task/tests; touch first ready second"}
+		result, err := w.runner.Sandbox.Run(ctx, spec)
+		// The mount point of the tests of an earlier step is empty.
+		if got := strings.TrimSuffix(string(result.Stdout.Tail), "/tests:\n"); err == nil && got != "installed\nID=small\n" {
+			t.Errorf("the agent sees %q", got)
+		}
+		return err
+	}
+	f := steps("").with(files{
+		"environment/Dockerfile":    "FROM debian:12\nWORKDIR /app\n",
+		"steps/three/tests/test.sh": "#!/bin/bash\ntest -f /app/second && echo 1 > /logs/verifier/reward.txt\n",
+	})
+	check(t, w.run(t, f, taskpkg.Task{Agent: agent}), taskpkg.Pass, "")
+	if len(asked) != 3 || asked[0] != "Make first." {
+		t.Errorf("the instructions are %q", asked)
+	}
 }
 
 // TestHasTools: an operator may say that what scripts install is there.

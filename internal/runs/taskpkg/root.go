@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -126,4 +128,19 @@ func (t *trial) finds(ctx context.Context, program string) (bool, error) {
 	}
 	result, err := t.runner.Sandbox.Run(ctx, t.spec([]string{"/bin/sh", "-c", `command -v "$0" >/dev/null`, program}))
 	return result.ExitCode == 0, err
+}
+
+// hostWorkDir is a folder on the machine whose files programs see in their working
+// folder. In an image it has those that were changed, beside the image's.
+func (t *trial) hostWorkDir() (string, error) {
+	if t.image == nil {
+		return t.hostPath(t.task.WorkingDir), nil
+	}
+	root, err := os.OpenRoot(t.imageRoot.Written())
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	dir := strings.TrimPrefix(t.imageWorkDir(), "/")
+	return filepath.Join(root.Name(), dir), root.MkdirAll(filepath.Clean(dir), 0o755)
 }

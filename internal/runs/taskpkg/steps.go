@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (t *trial) runSteps(ctx context.Context) error {
 	if err := t.takeOriginals(); err != nil {
 		return err
 	}
-	oracle, limits := t.task.OracleRef != "", t.outcome.Limits
+	oracle, limits, env := t.task.OracleRef != "", t.outcome.Limits, t.env
 	total, last, metrics := 0.0, 0.0, map[string]float64{}
 	for i, step := range steps {
 		last = 0
@@ -72,7 +73,12 @@ func (t *trial) runSteps(ctx context.Context) error {
 			}
 			return stepError(step, err)
 		}
-		t.outcome.Limits = limits
+		t.outcome.Limits, t.env = limits, maps.Clone(env)
+		for name, value := range step.Verifier.Env {
+			if value, ok := taskfile.ExpandDefaults(value); ok && taskfile.RefusedVariable(name) == "" {
+				t.env[name] = value
+			}
+		}
 		if _, verifier := step.Timeouts(); verifier > 0 {
 			t.outcome.Limits = t.withTimeout(verifier)
 		}
@@ -146,6 +152,9 @@ func (t *trial) enterStep(ctx context.Context, step taskfile.Step, oracle bool) 
 	t.tests, t.solution = stepTests, ""
 	if oracle && isFile(t.hostPath(taskfile.Solution)) {
 		t.task.OracleRef, t.solution = taskfile.Solution, stepSolution
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, taskfile.Instruction)); err == nil {
+		t.task.Instruction = string(text[:min(len(text), maxInstruction)])
 	}
 	if agent, _ := step.Timeouts(); agent > 0 {
 		t.settings.Agent.TimeoutSec = agent.Seconds()

@@ -53,6 +53,7 @@ type Settings struct {
 	Environment struct {
 		DockerImage string            `toml:"docker_image"`
 		BuildSec    any               `toml:"build_timeout_sec"`
+		WorkDir     string            `toml:"workdir"`
 		Env         map[string]string `toml:"env"`
 		GPUs        int64             `toml:"gpus"`
 		MCPServers  []map[string]any  `toml:"mcp_servers"`
@@ -80,7 +81,8 @@ type Step struct {
 		TimeoutSec any `toml:"timeout_sec"`
 	} `toml:"agent"`
 	Verifier struct {
-		TimeoutSec any `toml:"timeout_sec"`
+		TimeoutSec any               `toml:"timeout_sec"`
+		Env        map[string]string `toml:"env"`
 	} `toml:"verifier"`
 }
 
