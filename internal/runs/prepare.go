@@ -112,6 +112,7 @@ func (x *execution) close() {
 	if err := sandbox.Remove(x.dir); err != nil {
 		x.s.Log.Warn("a run's folder is left over", "run", x.run.ID, "err", err)
 	}
+	x.s.folders.Delete(x.dir)
 }
 
 // missing returns the keys of the trials to make, case by case.
@@ -196,15 +197,32 @@ func (x *execution) loadSkills(ctx context.Context) error {
 // makeDir creates the execution's folder. The sandbox refuses paths with
 // symbolic links, and its user, who is another one, must be able to enter.
 func (x *execution) makeDir() error {
-	dir, err := os.MkdirTemp(x.s.Scratch, "eval-run-*")
+	base, err := x.s.scratch()
 	if err != nil {
 		return err
 	}
-	x.dir = dir
-	if x.dir, err = filepath.EvalSymlinks(dir); err != nil {
+	if x.dir, err = os.MkdirTemp(base, dirPrefix); err != nil {
 		return err
 	}
+	x.s.folders.Store(x.dir, nil)
 	return os.Chmod(x.dir, 0o755)
+}
+
+// dirPrefix begins the names of the executions' folders.
+const dirPrefix = "eval-run-"
+
+func (s *Service) scratch() (string, error) {
+	return filepath.EvalSymlinks(cmp.Or(s.Scratch, os.TempDir()))
+}
+
+// Sweep removes the folders of runs whose worker was killed.
+func (s *Service) Sweep() error {
+	base, err := s.scratch()
+	if err != nil {
+		return err
+	}
+	_, err = sandbox.Sweep(base, dirPrefix, &s.folders)
+	return err
 }
 
 // unpack writes the skill's files into a new folder.

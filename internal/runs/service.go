@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -55,7 +56,8 @@ type Service struct {
 	Closing <-chan struct{}
 	Log     *slog.Logger
 
-	slice time.Duration // defaultSlice when 0
+	slice   time.Duration // defaultSlice when 0
+	folders sync.Map      // of executions, which Sweep must spare
 }
 
 // A Suggester derives suggestions from the results of a source's runs. It is
