@@ -35,6 +35,14 @@ type Service struct {
 	entries map[string]*entry // by digest
 	archive archiveDigests
 	overlay overlayProbe
+	builder builderProbe
+}
+
+// builderProbe remembers why nothing can be built.
+type builderProbe struct {
+	mu     sync.Mutex
+	at     time.Time
+	reason string
 }
 
 // An entry is what this process knows of an environment.
@@ -100,8 +108,8 @@ const (
 // Missing returns why an environment cannot be had here, or "". It looks at what is
 // installed and configured; nothing is built.
 func (s *Service) Missing(ctx context.Context, r Recipe) (reason string) {
-	if _, err := s.Builder.Version(ctx); err != nil {
-		return reasonOf(err)
+	if reason := s.noBuilder(ctx); reason != "" {
+		return reason
 	}
 	for _, image := range r.Images {
 		if s.findArchive(image) == "" && !s.Network {
@@ -110,6 +118,27 @@ func (s *Service) Missing(ctx context.Context, r Recipe) (reason string) {
 		}
 	}
 	return ""
+}
+
+// probeEvery is how often the service looks whether buildah is installed. Each trial
+// would start it otherwise.
+const probeEvery = time.Minute
+
+// noBuilder returns why nothing can be built here, or "".
+func (s *Service) noBuilder(ctx context.Context) string {
+	s.builder.mu.Lock()
+	defer s.builder.mu.Unlock()
+	if !s.builder.at.IsZero() && time.Since(s.builder.at) < probeEvery {
+		return s.builder.reason
+	}
+	s.builder.reason = ""
+	if _, err := s.Builder.Version(ctx); err != nil {
+		s.builder.reason = reasonOf(err)
+	}
+	if ctx.Err() == nil {
+		s.builder.at = time.Now()
+	}
+	return s.builder.reason
 }
 
 func reasonOf(err error) string {

@@ -195,6 +195,7 @@ func TestMissing(t *testing.T) {
 	if reason := s.Missing(t.Context(), r); reason != "" {
 		t.Errorf("with a network: %s", reason)
 	}
+	s = environmentstest.New(t)
 	s.Builder = &builder.Builder{Program: "/nonexistent"}
 	if reason := s.Missing(t.Context(), r); !strings.Contains(reason, "install it") {
 		t.Errorf("without buildah: %q", reason)
