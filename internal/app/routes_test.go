@@ -226,6 +226,10 @@ var formGates = map[string]gate{
 	"POST /alerts/{id}/rotate-secret": write,
 	"POST /alerts/{id}/delete":        write,
 
+	"POST /gates/{id}/rerun":          write,
+	"POST /gates/{id}/override":       rollback,
+	"POST /registry/{id}/gate-policy": admin,
+	"POST /settings/gate-policy":      admin,
 	"POST /skills/{skill}":            admin,
 	"POST /skills/{skill}/grader":     admin,
 	"POST /sessions/{session}/cases":  write,

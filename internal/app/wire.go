@@ -134,7 +134,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Curate: p.curate, Costs: p.costs,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Installations: p.installations,
 		Telemetry: p.telemetry,
-		Alerts:    p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Improve: p.improve,
+		Alerts:    p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Gates: p.gates,
+		Improve:  p.improve,
 		Repohost: p.repohost, Community: p.community, Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: log("web"),
 	})
 	if err != nil {

@@ -63,6 +63,14 @@ type Override struct {
 // holds reports whether the gate keeps its version a candidate.
 func (g Gate) holds() bool { return g.Policy.Mode == Enforce }
 
+// Shown is the verdict or, without one, the status.
+func (g Gate) Shown() string {
+	if g.Verdict != nil {
+		return string(*g.Verdict)
+	}
+	return string(g.Status)
+}
+
 // Output is the gate as the API shows it.
 func (g Gate) Output() gateapi.Gate {
 	out := gateapi.Gate{

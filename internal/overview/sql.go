@@ -185,6 +185,7 @@ func existingIDs(ctx context.Context, q store.Querier, orgID string, ids []strin
 		UNION ALL SELECT id FROM eval_suites `+of+`
 		UNION ALL SELECT id FROM eval_runs `+of+`
 		UNION ALL SELECT id FROM improve_runs `+of+`
+		UNION ALL SELECT id FROM gates `+of+`
 		UNION ALL SELECT id FROM proposals `+of+`
 		UNION ALL SELECT id FROM repohost_connections `+of, orgID, list)
 	return store.All(rows, err, store.Value[string])

@@ -211,6 +211,9 @@ func (s *Service) publishVersion(ctx context.Context, a *Attempt, p registry.Rep
 			from = from[:7]
 		}
 		a.Status, a.Message = Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
+		if v.State == registry.Candidate {
+			a.Message = fmt.Sprintf("Version %s from %s is a candidate until its gate lets it pass", v.Version, from)
+		}
 	}
 	return nil
 }

@@ -80,6 +80,15 @@ func (a auditor) repohost() {
 	entry := a.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
 	a.push("deploy", "0.2.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "y")})
 	a.send("/registry/{id}/rollback", "/registry/"+entry+"/rollback", "registry.version.rollback", url.Values{"version": {"0.1.0"}, "reason": {"worse"}})
+	policy := url.Values{"mode": {"enforce"}, "trials": {"3"}, "min_cases": {"8"}, "max_minutes": {"30"}, "on_inconclusive": {"hold"}}
+	a.send("/settings/gate-policy", "/settings/gate-policy", "gates.policy.change", policy)
+	a.send("/registry/{id}/gate-policy", "/registry/"+entry+"/gate-policy", "gates.policy.change", policy)
+	a.hold("deploy", "0.3.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "z")})
+	gate := func() string { return "/gates/" + a.api.Get("/api/v1/gates").List("gates")[0]["id"].(string) }
+	a.send("/gates/{id}/rerun", gate()+"/rerun", "gates.gate.rerun", nil)
+	a.send("/gates/{id}/override", gate()+"/override", "gates.gate.override", url.Values{"reason": {"good"}})
+	policy.Set("mode", "off")
+	a.send("/settings/gate-policy", "/settings/gate-policy", "gates.policy.change", policy)
 	a.send("/repohost/settings", "/repohost/settings", "repohost.settings.change", url.Values{"mode": {"checks"}})
 	a.send("/repohost/installations", "/repohost/installations", "repohost.installation.bind",
 		url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}})

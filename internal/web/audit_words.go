@@ -145,7 +145,7 @@ var pagesOfTargets = map[string]string{
 	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}",
 	"run":         "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
-	"connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
+	"gate": "/gates/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
 	"user": "/settings/members", "key": "/settings/keys", "organisation": "/settings",
 	"account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",

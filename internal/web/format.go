@@ -224,7 +224,8 @@ var badgeKinds = map[string]string{
 	"suspended": "warn", "rolled_back": "warn", "skipped": "warn", "update_available": "warn",
 	"reminder": "warn", "error": "warn",
 	"budget_spent": "warn", "not_runnable": "warn", "unclear": "warn", "unreliable": "warn", "fixed": "good", "broken": "bad",
-	"critical": "bad", "fail": "bad", "failed": "bad", "failed_transient": "bad", "failed_terminal": "bad",
+	"candidate": "warn", "withdrawn": "warn", "inconclusive": "warn", "superseded": "warn",
+	"critical": "bad", "fail": "bad", "block": "bad", "failed": "bad", "failed_transient": "bad", "failed_terminal": "bad",
 	"firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
 	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
 }

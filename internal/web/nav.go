@@ -25,7 +25,7 @@ var menu = []navItem{
 	{Path: "/review", Label: "Review", Icon: "review"},
 	{Path: "/sources", Label: "Sources", Icon: "sources"},
 	{Path: "/suites", Label: "Suites", Icon: "suites", Also: []string{"/runs", "/improve-runs"}},
-	{Path: "/registry", Label: "Registry", Icon: "registry"},
+	{Path: "/registry", Label: "Registry", Icon: "registry", Also: []string{"/gates"}},
 	{Path: "/repohost", Label: "Code host", Icon: "repohost"},
 	{Path: "/alerts", Label: "Alerts", Icon: "alerts"},
 	{Path: "/community", Label: "Community", Icon: "community", Also: []string{"/signals"}},

@@ -136,7 +136,7 @@ func (s *Service) releases(ctx context.Context, view *entryView) error {
 			low, high := stats.Wilson(*rate, int(r.Quality.GradedSessions))
 			r.Interval = &[2]float64{low, high}
 		}
-		if !r.Current {
+		if !r.Current && version.State == registry.Published {
 			view.Targets = append(view.Targets, version.Version)
 		}
 		view.Releases = append(view.Releases, r)
@@ -146,6 +146,9 @@ func (s *Service) releases(ctx context.Context, view *entryView) error {
 
 // readme reads the current version's SKILL.md, or else its README.md.
 func (s *Service) readme(ctx context.Context, view *entryView) error {
+	if view.CurrentVersionID == "" {
+		return nil // the first version is a candidate
+	}
 	_, current, err := s.Registry.Find(ctx, view.OrgID, view.ID, "")
 	if err != nil {
 		return err

@@ -27,6 +27,17 @@ func (b *browser) push(name, version string, files map[string]string) string {
 // pushTo also says who may see the entry.
 func (b *browser) pushTo(name, version, visibility string, files map[string]string) string {
 	b.w.T.Helper()
+	return apptest.Text(b.publish(name, version, visibility, files).Want(http.StatusCreated).Object(), "entry", "id")
+}
+
+// hold pushes a version that a gate holds.
+func (b *browser) hold(name, version string, files map[string]string) {
+	b.w.T.Helper()
+	b.publish(name, version, "org", files).Want(http.StatusAccepted)
+}
+
+func (b *browser) publish(name, version, visibility string, files map[string]string) apptest.Response {
+	b.w.T.Helper()
 	path := "/api/v1/registry"
 	listed := b.api.Get(path + "?name=" + url.QueryEscape(name)).Want(http.StatusOK).List("entries")
 	if len(listed) > 0 {
@@ -42,9 +53,8 @@ func (b *browser) pushTo(name, version, visibility string, files map[string]stri
 		b.w.T.Fatal(err)
 	}
 	metadata := object{"name": name, "version": version, "visibility": visibility, "change_summary": "Now " + version}
-	pushed := b.api.Upload(path, apptest.JSONPart(b.w.T, "metadata", metadata),
+	return b.api.Upload(path, apptest.JSONPart(b.w.T, "metadata", metadata),
 		apptest.Part{Name: "archive", File: "skill.tar.gz", Content: archive.Bytes()})
-	return apptest.Text(pushed.Want(http.StatusCreated).Object(), "entry", "id")
 }
 
 // skillText is a SKILL.md.

@@ -127,6 +127,18 @@ func routes() []route {
 			do: (*Service).handleRedeliver,
 		},
 
+		{permission: access.Read, method: "GET", path: "/gates", do: (*Service).handleGates},
+		{permission: access.Read, method: "GET", path: "/gates/{id}", do: (*Service).handleGate},
+		{permission: access.Write, method: "POST", path: "/gates/{id}/rerun", do: (*Service).handleRerunGate},
+		{
+			permission: access.RegistryRollback, plan: access.Pro, method: "POST", path: "/gates/{id}/override",
+			do: (*Service).handleOverrideGate,
+		},
+		{permission: access.Read, method: "GET", path: "/registry/{id}/gate-policy", do: (*Service).handleGatePolicy},
+		{permission: access.Admin, method: "POST", path: "/registry/{id}/gate-policy", do: (*Service).handleSetGatePolicy},
+		{permission: access.Read, method: "GET", path: "/settings/gate-policy", do: (*Service).handleGatePolicy},
+		{permission: access.Admin, method: "POST", path: "/settings/gate-policy", do: (*Service).handleSetGatePolicy},
+
 		{permission: access.Read, method: "GET", path: "/alerts", do: (*Service).handleAlerts},
 		{permission: access.Write, method: "GET", path: "/alerts/new", do: (*Service).handleAlertNew},
 		{

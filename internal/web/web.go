@@ -87,6 +87,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
@@ -127,6 +128,7 @@ type Parts struct {
 	Suggestions   *suggestions.Service
 	Suites        *suites.Service
 	Runs          *runs.Service
+	Gates         *gates.Service
 	Improve       *improve.Service
 	Repohost      *repohost.Service
 	Community     *community.Service

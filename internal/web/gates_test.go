@@ -1,0 +1,72 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+)
+
+func TestGatePages(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		admin, viewer := w.as(access.AdminRole), w.as(access.Viewer)
+		checkPage(t, admin.get("/gates").want(http.StatusOK).wantText("No gates"))
+		entry := admin.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Extracts tables of files", "x")})
+		admin.push("other", "1.0.0", map[string]string{"SKILL.md": skillText("other", "Tells the weather", "x")})
+		var cases []object
+		for i := range 10 {
+			cases = append(cases, object{
+				"id": fmt.Sprint("c", i), "name": fmt.Sprint("Case <", i, ">"), "case_kind": "trigger_query",
+				"query": fmt.Sprint("extracts tables ", i), "expectation": "should_trigger",
+			})
+		}
+		suite := admin.api.Post("/api/v1/eval-suites", object{
+			"name": "Queries", "source_kind": "manual", "verifier_kind": "llm_judge", "cases_json": cases,
+		}).Want(http.StatusCreated).Text("suite", "id")
+
+		path := "/registry/" + entry + "/gate-policy"
+		p := admin.get(path).want(http.StatusOK).wantText("Gate policy of pdf", "policy of all entries", "Queries").wantForms(path)
+		checkPage(t, p)
+		checkPage(t, viewer.get(path).want(http.StatusOK).wantForms())
+		checkPage(t, admin.get("/settings/gate-policy").want(http.StatusOK).wantForms("/settings/gate-policy"))
+		form := url.Values{
+			"mode": {"enforce"}, "suite": {suite}, "trials": {"2"}, "min_cases": {"5"}, "max_minutes": {"10"}, "on_inconclusive": {"hold"},
+			"max_cost_usd": {"1,5"}, "pass_rate": {"0.5"}, "trigger_recall": {""}, "skill_md_tokens": {"5000"}, "validation": {"warn"},
+		}
+		admin.post(path, form).wantLocation(path)
+		policy := admin.api.Get("/api/v1/registry/" + entry + "/gate-policy").Want(http.StatusOK).Field("policy")
+		if policy["mode"] != "enforce" || policy["trials"] != 2.0 || policy["max_cost_usd"] != 1.5 || fmt.Sprint(policy["suites"]) != "["+suite+"]" {
+			t.Errorf("the policy is %v", policy)
+		}
+		bad := url.Values{}
+		for key, value := range form {
+			bad[key] = value
+		}
+		bad.Set("trials", "many")
+		bad.Set("pass_rate", "2")
+		checkPage(t, admin.post(path, bad).want(http.StatusBadRequest).wantText("Enter a whole number"))
+		viewer.post(path, form).want(http.StatusForbidden)
+
+		admin.hold("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Tells jokes", "x")})
+		var gate string
+		apptest.Eventually(t, "the verdict", func() bool {
+			gates := admin.api.Get("/api/v1/gates").List("gates")
+			gate = "/gates/" + gates[0]["id"].(string)
+			return gates[0]["decided_at"] != nil
+		})
+		checkPage(t, viewer.get("/gates?verdict=block").want(http.StatusOK).wantText("pdf 1.1.0", "block"))
+		p = viewer.get(gate).want(http.StatusOK).wantText("Gate of pdf 1.1.0", "block", "Queries", "Case <3>", "0 of 2", "Sign test").wantForms()
+		checkPage(t, p)
+		w.otherOrg(access.Team).get(gate).want(http.StatusNotFound)
+		checkPage(t, viewer.get("/registry/"+entry).want(http.StatusOK).wantText("candidate gate"))
+
+		checkPage(t, admin.post(gate+"/override", url.Values{"reason": {" "}}).want(http.StatusBadRequest).wantText("reason is required"))
+		admin.post(gate+"/override", url.Values{"reason": {"jokes are in"}}).wantLocation(gate)
+		checkPage(t, admin.get(gate).wantText("made the version current all the same", "jokes are in"))
+		checkPage(t, admin.post(gate+"/rerun", nil).want(http.StatusConflict).wantText("nothing to decide"))
+	})
+}
