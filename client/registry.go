@@ -159,13 +159,25 @@ type RollbackResult struct {
 	Reason         *string `json:"reason"`
 }
 
-// Rollback makes another version current; an empty target means the one pushed
-// before the current one. The call is not idempotent.
+// Rollback makes another version current; an empty target means the one that was
+// current before. The call is not idempotent.
 func (c *Client) Rollback(ctx context.Context, id, target, reason string) (out RollbackResult, err error) {
-	in := struct {
-		TargetVersion string `json:"target_version,omitempty"`
-		Reason        string `json:"reason,omitempty"`
-	}{target, reason}
+	return c.rollBack(ctx, id, rollbackInput{TargetVersion: target, Reason: reason})
+}
+
+// RollForward is Rollback for clients that never go down to a lower version: it
+// publishes the target's content as the next patch.
+func (c *Client) RollForward(ctx context.Context, id, target, reason string) (out RollbackResult, err error) {
+	return c.rollBack(ctx, id, rollbackInput{TargetVersion: target, Reason: reason, RollForward: true})
+}
+
+type rollbackInput struct {
+	TargetVersion string `json:"target_version,omitempty"`
+	Reason        string `json:"reason,omitempty"`
+	RollForward   bool   `json:"roll_forward,omitempty"`
+}
+
+func (c *Client) rollBack(ctx context.Context, id string, in rollbackInput) (out RollbackResult, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: entryPath(id) + "/rollback", body: encode(in)}, &out)
 	return out, err
 }

@@ -249,8 +249,9 @@ func (s *Service) handleDiff(ctx context.Context, in diffInput) (httpapi.Stream,
 type rollbackInput struct {
 	EntryPath
 	Body struct {
-		TargetVersion string  `json:"target_version,omitempty" example:"1.0.0" doc:"The version pushed before the current one when omitted"`
+		TargetVersion string  `json:"target_version,omitempty" example:"1.0.0" doc:"When omitted: the version that was current before, and is neither rolled back nor withdrawn"`
 		Reason        *string `json:"reason,omitempty" example:"fails on empty input"`
+		RollForward   bool    `json:"roll_forward,omitempty" default:"false" doc:"Publish the content as the next patch, for clients that never go down to a lower version"`
 	}
 }
 
@@ -265,6 +266,7 @@ func (s *Service) handleRollback(ctx context.Context, in rollbackInput) (rollbac
 	c := access.From(ctx)
 	r, err := s.Rollback(ctx, in.ID, NewRollback{
 		OrgID: c.OrgID, UserID: c.UserID, Target: in.Body.TargetVersion, Reason: in.Body.Reason,
+		RollForward: in.Body.RollForward,
 	})
 	return rollbackOutput{NewEntryOutput(r.Entry), NewVersionOutput(r.Entry, r.Version), r.From, in.Body.Reason}, err
 }

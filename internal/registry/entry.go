@@ -68,10 +68,12 @@ type Version struct {
 
 // A Rollback is the record of one rollback.
 type Rollback struct {
-	From, To string
-	Reason   *string
-	By       string
-	At       time.Time
+	// Published is the version that the content of To was rolled forward as, if it was.
+	Published *string
+	From, To  string
+	Reason    *string
+	By        string
+	At        time.Time
 }
 
 // A Type is what an entry is.

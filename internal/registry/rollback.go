@@ -17,7 +17,9 @@ type NewRollback struct {
 	OrgID, UserID string
 	Target        string // a version; empty: the one that was current before
 	Reason        *string
-	At            time.Time // as in Publication
+	// RollForward publishes the target's content as the next patch.
+	RollForward bool
+	At          time.Time // as in Publication
 }
 
 // RollbackResult is the entry after a rollback, its current version, and the
@@ -59,7 +61,7 @@ func (s *Service) RollBackIn(ctx context.Context, tx *store.Tx, e Entry, r NewRo
 	if err != nil {
 		return result, err
 	}
-	return rollBack(ctx, tx, e, from, to, r)
+	return s.rollBack(ctx, tx, e, from, to, r)
 }
 
 func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version, target string) (Version, error) {
@@ -87,8 +89,18 @@ func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version,
 	return v, err
 }
 
-// rollBack makes a version current in place of another. The entry is locked.
-func rollBack(ctx context.Context, tx *store.Tx, e Entry, from, to Version, r NewRollback) (result RollbackResult, err error) {
+// rollBack makes a version current in place of another, or its content as a new
+// version. The entry is locked.
+func (s *Service) rollBack(
+	ctx context.Context, tx *store.Tx, e Entry, from, to Version, r NewRollback,
+) (result RollbackResult, err error) {
+	record := Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID}
+	if r.RollForward {
+		if to, err = s.rollForward(ctx, tx, e, to, r); err != nil {
+			return result, err
+		}
+		record.Published = &to.Version
+	}
 	if err := markRolledBack(ctx, tx, from.ID, to.ID); err != nil {
 		return result, err
 	}
@@ -97,14 +109,15 @@ func rollBack(ctx context.Context, tx *store.Tx, e Entry, from, to Version, r Ne
 	if err := updateCurrent(ctx, tx, e); err != nil {
 		return result, err
 	}
-	err = e.Record(ctx, tx, "registry.version.rollback", audit.Detail{"from": from.Version, "to": to.Version, "reason": r.Reason})
+	err = e.Record(ctx, tx, "registry.version.rollback", audit.Detail{
+		"from": from.Version, "to": record.To, "published": record.Published, "reason": r.Reason,
+	})
 	if err != nil {
 		return result, err
 	}
 	result = RollbackResult{Entry: e, Version: to, From: from.Version}
-	return result, insertRollback(ctx, tx, e.ID, Rollback{
-		From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID, At: e.UpdatedAt,
-	})
+	record.At = e.UpdatedAt
+	return result, insertRollback(ctx, tx, e.ID, record)
 }
 
 // minGraded is how many graded sessions say something about a version: a single
@@ -148,7 +161,7 @@ func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (no
 	if reverted, err := wasRolledBack(ctx, tx, current); err != nil || reverted {
 		return "", err
 	}
-	result, err := rollBack(ctx, tx, e, current, before, NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason})
+	result, err := s.rollBack(ctx, tx, e, current, before, NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason})
 	if err != nil {
 		return "", err
 	}

@@ -108,6 +108,34 @@ func TestRollbackTarget(t *testing.T) {
 	})
 }
 
+// TestRollForward publishes the content of the version before as the next patch.
+func TestRollForward(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := registrytest.New(t, db).Org("acme", access.Pro)
+		id := ada.EntryOf("pdf", 1)
+		path := registrytest.EntryPath(id) + "/rollback"
+		ada.Pushed(id, "x", registrytest.Skill(t, "x."))
+		ada.Post(path, object{"roll_forward": true}).WantErrorWith(http.StatusConflict, "roll_forward needs a release with a SemVer version")
+		ada.Pushed(id, "1.2.9", registrytest.Skill(t, "good."))
+		ada.Pushed(id, "1.10.0", registrytest.Skill(t, "bad."))
+		got := ada.Post(path, object{"roll_forward": true, "reason": "it fails"}).Want(http.StatusOK).Object()
+		if apptest.Text(got, "version", "version") != "1.10.1" || apptest.At(got, "version", "is_current") != true ||
+			apptest.Text(got, "rolled_back_from") != "1.10.0" {
+			t.Errorf("got %v", got)
+		}
+		versions := ada.Get(registrytest.EntryPath(id) + "/versions").Want(http.StatusOK).List("versions")
+		if versions[0]["content_hash"] != versions[2]["content_hash"] || versions[1]["rolled_back"] != true {
+			t.Errorf("got the versions %v", versions)
+		}
+		a := ada.Get(registrytest.EntryPath(id) + "/versions/1.10.1/download").Want(http.StatusOK)
+		b := ada.Get(registrytest.EntryPath(id) + "/versions/1.2.9/download").Want(http.StatusOK)
+		if string(a.Body) != string(b.Body) || len(a.Body) == 0 {
+			t.Error("the archives differ")
+		}
+	})
+}
+
 func TestRollbackRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -300,6 +300,25 @@ func manifestTexts(ctx context.Context, q store.Querier, ids []string) (map[stri
 	return texts, err
 }
 
+// copyVersion inserts a version with the content of another. They share their
+// objects, which are deleted with the entry.
+func copyVersion(ctx context.Context, tx *store.Tx, of, fresh Version, summary string) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
+			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
+			archive_key, canonical_key, entry_description, state, gate_id)
+		SELECT $2, entry_id, $3, content_hash, canonical_hash, tree_digest, size, description,
+			file_manifest, $4, source, source_ref, source_repo, FALSE, $5, $6, file_paths, skill_md,
+			archive_key, canonical_key, entry_description, 'published', NULL
+		FROM registry_versions WHERE id = $1`, of.ID, fresh.ID, fresh.Version, summary, fresh.PushedBy, store.Micros(fresh.PushedAt))
+	return err
+}
+
+func versionNames(ctx context.Context, q store.Querier, e Entry) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT v.version`+ofEntry, e.OrgID, e.ID)
+	return store.All(rows, err, store.Value[string])
+}
+
 // markRolledBack marks the version that was rolled back, and clears the mark of
 // the one that becomes current.
 func markRolledBack(ctx context.Context, q store.Querier, from, to string) error {
@@ -309,18 +328,18 @@ func markRolledBack(ctx context.Context, q store.Querier, from, to string) error
 
 func insertRollback(ctx context.Context, q store.Querier, entryID string, r Rollback) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`, store.NewID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At))
+		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at, published)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, store.NewID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At), r.Published)
 	return err
 }
 
 func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback, error) {
 	rows, err := q.Query(ctx, `
-		SELECT r.from_version, r.to_version, r.reason, r.rolled_back_by, r.rolled_back_at
+		SELECT r.from_version, r.to_version, r.reason, r.rolled_back_by, r.rolled_back_at, r.published
 		FROM registry_rollbacks r JOIN registry_entries e ON e.id = r.entry_id
 		WHERE e.org_id = $1 AND r.entry_id = $2 ORDER BY r.id DESC LIMIT $3`, e.OrgID, e.ID, maxRollbacks)
 	return store.All(rows, err, func(row store.Row) (r Rollback, err error) {
-		err = row.Scan(&r.From, &r.To, &r.Reason, &r.By, store.Time(&r.At))
+		err = row.Scan(&r.From, &r.To, &r.Reason, &r.By, store.Time(&r.At), &r.Published)
 		return r, err
 	})
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type listCommand struct {
@@ -100,8 +102,10 @@ func historyOf(detail client.EntryDetail) []event {
 type rollbackCommand struct {
 	serverFlags `embed:""`
 	Name        string `arg:"" help:"Name or id of the entry."`
-	Version     string `arg:"" optional:"" help:"Version to go back to; the one before the current when empty."`
+	Version     string `arg:"" optional:"" help:"Version to go back to; the one that was current before when empty."`
 	Reason      string `env:"-" help:"Reason, for the history."`
+	RollForward bool   `env:"-" help:"Publish the content as the next patch, for clients that never go down to a lower version."`
+	Yes         bool   `env:"-" help:"Do not ask."`
 }
 
 // Run makes another version current.
@@ -111,7 +115,21 @@ func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		out, err := s.Rollback(ctx, entry.Entry.ID, c.Version, c.Reason)
+		question := fmt.Sprintf("Roll %s back to %s? Installations follow with their next sync.",
+			entry.Entry.Name, cmp.Or(c.Version, "the version that was current before"))
+		if p.Interactive && !p.JSON && !c.Yes {
+			if !p.Confirm(ctx, question) {
+				return fault.New(fault.Conflict, "Nothing was changed")
+			}
+			if c.Reason == "" {
+				c.Reason = p.Ask(ctx, "Reason, for the history (may be empty):")
+			}
+		}
+		roll := s.Rollback
+		if c.RollForward {
+			roll = s.RollForward
+		}
+		out, err := roll(ctx, entry.Entry.ID, c.Version, c.Reason)
 		if err != nil {
 			return err
 		}

@@ -121,7 +121,17 @@ func (p *Program) Confirm(ctx context.Context, question string) bool {
 	if !p.Interactive || p.JSON {
 		return false
 	}
-	fmt.Fprintf(p.Stderr, "%s [y/N] ", Plain(question))
+	answer := strings.ToLower(p.Ask(ctx, question+" [y/N]"))
+	return answer == "y" || answer == "yes"
+}
+
+// Ask asks a question and returns the answer, "" without a person at the terminal
+// and when ctx ends first.
+func (p *Program) Ask(ctx context.Context, question string) string {
+	if !p.Interactive || p.JSON {
+		return ""
+	}
+	fmt.Fprintf(p.Stderr, "%s ", Plain(question))
 	// A read from a terminal cannot be cancelled: after ctx is done this goroutine
 	// lives until the process exits, which is soon.
 	answers := make(chan string, 1)
@@ -132,9 +142,8 @@ func (p *Program) Confirm(ctx context.Context, question string) bool {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(p.Stderr)
-		return false
+		return ""
 	case answer := <-answers:
-		answer = strings.ToLower(strings.TrimSpace(answer))
-		return answer == "y" || answer == "yes"
+		return strings.TrimSpace(answer)
 	}
 }

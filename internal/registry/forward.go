@@ -1,0 +1,40 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// rollForward publishes the content of a version again, as the patch after the
+// latest release: some clients never go down to a lower version. The entry is
+// locked.
+func (s *Service) rollForward(ctx context.Context, tx *store.Tx, e Entry, to Version, r NewRollback) (Version, error) {
+	names, err := versionNames(ctx, tx, e)
+	if err != nil {
+		return to, err
+	}
+	var latest *semver.Version
+	for _, name := range names {
+		v, err := semver.StrictNewVersion(name)
+		if err == nil && v.Prerelease() == "" && (latest == nil || v.GreaterThan(latest)) {
+			latest = v
+		}
+	}
+	if latest == nil {
+		return to, fault.New(fault.Conflict, "roll_forward needs a release with a SemVer version: there is no next patch")
+	}
+	next := latest.IncPatch()
+	fresh := Version{ID: store.NewID(), Version: next.String(), PushedBy: r.UserID, PushedAt: after(e.UpdatedAt, r.At)}
+	if err := copyVersion(ctx, tx, to, fresh, "The content of version "+to.Version+" again"); err != nil {
+		return to, err
+	}
+	if err := s.Quota.Add(ctx, tx, e.OrgID, quota.Registry, to.Size); err != nil {
+		return to, err
+	}
+	return versionByID(ctx, tx, e, fresh.ID)
+}
