@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -178,6 +179,9 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 		}
 		if note != "" {
 			event.addNote(note)
+			if err := e.openIncident(ctx, r, skill, event); err != nil {
+				return err
+			}
 		}
 	}
 	if r.Type.onGrades() {
@@ -198,6 +202,22 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 		return nil // nobody was told of the firing
 	}
 	return e.service.enqueueDelivery(ctx, e.tx, r, event.ID)
+}
+
+// openIncident hands over what follows from a rollback.
+func (e *evaluation) openIncident(ctx context.Context, r Rule, f figures, event Event) error {
+	if e.service.Incidents == nil {
+		return nil
+	}
+	evidence := *event.Note
+	if event.PassRate != nil {
+		evidence = fmt.Sprintf("The pass rate was %.1f %% over %d graded sessions. %s", *event.PassRate*100, event.GradedSessions, evidence)
+	}
+	return e.service.Incidents.Open(ctx, e.tx, RolledBack{
+		EventID: event.ID, OrgID: r.OrgID, RuleID: r.ID, SkillID: event.SkillID, SkillName: event.SkillName,
+		EntryID: f.lineage.EntryID, VersionID: f.lineage.CurrentID, Version: f.lineage.Current, GoodVersion: f.lineage.Before,
+		Evidence: evidence, At: e.now,
+	})
 }
 
 func (e *Event) addNote(note string) {

@@ -46,18 +46,19 @@ func (s *Service) readFigures(
 	for id := range f.windows {
 		ids = append(ids, id)
 	}
-	var sequential, versions, offers bool
+	var sequential, versions, offers, rollback bool
 	for _, r := range rules {
 		sequential = sequential || r.Sensitivity == Sequential && r.Type.onGrades()
 		versions = versions || r.Type == WorseThanPrevious
 		offers = offers || r.Type == SilentFall
+		rollback = rollback || r.Action != nil
 	}
 	if sequential {
 		if f.recent, err = s.Skills.WindowStats(ctx, tx, orgID, evidenceDays); err != nil {
 			return f, err
 		}
 	}
-	if sequential || versions {
+	if sequential || versions || rollback {
 		if f.lineages, err = lineage.OfSkills(ctx, tx, orgID, ids); err != nil {
 			return f, err
 		}

@@ -25,6 +25,8 @@ type Service struct {
 	Skills   *skills.Service
 	Registry *registry.Service
 	Sender   *notify.Sender
+	// Incidents follows rollbacks to their end; nil does not.
+	Incidents Incidents
 	// Interval is how often all rules are evaluated.
 	Interval time.Duration
 	// AllowPrivate permits targets in private networks; without it they get a

@@ -168,6 +168,13 @@ func acknowledgeStates(ctx context.Context, tx *store.Tx, ruleID, userID string,
 	})
 }
 
+// nextSequence counts a further notification of the rule and the skill.
+func nextSequence(ctx context.Context, tx *store.Tx, e Event) (int, error) {
+	rows, err := tx.Query(ctx, `
+		UPDATE alert_states SET sequence = sequence + 1 WHERE rule_id = $1 AND skill_id = $2 RETURNING sequence`, e.RuleID, e.SkillID)
+	return store.One(rows, err, "State", store.Value[int])
+}
+
 const eventColumns = `id, org_id, rule_id, skill_id, skill_name, type, transition, threshold, pass_rate, interval_low,
 	interval_high, graded_sessions, days_silent, window_from, window_to, last_session_at, sequence, episode_id,
 	firing_since, version, note, occurred_at, measured, reference, reference_version, evidence, evidence_limit, last_graded_at`

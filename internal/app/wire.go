@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
@@ -46,6 +47,7 @@ type parts struct {
 	registry      *registry.Service
 	release       *release.Service
 	catalog       *catalog.Service
+	incidents     *incidents.Service
 	installations *installations.Service
 	telemetry     *telemetry.Service
 	alerts        *alerts.Service
@@ -100,6 +102,11 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Claims: claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator}, Interval: time.Duration(c.RepohostInterval),
 		PublicURL: a.URL(), Log: log("repohost"),
 	}
+	p.incidents = &incidents.Service{
+		DB: db, Jobs: queue, Alerts: p.alerts, Repohost: p.repohost, Installations: p.installations,
+		Interval: time.Duration(c.AlertInterval), PublicURL: a.URL(), Log: log("incidents"),
+	}
+	p.alerts.Incidents = p.incidents
 	p.sources = &sources.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Repohost: p.repohost, Files: files,
 		Limits: skillpkg.DefaultLimits(), Quota: on.quota, Log: log("sources"),
@@ -152,8 +159,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions,
-		p.grades, p.suites, p.runs, p.gates, p.improve, p.repohost, p.proposals,
+		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.incidents, p.telemetry, p.sources,
+		p.suggestions, p.grades, p.suites, p.runs, p.gates, p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}

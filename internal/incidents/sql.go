@@ -43,25 +43,6 @@ func incidentByID(ctx context.Context, q store.Querier, id, lock string) (Incide
 	return store.One(rows, err, "Incident", scanIncident)
 }
 
-func incidentOfOrg(ctx context.Context, q store.Querier, orgID, id string) (Incident, error) {
-	rows, err := q.Query(ctx, `SELECT `+columns+` FROM incidents WHERE org_id = $1 AND id = $2`, orgID, id)
-	return store.One(rows, err, "Incident", scanIncident)
-}
-
-// incidentsOfOrg returns a page of the organisation's incidents, newest first, and
-// their number.
-func incidentsOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Incident, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM incidents WHERE org_id = $1`, orgID)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `
-		SELECT `+columns+` FROM incidents WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
-	all, err := store.All(rows, err, scanIncident)
-	return all, total, err
-}
-
 // openIncidents returns the ids of the incidents that are not at their end.
 func openIncidents(ctx context.Context, q store.Querier) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT id FROM incidents WHERE closed_at IS NULL ORDER BY id`)

@@ -106,6 +106,15 @@ func oldestQueuedAttempt(ctx context.Context, q store.Querier, connectionID stri
 	return store.One(rows, err, "Attempt", scanAttempt)
 }
 
+// attemptOfVersion returns the last attempt that published a version of an entry.
+func attemptOfVersion(ctx context.Context, q store.Querier, orgID, entryID, version string) (Attempt, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+attemptColumns+` FROM repohost_connections c JOIN repohost_attempts a ON a.connection_id = c.id
+		WHERE c.org_id = $1 AND c.entry_id = $2 AND a.version = $3 AND a.status IN ('published', 'unchanged')
+		ORDER BY a.status, a.attempted_at DESC LIMIT 1`, orgID, entryID, version)
+	return store.One(rows, err, "Attempt", scanAttempt)
+}
+
 // lastBranchVersion returns the version of the connection's last commit on a
 // branch, "" if there is none.
 func lastBranchVersion(ctx context.Context, q store.Querier, connectionID string) (string, error) {

@@ -1,0 +1,217 @@
+package incidents_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/github"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/incidents"
+	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/telemetry"
+)
+
+type object = apptest.Object
+
+const secret = "hook-secret"
+
+// world is the services of an incident as internal/app wires them, with GitHub's
+// stand-in.
+type world struct {
+	*apptest.World
+	alerts    *alerts.Service
+	incidents *incidents.Service
+	github    *hosttest.GitHub
+	ada       *apptest.Caller
+	sent      int
+}
+
+func newWorld(t *testing.T, db *store.DB) *world {
+	t.Helper()
+	w := &world{World: apptest.NewWorld(t, db, apptest.Options{Server: true})}
+	web, err := outbound.New(outbound.Options{AllowPrivate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := notify.New(notify.Options{HTTP: web})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.github = hosttest.NewGitHub(t, hosttest.NewRepos(t))
+	provider, err := github.New(github.Options{
+		URL: w.github.URL, AppID: w.github.AppID, PrivateKey: w.github.Key, HTTP: web, WritePause: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := &skills.Service{DB: db, Window: 30}
+	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Log: w.Log}
+	entries.Register()
+	known.Versions = entries
+	installed := &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: entries}
+	code := &repohost.Service{
+		DB: db, Jobs: w.Queue, Host: provider, Registry: entries, Secrets: []string{secret}, Interval: time.Hour,
+		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
+	}
+	code.Register()
+	w.alerts = &alerts.Service{
+		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Sender: sender, Interval: time.Hour, AllowPrivate: true,
+		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
+	}
+	w.alerts.Register()
+	w.incidents = &incidents.Service{
+		DB: db, Jobs: w.Queue, Alerts: w.alerts, Repohost: code, Installations: installed, Interval: time.Hour,
+		PublicURL: apptest.PublicURL, Log: w.Log,
+	}
+	w.incidents.Register()
+	w.alerts.Incidents = w.incidents
+	paid := &costs.Service{DB: db, Skills: known}
+	pushes := &telemetry.Service{
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid, Retention: 90 * 24 * time.Hour, Log: w.Log,
+		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts,
+	}
+	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, installed, code, pushes, w.alerts} {
+		s.Mount(w.API)
+	}
+	w.ada = w.OrgWithPlan("acme", access.Pro)
+	return w
+}
+
+// tag pushes a release and delivers what GitHub would send.
+func (w *world) tag(work *hosttest.Work, name, body string) (sha string) {
+	w.T.Helper()
+	sha = work.Push("a commit", map[string]string{"SKILL.md": hosttest.Skill("deploy", body)})
+	work.Git("tag", name)
+	work.Git("push", "--quiet", "--tags")
+	w.sent++
+	raw := fmt.Sprintf(
+		`{"ref":"refs/tags/%s","after":%q,"head_commit":{"id":%q},"repository":{"id":%d,"full_name":"acme/deploy"},"installation":{"id":%d}}`,
+		name, sha, sha, w.github.ID("acme/deploy"), w.github.Installation)
+	w.Anonymous().Do(http.MethodPost, "/api/v1/repohost/webhook", raw, host.SignatureHeader+": "+host.Sign(secret, []byte(raw)),
+		host.EventHeader+": push", fmt.Sprint(host.DeliveryHeader, ": d", w.sent), "Content-Type: application/json").Want(http.StatusAccepted)
+	w.Settle()
+	return sha
+}
+
+func (w *world) sessions(grade float64) {
+	w.T.Helper()
+	var invocations, verdicts []object
+	for range 10 {
+		id, at := uuid.NewString(), time.Now().UTC().Format(time.RFC3339Nano)
+		invocations = append(invocations, object{
+			"skill_invocation_id": id, "session_id": id, "skill_name": "deploy", "occurred_at": at, "triggered": true,
+		})
+		verdicts = append(verdicts, object{
+			"grading_id": id, "session_id": id, "skill_name": "deploy", "graded_at": at, "pass_rate": grade,
+		})
+	}
+	w.ada.Post("/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": object{
+		"skill_invocations": invocations, "grading_results": verdicts,
+	}}).Want(http.StatusCreated)
+}
+
+func (w *world) notes() (all []string) {
+	w.T.Helper()
+	for _, e := range w.ada.Get("/api/v1/alert-events?per_page=100").Want(http.StatusOK).List("events") {
+		note, _ := e["note"].(string)
+		all = append([]string{note}, all...)
+	}
+	return all
+}
+
+func (w *world) advance() {
+	w.T.Helper()
+	if err := w.incidents.AdvanceAll(w.T.Context()); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// TestIncident follows a bad release from the alert to the last installation: the
+// commit is marked once, the channel is told twice.
+func TestIncident(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		work := w.github.Repos.Create("acme/deploy")
+		work.Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Zero.")})
+		w.ada.Post("/api/v1/repohost/settings", object{"write_back_mode": "checks"}).Want(http.StatusOK)
+		w.ada.Post("/api/v1/repohost/installations", object{
+			"installation_id": w.github.Installation, "account_login": "acme", "account_type": "Organization",
+		}).Want(http.StatusCreated)
+		metadata := apptest.JSONPart(t, "metadata", object{"name": "deploy", "version": "0.1.0"})
+		archive := apptest.Part{
+			Name: "archive", File: "skill.tar.gz", Content: []byte(apptest.Pack(t, "SKILL.md", hosttest.Skill("deploy", "Old."))),
+		}
+		entry := apptest.Text(w.ada.Upload("/api/v1/registry", metadata, archive).Want(http.StatusCreated).Object(), "entry", "id")
+		w.ada.Post("/api/v1/repohost/connections", object{
+			"entry_id": entry, "installation_id": w.github.Installation, "repo_full_name": "acme/deploy", "write_back_enabled": true,
+		}).Want(http.StatusCreated)
+		w.Work()
+
+		w.tag(work, "v1.0.0", "Good.")
+		w.sessions(1)
+		skill := w.ada.Get("/v1/skills/deploy").Want(http.StatusOK).Object()["skill"].(object)["skill_id"]
+		w.ada.Post("/api/v1/alerts", object{
+			"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "channel": "webhook",
+			"config": object{"webhook_url": "http://127.0.0.1:1/x"},
+		}).Want(http.StatusCreated)
+		bad := w.tag(work, "v1.1.0", "Bad.")
+		for _, device := range []string{"laptop", "server"} {
+			w.ada.Post("/api/v1/registry/"+entry+"/install", object{"device_id": device}).Want(http.StatusOK)
+		}
+		w.sessions(0)
+		if err := w.alerts.Evaluate(t.Context(), w.ada.Org.ID); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // a job that runs twice changes nothing more
+			w.advance()
+		}
+		event := w.ada.Get("/api/v1/alert-events").Want(http.StatusOK).List("events")
+		notes := w.notes()
+		if len(notes) != 2 || !strings.Contains(notes[0], "Rolled back from version 1.1.0 to 1.0.0") ||
+			!strings.Contains(notes[1], "2 installations still have it: laptop, server") {
+			t.Errorf("got the notes %q", notes)
+		}
+		first := event[len(event)-1]["id"].(string)
+		statuses, checks := w.github.Statuses(), w.github.Checks()
+		if last := statuses[len(statuses)-1]; last.SHA != bad || last.State != "failure" {
+			t.Errorf("got the status %+v, want a failure of the bad commit", last)
+		}
+		if last := checks[len(checks)-1]; last.HeadSHA != bad || last.Conclusion != "failure" || !strings.Contains(last.Output.Summary, first) {
+			t.Errorf("got the check-run %+v, want a failure that names the incident %s", last, first)
+		}
+
+		// The installations sync one after the other.
+		for i, device := range []string{"laptop", "server"} {
+			w.ada.Post("/api/v1/registry/"+entry+"/install", object{"device_id": device}).Want(http.StatusOK)
+			w.advance()
+			if got, want := w.Count("incidents WHERE closed_at IS NOT NULL AND id = $1", first), i; got != want {
+				t.Errorf("after %d of 2: %d incidents are closed, want %d", i+1, got, want)
+			}
+		}
+		w.advance()
+		if notes := w.notes(); len(notes) != 3 || !strings.Contains(notes[2], "the incident is closed") {
+			t.Errorf("got the notes %q", notes)
+		}
+	})
+}

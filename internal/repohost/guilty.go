@@ -1,0 +1,72 @@
+package repohost
+
+import (
+	"context"
+	"errors"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Commit is where a version came from.
+type Commit struct {
+	ConnectionID, AttemptID, SHA string
+	// Reported says that results are written back to the code host.
+	Reported bool
+}
+
+// CommitOf returns the commit that a version of an entry was published from. It is
+// NotFound if it came from none that is connected.
+func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID, version string) (c Commit, err error) {
+	a, err := attemptOfVersion(ctx, q, orgID, entryID, version)
+	if err != nil {
+		return c, err
+	}
+	connection, err := connectionByID(ctx, q, a.ConnectionID)
+	if err != nil {
+		return c, err
+	}
+	mode, err := modeOf(ctx, q, orgID)
+	return Commit{a.ConnectionID, a.ID, a.Commit, mode != ModeOff && connection.WriteBackEnabled}, err
+}
+
+// FailCommit turns the status and the check-run of an attempt to failure, with the
+// evidence. A host without check-runs gets the status only.
+func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, url string) (err error) {
+	defer fault.Wrap(&err, "fail attempt %s", attemptID)
+	a, err := attemptByID(ctx, s.DB, attemptID)
+	if err != nil {
+		return err
+	}
+	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
+	if err != nil {
+		return err
+	}
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
+		State: host.StateFailure, Context: c.statusContext(), Description: title, TargetURL: url,
+	})
+	if err != nil && !errors.Is(err, host.ErrUnsupported) {
+		return err
+	}
+	check := s.checkRun(c, a)
+	// A new run of the same name takes the place of the one that succeeded.
+	check.ID, check.Sent, check.Annotations = "", 0, nil
+	check.Conclusion, check.Title, check.Summary, check.DetailsURL = host.ConclusionFailure, title, evidence, url
+	err = s.Host.SetCheck(ctx, repo, &check)
+	if errors.Is(err, host.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.CheckRunID = &check.ID
+	return updateWriteBack(ctx, s.DB, a)
+}
+
+// IsTransient reports whether an error of the code host may pass.
+func IsTransient(err error) bool { return isTransient(err) }
