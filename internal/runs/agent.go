@@ -136,7 +136,7 @@ func (x *execution) task(a suites.Agent, t *Trial) attempt.Task {
 // attempt lets an agent follow a prompt.
 func (x *execution) attempt(ctx context.Context, a suites.Agent, prompt string, t *Trial) (verify.Sample, error) {
 	r, err := x.attempts.Prompt(ctx, x.task(a, t), prompt)
-	t.setAgent(r)
+	t.addAgent(r)
 	if err != nil {
 		return verify.Sample{Output: r.Final}, err
 	}
@@ -144,12 +144,17 @@ func (x *execution) attempt(ctx context.Context, a suites.Agent, prompt string, 
 	return r.Sample(), nil
 }
 
-// setAgent keeps what an agent did, if it was run.
-func (t *Trial) setAgent(r attempt.Result) {
-	t.agentCost = r.Cost
-	if r.Name != "" {
-		t.Evidence.Agent = &r.Evidence
+// addAgent keeps what an agent did, if it was run. In a task of several steps it is
+// run for each.
+func (t *Trial) addAgent(r attempt.Result) {
+	t.agentCost.Add(r.Cost)
+	if r.Name == "" {
+		return
 	}
+	if before := t.Evidence.Agent; before != nil {
+		r.Evidence = before.Then(r.Evidence)
+	}
+	t.Evidence.Agent = &r.Evidence
 }
 
 // activate asks an agent the query of a case, and decides by whether it activated
@@ -180,7 +185,7 @@ func (x *execution) packageAgent(c suites.Case, t *Trial) func(context.Context, 
 	}
 	return func(ctx context.Context, w taskpkg.Workplace) error {
 		r, err := x.attempts.Package(ctx, x.task(*a, t), w)
-		t.setAgent(r)
+		t.addAgent(r)
 		if p, ok := err.(*Problem); ok {
 			return taskpkg.Stop(p.Code, p.Message)
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/agents"
@@ -91,6 +92,23 @@ type Evidence struct {
 	Calls []Call `json:"calls,omitempty"`
 	// Ended says how the agent ended if not by itself, e.g. "out_of_turns".
 	Ended string `json:"ended,omitempty"`
+}
+
+// Then returns what an agent did in this and the next step of a task.
+func (e Evidence) Then(next Evidence) Evidence {
+	if e.HasActivated() || e.Activated == nil && !next.HasActivated() {
+		next.Activated = e.Activated
+	}
+	next.Turns += e.Turns
+	next.ToolCalls += e.ToolCalls
+	for _, tool := range slices.Backward(e.Tools) {
+		if !slices.Contains(next.Tools, tool) && len(next.Tools) < maxTools {
+			next.Tools = slices.Insert(next.Tools, 0, tool)
+		}
+	}
+	next.Calls = append(slices.Clone(e.Calls), next.Calls...)
+	next.Calls = next.Calls[:min(len(next.Calls), maxCalls)]
+	return next
 }
 
 // HasActivated reports whether the skill is known to be activated.
