@@ -49,6 +49,10 @@ type Host interface {
 	// the id and the number of accepted annotations in c, also on an error, so
 	// that a retry continues there. It may be ErrUnsupported.
 	SetCheck(ctx context.Context, r Repo, c *Check) error
+	// SetIssue creates an issue, or changes the one with the number. Without a
+	// number an open issue whose body has the marker is changed, so that a retry
+	// makes no second one. It stores number and URL in i. It may be ErrUnsupported.
+	SetIssue(ctx context.Context, r Repo, i *Issue) error
 	// Prepare installs a webhook for pushes to a repository, where that can be
 	// done from here. It is idempotent.
 	Prepare(ctx context.Context, r Repo) error
@@ -201,6 +205,16 @@ const (
 	LevelWarning Level = "warning"
 	LevelFailure Level = "failure"
 )
+
+// An Issue is a ticket of a repository.
+type Issue struct {
+	Number int64 // 0 for a new one
+	URL    string
+	Marker string // is in the body
+	Title  string
+	Body   string
+	Closed bool
+}
 
 // nameForm matches the names of owners and repositories.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)

@@ -165,6 +165,7 @@ func TestIncident(t *testing.T) {
 		entry := apptest.Text(w.ada.Upload("/api/v1/registry", metadata, archive).Want(http.StatusCreated).Object(), "entry", "id")
 		w.ada.Post("/api/v1/repohost/connections", object{
 			"entry_id": entry, "installation_id": w.github.Installation, "repo_full_name": "acme/deploy", "write_back_enabled": true,
+			"open_issues": true,
 		}).Want(http.StatusCreated)
 		w.Work()
 
@@ -201,6 +202,10 @@ func TestIncident(t *testing.T) {
 			t.Errorf("got the check-run %+v, want a failure that names the incident %s", last, first)
 		}
 
+		if got := w.github.Issues(); len(got) != 1 || got[0].State != "open" || !strings.Contains(got[0].Body, first) {
+			t.Errorf("got the issues %+v, want an open one that names the incident", got)
+		}
+
 		// The installations sync one after the other.
 		for i, device := range []string{"laptop", "server"} {
 			w.ada.Post("/api/v1/registry/"+entry+"/install", object{"device_id": device}).Want(http.StatusOK)
@@ -210,6 +215,9 @@ func TestIncident(t *testing.T) {
 			}
 		}
 		w.advance()
+		if got := w.github.Issues(); len(got) != 1 || got[0].State != "closed" {
+			t.Errorf("got the issues %+v, want the one closed", got)
+		}
 		if notes := w.notes(); len(notes) != 3 || !strings.Contains(notes[2], "the incident is closed") {
 			t.Errorf("got the notes %q", notes)
 		}

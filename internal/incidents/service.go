@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
@@ -61,6 +62,9 @@ func (s *Service) Open(ctx context.Context, tx *store.Tx, r alerts.RolledBack) (
 		if c.Reported {
 			i.CommitStatus, i.CommitDetail = Pending, ""
 		}
+		if c.OpenIssues {
+			i.IssueStatus = Pending
+		}
 	}
 	return insertIncident(ctx, tx, i)
 }
@@ -99,7 +103,42 @@ func (s *Service) advance(ctx context.Context, id string) (err error) {
 			return err
 		}
 	}
-	return s.DB.InTx(ctx, func(tx *store.Tx) error { return s.follow(ctx, tx, id) })
+	if i.IssueStatus == Pending {
+		s.setIssue(ctx, &i, Done, i.Evidence+"\n\nIncident "+i.ID+": "+s.PublicURL+"/alerts/"+i.RuleID)
+		if err := updateIncident(ctx, s.DB, i); err != nil {
+			return err
+		}
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		i, err = s.follow(ctx, tx, id)
+		return err
+	})
+	if err != nil || i.ClosedAt == nil || i.IssueStatus != Done {
+		return err
+	}
+	// What follows the closing is tried once: the issue can be closed by hand.
+	s.setIssue(ctx, &i, Closed, i.Evidence+"\n\nNo installation has the version any more. Incident "+i.ID+".")
+	return updateIncident(ctx, s.DB, i)
+}
+
+// setIssue opens or closes the issue of an incident.
+func (s *Service) setIssue(ctx context.Context, i *Incident, reached Status, body string) {
+	issue := host.Issue{
+		Title: fmt.Sprintf("Version %s of %s was rolled back", i.Version, i.SkillName), Body: body, Closed: reached == Closed,
+	}
+	if i.IssueNumber != nil {
+		issue.Number = *i.IssueNumber
+	}
+	err := s.Repohost.SetIssue(ctx, *i.ConnectionID, &issue)
+	switch i.Tries++; {
+	case err == nil:
+		i.IssueStatus, i.IssueNumber, i.IssueURL, i.Tries = reached, &issue.Number, &issue.URL, 0
+	case ctx.Err() != nil:
+		i.Tries--
+	case !repohost.IsTransient(err) || i.Tries >= maxTries:
+		s.Log.Warn("the issue of an incident was not changed", "incident", i.ID, "error", err)
+		i.IssueStatus, i.IssueDetail = Failed, "The code host refused it; the log says more"
+	}
 }
 
 // markCommit turns the commit's check-run to failure. No network call is made in a
@@ -121,14 +160,14 @@ func (s *Service) markCommit(ctx context.Context, i *Incident) {
 
 // follow counts the installations that still have the bad version, tells the
 // channel which at first, and closes the incident when there are none.
-func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) error {
+func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) (Incident, error) {
 	i, err := incidentByID(ctx, tx, id, tx.Dialect().ForUpdate())
 	if err != nil || i.ClosedAt != nil {
-		return err
+		return i, err
 	}
 	total, some, err := s.Installations.Holding(ctx, tx, i.OrgID, i.EntryID, i.VersionID, maxNamed)
 	if err != nil {
-		return err
+		return i, err
 	}
 	i.Installations = total
 	now := store.Now()
@@ -138,12 +177,12 @@ func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) error {
 		note = fmt.Sprintf("Version %s was rolled back to %s; %d installations still have it: %s.",
 			i.Version, i.GoodVersion, total, strings.Join(some, ", "))
 		i.ToldAt = &now
-	case total == 0 && i.CommitStatus != Pending:
+	case total == 0 && i.CommitStatus != Pending && i.IssueStatus != Pending:
 		note = fmt.Sprintf("No installation has version %s any more: the incident is closed.", i.Version)
 		i.ClosedAt = &now
 	}
 	if err := updateIncident(ctx, tx, i); err != nil || note == "" {
-		return err
+		return i, err
 	}
-	return s.Alerts.Tell(ctx, tx, i.OrgID, i.ID, note)
+	return i, s.Alerts.Tell(ctx, tx, i.OrgID, i.ID, note)
 }

@@ -14,6 +14,8 @@ type Commit struct {
 	ConnectionID, AttemptID, SHA string
 	// Reported says that results are written back to the code host.
 	Reported bool
+	// OpenIssues says that the connection wants an issue.
+	OpenIssues bool
 }
 
 // CommitOf returns the commit that a version of an entry was published from. It is
@@ -28,7 +30,8 @@ func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID,
 		return c, err
 	}
 	mode, err := modeOf(ctx, q, orgID)
-	return Commit{a.ConnectionID, a.ID, a.Commit, mode != ModeOff && connection.WriteBackEnabled}, err
+	on := mode != ModeOff && connection.WriteBackEnabled
+	return Commit{a.ConnectionID, a.ID, a.Commit, on, connection.OpenIssues && mode != ModeOff}, err
 }
 
 // FailCommit turns the status and the check-run of an attempt to failure, with the
@@ -66,6 +69,22 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	}
 	a.CheckRunID = &check.ID
 	return updateWriteBack(ctx, s.DB, a)
+}
+
+// SetIssue opens the connection's issue, or changes the one that is open.
+func (s *Service) SetIssue(ctx context.Context, connectionID string, i *host.Issue) (err error) {
+	defer fault.Wrap(&err, "issue of connection %s", connectionID)
+	c, err := connectionByID(ctx, s.DB, connectionID)
+	if err != nil {
+		return err
+	}
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	i.Marker = "<!-- whetstone:" + connectionID + " -->"
+	i.Body += "\n\n" + i.Marker
+	return s.Host.SetIssue(ctx, repo, i)
 }
 
 // IsTransient reports whether an error of the code host may pass.

@@ -318,6 +318,9 @@ func (h *Host) SetStatus(context.Context, host.Repo, string, host.Status) error 
 // SetCheck implements host.Host: a folder has no check-runs.
 func (h *Host) SetCheck(context.Context, host.Repo, *host.Check) error { return host.ErrUnsupported }
 
+// SetIssue implements host.Host: a bare repository has no issues.
+func (h *Host) SetIssue(context.Context, host.Repo, *host.Issue) error { return host.ErrUnsupported }
+
 // Dir is the folder of the repositories: the setting, a path or a file URL, or
 // "repos" in the data folder.
 func Dir(data, setting string) string {

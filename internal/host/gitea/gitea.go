@@ -344,5 +344,48 @@ func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host
 // SetCheck implements host.Host: Gitea has no check-runs.
 func (h *Host) SetCheck(context.Context, host.Repo, *host.Check) error { return host.ErrUnsupported }
 
+// SetIssue implements host.Host.
+func (h *Host) SetIssue(ctx context.Context, r host.Repo, i *host.Issue) (err error) {
+	defer fault.Wrap(&err, "issue in %s", r.FullName)
+	at, err := h.locate(ctx, r)
+	if err != nil {
+		return err
+	}
+	if i.Number == 0 {
+		err = h.call(ctx, r.Installation, func(c *api.Client) (*api.Response, error) {
+			open, resp, err := c.ListRepoIssues(at.Owner, at.Name, api.ListIssueOption{
+				ListOptions: api.ListOptions{Page: 1, PageSize: pageSize}, State: api.StateOpen, Type: api.IssueTypeIssue,
+			})
+			for _, one := range open {
+				if strings.Contains(one.Body, i.Marker) {
+					i.Number = one.Index
+				}
+			}
+			return resp, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return h.call(ctx, r.Installation, func(c *api.Client) (*api.Response, error) {
+		var made *api.Issue
+		var resp *api.Response
+		var err error
+		if i.Number == 0 {
+			made, resp, err = c.CreateIssue(at.Owner, at.Name, api.CreateIssueOption{Title: i.Title, Body: i.Body, Closed: i.Closed})
+		} else {
+			state := api.StateOpen
+			if i.Closed {
+				state = api.StateClosed
+			}
+			made, resp, err = c.EditIssue(at.Owner, at.Name, i.Number, api.EditIssueOption{Title: i.Title, Body: &i.Body, State: &state})
+		}
+		if err == nil {
+			i.Number, i.URL = made.Index, made.HTMLURL
+		}
+		return resp, err
+	})
+}
+
 // Prepare implements host.Host: the operator sets up the webhook.
 func (h *Host) Prepare(context.Context, host.Repo) error { return nil }

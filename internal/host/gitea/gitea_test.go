@@ -166,3 +166,22 @@ func TestFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestIssue makes one issue, whatever is lost in between, and closes it.
+func TestIssue(t *testing.T) {
+	h, server := open(t)
+	server.Repos.Create("acme/skill").Push("first", map[string]string{"SKILL.md": hosttest.Skill("skill", "x")})
+	for range 2 { // the first answer may have been lost
+		issue := host.Issue{Marker: "<!-- m -->", Title: "Bad", Body: "why <!-- m -->"}
+		if err := h.SetIssue(t.Context(), skill, &issue); err != nil || issue.Number != 1 {
+			t.Fatalf("got number %d, %v, want 1", issue.Number, err)
+		}
+	}
+	issue := host.Issue{Number: 1, Title: "Bad", Body: "over", Closed: true}
+	if err := h.SetIssue(t.Context(), skill, &issue); err != nil {
+		t.Fatal(err)
+	}
+	if got := server.Issues(); len(got) != 1 || got[0].State != "closed" || got[0].Body != "over" {
+		t.Errorf("got the issues %+v, want one that is closed", got)
+	}
+}

@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -151,4 +152,46 @@ func output(c *host.Check) (*api.CheckRunOutput, int) {
 		})
 	}
 	return out, next
+}
+
+// SetIssue implements host.Host.
+func (h *Host) SetIssue(ctx context.Context, r host.Repo, i *host.Issue) (err error) {
+	defer fault.Wrap(&err, "issue in %s", r.FullName)
+	owner, name, err := splitOwned(r)
+	if err != nil {
+		return err
+	}
+	if i.Number == 0 {
+		err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
+			open, resp, err := c.Issues.ListByRepo(ctx, owner, name, &api.IssueListByRepoOptions{State: "open"})
+			for _, one := range open {
+				if strings.Contains(one.GetBody(), i.Marker) {
+					i.Number = int64(one.GetNumber())
+				}
+			}
+			return resp, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	request := &api.IssueRequest{Title: &i.Title, Body: new(text.EllipsisBytes(i.Body, maxSummary))}
+	return h.write(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
+		var made *api.Issue
+		var resp *api.Response
+		var err error
+		if i.Number == 0 {
+			made, resp, err = c.Issues.Create(ctx, owner, name, request)
+		} else {
+			request.State = new("open")
+			if i.Closed {
+				request.State = new("closed")
+			}
+			made, resp, err = c.Issues.Edit(ctx, owner, name, int(i.Number), request)
+		}
+		if err == nil {
+			i.Number, i.URL = int64(made.GetNumber()), made.GetHTMLURL()
+		}
+		return resp, err
+	})
 }

@@ -112,6 +112,8 @@ func (g *Gitea) serveRepo(w http.ResponseWriter, r *http.Request) {
 		g.serveCommit(w, fullName, strings.TrimPrefix(rest, "git/commits/"))
 	case what == "archive":
 		g.serveArchive(w, fullName, strings.TrimSuffix(arg, ".tar.gz"))
+	case what == "issues":
+		g.serveIssues(w, r, fullName, arg)
 	case what == "statuses" && r.Method == http.MethodPost:
 		g.takeStatus(w, r, fullName, arg)
 	default: // check-runs, too: there are none

@@ -289,6 +289,8 @@ func (g *GitHub) serve(w http.ResponseWriter, r *http.Request, fullName, rest st
 		g.redirectTarball(w, r, fullName, arg)
 	case what == "statuses" && r.Method == http.MethodPost:
 		g.takeStatus(w, r, fullName, arg)
+	case what == "issues":
+		g.serveIssues(w, r, fullName, arg)
 	case what == "check-runs" && r.Method == http.MethodPost:
 		g.takeCheck(w, r, fullName)
 	case what == "check-runs" && r.Method == http.MethodPatch:

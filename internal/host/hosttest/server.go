@@ -23,6 +23,7 @@ type server struct {
 	URL   string
 
 	mu       sync.Mutex
+	issues   []PostedIssue
 	ids      map[string]int64
 	moved    map[string]string // old full name to new
 	faults   []Fault
@@ -254,4 +255,52 @@ func (s *server) lastPush(fullName string) *time.Time {
 	}
 	at := time.Unix(seconds, 0).UTC()
 	return &at
+}
+
+// A PostedIssue is an issue of a repository.
+type PostedIssue struct {
+	FullName string `json:"-"`
+	Number   int    `json:"number"`
+	Title    string `json:"title"`
+	Body     string `json:"body"`
+	State    string `json:"state"`
+}
+
+// Issues are those of all repositories.
+func (s *server) Issues() []PostedIssue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.issues)
+}
+
+// serveIssues lists the open issues, creates one or changes one. Both code hosts
+// have the same fields.
+func (s *server) serveIssues(w http.ResponseWriter, r *http.Request, fullName, number string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Method == http.MethodGet {
+		open := []PostedIssue{}
+		for _, i := range s.issues {
+			if i.FullName == fullName && i.State == "open" {
+				open = append(open, i)
+			}
+		}
+		writeJSON(w, http.StatusOK, open)
+		return
+	}
+	at, err := strconv.Atoi(number)
+	status := http.StatusOK
+	if r.Method == http.MethodPost {
+		s.issues = append(s.issues, PostedIssue{FullName: fullName, Number: len(s.issues) + 1, State: "open"})
+		at, err, status = len(s.issues), nil, http.StatusCreated
+	}
+	if err != nil || at < 1 || at > len(s.issues) {
+		problem(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	if err := json.NewDecoder(r.Body).Decode(&s.issues[at-1]); err != nil {
+		problem(w, http.StatusUnprocessableEntity, "Required")
+		return
+	}
+	writeJSON(w, status, s.issues[at-1])
 }
