@@ -74,6 +74,7 @@ type grade struct {
 	evidence    []evidence
 	judge       *judge.Record // without the answer, which quotes the session
 	at          time.Time
+	sessionAt   time.Time // of the session's last event
 	failures    []failure
 }
 
@@ -99,7 +100,8 @@ func gradeID(orgID, origin string, b basis.Basis, session, skillID string) strin
 func (s *Service) record(ctx context.Context, tx *store.Tx, g grade) error {
 	rate := float64(g.passRate) / billion
 	err := s.Counter.Count(ctx, tx, skills.Report{OrgID: g.orgID, UserID: g.userID, Gradings: []skills.Grading{{
-		ID: g.id, Basis: g.basis, SkillName: g.skillName, SessionHash: g.sessionHash, PassRate: &rate, At: g.at,
+		ID: g.id, Basis: g.basis, SkillName: g.skillName, SessionHash: g.sessionHash, PassRate: &rate,
+		At: g.sessionAt, RatedAt: g.at, // old sessions that are graded now say nothing about today
 	}}})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -23,7 +24,7 @@ const maxQuotation = 600
 // judgeSession lets the judge grade a session. It reports whether that is done: the
 // session is graded, or cannot be. Without a verdict the session stays ungraded,
 // whatever the reason; it is never a fail.
-func (b *bench) judgeSession(ctx context.Context, w waiting, name string, g Grader) (done bool, err error) {
+func (b *bench) judgeSession(ctx context.Context, w waiting, name string, g Grader, of sessions.Session) (done bool, err error) {
 	if b.Transcripts == nil || b.Judge.Describe().RouteOnly || len(g.Expectations) == 0 {
 		return true, nil
 	}
@@ -66,7 +67,7 @@ func (b *bench) judgeSession(ctx context.Context, w waiting, name string, g Grad
 	if err != nil {
 		return b.noVerdict(ctx, w, err)
 	}
-	return true, b.recordVerdict(ctx, w, name, g, got)
+	return true, b.recordVerdict(ctx, w, name, g, of, got)
 }
 
 // noVerdict decides when a session without a verdict is judged again, if ever.
@@ -90,13 +91,16 @@ func (b *bench) tryAgain(ctx context.Context, w waiting) (done bool, err error) 
 	return false, b.postpone(ctx, []waiting{w}, store.Now().Add(retry))
 }
 
-func (b *bench) recordVerdict(ctx context.Context, w waiting, name string, g Grader, got judge.Grading) error {
+func (b *bench) recordVerdict(
+	ctx context.Context, w waiting, name string, g Grader, of sessions.Session, got judge.Grading,
+) error {
 	rec := got.Record
 	rec.Raw = "" // it quotes the session
 	made := grade{
 		id:    gradeID(w.orgID, "", basis.Judge, w.sessionHash, w.skillID),
 		orgID: w.orgID, userID: w.userID, sessionHash: w.sessionHash, skillID: w.skillID, skillName: name,
 		basis: basis.Judge, passRate: int64(math.Round(got.Score * billion)), judge: &rec,
+		sessionAt: of.LastAt,
 	}
 	made.passed = reaches(made.passRate, g.Threshold)
 	for i, r := range got.Results {

@@ -100,6 +100,7 @@ func (s *Service) gradeByOutcome(
 		made := grade{
 			id: id, orgID: w.orgID, userID: w.userID, sessionHash: w.sessionHash, skillID: w.skillID, skillName: skillName,
 			basis: basis.Outcome, passRate: rate, passed: reaches(rate, g.Threshold), evidence: found, at: at,
+			sessionAt: of.LastAt,
 		}
 		if !made.passed {
 			made.failures = outcomeFailures(found, signals)

@@ -41,7 +41,7 @@ func (s *Service) Grade(ctx context.Context, c access.Caller, v Verdict) (_ sess
 	g := grade{
 		id:    gradeID(c.OrgID, c.UserID, basis.Person, of.ID, used.SkillID),
 		orgID: c.OrgID, userID: of.UserID, sessionHash: of.ID, skillID: used.SkillID, skillName: used.Name,
-		basis: basis.Person, passed: v.Passed, gradedBy: &c.UserID, evidence: []evidence{},
+		basis: basis.Person, sessionAt: of.LastAt, passed: v.Passed, gradedBy: &c.UserID, evidence: []evidence{},
 	}
 	if g.passed {
 		g.passRate = billion

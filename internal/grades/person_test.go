@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -65,6 +66,32 @@ func TestPeopleGrade(t *testing.T) {
 		list := ada.Get("/v1/sessions?outcome=fail").List("sessions")
 		if len(list) != 1 || list[0]["grade"].(object)["basis"] != "person" {
 			t.Errorf("failed sessions: %v", list)
+		}
+		w.wantSound()
+	})
+}
+
+// TestDayOfGrade: a grade counts on the day of its session, also when the session is
+// graded again.
+func TestDayOfGrade(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, nil)
+		ada := w.Org("acme")
+		w.use(ada, "s1", 1, 0)
+		for _, verdict := range []string{"fail", "pass"} {
+			ada.Post("/v1/sessions/s1/grades", object{"skill": "pdf", "verdict": verdict}).Want(http.StatusCreated)
+		}
+		graded := map[any]any{}
+		for _, d := range ada.Get("/v1/skills/pdf").Want(http.StatusOK).List("daily_stats") {
+			if d["graded_sessions"] != 0.0 {
+				graded[d["date"]] = d["pass_rate"]
+			}
+		}
+		if diff := cmp.Diff(map[any]any{yesterday().UTC().Format(time.DateOnly): 1.0}, graded); diff != "" {
+			t.Errorf("pass rates by day (-want +got):\n%s", diff)
+		}
+		if at := w.grades(ada, "s1")[0]["graded_at"].(string); at[:10] != time.Now().UTC().Format(time.DateOnly) {
+			t.Errorf("graded_at is %s, want now", at)
 		}
 		w.wantSound()
 	})

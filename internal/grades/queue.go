@@ -238,7 +238,7 @@ func (b *bench) gradeChunk(ctx context.Context, all []waiting, name string, g Gr
 		if err := b.gradeByOutcome(ctx, w, name, g, of, signals[w.sessionHash]); err != nil {
 			return err
 		}
-		judged, err := b.judgeSession(ctx, w, name, g)
+		judged, err := b.judgeSession(ctx, w, name, g, of)
 		if err != nil {
 			return err
 		}

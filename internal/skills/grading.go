@@ -131,10 +131,14 @@ func equalGradings(a, b grading) bool {
 func (in *ingestion) storedGrading(g Grading) grading {
 	// A grading without a session is a session of its own.
 	session := cmp.Or(g.SessionHash, SessionHash(in.report.UserID, g.Session), g.ID)
+	at, ratedAt := g.At.UTC().Truncate(time.Microsecond), g.RatedAt.UTC().Truncate(time.Microsecond)
+	if g.RatedAt.IsZero() {
+		ratedAt = at
+	}
 	return grading{
 		id: g.ID, originID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session,
 		basis:    cmp.Or(g.Basis, basis.Pushed),
-		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond), ratedAt: g.At.UTC().Truncate(time.Microsecond),
+		passRate: scaled(g.PassRate), at: at, ratedAt: ratedAt,
 	}
 }
 

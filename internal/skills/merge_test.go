@@ -11,6 +11,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -111,9 +112,10 @@ func TestGradingFollowsItsSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rate := 1.0
+		rate, pushed := 1.0, basis.Pushed
 		want := skills.Quality{
 			Sessions: 2, TriggerRate: &rate, PassRate: &rate, GradedSessions: 2, Bases: skills.Bases{Hash: 2},
+			PassRates: basis.Rates{Basis: &pushed, PassRate: map[basis.Basis]float64{pushed: 1}, Sessions: map[basis.Basis]int64{pushed: 2}},
 		}
 		if diff := cmp.Diff(want, quality[other.ID]); diff != "" {
 			t.Errorf("the version that was used (-want +got):\n%s", diff)

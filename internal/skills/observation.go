@@ -63,8 +63,9 @@ type Grading struct {
 	Session   string
 	// SessionHash is that of Session, for who knows only that.
 	SessionHash string
-	PassRate    *float64 // 0 to 1; nil without a verdict
-	At          time.Time
+	PassRate    *float64  // 0 to 1; nil without a verdict
+	At          time.Time // it counts on that day
+	RatedAt     time.Time // of the verdict: the newest one counts; zero means At
 }
 
 // A Report is the observations and gradings of one request of a user's producer.

@@ -110,7 +110,7 @@ type SessionGrading struct {
 	SkillID  string
 	PassRate int64 // in billionths
 	Basis    basis.Basis
-	At       time.Time
+	At       time.Time // of the verdict
 }
 
 // GradingsOf returns the gradings of sessions that have a verdict.
@@ -123,7 +123,7 @@ func GradingsOf(ctx context.Context, q store.Querier, sessions []Session) ([]Ses
 	var all []SessionGrading
 	for _, g := range found {
 		if g.passRate != nil {
-			all = append(all, SessionGrading{ID: g.id, SkillID: g.skillID, PassRate: *g.passRate, Basis: g.basis, At: g.at})
+			all = append(all, SessionGrading{ID: g.id, SkillID: g.skillID, PassRate: *g.passRate, Basis: g.basis, At: g.ratedAt})
 		}
 	}
 	return all, err
