@@ -193,10 +193,20 @@ func passedOrSkipped(verdict *string) bool {
 }
 
 func printRun(w io.Writer, run client.EvalRun) {
-	fmt.Fprintln(w, "CASE\tKIND\tVERDICT\tBASELINE\tCOST\tWHY")
+	costs := len(run.CostUSDByVariant) > 0
+	heads := []string{"CASE", "KIND", "VERDICT", "BASELINE"}
+	if costs {
+		heads = append(heads, "COST")
+	}
+	fmt.Fprintln(w, strings.Join(append(heads, "WHY"), "\t"))
 	for _, c := range run.Cases {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", term.Cell(cmp.Or(c.Name, c.ID)), c.CaseKind, term.OrDash(c.Verdict),
-			term.OrDash(c.BaselineVerdict), cmp.Or(costByVariant(c.CostUSDByVariant), "-"), failureReason(c))
+		row := []string{
+			term.Cell(cmp.Or(c.Name, c.ID)), c.CaseKind, term.OrDash(c.Verdict), term.OrDash(c.BaselineVerdict),
+		}
+		if costs {
+			row = append(row, cmp.Or(costByVariant(c.CostUSDByVariant), "-"))
+		}
+		fmt.Fprintln(w, strings.Join(append(row, failureReason(c)), "\t"))
 	}
 	fmt.Fprintf(w, "\nRun\t%s: %s\n", run.ID, run.Status)
 	if run.Error != nil {
