@@ -106,7 +106,8 @@ func (x *execution) prepareAttempts() error {
 			return err
 		}
 		name := attempt.SkillName("", d.Name)
-		content := fmt.Sprintf("---\nname: %s\ndescription: %q\n---\nThis skill is not available here.\n", name, text.PlainLine(d.Description))
+		content := fmt.Sprintf("---\nname: %s\ndescription: %q\n---\nThis skill is not available here.\n",
+			name, text.PlainLine(d.Description))
 		err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(content), 0o644) //nolint:gosec // the sandbox's user reads it
 		if err != nil {
 			return err

@@ -72,7 +72,9 @@ func (x *execution) notStarted(ctx context.Context, c suites.Case, got sandbox.R
 			return err
 		}
 		if !found {
-			return &Problem{Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", Truncate(program))}
+			return &Problem{
+				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", Truncate(program)),
+			}
 		}
 	}
 	wrote := strings.TrimSpace(string(got.Stderr.Tail))
