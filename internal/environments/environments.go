@@ -113,8 +113,8 @@ func (s *Service) Missing(ctx context.Context, r Recipe) (reason string) {
 	}
 	for _, image := range r.Images {
 		if s.findArchive(image) == "" && !s.Network {
-			return fmt.Sprintf("there is no image %s here; put its archive into --environments-images as %s, or set --environments-network",
-				image, archiveNames(image)[0])
+			return fmt.Sprintf("there is no image %s here; put its archive into --environments-images as %s, "+
+				"or set --environments-network", image, archiveNames(image)[0])
 		}
 	}
 	return ""

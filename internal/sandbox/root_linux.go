@@ -38,42 +38,31 @@ func (r *Root) prepare(mounts []Mount) error {
 		if err := os.Symlink(r.Dir, filepath.Join(r.Changes, lowerLink)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if err := checkMountPoints(r.Dir, mounts); err != nil {
+		if err := eachObstacle(r.Dir, mounts, refuse); err != nil {
 			return err
 		}
 	}
-	if err := clearMountPoints(r.Written(), mounts); err != nil || os.Geteuid() != 0 {
+	// An earlier program may have put it there.
+	if err := eachObstacle(r.Written(), mounts, (*os.Root).RemoveAll); err != nil || os.Geteuid() != 0 {
 		return err
 	}
 	return chown(r.Written(), RootUser())
 }
 
-// checkMountPoints refuses an image that has a link or a file in the way of a mount:
-// bwrap would follow the link out of the root.
-func checkMountPoints(dir string, mounts []Mount) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return eachObstacle(root, mounts, func(name string) error {
-		return fault.Invalid("mounts", "the image has a link or a file at /%s, where a folder of the task belongs", name)
-	})
-}
-
-// clearMountPoints removes what an earlier program has put in the way of a mount.
-func clearMountPoints(dir string, mounts []Mount) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return eachObstacle(root, mounts, root.RemoveAll)
+// refuse is for an image that has a link or a file in the way of a mount: bwrap would
+// follow the link out of the root.
+func refuse(_ *os.Root, name string) error {
+	return fault.Invalid("mounts", "the image has a link or a file at /%s, where a folder of the task belongs", name)
 }
 
 // eachObstacle calls handle for what is on the way to a mount point and cannot be:
 // a link, or a file in place of a folder.
-func eachObstacle(root *os.Root, mounts []Mount, handle func(name string) error) error {
+func eachObstacle(dir string, mounts []Mount, handle func(root *os.Root, name string) error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for _, m := range mounts {
 		source, err := os.Stat(m.Source)
 		if err != nil {
@@ -89,7 +78,7 @@ func eachObstacle(root *os.Root, mounts []Mount, handle func(name string) error)
 			if wantDir := i < last || source.IsDir(); wantDir == info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
 				continue
 			}
-			if err := handle(name); err != nil {
+			if err := handle(root, name); err != nil {
 				return err
 			}
 			break

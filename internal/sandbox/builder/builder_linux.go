@@ -42,7 +42,10 @@ echo root:x:0:0:root:/build:/bin/sh >/etc/passwd
 echo root:x:0: >/etc/group
 echo '{"default":[{"type":"insecureAcceptAnything"}]}' >/etc/containers/policy.json
 echo 'unqualified-search-registries = ["docker.io"]' >/etc/containers/registries.conf
-b() { "$0" --root /build/storage --runroot /build/run --storage-driver "$DRIVER" --storage-opt "$DRIVER.ignore_chown_errors=$ONE_USER" "$@"; }
+b() {
+	"$0" --root /build/storage --runroot /build/run \
+		--storage-driver "$DRIVER" --storage-opt "$DRIVER.ignore_chown_errors=$ONE_USER" "$@"
+}
 DRIVER=overlay
 b images >/dev/null 2>&1 || { DRIVER=vfs; rm -rf /build/storage /build/run; }
 for image; do
