@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -106,6 +107,29 @@ func TestGet(t *testing.T) {
 				t.Error("another Dockerfile is the same environment")
 			}
 		})
+	}
+}
+
+// TestArchives: base images may be archives of docker and of OCI, whatever name they
+// have inside.
+func TestArchives(t *testing.T) {
+	t.Parallel()
+	s, dir := environmentstest.NewBuildah(t), t.TempDir()
+	script := exec.Command("sh", "-ec", `
+		b() { buildah --root "$0/storage" --runroot "$0/run" --storage-driver vfs "$@"; }
+		printf 'FROM scratch\nADD debian_12.tar /\nENV COLOUR=blue\n' >"$0/Dockerfile"
+		b bud -q --isolation chroot -f "$0/Dockerfile" -t localhost/made:1 "$IMAGES"
+		b push -q localhost/made:1 "docker-archive:$IMAGES/acme_docker_1.tar:other/name:9"
+		b push -q localhost/made:1 "oci-archive:$IMAGES/acme_oci_1.tar"`, dir)
+	script.Env = append(os.Environ(), "IMAGES="+s.Images)
+	if output, err := script.CombinedOutput(); err != nil {
+		t.Skipf("this buildah makes no archives: %s", output)
+	}
+	for _, image := range []string{"acme/docker:1", "docker.io/acme/oci:1"} {
+		e := get(t, s, environments.OfImage(image))
+		if got := runIn(t, root(t, e), "cat /etc/os-release"); got != "ID=small\n" || e.Env["COLOUR"] != "blue" {
+			t.Errorf("%s: %q, %+v", image, got, e)
+		}
 	}
 }
 
