@@ -85,7 +85,11 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	}
 	d := decision.Decide(compared.suites(), decision.Policy{MinCases: g.Policy.MinCases})
 	if d.Again != nil && !compared.confirmed {
-		return true, s.startConfirm(ctx, g, d.Again)
+		err := s.startConfirm(ctx, g, d.Again)
+		if problem := unrunnable(err); problem != "" {
+			return s.end(ctx, g, all, decision.Inconclusive, problem, result)
+		}
+		return true, err
 	}
 	result.Suites = compared.output(d, all)
 	verdict, reason := d.Verdict, d.Reason
@@ -175,8 +179,8 @@ func (s *Service) planScreen(ctx context.Context, g Gate) (all []plannedRun, pro
 	}
 	for _, id := range ids {
 		some, err := s.planSuite(ctx, g, id)
-		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Malformed) {
-			return nil, "a suite of the policy cannot be run: " + message(err), nil
+		if problem := unrunnable(err); problem != "" {
+			return nil, problem, nil
 		}
 		if err != nil {
 			return nil, "", err
@@ -186,12 +190,19 @@ func (s *Service) planScreen(ctx context.Context, g Gate) (all []plannedRun, pro
 	return all, "", nil
 }
 
-// message is what an error says to people.
-func message(err error) string {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return f.Message
+// unrunnable says why a suite cannot be run, if that is what the error is about:
+// it was deleted or changed, or the policy's agent or budget does not fit. "" for
+// any other error.
+func unrunnable(err error) string {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Kind != fault.NotFound && f.Kind != fault.Conflict && f.Kind != fault.Malformed {
+		return ""
 	}
-	return "something went wrong"
+	message := f.Message
+	if len(f.Issues) > 0 {
+		message = f.Issues[0].Message
+	}
+	return "a suite of the policy cannot be run: " + message
 }
 
 // suitesOf returns the suites of the policy, or else those of the skill.
@@ -275,6 +286,10 @@ func (s *Service) earlierRun(ctx context.Context, g Gate, suiteID string, n *run
 func (s *Service) planRun(
 	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, of arm, versionID string,
 ) (p plannedRun, err error) {
+	n.MaxMicros = runs.Micros(g.Policy.MaxCostUSD)
+	if n.Agent, err = g.Policy.agent(); err != nil {
+		return p, err
+	}
 	run, err := s.Runs.Plan(ctx, access.Caller{OrgID: g.OrgID, UserID: g.CreatedBy}, suite.ID, n)
 	if err != nil {
 		return p, err
@@ -372,6 +387,8 @@ func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progr
 			p.problem = "a run failed: " + deref(run.Error)
 		case runs.Cancelled:
 			p.problem = "a run was cancelled"
+		case runs.BudgetSpent:
+			p.problem = "a run has spent its budget"
 		case runs.Queued, runs.Running, runs.Succeeded:
 		}
 		// A run that was shared is paid for.

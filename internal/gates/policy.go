@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -71,6 +72,20 @@ const (
 	maxAgent     = 10_000 // bytes
 )
 
+// agent returns the agent of the trials, as a run takes it; nil for none.
+func (p Policy) agent() (*suites.Agent, error) {
+	if len(p.Agent) == 0 || string(p.Agent) == "null" {
+		return nil, nil
+	}
+	a := &suites.Agent{}
+	d := json.NewDecoder(bytes.NewReader(p.Agent))
+	d.DisallowUnknownFields()
+	if err := d.Decode(a); err != nil || a.Name == "" {
+		return nil, fault.Invalid("agent", "agent must have the name of an agent, and may have a model")
+	}
+	return a, nil
+}
+
 func (p Policy) validate() (issues []fault.Issue) {
 	refuse := func(bad bool, field, format string, args ...any) {
 		if bad {
@@ -90,7 +105,8 @@ func (p Policy) validate() (issues []fault.Issue) {
 	refuse(p.MaxCostUSD != nil && (*p.MaxCostUSD <= 0 || *p.MaxCostUSD > maxCost), "max_cost_usd",
 		"max_cost_usd must be above 0 and at most %d, or null", maxCost)
 	refuse(len(p.Suites) > maxSuites, "suites", "suites must be at most %d", maxSuites)
-	refuse(len(p.Agent) > maxAgent || len(p.Agent) > 0 && p.Agent[0] != '{', "agent", "agent must be an object or null")
+	_, err := p.agent()
+	refuse(err != nil || len(p.Agent) > maxAgent, "agent", "agent must have the name of an agent, and may have a model")
 	f := p.Floors
 	refuse(f.Validation != nil && *f.Validation != lint.StatusPass && *f.Validation != lint.StatusWarn,
 		"floors.validation", "floors.validation must be pass or warn")
