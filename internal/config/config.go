@@ -59,7 +59,7 @@ type Config struct {
 	AgentCommand map[string]string `mapsep:"none" placeholder:"NAME=JSON" help:"Agent of your own, as {\"argv\":[\"prog\",\"{instruction}\"],\"skills_dir\":..,\"env\":..,\"transcript\":..}; repeatable."`
 	Model        map[string]URL    `placeholder:"NAME=URL" help:"Base URL of a model that agents may ask; repeatable."`
 	ModelAPI     map[string]string `name:"model-api" placeholder:"NAME=API" help:"Wire format of a model: anthropic, openai, responses or gemini; repeatable."`
-	ModelKey     map[string]Secret `placeholder:"NAME=KEY" help:"API key of a model; repeatable."`
+	ModelKey     Secrets           `placeholder:"NAME=KEY" help:"API key of a model; repeatable."`
 
 	Sandbox          string `default:"bubblewrap" enum:"bubblewrap,docker,none" help:"What runs the programs of eval cases: ${enum}."`
 	SandboxAllowNone bool   `help:"Let --sandbox none run them with the rights of the service."`

@@ -114,7 +114,7 @@ func TestModels(t *testing.T) {
 	want := config.Config{
 		Model:        map[string]config.URL{"m": "http://m.example", "org/n:1": "https://n.example/v1"},
 		ModelAPI:     map[string]string{"m": "anthropic", "org/n:1": "openai"},
-		ModelKey:     map[string]config.Secret{"m": "k=1", "org/n:1": "k,2"},
+		ModelKey:     config.Secrets{"m": "k=1", "org/n:1": "k,2"},
 		AgentCommand: map[string]string{"mine": command},
 	}
 	for _, c := range []struct {
@@ -145,12 +145,34 @@ func TestModels(t *testing.T) {
 				t.Error(err)
 			}
 			for _, pair := range [][2]any{
-				{want.Model, got.Model}, {want.ModelAPI, got.ModelAPI}, {want.ModelKey, got.ModelKey},
+				{want.Model, got.Model},
+				{want.ModelAPI, got.ModelAPI},
+				{want.ModelKey, got.ModelKey},
 				{want.AgentCommand, got.AgentCommand},
 			} {
 				if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
 					t.Errorf("settings (-want +got):\n%s", diff)
 				}
+			}
+		})
+	}
+}
+
+// TestModelKeyIsNotQuoted: an error does not show a key that was given without a name.
+func TestModelKeyIsNotQuoted(t *testing.T) {
+	for name, given := range map[string]struct{ file, flag string }{
+		"flag": {flag: "--model-key=sk-marker"},
+		"file": {file: "model-key = [\"sk-marker\"]\n"},
+		"text": {file: "model-key = \"sk-marker\"\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var args []string
+			if given.flag != "" {
+				args = append(args, given.flag)
+			}
+			_, err := serve(t, given.file, args...)
+			if err == nil || strings.Contains(err.Error(), "marker") || !strings.Contains(err.Error(), "model-key") {
+				t.Errorf("got %v, want an error that names the setting and not the key", err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 // redacted replaces secrets wherever settings are shown.
@@ -36,6 +39,38 @@ func (s Secret) PEM() ([]byte, error) {
 		return []byte(s), nil
 	}
 	return os.ReadFile(string(s))
+}
+
+// Secrets are secrets by name.
+type Secrets map[string]Secret
+
+// Decode reads NAME=KEY, or a table of the file. The errors of kong's own decoder
+// would quote a key.
+func (s *Secrets) Decode(ctx *kong.DecodeContext) error {
+	if *s == nil {
+		*s = Secrets{}
+	}
+	switch v := ctx.Scan.Pop().Value.(type) {
+	case string:
+		for _, pair := range kong.SplitEscaped(v, ctx.Value.Tag.MapSep) {
+			name, key, ok := strings.Cut(pair, "=")
+			if !ok {
+				return errors.New("must be NAME=KEY")
+			}
+			(*s)[name] = Secret(key)
+		}
+	case map[string]any:
+		for name, value := range v {
+			key, ok := value.(string)
+			if !ok {
+				return fmt.Errorf("must have a text for %s", name)
+			}
+			(*s)[name] = Secret(key)
+		}
+	default:
+		return errors.New("must be NAME=KEY")
+	}
+	return nil
 }
 
 // A URL is an address that may have a password or another secret, which is always

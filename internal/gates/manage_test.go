@@ -237,7 +237,7 @@ func TestPolicy(t *testing.T) {
 			{"max_cost_usd", object{"mode": "off", "max_cost_usd": 0}},
 			{"max_cost_usd", object{"mode": "off", "max_cost_usd": "much"}},
 			{"max_minutes", object{"mode": "off", "max_minutes": 0}},
-			{"approvals", object{"mode": "off", "approvals": 11}},
+			{"approvals", object{"mode": "off", "approvals": 1}},
 			{"agent", object{"mode": "off", "agent": "claude"}},
 			{"floors.pass_rate", object{"mode": "off", "floors": object{"pass_rate": 1.1}}},
 			{"floors.skill_md_tokens", object{"mode": "off", "floors": object{"skill_md_tokens": 0}}},

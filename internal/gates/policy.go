@@ -64,12 +64,11 @@ func DefaultPolicy() Policy {
 
 // Limits of a policy.
 const (
-	maxSuites    = 20
-	maxMinCases  = 500
-	maxMinutes   = 24 * 60
-	maxCost      = 1_000_000 // USD
-	maxApprovals = 10
-	maxAgent     = 10_000 // bytes
+	maxSuites   = 20
+	maxMinCases = 500
+	maxMinutes  = 24 * 60
+	maxCost     = 1_000_000 // USD
+	maxAgent    = 10_000    // bytes
 )
 
 // agent returns the agent of the trials, as a run takes it; nil for none.
@@ -101,7 +100,8 @@ func (p Policy) validate() (issues []fault.Issue) {
 	within("trials", p.Trials, 1, runs.MaxTrials)
 	within("min_cases", p.MinCases, 0, maxMinCases)
 	within("max_minutes", p.MaxMinutes, 1, maxMinutes)
-	within("approvals", p.Approvals, 0, maxApprovals)
+	// A demand that is stored and not kept would be worse than none.
+	refuse(p.Approvals != 0, "approvals", "approvals must be 0: gates do not ask people yet")
 	refuse(p.MaxCostUSD != nil && (*p.MaxCostUSD <= 0 || *p.MaxCostUSD > maxCost), "max_cost_usd",
 		"max_cost_usd must be above 0 and at most %d, or null", maxCost)
 	refuse(len(p.Suites) > maxSuites, "suites", "suites must be at most %d", maxSuites)

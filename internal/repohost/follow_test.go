@@ -93,8 +93,9 @@ func TestFollowRepository(t *testing.T) {
 				}
 
 				// Another repository with the name says nothing about this one.
-				f.send(delivery{id: "other", event: "push", body: fmt.Sprintf(
-					`{"ref":"refs/heads/x","after":%q,"repository":{"id":999,"full_name":"acme/rollout","default_branch":"x"}}`, second),
+				f.send(delivery{
+					id: "other", event: "push", body: fmt.Sprintf(
+						`{"ref":"refs/heads/x","after":%q,"repository":{"id":999,"full_name":"acme/rollout","default_branch":"x"}}`, second),
 				}).Want(http.StatusAccepted)
 				f.Settle()
 				for _, c := range f.c.Get(base + "/connections").List("connections") {

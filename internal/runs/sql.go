@@ -58,7 +58,11 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		text *string
 		into any
 	}{
-		{&subject, &r.Subject}, {previous, &r.Previous}, {distractors, &r.Distractors}, {judge, &r.Judge}, {cost, &r.Cost},
+		{&subject, &r.Subject},
+		{previous, &r.Previous},
+		{distractors, &r.Distractors},
+		{judge, &r.Judge},
+		{cost, &r.Cost},
 		{terms, &r.Terms},
 	} {
 		if field.text == nil {

@@ -53,8 +53,10 @@ func Compare(ctx context.Context, c *client.Client, o Options) (g gateapi.Gate, 
 	if err != nil {
 		return g, err
 	}
-	x := &comparison{client: c, options: o, before: client.EvalSubject{EntryID: o.Entry.ID, Version: o.Against},
-		now: client.EvalSubject{SnapshotID: snapshotID}}
+	x := &comparison{
+		client: c, options: o, before: client.EvalSubject{EntryID: o.Entry.ID, Version: o.Against},
+		now: client.EvalSubject{SnapshotID: snapshotID},
+	}
 	d, err := x.decide(ctx)
 	var failed runFailed
 	if errors.As(err, &failed) {
