@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func (p *process) whetstone(t *testing.T, args ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), filepath.Join(binDir, "whetstone"), args...)
 	command.Dir = p.dir
-	command.Env = append(p.env, "WHETSTONE_SERVER="+p.url, "WHETSTONE_API_KEY="+p.key)
+	command.Env = append(slices.Clip(p.env), "WHETSTONE_SERVER="+p.url, "WHETSTONE_API_KEY="+p.key)
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("whetstone %v: %v\n%s", args, err, out)
 	}

@@ -64,18 +64,18 @@ func (s *Service) compare(ctx context.Context, g Gate, all []trialRun) (c compar
 func (s *Service) givenBefore(
 	ctx context.Context, g Gate, suiteID string, current runs.Report,
 ) (map[string]decision.Count, error) {
+	before := map[string]decision.Count{}
 	if g.AgainstID == nil || !slices.ContainsFunc(current.Cases, fixed) {
-		return nil, nil
+		return before, nil
 	}
 	r, found, err := lastScreen(ctx, s.DB, *g.AgainstID, suiteID, g.ID)
 	if err != nil || !found {
-		return nil, err
+		return before, err
 	}
 	report, err := s.Runs.Verdicts(ctx, g.OrgID, r.runID)
 	if fault.Is(err, fault.NotFound) {
-		return nil, nil
+		return before, nil
 	}
-	before := map[string]decision.Count{}
 	for i, c := range report.Cases {
 		if fixed(c) {
 			before[c.ID] = count(decided(report.Results[i].Trials, runs.WithSkill))

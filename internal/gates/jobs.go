@@ -36,7 +36,7 @@ func (s *Service) Register() {
 // advanceOrGiveUp makes the gate inconclusive when its job fails for the last
 // time: a candidate must not wait forever.
 func (s *Service) advanceOrGiveUp(ctx context.Context, orgID, gateID string) error {
-	g, err := gateByID(ctx, s.DB, orgID, gateID, "")
+	g, err := gateByID(ctx, s.DB, orgID, gateID)
 	if fault.Is(err, fault.NotFound) {
 		return nil // its entry was deleted
 	}

@@ -74,7 +74,7 @@ const (
 // agent returns the agent of the trials, as a run takes it; nil for none.
 func (p Policy) agent() (*suites.Agent, error) {
 	if len(p.Agent) == 0 || string(p.Agent) == "null" {
-		return nil, nil
+		return nil, nil //nolint:nilnil // most policies have none
 	}
 	a := &suites.Agent{}
 	d := json.NewDecoder(bytes.NewReader(p.Agent))

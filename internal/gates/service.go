@@ -91,7 +91,7 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Gate, int
 
 // Get returns a gate of the organisation.
 func (s *Service) Get(ctx context.Context, orgID, id string) (Gate, error) {
-	return gateByID(ctx, s.DB, orgID, id, "")
+	return gateByID(ctx, s.DB, orgID, id)
 }
 
 // Rerun starts a new gate of the same version, with the policy of now. It is a
@@ -178,7 +178,7 @@ func (s *Service) change(
 	ctx context.Context, orgID, id string, fn func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error,
 ) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		g, err := gateByID(ctx, tx, orgID, id, "")
+		g, err := gateByID(ctx, tx, orgID, id)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (s *Service) change(
 		if err != nil {
 			return err
 		}
-		if g, err = gateByID(ctx, tx, orgID, id, ""); err != nil {
+		if g, err = gateByID(ctx, tx, orgID, id); err != nil {
 			return err
 		}
 		v, err := s.Registry.VersionIn(ctx, tx, e, g.Version)

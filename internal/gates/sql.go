@@ -103,10 +103,9 @@ func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	return err
 }
 
-// gateByID finds a gate of the organisation; with a lock, for a transaction that
-// changes it.
-func gateByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Gate, error) {
-	rows, err := q.Query(ctx, `SELECT `+gateColumns+` FROM gates WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+// gateByID finds a gate of the organisation.
+func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, error) {
+	rows, err := q.Query(ctx, `SELECT `+gateColumns+` FROM gates WHERE org_id = $1 AND id = $2`, orgID, id)
 	return store.One(rows, err, "Gate", scanGate)
 }
 

@@ -122,7 +122,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		all = append(all, apptest.With(runstest.Trigger(fmt.Sprintf("query %d", i)), object{"id": fmt.Sprint("case-", i)}))
 	}
 	w.suite = w.Create(runstest.Judged(all...))
-	w.client.entry = w.push("1.0.0").Want(http.StatusCreated).Text("entry", "id")
+	w.entry = w.push("1.0.0").Want(http.StatusCreated).Text("entry", "id")
 	return w
 }
 

@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -187,7 +188,7 @@ func (x *execution) packageAgent(c suites.Case, t *Trial) func(context.Context, 
 	return func(ctx context.Context, w taskpkg.Workplace) error {
 		r, err := x.attempts.Package(ctx, x.task(*a, t), w)
 		t.addAgent(r)
-		if p, ok := err.(*Problem); ok {
+		if p, ok := errors.AsType[*Problem](err); ok {
 			return taskpkg.Stop(p.Code, p.Message)
 		}
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -295,8 +296,8 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 		if err != nil {
 			return err
 		}
-		events := append(activity, x.events.of(finished, Progress{done, x.run.Total}, progressDue)...)
-		return insertEvents(ctx, tx, x.run.ID, events)
+		return insertEvents(ctx, tx, x.run.ID,
+			slices.Concat(activity, x.events.of(finished, Progress{done, x.run.Total}, progressDue)))
 	})
 }
 

@@ -30,7 +30,7 @@ func (k kept) Has(_ context.Context, _ string, ids []string) (map[string]bool, e
 
 func (k kept) Texts(_ context.Context, c access.Caller, s sessions.Session, _ []string) (map[string]string, error) {
 	if c.UserID != s.UserID {
-		return nil, nil
+		return map[string]string{}, nil
 	}
 	return map[string]string{sessions.EventID(sessions.Prompt, "p"): string(k)}, nil
 }

@@ -66,7 +66,6 @@ func (t *trial) runSteps(ctx context.Context) error {
 	oracle, limits, env := t.task.OracleRef != "", t.outcome.Limits, t.env
 	total, last, metrics := 0.0, 0.0, map[string]float64{}
 	for i, step := range steps {
-		last = 0
 		if err := t.enterStep(ctx, step, oracle); err != nil {
 			if known, ok := errors.AsType[*failure](err); ok && i == 0 {
 				known.verdict = Error // no program of the skill has run
