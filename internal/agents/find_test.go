@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,9 +37,9 @@ func TestFind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := agentstest.Folder(t)
 			if c.at == "" {
-				t.Setenv("PATH", from)
+				setPath(t, from)
 			} else {
-				t.Setenv("PATH", "")
+				setPath(t)
 				linkProgram(t, from, dir, c.at)
 			}
 			s := agentstest.Service(t, dir, messagesModel)
@@ -49,6 +50,18 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// setPath sets PATH to folders, and to one with nothing but the program of the sandbox.
+func setPath(t *testing.T, folders ...string) {
+	t.Helper()
+	dir := agentstest.Folder(t) // that the sandbox's user can enter
+	if bwrap, err := exec.LookPath("bwrap"); err == nil { // else agentstest.Service says so
+		if err := os.Symlink(bwrap, filepath.Join(dir, "bwrap")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", strings.Join(append(folders, dir), string(os.PathListSeparator)))
 }
 
 // linkProgram installs a program in a folder, below node_modules as npm does.
@@ -74,7 +87,7 @@ func linkProgram(t *testing.T, from, dir, at string) {
 }
 
 func TestChoose(t *testing.T) {
-	t.Setenv("PATH", "")
+	setPath(t)
 	dir := agentstest.Folder(t)
 	linkProgram(t, agentstest.StandIns(t), dir, "claude")
 	s := agentstest.Service(t, dir, messagesModel, responsesModel)
@@ -100,7 +113,7 @@ func TestChoose(t *testing.T) {
 // TestAPI is the list of agents: found ones with their version and models, others
 // with the reason why they cannot be run.
 func TestAPI(t *testing.T) {
-	t.Setenv("PATH", "")
+	setPath(t)
 	dir := agentstest.Folder(t)
 	from := agentstest.StandIns(t)
 	linkProgram(t, from, dir, "claude")
@@ -108,7 +121,7 @@ func TestAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := agentstest.Service(t, dir, messagesModel)
-	s.Commands = map[string]agents.Command{"mine": {Argv: []string{"/bin/true"}}}
+	s.Commands = map[string]agents.Command{"mine": {Argv: []string{"/bin/sh", "-c", ":"}}}
 	w := apptest.NewWorld(t, storetest.Open(t, "sqlite"), apptest.Options{})
 	s.Mount(w.API)
 	missing := func(name, program string, models ...any) apptest.Object {

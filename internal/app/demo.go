@@ -23,7 +23,7 @@ func (a *App) demo(progress io.Writer) *demo.Filler {
 	return &demo.Filler{
 		Auth: p.auth, Skills: p.skills, Registry: p.registry, Installations: p.installations,
 		Telemetry: p.telemetry, Sources: p.sources, Suggestions: p.suggestions,
-		Suites: p.suites, Runs: p.runs, Improve: p.improve, Alerts: p.alerts, Signals: p.signals, Community: p.community,
+		Suites: p.suites, Runs: p.runs, Improve: p.improve, Gates: p.gates, Alerts: p.alerts, Signals: p.signals, Community: p.community,
 		Progress: progress,
 	}
 }

@@ -35,6 +35,7 @@ func TestDemo(t *testing.T) {
 		s.wantDemoSources(t)
 		s.wantDemoRuns(t)
 		s.wantDemoProposals(t)
+		s.wantDemoGate(t)
 		s.wantDocumentedReads(t, s.findPaths(t, s.FirstKey))
 		if err := s.stop(); err != nil {
 			t.Fatal(err)
@@ -77,6 +78,28 @@ func (s *service) wantDemoProposals(t *testing.T) {
 		return len(body.Runs) == 2 && !slices.ContainsFunc(body.Runs, func(r struct{ Status string }) bool {
 			return r.Status != "succeeded" && r.Status != "no_winner"
 		})
+	})
+}
+
+// wantDemoGate waits for the version that its gate blocks.
+func (s *service) wantDemoGate(t *testing.T) {
+	t.Helper()
+	apptest.Eventually(t, "a blocked version", func() bool {
+		var body struct {
+			Gates []struct {
+				Version string
+				Verdict *string
+			}
+		}
+		s.into(t, "/api/v1/gates", &body)
+		if len(body.Gates) != 1 || body.Gates[0].Version != "2.0.0" {
+			t.Fatalf("gates: %+v", body.Gates)
+		}
+		verdict := body.Gates[0].Verdict
+		if verdict != nil && *verdict != "block" {
+			t.Fatalf("the verdict is %s", *verdict)
+		}
+		return verdict != nil
 	})
 }
 
@@ -240,12 +263,12 @@ func (s *service) wantDemoRuns(t *testing.T) {
 		t.Errorf("%d suites, want 2", len(list.Suites))
 	}
 	for _, suite := range list.Suites {
-		apptest.Eventually(t, "two runs that came to their end", func() bool {
+		apptest.Eventually(t, "two runs that came to their end, and those of a gate", func() bool {
 			var body struct {
 				Runs []struct{ Status string }
 			}
 			s.into(t, "/api/v1/eval-suites/"+suite.ID+"/runs", &body)
-			return len(body.Runs) == 2 && body.Runs[0].Status == "succeeded" && body.Runs[1].Status == "succeeded"
+			return len(body.Runs) >= 2 && !slices.ContainsFunc(body.Runs, func(r struct{ Status string }) bool { return r.Status != "succeeded" })
 		})
 	}
 }

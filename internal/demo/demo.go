@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -41,6 +42,7 @@ type Filler struct {
 	Suites        *suites.Service
 	Runs          *runs.Service
 	Improve       *improve.Service
+	Gates         *gates.Service
 	Alerts        *alerts.Service
 	Signals       *signals.Service
 	Community     *community.Service

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sources"
@@ -20,6 +21,7 @@ type sourceDraft struct {
 	skill string
 	edit  func(files map[string]string)
 	suite bool
+	gate  bool // a worse version is pushed, which its gate blocks
 }
 
 func sourceDrafts() []sourceDraft {
@@ -28,7 +30,7 @@ func sourceDrafts() []sourceDraft {
 			files["evals/evals.json"] = `{"skill_name": "pdf-forms", "evals": [{"id": 1, "prompt": "Fill in form.pdf from data.csv",
   "expected_output": "A filled form", "expectations": ["Every required field is filled", "No text is cut off"]}]}` + "\n"
 		}},
-		{skill: "release-notes", suite: true, edit: func(files map[string]string) {
+		{skill: "release-notes", suite: true, gate: true, edit: func(files map[string]string) {
 			files["SKILL.md"] += "\nThe house style is in [references/style.md](references/style.md).\n"
 		}},
 		{skill: "sql-review", edit: func(files map[string]string) {
@@ -78,8 +80,27 @@ func (f *filling) addSources(ctx context.Context) error {
 		if err := f.review(ctx, s, src.ID, suite.ID); err != nil {
 			return err
 		}
+		if w.gate {
+			if err := f.pushCandidate(ctx, s, suite.ID); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// pushCandidate gates a skill, and pushes a version of it that no longer says when to
+// use it: its gate blocks it.
+func (f *filling) pushCandidate(ctx context.Context, s *published, suiteID string) error {
+	policy := gates.DefaultPolicy()
+	policy.Mode, policy.Suites = gates.Enforce, []string{suiteID}
+	if _, err := f.Gates.SetPolicy(ctx, f.owner, s.entry.ID, policy); err != nil {
+		return err
+	}
+	worse := *s
+	worse.description = "Makes texts of many kinds better."
+	worse.releases = append(slices.Clip(s.releases), release{version: "2.0.0", summary: "Shortens the description."})
+	return f.release(ctx, &worse, len(worse.releases)-1, f.people[1])
 }
 
 func (f *filling) find(name string) *published {
