@@ -310,7 +310,7 @@ func alertWithPreview(b *tab, key string) {
 	b.do(chromedp.SendKeys("#address", "https://hooks.example.org/notices"), chromedp.Click("#alert-form .row button"), chromedp.WaitVisible(".copy code"))
 	b.wantText("main", "It is not shown again.", "whsec_")
 	b.do(chromedp.Click("main .button"))
-	b.await("h1", "All skills: pass rate below 99 % (sequential)")
+	b.await("h1", "All skills: pass rate below 99\u202f% (sequential)")
 }
 
 // approvingDevice lets a program in that shows a code.
