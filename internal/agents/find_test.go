@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 // setPath sets PATH to folders, and to one with nothing but the program of the sandbox.
 func setPath(t *testing.T, folders ...string) {
 	t.Helper()
-	dir := agentstest.Folder(t) // that the sandbox's user can enter
+	dir := agentstest.Folder(t)                           // that the sandbox's user can enter
 	if bwrap, err := exec.LookPath("bwrap"); err == nil { // else agentstest.Service says so
 		if err := os.Symlink(bwrap, filepath.Join(dir, "bwrap")); err != nil {
 			t.Fatal(err)
