@@ -61,7 +61,7 @@ func timeRawSQLite(ctx context.Context, path string) (time.Duration, error) {
 	}
 	// The last two are how the service's writer is set up.
 	for _, statement := range []string{
-		"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA cache_size = -32768", "PRAGMA wal_autocheckpoint = 8000",
+		"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA cache_size = -65536", "PRAGMA wal_autocheckpoint = 8000",
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return 0, err

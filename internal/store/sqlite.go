@@ -52,10 +52,10 @@ func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine
 	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
 	e.group.Commit, e.group.MaxSize, e.group.MaxWaiting = e.commitGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
-	// A transaction that changes many pages keeps them in memory (32 MB), and the
+	// A transaction that changes many pages keeps them in memory (64 MB), and the
 	// WAL is checkpointed every 8,000 pages instead of 1,000: a commit is durable
 	// when it is in the WAL.
-	dsn := sqliteDSN(path, "cache_size(-32768)", "wal_autocheckpoint(8000)")
+	dsn := sqliteDSN(path, "cache_size(-65536)", "wal_autocheckpoint(8000)")
 	if e.writers, err = sql.Open("sqlite", dsn); err != nil {
 		return nil, err
 	}
