@@ -57,7 +57,7 @@ type Filter struct {
 // maxCompared is how many sessions one page is looked for in, if no index has all
 // conditions of the filter. Without this limit, a page of a rare combination, e.g. of
 // an agent and an outcome, would read every session of the organisation.
-const maxCompared = 1000
+const maxCompared = 500
 
 // List returns at most Limit sessions of the caller's organisation, newest first,
 // and the cursor of the next page, "" at the end. A page may have fewer sessions, or
