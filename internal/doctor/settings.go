@@ -206,12 +206,12 @@ func (d *Doctor) checkAgents(ctx context.Context) exam.Finding {
 		case a.Available:
 			here = append(here, a.Name)
 		default:
-			missing = append(missing, a.Name+": "+*a.Reason)
+			missing = append(missing, a.Name)
 		}
 	}
 	message := cmp.Or(strings.Join(here, ", "), "none can be run")
 	if len(missing) > 0 {
-		message += ". Not here: " + strings.Join(missing, "; ")
+		message += ". Not here: " + strings.Join(missing, ", ") + "; GET /api/v1/agents says why"
 	}
 	return exam.Fine("agents", "%s", message)
 }

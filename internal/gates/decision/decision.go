@@ -138,11 +138,11 @@ func (d Decision) judge(decided int, policy Policy) (Verdict, string) {
 	}
 	for _, f := range d.Suites {
 		if f.AdjustedP <= FalseBlockRate {
-			return Block, fmt.Sprintf("worse on %d and better on %d of %d cases (p = %.4f)",
+			return Block, fmt.Sprintf("worse on %d and better on %d of %d cases (p = %.2g)",
 				len(f.Worse), len(f.Better), f.decided(), f.AdjustedP)
 		}
 		if p := f.WorseThanNoSkill; p != nil && *p <= FalseBlockRate/2 {
-			return Block, fmt.Sprintf("worse than no skill at all (p = %.4f)", *p)
+			return Block, fmt.Sprintf("worse than no skill at all (p = %.2g)", *p)
 		}
 	}
 	if decided < max(1, policy.MinCases) {

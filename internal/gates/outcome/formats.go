@@ -48,7 +48,7 @@ func Markdown(w io.Writer, g gateapi.Gate) error {
 		}
 		fmt.Fprintf(&b, "\n%d unchanged, %d without a verdict", s.Unchanged, s.Errors)
 		if s.SignTestP != nil {
-			fmt.Fprintf(&b, "; sign test p = %.4f", *s.SignTestP)
+			fmt.Fprintf(&b, "; sign test p = %.2g", *s.SignTestP)
 		}
 		b.WriteString(".\n")
 	}
