@@ -180,7 +180,9 @@ func (c *Client) CreateCase(ctx context.Context, sessionID string, in NewCase) (
 	var out struct {
 		Case SessionCase `json:"case"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodPost, path: sessionPath(sessionID) + "/cases", body: encode(in), idempotent: true}, &out)
+	_, err := c.do(ctx, call{
+		method: http.MethodPost, path: sessionPath(sessionID) + "/cases", body: encode(in), idempotent: true,
+	}, &out)
 	return out.Case, err
 }
 

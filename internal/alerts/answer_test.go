@@ -191,7 +191,7 @@ func TestSnooze(t *testing.T) {
 			t.Errorf("%d notices of %v, want one that it still fires", sent(), ada.events())
 		}
 
-		// What nobody was told of is not resolved either.
+		// A firing without a notification has none of its resolution.
 		ada.Post(path, object{"until": until.Format(time.RFC3339Nano)}).Want(http.StatusOK)
 		ada.sessions("xls", repeat(0, 5)...)
 		w.evaluate(ada, 2)

@@ -199,7 +199,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 		return err
 	}
 	if transition == Firing && snoozed || transition == Resolved && state.LastNoticeAt == nil {
-		return nil // nobody was told of the firing
+		return nil // the firing was not notified
 	}
 	return e.service.enqueueDelivery(ctx, e.tx, r, event.ID)
 }

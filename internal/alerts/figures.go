@@ -92,7 +92,9 @@ func (f figuresOf) of(skillID string) figures {
 // gather brings the evidence of a rule up to date. As long as the figures are
 // those that it was computed from, it reads nothing; of a skill whose figures
 // changed, the sessions are read once for all rules.
-func (f figuresOf) gather(ctx context.Context, q store.Querier, r Rule, one figures, known Evidence, now time.Time) (Evidence, error) {
+func (f figuresOf) gather(
+	ctx context.Context, q store.Querier, r Rule, one figures, known Evidence, now time.Time,
+) (Evidence, error) {
 	threshold, wanted := r.passRateLimit(one)
 	if !wanted {
 		return Evidence{}, nil
@@ -102,7 +104,8 @@ func (f figuresOf) gather(ctx context.Context, q store.Querier, r Rule, one figu
 	if recent.PassRate != nil {
 		rate = *recent.PassRate
 	}
-	of := fmt.Sprintf("%s %d %d %v %v", one.lineage.CurrentID, now.Unix()/int64(day.Seconds()), recent.GradedSessions, rate, threshold)
+	of := fmt.Sprintf("%s %d %d %v %v",
+		one.lineage.CurrentID, now.Unix()/int64(day.Seconds()), recent.GradedSessions, rate, threshold)
 	if of == known.of {
 		return known, nil
 	}

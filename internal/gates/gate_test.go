@@ -153,7 +153,7 @@ func TestReport(t *testing.T) {
 }
 
 // TestDefaultEnforces: with the organisation's default, the first version of an
-// entry is a candidate, too, and nobody else sees it.
+// entry is a candidate, too, and other organisations do not see it.
 func TestDefaultEnforces(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

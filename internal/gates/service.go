@@ -60,7 +60,8 @@ func (s *Service) open(
 	if e.CurrentVersionID != "" && e.CurrentVersionID != v.ID {
 		g.AgainstID, g.Against = &e.CurrentVersionID, &e.CurrentVersion
 	}
-	if err := supersede(ctx, tx, e.ID, fmt.Sprintf("the gate of version %s was started after it", v.Version), g.CreatedAt); err != nil {
+	reason := fmt.Sprintf("the gate of version %s was started after it", v.Version)
+	if err := supersede(ctx, tx, e.ID, reason, g.CreatedAt); err != nil {
 		return g, err
 	}
 	if err := insertGate(ctx, tx, g); err != nil {

@@ -153,7 +153,8 @@ func insertTrialRun(ctx context.Context, tx *store.Tx, r trialRun) error {
 }
 
 func runsOfGate(ctx context.Context, q store.Querier, gateID string) ([]trialRun, error) {
-	rows, err := q.Query(ctx, `SELECT `+runColumns+` FROM gate_runs WHERE gate_id = $1 ORDER BY suite_id, step DESC, arm DESC`, gateID)
+	rows, err := q.Query(ctx, `
+		SELECT `+runColumns+` FROM gate_runs WHERE gate_id = $1 ORDER BY suite_id, step DESC, arm DESC`, gateID)
 	return store.All(rows, err, scanRun)
 }
 

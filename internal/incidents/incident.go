@@ -1,7 +1,7 @@
 // Package incidents follows a rollback by an alert to its end: the commit that
 // the bad version came from is marked, an issue is opened, and the alert's channel
-// is told which installations still have the version, until none has. It owns
-// the table incidents.
+// gets the installations that still have the version, until none has. It owns the
+// table incidents.
 package incidents
 
 import "time"

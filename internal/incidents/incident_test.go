@@ -147,7 +147,7 @@ func (w *world) advance() {
 }
 
 // TestIncident follows a bad release from the alert to the last installation: the
-// commit is marked once, the channel is told twice.
+// commit is marked once, the channel is notified twice.
 func TestIncident(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -93,7 +93,7 @@ func (s *Service) agentTrials(r Run, cases []suites.Case) map[spend.Model]int64 
 		}
 		model := a.Model
 		if model == "" && s.Agents != nil {
-			model, _ = s.modelOf(*a) // a case may name an agent that nobody knows: its trials say so
+			model, _ = s.modelOf(*a) // of a case with an unknown agent, the trials are errors
 		}
 		for _, arm := range r.Baseline.arms() {
 			if arm != WithoutSkill || r.noSkill {

@@ -27,7 +27,7 @@ type Options struct {
 	Suites   []string // ids; empty: those of the entry's policy
 	Trials   int      // 0: as the policy says
 	MinCases int      // -1: as the policy says
-	// Progress, if not nil, is told how many trials of a run are made.
+	// Progress, if not nil, is called with the number of finished trials of a run.
 	Progress func(done, total int)
 }
 

@@ -31,7 +31,7 @@ func writable(source, target string) sandbox.Mount {
 type bind struct{ source, target string }
 
 // fixedPaths returns the mounts at the absolute paths that scripts of Harbor
-// expect, and those of the task's image where the service's machine stands in for it.
+// expect, and those of the task's image if the trial runs on the service's machine.
 func (t *trial) fixedPaths() []bind {
 	all := []bind{{t.hostDir(logs), "/logs"}}
 	if source := t.hostDir(t.tests); source != "" {
