@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 )
 
 // ConnectionPath names a connection in a path.
@@ -37,18 +38,18 @@ type connectionOutput struct {
 }
 
 type lastAttemptOutput struct {
-	Status          string          `json:"status" enum:"published,unchanged,skipped,failed"`
-	Trigger         Cause           `json:"trigger" enum:"push,tag,sync,reconcile"`
-	Version         *string         `json:"version"`
-	SourceRef       string          `json:"source_ref"`
-	Message         string          `json:"message"`
-	WriteBackStatus WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
-	WriteBackDetail string          `json:"write_back_detail,omitempty" doc:"What came of statuses and check-runs"`
-	CheckRunID      *string         `json:"check_run_id,omitempty"`
-	AttemptedAt     httpapi.Time    `json:"attempted_at"`
+	Status          string                  `json:"status" enum:"published,unchanged,skipped,failed"`
+	Trigger         attempt.Cause           `json:"trigger" enum:"push,tag,sync,reconcile"`
+	Version         *string                 `json:"version"`
+	SourceRef       string                  `json:"source_ref"`
+	Message         string                  `json:"message"`
+	WriteBackStatus attempt.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
+	WriteBackDetail string                  `json:"write_back_detail,omitempty" doc:"What came of statuses and check-runs"`
+	CheckRunID      *string                 `json:"check_run_id,omitempty"`
+	AttemptedAt     httpapi.Time            `json:"attempted_at"`
 }
 
-func newConnectionOutput(c Connection, last *Attempt) connectionOutput {
+func newConnectionOutput(c Connection, last *attempt.Attempt) connectionOutput {
 	owner, name := host.Repo{FullName: c.RepoFullName}.Split()
 	out := connectionOutput{
 		ID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, EntryName: c.EntryName, InstallationID: c.InstallationID,
@@ -80,7 +81,7 @@ func (s *Service) handleConnections(ctx context.Context, _ struct{}) (connection
 	return out, err
 }
 
-func attemptOf(last map[string]Attempt, id string) *Attempt {
+func attemptOf(last map[string]attempt.Attempt, id string) *attempt.Attempt {
 	if a, ok := last[id]; ok {
 		return &a
 	}
@@ -138,7 +139,7 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (connectionO
 	if err != nil {
 		return connectionOutput{}, err
 	}
-	last, err := lastAttempts(ctx, s.DB, org)
+	last, err := attempt.Last(ctx, s.DB, org)
 	return newConnectionOutput(c, attemptOf(last, c.ID)), err
 }
 
@@ -147,16 +148,16 @@ func (s *Service) handleDisconnect(ctx context.Context, in ConnectionPath) (http
 }
 
 type syncOutput struct {
-	ConnectionID    string          `json:"connection_id" format:"uuid"`
-	Status          string          `json:"status" enum:"published,unchanged,skipped,failed"`
-	Version         *string         `json:"version"`
-	SourceRef       *string         `json:"source_ref" doc:"Commit or tag"`
-	PublishedAt     *httpapi.Time   `json:"published_at"`
-	Message         string          `json:"message"`
-	WriteBackStatus WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
-	CheckRunID      *string         `json:"check_run_id" doc:"Null until there is one"`
-	StatusContext   string          `json:"status_context" example:"whetstone/publish/1a2b3c4d"`
-	Trigger         Cause           `json:"trigger" enum:"sync"`
+	ConnectionID    string                  `json:"connection_id" format:"uuid"`
+	Status          string                  `json:"status" enum:"published,unchanged,skipped,failed"`
+	Version         *string                 `json:"version"`
+	SourceRef       *string                 `json:"source_ref" doc:"Commit or tag"`
+	PublishedAt     *httpapi.Time           `json:"published_at"`
+	Message         string                  `json:"message"`
+	WriteBackStatus attempt.WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
+	CheckRunID      *string                 `json:"check_run_id" doc:"Null until there is one"`
+	StatusContext   string                  `json:"status_context" example:"whetstone/publish/1a2b3c4d"`
+	Trigger         attempt.Cause           `json:"trigger" enum:"sync"`
 }
 
 func (s *Service) handleSync(ctx context.Context, in ConnectionPath) (syncOutput, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -204,7 +205,7 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 	if err != nil {
 		return err
 	}
-	var attempts []Attempt
+	var attempts []attempt.Attempt
 	for _, c := range connections {
 		for _, p := range e.Pushes {
 			a, ok, err := s.attemptForPush(ctx, c, p)
@@ -235,10 +236,10 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 
 // attemptForPush returns the attempt that a push causes for a connection, if
 // any. A deleted ref unpublishes nothing.
-func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a Attempt, ok bool, err error) {
-	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, ByPush
+func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a attempt.Attempt, ok bool, err error) {
+	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, attempt.ByPush
 	if name := p.Tag(); name != "" {
-		r, cause = refs.Ref{Kind: refs.Tag, Name: name}, ByTag
+		r, cause = refs.Ref{Kind: refs.Tag, Name: name}, attempt.ByTag
 	}
 	if p.After == "" || r.Name == "" || !c.publishes(r) {
 		return a, false, nil
@@ -261,7 +262,7 @@ func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push)
 }
 
 // queueAttempts queues attempts in their order, with a job for each connection.
-func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []Attempt) error {
+func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []attempt.Attempt) error {
 	for _, a := range attempts {
 		if _, err := s.queueAttempt(ctx, tx, a); err != nil {
 			return err
@@ -275,12 +276,12 @@ func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []At
 
 // queueAttempt queues an attempt and returns its id. If it was queued for
 // another delivery, that delivery loses it and may be finished.
-func (s *Service) queueAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
-	before, err := deliveryWaitingFor(ctx, tx, a)
+func (s *Service) queueAttempt(ctx context.Context, tx *store.Tx, a attempt.Attempt) (string, error) {
+	before, err := attempt.DeliveryWaitingFor(ctx, tx, a)
 	if err != nil {
 		return "", err
 	}
-	id, err := upsertAttempt(ctx, tx, a)
+	id, err := attempt.Upsert(ctx, tx, a)
 	if err != nil || before == "" || a.DeliveryID != nil && *a.DeliveryID == before {
 		return id, err
 	}

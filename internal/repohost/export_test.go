@@ -3,6 +3,8 @@ package repohost
 import (
 	"context"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 )
 
 // SetBackoff replaces the waits after failures of the code host.
@@ -12,7 +14,9 @@ func (s *Service) SetBackoff(waits []time.Duration) { s.testBackoff = waits }
 func (s *Service) SetSyncTimeout(d time.Duration) { s.syncTimeout = d }
 
 // PublishNext publishes one attempt, as its job does.
-func (s *Service) PublishNext(ctx context.Context, a Attempt) error { return s.publishNext(ctx, a) }
+func (s *Service) PublishNext(ctx context.Context, a attempt.Attempt) error {
+	return s.publishNext(ctx, a)
+}
 
 // ProcessDelivery processes a delivery, as its job does.
 func (s *Service) ProcessDelivery(ctx context.Context, id string) error {
@@ -20,6 +24,6 @@ func (s *Service) ProcessDelivery(ctx context.Context, id string) error {
 }
 
 // OldestQueued reads the attempt that a worker publishes next.
-func (s *Service) OldestQueued(ctx context.Context, connectionID string) (Attempt, error) {
-	return oldestQueuedAttempt(ctx, s.DB, connectionID)
+func (s *Service) OldestQueued(ctx context.Context, connectionID string) (attempt.Attempt, error) {
+	return attempt.OldestQueued(ctx, s.DB, connectionID)
 }

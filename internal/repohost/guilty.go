@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -21,7 +22,7 @@ type Commit struct {
 // CommitOf returns the commit that a version of an entry was published from. It is
 // NotFound if it came from none that is connected.
 func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID, version string) (c Commit, err error) {
-	a, err := attemptOfVersion(ctx, q, orgID, entryID, version)
+	a, err := attempt.OfVersion(ctx, q, orgID, entryID, version)
 	if err != nil {
 		return c, err
 	}
@@ -38,7 +39,7 @@ func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID,
 // evidence. A host without check-runs gets the status only.
 func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, url string) (err error) {
 	defer fault.Wrap(&err, "fail attempt %s", attemptID)
-	a, err := attemptByID(ctx, s.DB, attemptID)
+	a, err := attempt.ByID(ctx, s.DB, attemptID)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 		return err
 	}
 	a.CheckRunID = &check.ID
-	return updateWriteBack(ctx, s.DB, a)
+	return attempt.UpdateWriteBack(ctx, s.DB, a)
 }
 
 // SetIssue opens the connection's issue, or changes the one that is open.

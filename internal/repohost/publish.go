@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
@@ -43,7 +44,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 	}
 	defer held.Release(ctx, s.Log)
 	for end := time.Now().Add(timeSlice); time.Now().Before(end); {
-		a, err := oldestQueuedAttempt(ctx, s.DB, connectionID)
+		a, err := attempt.OldestQueued(ctx, s.DB, connectionID)
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
@@ -63,7 +64,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 // publishNext publishes one attempt. A transient failure of the code host is
 // returned as an error that retries the job with backoff, until the backoff is
 // used up.
-func (s *Service) publishNext(ctx context.Context, a Attempt) error {
+func (s *Service) publishNext(ctx context.Context, a attempt.Attempt) error {
 	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted, and the attempt with it
@@ -76,15 +77,19 @@ func (s *Service) publishNext(ctx context.Context, a Attempt) error {
 	if err == nil || !mayRetry || ctx.Err() != nil {
 		return err
 	}
-	if err := countTry(ctx, s.DB, a, userMessage(err)); err != nil {
+	if err := attempt.CountTry(ctx, s.DB, a, userMessage(err)); err != nil {
 		return err
 	}
 	return retryAfter(err, s.backoffAfter(a.Tries))
 }
 
+func newAttempt(c Connection, r refs.Ref, commit string, cause attempt.Cause) attempt.Attempt {
+	return attempt.Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
+}
+
 // tryPublish publishes one attempt and records the outcome. If the attempt may
 // be retried, a transient error is returned instead and it stays queued.
-func (s *Service) tryPublish(ctx context.Context, c Connection, a Attempt, mayRetry bool) (Attempt, error) {
+func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attempt, mayRetry bool) (attempt.Attempt, error) {
 	a.AttemptedAt = store.Now()
 	a.Tries++
 	if err := s.publish(ctx, c, &a); err != nil {
@@ -94,9 +99,9 @@ func (s *Service) tryPublish(ctx context.Context, c Connection, a Attempt, mayRe
 		s.Log.Info("a commit was not published", "connection", c.ID, "commit", a.Commit, "error", err)
 		// Refused is final for this commit. What depends on the code host or on
 		// the installation may work later: that is Failed, which reconcile retries.
-		a.Status, a.Message = Refused, userMessage(err)
+		a.Status, a.Message = attempt.Refused, userMessage(err)
 		if isTransient(err) || fault.Is(err, fault.Denied) {
-			a.Status = Failed
+			a.Status = attempt.Failed
 		}
 	}
 	return a, s.finishAttempt(ctx, c, &a)
@@ -104,20 +109,20 @@ func (s *Service) tryPublish(ctx context.Context, c Connection, a Attempt, mayRe
 
 // finishAttempt writes the outcome of an attempt, together with what follows
 // from it: the write-back job and the end of its delivery.
-func (s *Service) finishAttempt(ctx context.Context, c Connection, a *Attempt) error {
+func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.Attempt) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		mode, err := modeOf(ctx, tx, c.OrgID)
 		if err != nil {
 			return err
 		}
-		a.WriteBack = Disabled
+		a.WriteBack = attempt.Disabled
 		if mode != ModeOff && c.WriteBackEnabled {
-			a.WriteBack = Pending
+			a.WriteBack = attempt.Pending
 			if err := s.Jobs.Enqueue(ctx, tx, writeBack{AttemptID: a.ID}, jobs.Unique(a.ID), jobs.Attempts(maxRuns)); err != nil {
 				return err
 			}
 		}
-		waiting, err := updateAttempt(ctx, tx, *a)
+		waiting, err := attempt.Update(ctx, tx, *a)
 		if err != nil || waiting == "" {
 			return err
 		}
@@ -127,14 +132,14 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *Attempt) e
 
 // publish makes a version of an attempt's commit and sets the attempt's status.
 // An error means that it could not decide.
-func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
+func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt) error {
 	entry, err := s.Registry.Own(ctx, c.OrgID, c.EntryID)
 	if err != nil {
 		return err
 	}
 	repo, err := s.repoOf(ctx, c)
 	if fault.Is(err, fault.Conflict) { // suspended or unbound meanwhile
-		a.Status, a.Message = Failed, userMessage(err)
+		a.Status, a.Message = attempt.Failed, userMessage(err)
 		return nil
 	}
 	if err != nil {
@@ -142,7 +147,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 	}
 	commit, err := s.Host.Resolve(ctx, repo, a.Commit)
 	if fault.Is(err, fault.NotFound) {
-		a.Status, a.Message = Skipped, "The commit is not in the repository, or the installation no longer sees it"
+		a.Status, a.Message = attempt.Skipped, "The commit is not in the repository, or the installation no longer sees it"
 		return nil
 	}
 	if err != nil {
@@ -163,20 +168,20 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 			return err
 		}
 		if refusal != "" {
-			a.Status, a.Message = Refused, refusal
+			a.Status, a.Message = attempt.Refused, refusal
 			return nil
 		}
 	}
 	p := newPublication(c, *a, commit)
 	p.Package = pkg
 	if a.RefKind == refs.Branch && !c.PublishUnchanged {
-		if p.Unless, err = lastBranchVersion(ctx, s.DB, c.ID); err != nil {
+		if p.Unless, err = attempt.LastBranchVersion(ctx, s.DB, c.ID); err != nil {
 			return err
 		}
 	}
 	if a.RefKind == refs.Branch {
 		// Webhooks arrive in any order: an old commit must not become current.
-		head, err := s.Host.Resolve(ctx, repo, a.ref().Full())
+		head, err := s.Host.Resolve(ctx, repo, a.Ref().Full())
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
@@ -185,32 +190,32 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 	return s.publishVersion(ctx, a, p)
 }
 
-func newPublication(c Connection, a Attempt, commit host.Commit) registry.RepoPublication {
+func newPublication(c Connection, a attempt.Attempt, commit host.Commit) registry.RepoPublication {
 	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
 	p := registry.RepoPublication{
-		OrgID: c.OrgID, UserID: c.CreatedBy, EntryID: c.EntryID, Version: a.ref().Version(commit.SHA),
+		OrgID: c.OrgID, UserID: c.CreatedBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
 		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
-		SourceRepo: c.RepoFullName, AnyVersion: a.Cause == BySync && a.RefKind == refs.Branch,
+		SourceRepo: c.RepoFullName, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
 	}
-	if a.Cause == BySync {
+	if a.Cause == attempt.BySync {
 		p.Source = registry.FromRepohostDirect
 	}
 	return p
 }
 
-func (s *Service) publishVersion(ctx context.Context, a *Attempt, p registry.RepoPublication) error {
+func (s *Service) publishVersion(ctx context.Context, a *attempt.Attempt, p registry.RepoPublication) error {
 	v, made, err := s.Registry.PublishRepo(ctx, p)
 	if err != nil {
 		return err
 	}
 	a.Version, a.PublishedAt = &v.Version, &v.PushedAt
-	a.Status, a.Message = Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
+	a.Status, a.Message = attempt.Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
 	if made {
 		from := a.SourceRef()
 		if host.IsSHA(from) {
 			from = from[:7]
 		}
-		a.Status, a.Message = Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
+		a.Status, a.Message = attempt.Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
 		if v.State == registry.Candidate {
 			a.Message = fmt.Sprintf("Version %s from %s is a candidate until its gate lets it pass", v.Version, from)
 		}

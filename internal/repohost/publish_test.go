@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -434,7 +434,7 @@ func TestDeletedUnderWorker(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		if err := w.service.PublishNext(t.Context(), repohost.Attempt{ID: "gone", ConnectionID: "gone"}); err != nil {
+		if err := w.service.PublishNext(t.Context(), attempt.Attempt{ID: "gone", ConnectionID: "gone"}); err != nil {
 			t.Errorf("the worker fails: %v", err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -75,7 +76,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 	if err != nil {
 		return err
 	}
-	known, err := settledAttempts(ctx, s.DB, c)
+	known, err := attempt.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
 	if err != nil {
 		return err
 	}
@@ -93,12 +94,12 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 // missingAttempts returns the refs that a connection publishes and that were
 // not attempted, tags in the order of their versions. It also reports whether
 // an attempt is queued already.
-func missingAttempts(c Connection, found host.Refs, known map[refAt]Status) (attempts []Attempt, queued bool) {
+func missingAttempts(c Connection, found host.Refs, known map[attempt.At]attempt.Status) (attempts []attempt.Attempt, queued bool) {
 	add := func(r refs.Ref, commit string) {
-		status, attempted := known[refAt{r, commit}]
-		queued = queued || status == Queued
+		status, attempted := known[attempt.At{Ref: r, Commit: commit}]
+		queued = queued || status == attempt.Queued
 		if !attempted {
-			attempts = append(attempts, newAttempt(c, r, commit, ByReconcile))
+			attempts = append(attempts, newAttempt(c, r, commit, attempt.ByReconcile))
 		}
 	}
 	if head := found.Heads[c.DefaultBranch]; head != "" {

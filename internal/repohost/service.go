@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -317,12 +318,12 @@ func (s *Service) Disconnect(ctx context.Context, orgID, id string) (err error) 
 
 // Connections returns the organisation's connections, oldest first, and the
 // last finished attempt of each, by connection id.
-func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, map[string]Attempt, error) {
+func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, map[string]attempt.Attempt, error) {
 	all, err := connectionsOfOrg(ctx, s.DB, orgID)
 	if err != nil {
 		return nil, nil, err
 	}
-	last, err := lastAttempts(ctx, s.DB, orgID)
+	last, err := attempt.Last(ctx, s.DB, orgID)
 	return all, last, err
 }
 

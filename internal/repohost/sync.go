@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -29,14 +30,14 @@ const (
 // leaves out. It returns the attempt to show: the head if that failed, else the
 // last release that was published, else the head. Only a code host that cannot
 // be reached in time is an error.
-func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ Attempt, err error) {
+func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ attempt.Attempt, err error) {
 	defer fault.Wrap(&err, "sync connection %s", id)
 	ctx, cancel := s.withSyncTimeout(ctx)
 	defer cancel()
 	defer explainTimeout(ctx, &err)
 	c, err := connectionOfOrg(ctx, s.DB, orgID, id, "")
 	if err != nil {
-		return c, Attempt{}, err
+		return c, attempt.Attempt{}, err
 	}
 	var found host.Refs
 	repo, err := s.repoOf(ctx, c)
@@ -44,18 +45,18 @@ func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ A
 		found, err = s.Host.Refs(ctx, repo)
 	}
 	if err != nil && isTransient(err) {
-		return c, Attempt{}, asGatewayError(err)
+		return c, attempt.Attempt{}, asGatewayError(err)
 	}
 	if err != nil {
-		return c, newSyncResult(c, Failed, userMessage(err)), nil
+		return c, newSyncResult(c, attempt.Failed, userMessage(err)), nil
 	}
-	known, err := settledAttempts(ctx, s.DB, c)
+	known, err := attempt.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
 	if err != nil {
-		return c, Attempt{}, err
+		return c, attempt.Attempt{}, err
 	}
 	held, err := lease.Wait(ctx, s.DB, id)
 	if err != nil {
-		return c, Attempt{}, err
+		return c, attempt.Attempt{}, err
 	}
 	defer held.Release(ctx, s.Log)
 	a, err := s.syncRefs(ctx, c, found, known, held)
@@ -75,28 +76,28 @@ func explainTimeout(ctx context.Context, err *error) {
 }
 
 // newSyncResult is the result of a sync that attempted nothing.
-func newSyncResult(c Connection, status Status, message string) Attempt {
-	return Attempt{
-		OrgID: c.OrgID, ConnectionID: c.ID, Cause: BySync, Status: status, Message: message,
-		AttemptedAt: store.Now(), WriteBack: Disabled,
+func newSyncResult(c Connection, status attempt.Status, message string) attempt.Attempt {
+	return attempt.Attempt{
+		OrgID: c.OrgID, ConnectionID: c.ID, Cause: attempt.BySync, Status: status, Message: message,
+		AttemptedAt: store.Now(), WriteBack: attempt.Disabled,
 	}
 }
 
 // syncRefs publishes the head of the branch and the newest tags now, and queues
 // older tags for a job.
 func (s *Service) syncRefs(
-	ctx context.Context, c Connection, found host.Refs, known map[refAt]Status, held *lease.Lease,
-) (Attempt, error) {
+	ctx context.Context, c Connection, found host.Refs, known map[attempt.At]attempt.Status, held *lease.Lease,
+) (attempt.Attempt, error) {
 	set, problem := c.tags()
 	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
-		status := known[refAt{refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name]}]
-		return status == Done || status == Unchanged
+		status := known[attempt.At{Ref: refs.Ref{Kind: refs.Tag, Name: name}, Commit: found.Tags[name]}]
+		return status == attempt.Done || status == attempt.Unchanged
 	})
 	later := tags[:max(0, len(tags)-inlineTags)]
 	if err := s.startSync(ctx, c, found, later); err != nil {
-		return Attempt{}, err
+		return attempt.Attempt{}, err
 	}
-	result := newSyncResult(c, Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish", c.DefaultBranch))
+	result := newSyncResult(c, attempt.Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish", c.DefaultBranch))
 	failed := 0
 	if head := found.Heads[c.DefaultBranch]; head != "" {
 		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}, head)
@@ -114,9 +115,9 @@ func (s *Service) syncRefs(
 			return a, err
 		}
 		switch {
-		case a.Status.Shown() == shownFailed:
+		case a.Status.Bad():
 			failed++
-		case result.Status.Shown() != shownFailed && (a.Status == Done || result.Status == Skipped):
+		case !result.Status.Bad() && (a.Status == attempt.Done || result.Status == attempt.Skipped):
 			result = a
 		}
 	}
@@ -132,9 +133,9 @@ func (s *Service) syncRefs(
 // startSync records the sync in the audit log and queues the tags that are left
 // to a job.
 func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, tags []string) error {
-	attempts := make([]Attempt, len(tags))
+	attempts := make([]attempt.Attempt, len(tags))
 	for i, name := range tags {
-		attempts[i] = newAttempt(c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name], BySync)
+		attempts[i] = newAttempt(c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name], attempt.BySync)
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := c.recordAudit(ctx, tx, "repohost.connection.sync"); err != nil {
@@ -145,13 +146,13 @@ func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, 
 }
 
 // syncOne publishes one ref now.
-func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a Attempt, err error) {
+func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a attempt.Attempt, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, BySync))
+		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, attempt.BySync))
 		if err != nil {
 			return err
 		}
-		a, err = attemptByID(ctx, tx, id)
+		a, err = attempt.ByID(ctx, tx, id)
 		return err
 	})
 	if err != nil {
@@ -161,7 +162,7 @@ func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit 
 		return a, err
 	}
 	a, err = s.tryPublish(ctx, c, a, false)
-	if err == nil && a.Status == Failed {
+	if err == nil && a.Status == attempt.Failed {
 		return a, fault.New(fault.BadGateway, "%s", a.Message)
 	}
 	return a, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -17,8 +18,8 @@ import (
 // retries with backoff and never changes what was published.
 func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	defer fault.Wrap(&err, "write back attempt %s", attemptID)
-	a, err := attemptByID(ctx, s.DB, attemptID)
-	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != Pending {
+	a, err := attempt.ByID(ctx, s.DB, attemptID)
+	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != attempt.Pending {
 		return nil
 	}
 	if err != nil {
@@ -39,9 +40,9 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	a.WriteBack, a.WriteBackDetail = combine(parts)
 	mayRetry := retry != nil && a.WriteBackTries <= len(s.backoff())
 	if mayRetry {
-		a.WriteBack = Pending
+		a.WriteBack = attempt.Pending
 	}
-	if err := updateWriteBack(ctx, s.DB, a); err != nil {
+	if err := attempt.UpdateWriteBack(ctx, s.DB, a); err != nil {
 		return err
 	}
 	if mayRetry {
@@ -52,7 +53,7 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 
 // postPending sets a pending status on the commit before the first try. It is
 // best effort: the final status replaces it.
-func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo, a Attempt) {
+func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo, a attempt.Attempt) {
 	mode, err := modeOf(ctx, s.DB, c.OrgID)
 	if err == nil && mode != ModeOff && c.WriteBackEnabled && a.Tries == 1 {
 		err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
@@ -67,13 +68,13 @@ func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo,
 // A part is the outcome of one kind of write-back.
 type part struct {
 	name   string
-	status WriteBackStatus
+	status attempt.WriteBackStatus
 	reason string
 }
 
 // postOutcome sends the status and the check-run, as far as they were not sent
 // before. The error is a transient one, worth a retry.
-func (s *Service) postOutcome(ctx context.Context, c Connection, a *Attempt) ([]part, error) {
+func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Attempt) ([]part, error) {
 	repo, err := s.repoOf(ctx, c)
 	if err != nil {
 		return []part{outcome("statuses", err), outcome("checks", err)}, nil
@@ -81,7 +82,7 @@ func (s *Service) postOutcome(ctx context.Context, c Connection, a *Attempt) ([]
 	var failures []error
 	if !a.StatusSent {
 		err := s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
-			State: a.state(), Context: c.statusContext(), Description: a.Message, TargetURL: s.entryURL(c),
+			State: stateOf(*a), Context: c.statusContext(), Description: a.Message, TargetURL: s.entryURL(c),
 		})
 		a.StatusSent = err == nil
 		failures = append(failures, err)
@@ -106,19 +107,19 @@ func (s *Service) postOutcome(ctx context.Context, c Connection, a *Attempt) ([]
 func outcome(name string, err error) part {
 	switch {
 	case err == nil:
-		return part{name, Success, ""}
+		return part{name, attempt.Success, ""}
 	case errors.Is(err, host.ErrUnsupported):
-		return part{name, Unsupported, "the code host has none"}
+		return part{name, attempt.Unsupported, "the code host has none"}
 	case fault.Is(err, fault.Denied), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
-		return part{name, Unsupported, userMessage(err)}
+		return part{name, attempt.Unsupported, userMessage(err)}
 	}
-	return part{name, WriteFailed, userMessage(err)}
+	return part{name, attempt.WriteFailed, userMessage(err)}
 }
 
 // combine returns the worst status of the parts and a detail of each, e.g.
 // "statuses: success; checks: unsupported (the code host has none)".
-func combine(parts []part) (WriteBackStatus, string) {
-	status := Success
+func combine(parts []part) (attempt.WriteBackStatus, string) {
+	status := attempt.Success
 	var details []string
 	for _, p := range parts {
 		text := fmt.Sprintf("%s: %s", p.name, p.status)
@@ -126,30 +127,30 @@ func combine(parts []part) (WriteBackStatus, string) {
 			text += " (" + p.reason + ")"
 		}
 		details = append(details, text)
-		if p.status == WriteFailed || p.status == Unsupported && status == Success {
+		if p.status == attempt.WriteFailed || p.status == attempt.Unsupported && status == attempt.Success {
 			status = p.status
 		}
 	}
 	return status, strings.Join(details, "; ")
 }
 
-// state is the commit status of an attempt.
-func (a Attempt) state() host.State {
+// stateOf is the commit status of an attempt.
+func stateOf(a attempt.Attempt) host.State {
 	switch a.Status {
-	case Done, Unchanged, Skipped:
+	case attempt.Done, attempt.Unchanged, attempt.Skipped:
 		return host.StateSuccess
-	case Refused:
+	case attempt.Refused:
 		return host.StateFailure
-	case Queued:
+	case attempt.Queued:
 		return host.StatePending
-	case Failed:
+	case attempt.Failed:
 	}
 	return host.StateError
 }
 
 func (s *Service) entryURL(c Connection) string { return s.PublicURL + "/registry/" + c.EntryID }
 
-func (s *Service) checkRun(c Connection, a Attempt) host.Check {
+func (s *Service) checkRun(c Connection, a attempt.Attempt) host.Check {
 	check := host.Check{
 		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: s.entryURL(c),
 		Conclusion: host.ConclusionSuccess, Title: a.Message, Summary: a.Message, CompletedAt: store.Now(), Sent: a.AnnotationsSent,
@@ -158,7 +159,7 @@ func (s *Service) checkRun(c Connection, a Attempt) host.Check {
 	if a.CheckRunID != nil {
 		check.ID = *a.CheckRunID
 	}
-	if a.Status.Shown() == shownFailed {
+	if a.Status.Bad() {
 		check.Conclusion, check.Title = host.ConclusionFailure, "Not published"
 	}
 	if len(a.Findings) > 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 )
 
 // repohostView is the organisation's accounts, connections and deliveries.
@@ -37,7 +38,7 @@ var modeChoices = []modeChoice{
 
 type connectionRow struct {
 	repohost.Connection
-	Last *repohost.Attempt // nil if there was none
+	Last *attempt.Attempt // nil if there was none
 }
 
 // bindForm is the input of the form of an installation.
@@ -117,15 +118,15 @@ func (s *Service) handleBindInstallation(v *visit) (answer, error) {
 // handleSyncConnection shows a failed attempt on the page where the connection can be
 // changed.
 func (s *Service) handleSyncConnection(v *visit) (answer, error) {
-	c, attempt, err := s.Repohost.Sync(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	c, last, err := s.Repohost.Sync(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	message := c.RepoFullName + ": " + attempt.Status.Shown() + "."
-	if attempt.Message != "" {
-		message += " " + short(maxFlash, attempt.Message)
+	message := c.RepoFullName + ": " + last.Status.Shown() + "."
+	if last.Message != "" {
+		message += " " + short(maxFlash, last.Message)
 	}
-	if attempt.Status.Shown() != string(repohost.Failed) {
+	if !last.Status.Bad() {
 		return redirect("/repohost", message), nil
 	}
 	view, err := s.codeHost(v)

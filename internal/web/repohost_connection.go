@@ -10,12 +10,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 )
 
 // connectionView is the form of a new or an existing connection.
 type connectionView struct {
 	Form          repohost.Connection // ID is "" for a new one
-	Last          *repohost.Attempt   // nil if there was none
+	Last          *attempt.Attempt    // nil if there was none
 	Installations []repohost.Installation
 	Entries       []registry.Listed           // to publish to
 	EntryTotal    int                         // of which Entries may be the first only

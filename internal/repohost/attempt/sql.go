@@ -1,8 +1,9 @@
-package repohost
+package attempt
 
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
@@ -10,11 +11,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-const attemptColumns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status,
+const columns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status,
 	a.tries, a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status, a.write_back_detail,
 	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent`
 
-func scanAttempt(row store.Row) (a Attempt, err error) {
+func scan(row store.Row) (a Attempt, err error) {
 	var found string
 	err = row.Scan(&a.ID, &a.OrgID, &a.ConnectionID, &a.RefKind, &a.RefName, &a.Commit, &a.Cause, &a.DeliveryID, &a.Status, &a.Tries,
 		&a.Version, &a.Message, &found, store.Time(&a.QueuedAt), store.Time(&a.AttemptedAt), store.NullTime(&a.PublishedAt),
@@ -25,9 +26,9 @@ func scanAttempt(row store.Row) (a Attempt, err error) {
 	return a, json.Unmarshal([]byte(found), &a.Findings)
 }
 
-// upsertAttempt queues an attempt, or resets the one of the same ref and commit
+// Upsert queues an attempt, or resets the one of the same ref and commit
 // to queued. It returns the attempt's id.
-func upsertAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
+func Upsert(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
 		INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause, delivery_id, status, tries,
 			version, message, findings, queued_at, attempted_at, published_at, write_back_status, write_back_detail,
@@ -43,9 +44,9 @@ func upsertAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error)
 	return store.One(rows, err, "Attempt", store.Value[string])
 }
 
-// deliveryWaitingFor returns the delivery of the stored attempt with the same ref
+// DeliveryWaitingFor returns the delivery of the stored attempt with the same ref
 // and commit, "" if there is none.
-func deliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
+func DeliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT COALESCE(delivery_id, '') FROM repohost_attempts
 		WHERE connection_id = $1 AND ref_kind = $2 AND ref_name = $3 AND commit_sha = $4`,
@@ -57,10 +58,10 @@ func deliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, e
 	return id, err
 }
 
-// updateAttempt returns the delivery that waits for the attempt now, "" if none
+// Update returns the delivery that waits for the attempt now, "" if none
 // does. It may have arrived while the attempt was being published: then it is not
 // the one that the attempt was read with.
-func updateAttempt(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID string, err error) {
+func Update(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID string, err error) {
 	found, err := json.Marshal(append([]findings.Finding{}, a.Findings...))
 	if err != nil {
 		return "", err
@@ -77,14 +78,15 @@ func updateAttempt(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID str
 	return deliveryID, err
 }
 
-// countTry counts a failed try of an attempt that stays queued.
-func countTry(ctx context.Context, q store.Querier, a Attempt, message string) error {
+// CountTry counts a failed try of an attempt that stays queued.
+func CountTry(ctx context.Context, q store.Querier, a Attempt, message string) error {
 	_, err := q.Exec(ctx, `
 		UPDATE repohost_attempts SET tries = $2, message = $3 WHERE id = $1 AND status = 'queued'`, a.ID, a.Tries, message)
 	return err
 }
 
-func updateWriteBack(ctx context.Context, q store.Querier, a Attempt) error {
+// UpdateWriteBack stores what came of the write-back.
+func UpdateWriteBack(ctx context.Context, q store.Querier, a Attempt) error {
 	_, err := q.Exec(ctx, `
 		UPDATE repohost_attempts SET write_back_status = $2, write_back_detail = $3, write_back_tries = $4, status_sent = $5,
 			check_run_id = $6, annotations_sent = $7
@@ -92,32 +94,33 @@ func updateWriteBack(ctx context.Context, q store.Querier, a Attempt) error {
 	return err
 }
 
-func attemptByID(ctx context.Context, q store.Querier, id string) (Attempt, error) {
-	rows, err := q.Query(ctx, `SELECT `+attemptColumns+` FROM repohost_attempts a WHERE a.id = $1`, id)
-	return store.One(rows, err, "Attempt", scanAttempt)
+// ByID finds an attempt of any organisation, for jobs.
+func ByID(ctx context.Context, q store.Querier, id string) (Attempt, error) {
+	rows, err := q.Query(ctx, `SELECT `+columns+` FROM repohost_attempts a WHERE a.id = $1`, id)
+	return store.One(rows, err, "Attempt", scan)
 }
 
-// oldestQueuedAttempt is the head of the connection's queue (FIFO): the versions
+// OldestQueued is the head of the connection's queue (FIFO): the versions
 // of an entry appear in the order in which their commits were pushed.
-func oldestQueuedAttempt(ctx context.Context, q store.Querier, connectionID string) (Attempt, error) {
+func OldestQueued(ctx context.Context, q store.Querier, connectionID string) (Attempt, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+attemptColumns+` FROM repohost_attempts a WHERE a.connection_id = $1 AND a.status = 'queued'
+		SELECT `+columns+` FROM repohost_attempts a WHERE a.connection_id = $1 AND a.status = 'queued'
 		ORDER BY a.queued_at, a.id LIMIT 1`, connectionID)
-	return store.One(rows, err, "Attempt", scanAttempt)
+	return store.One(rows, err, "Attempt", scan)
 }
 
-// attemptOfVersion returns the last attempt that published a version of an entry.
-func attemptOfVersion(ctx context.Context, q store.Querier, orgID, entryID, version string) (Attempt, error) {
+// OfVersion returns the last attempt that published a version of an entry.
+func OfVersion(ctx context.Context, q store.Querier, orgID, entryID, version string) (Attempt, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+attemptColumns+` FROM repohost_connections c JOIN repohost_attempts a ON a.connection_id = c.id
+		SELECT `+columns+` FROM repohost_connections c JOIN repohost_attempts a ON a.connection_id = c.id
 		WHERE c.org_id = $1 AND c.entry_id = $2 AND a.version = $3 AND a.status IN ('published', 'unchanged')
 		ORDER BY a.status, a.attempted_at DESC LIMIT 1`, orgID, entryID, version)
-	return store.One(rows, err, "Attempt", scanAttempt)
+	return store.One(rows, err, "Attempt", scan)
 }
 
-// lastBranchVersion returns the version of the connection's last commit on a
+// LastBranchVersion returns the version of the connection's last commit on a
 // branch, "" if there is none.
-func lastBranchVersion(ctx context.Context, q store.Querier, connectionID string) (string, error) {
+func LastBranchVersion(ctx context.Context, q store.Querier, connectionID string) (string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT version FROM repohost_attempts
 		WHERE connection_id = $1 AND ref_kind = 'branch' AND status IN ('published', 'unchanged') AND version IS NOT NULL
@@ -129,40 +132,40 @@ func lastBranchVersion(ctx context.Context, q store.Querier, connectionID string
 	return version, err
 }
 
-// settledAttempts returns the statuses of the refs that need no new attempt: all
+// Settled returns the statuses of the refs that need no new attempt: all
 // that are published or queued, and those that were refused since the connection
-// was last configured.
-func settledAttempts(ctx context.Context, q store.Querier, c Connection) (map[refAt]Status, error) {
+// was last configured, at since.
+func Settled(ctx context.Context, q store.Querier, connectionID string, since time.Time) (map[At]Status, error) {
 	rows, err := q.Query(ctx, `
 		SELECT ref_kind, ref_name, commit_sha, status FROM repohost_attempts
 		WHERE connection_id = $1 AND (status IN ('queued', 'published', 'unchanged') OR status = 'refused' AND attempted_at >= $2)`,
-		c.ID, store.Micros(c.ConfiguredAt))
-	known := map[refAt]Status{}
+		connectionID, store.Micros(since))
+	known := map[At]Status{}
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
-		var at refAt
+		var at At
 		var status Status
-		err := row.Scan(&at.Kind, &at.Name, &at.commit, &status)
+		err := row.Scan(&at.Kind, &at.Name, &at.Commit, &status)
 		known[at] = status
 		return struct{}{}, err
 	})
 	return known, err
 }
 
-// A refAt is a ref at a commit.
-type refAt struct {
+// At is a ref at a commit.
+type At struct {
 	refs.Ref
-	commit string
+	Commit string
 }
 
-// lastAttempts returns the last finished attempt of each connection of the
+// Last returns the last finished attempt of each connection of the
 // organisation, by connection id.
-func lastAttempts(ctx context.Context, q store.Querier, orgID string) (map[string]Attempt, error) {
+func Last(ctx context.Context, q store.Querier, orgID string) (map[string]Attempt, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+attemptColumns+` FROM repohost_connections c JOIN repohost_attempts a ON a.id = (
+		SELECT `+columns+` FROM repohost_connections c JOIN repohost_attempts a ON a.id = (
 			SELECT l.id FROM repohost_attempts l WHERE l.connection_id = c.id AND l.status <> 'queued'
 			ORDER BY l.attempted_at DESC, l.id DESC LIMIT 1)
 		WHERE c.org_id = $1`, orgID)
-	all, err := store.All(rows, err, scanAttempt)
+	all, err := store.All(rows, err, scan)
 	last := map[string]Attempt{}
 	for _, a := range all {
 		last[a.ConnectionID] = a

@@ -1,4 +1,7 @@
-package repohost
+// Package attempt records what came of the refs that a connection publishes: one
+// attempt for each ref and commit. It keeps the table repohost_attempts for
+// repohost.
+package attempt
 
 import (
 	"time"
@@ -36,11 +39,8 @@ type Attempt struct {
 	AnnotationsSent int
 }
 
-func newAttempt(c Connection, r refs.Ref, commit string, cause Cause) Attempt {
-	return Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
-}
-
-func (a Attempt) ref() refs.Ref { return refs.Ref{Kind: a.RefKind, Name: a.RefName} }
+// Ref is the branch or tag.
+func (a Attempt) Ref() refs.Ref { return refs.Ref{Kind: a.RefKind, Name: a.RefName} }
 
 // SourceRef is the source that a version names: the tag or the commit.
 func (a Attempt) SourceRef() string {
@@ -67,22 +67,24 @@ type Status string
 // The statuses. Users see refused as failed: the difference is that the same
 // commit would be refused again, so that reconcile does not retry it.
 const (
-	Queued      Status = "queued"
-	Done        Status = "published"
-	Unchanged   Status = "unchanged"
-	Skipped     Status = "skipped"
-	Failed      Status = "failed"
-	Refused     Status = "refused"
-	shownFailed        = string(Failed)
+	Queued    Status = "queued"
+	Done      Status = "published"
+	Unchanged Status = "unchanged"
+	Skipped   Status = "skipped"
+	Failed    Status = "failed"
+	Refused   Status = "refused"
 )
 
 // Shown is the status that users see.
 func (s Status) Shown() string {
 	if s == Refused {
-		return shownFailed
+		return string(Failed)
 	}
 	return string(s)
 }
+
+// Bad reports whether users see the attempt as failed.
+func (s Status) Bad() bool { return s == Failed || s == Refused }
 
 // A WriteBackStatus is the progress of a write-back.
 type WriteBackStatus string
