@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -21,6 +22,10 @@ type Event struct {
 	Pushes       []Push
 	// Removed are the repositories that the installation no longer sees.
 	Removed []EventRepository
+	// Pull is the number of the pull request that the event is about, or 0.
+	Pull int64
+	// Rerun is what somebody asked to run again.
+	Rerun *Rerun
 	// OldDefault is the branch that was the default before, if that changed.
 	OldDefault string
 }
@@ -35,8 +40,17 @@ const (
 	EventInstallation EventKind = "installation"              // created, deleted, suspend, unsuspend
 	EventAccess       EventKind = "installation_repositories" // added, removed
 	EventRepo         EventKind = "repository"                // renamed, transferred, deleted, edited
+	EventPull         EventKind = "pull_request"              // opened, synchronize, closed, ...
+	EventCheckRun     EventKind = "check_run"                 // rerequested
+	EventCheckSuite   EventKind = "check_suite"               // rerequested
 	EventOther        EventKind = "other"                     // ignored
 )
+
+// A Rerun is a request to run the checks of a commit again, or one of them.
+type Rerun struct {
+	Commit     string
+	ExternalID string // of the check-run; "" for all
+}
 
 // An EventRepository names a repository. Its id stays when its name changes.
 type EventRepository struct {
@@ -86,8 +100,14 @@ type payload struct {
 		ID      int64 `json:"id"`
 		Account login `json:"account"`
 	} `json:"installation"`
-	Removed []repository `json:"repositories_removed"`
-	Changes struct {
+	Removed     []repository `json:"repositories_removed"`
+	Number      int64        `json:"number"`
+	PullRequest struct {
+		Number int64 `json:"number"`
+	} `json:"pull_request"`
+	CheckRun   checked `json:"check_run"`
+	CheckSuite checked `json:"check_suite"`
+	Changes    struct {
 		Repository struct {
 			Name changedFrom `json:"name"`
 		} `json:"repository"`
@@ -122,6 +142,11 @@ type repository struct {
 	Name          string `json:"name"`
 	Owner         login  `json:"owner"`
 	DefaultBranch string `json:"default_branch"`
+}
+
+type checked struct {
+	HeadSHA    string `json:"head_sha"`
+	ExternalID string `json:"external_id"`
 }
 
 type login struct {
@@ -162,13 +187,36 @@ func ParseEvent(header http.Header, body []byte) (Event, error) {
 	case EventRepo:
 		e.OldDefault = p.Changes.DefaultBranch.From
 		e.Repository.OldName = p.oldName()
+	case EventPull:
+		if e.Pull = cmp.Or(p.PullRequest.Number, p.Number); e.Pull < 1 {
+			return Event{}, fault.New(fault.Malformed, "the delivery names no pull request")
+		}
+	case EventCheckRun, EventCheckSuite:
+		e.Rerun = p.rerun(e.Kind)
 	default:
 		e.Kind = EventOther
 	}
-	if (e.Kind == EventPush || e.Kind == EventRepo) && CheckFullName(e.Repository.FullName) != nil {
+	if e.aboutRepository() && CheckFullName(e.Repository.FullName) != nil {
 		return Event{}, fault.New(fault.Malformed, "the delivery names no repository")
 	}
 	return e, nil
+}
+
+// aboutRepository reports whether the event must name a repository.
+func (e Event) aboutRepository() bool {
+	return e.Kind == EventPush || e.Kind == EventRepo || e.Kind == EventPull || e.Rerun != nil
+}
+
+// rerun is what was requested again; nil for any other news of a check.
+func (p *payload) rerun(kind EventKind) *Rerun {
+	of := p.CheckRun
+	if kind == EventCheckSuite {
+		of = checked{HeadSHA: p.CheckSuite.HeadSHA}
+	}
+	if p.Action != "rerequested" || !IsSHA(of.HeadSHA) {
+		return nil
+	}
+	return &Rerun{Commit: of.HeadSHA, ExternalID: of.ExternalID}
 }
 
 func jsonBody(header http.Header, body []byte) ([]byte, error) {

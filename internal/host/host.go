@@ -47,8 +47,18 @@ type Host interface {
 	SetStatus(ctx context.Context, r Repo, commit string, s Status) error
 	// SetCheck posts a check-run, or the rest of one that has an id. It stores
 	// the id and the number of accepted annotations in c, also on an error, so
-	// that a retry continues there. It may be ErrUnsupported.
+	// that a retry continues there. Without an id a check-run of the commit with
+	// the same external id is taken up. It may be ErrUnsupported.
 	SetCheck(ctx context.Context, r Repo, c *Check) error
+	// Pull reads a pull request into the repository. It may be ErrUnsupported.
+	Pull(ctx context.Context, r Repo, number int64) (Pull, error)
+	// PullFiles lists the paths that a pull request changes, the old ones of moved
+	// files, too. complete is false if the host does not list all of them.
+	PullFiles(ctx context.Context, r Repo, number int64) (paths []string, complete bool, err error)
+	// SetComment creates a comment on a pull request, or changes the one with the
+	// id. Without an id one of ours that begins with the marker is changed, so that
+	// a retry makes no second one. It stores the id in c.
+	SetComment(ctx context.Context, r Repo, c *Comment) error
 	// SetIssue creates an issue, or changes the one with the number. Without a
 	// number an open issue whose body has the marker is changed, so that a retry
 	// makes no second one. It stores number and URL in i. It may be ErrUnsupported.
@@ -169,12 +179,13 @@ type Check struct {
 	ExternalID  string
 	HeadSHA     string
 	DetailsURL  string
-	Conclusion  Conclusion
+	Conclusion  Conclusion // "" while it is in progress
 	Title       string
 	Summary     string // truncated to the host's limit
 	CompletedAt time.Time
 	Annotations []Annotation
-	Sent        int // number of annotations that the host has
+	Sent        int  // number of annotations that the host has
+	Changed     bool // the run with the id says something else now
 }
 
 // A Conclusion is a check-run's verdict.
@@ -182,9 +193,11 @@ type Conclusion string
 
 // The conclusions.
 const (
-	ConclusionSuccess Conclusion = "success"
-	ConclusionFailure Conclusion = "failure"
-	ConclusionNeutral Conclusion = "neutral"
+	ConclusionSuccess   Conclusion = "success"
+	ConclusionFailure   Conclusion = "failure"
+	ConclusionNeutral   Conclusion = "neutral"
+	ConclusionCancelled Conclusion = "cancelled"
+	ConclusionAction    Conclusion = "action_required"
 )
 
 // An Annotation is a message about a line of a file.
@@ -214,6 +227,29 @@ type Issue struct {
 	Title  string
 	Body   string
 	Closed bool
+}
+
+// A Pull is a pull request into a repository.
+type Pull struct {
+	Number int64
+	Title  string
+	URL    string
+	// Head is the commit that is to be merged. The repository has it as
+	// refs/pull/NUMBER/head, also if it is a fork's.
+	Head string
+	Base string // the branch that it is to be merged into
+	// Fork reports whether the head is in another repository, or in none any more.
+	Fork   bool
+	Draft  bool
+	Closed bool // or merged
+}
+
+// A Comment is a comment on a pull request.
+type Comment struct {
+	ID     int64 // 0 for a new one
+	Pull   int64
+	Marker string // the body begins with it
+	Body   string // truncated to the host's limit
 }
 
 // nameForm matches the names of owners and repositories.

@@ -58,6 +58,25 @@ func TestParseEvent(t *testing.T) {
 	}{
 		{"ping", "ping", `{"zen":"x"}`, host.Event{Kind: host.EventPing}},
 		{
+			"pull request", "pull_request", `{"action":"synchronize","number":12,` + repo + `}`,
+			host.Event{Kind: host.EventPull, Action: "synchronize", Repository: named, Pull: 12},
+		},
+		{
+			"check-run again", "check_run", `{"action":"rerequested","check_run":{"head_sha":"` + sha + `","external_id":"x"},` + repo + `}`,
+			host.Event{
+				Kind: host.EventCheckRun, Action: "rerequested", Repository: named,
+				Rerun: &host.Rerun{Commit: sha, ExternalID: "x"},
+			},
+		},
+		{
+			"check suite again", "check_suite", `{"action":"rerequested","check_suite":{"head_sha":"` + sha + `"},` + repo + `}`,
+			host.Event{Kind: host.EventCheckSuite, Action: "rerequested", Repository: named, Rerun: &host.Rerun{Commit: sha}},
+		},
+		{
+			"check-run created", "check_run", `{"action":"created","check_run":{"head_sha":"` + sha + `"},` + repo + `}`,
+			host.Event{Kind: host.EventCheckRun, Action: "created", Repository: named},
+		},
+		{
 			"branch", "push", `{"ref":"refs/heads/main","after":"` + sha + `",` + repo + `,"installation":{"id":815}}`,
 			host.Event{Kind: host.EventPush, Installation: 815, Repository: named, Pushes: []host.Push{{Ref: "refs/heads/main", After: sha, Commit: sha}}},
 		},

@@ -321,6 +321,21 @@ func (h *Host) SetCheck(context.Context, host.Repo, *host.Check) error { return 
 // SetIssue implements host.Host: a bare repository has no issues.
 func (h *Host) SetIssue(context.Context, host.Repo, *host.Issue) error { return host.ErrUnsupported }
 
+// Pull implements host.Host: a bare repository has no pull requests.
+func (h *Host) Pull(context.Context, host.Repo, int64) (host.Pull, error) {
+	return host.Pull{}, host.ErrUnsupported
+}
+
+// PullFiles implements host.Host.
+func (h *Host) PullFiles(context.Context, host.Repo, int64) ([]string, bool, error) {
+	return nil, false, host.ErrUnsupported
+}
+
+// SetComment implements host.Host.
+func (h *Host) SetComment(context.Context, host.Repo, *host.Comment) error {
+	return host.ErrUnsupported
+}
+
 // Dir is the folder of the repositories: the setting, a path or a file URL, or
 // "repos" in the data folder.
 func Dir(data, setting string) string {

@@ -34,7 +34,7 @@ var skill = host.Repo{Installation: host.Installation{ID: 1, Account: "acme"}, F
 func TestConformance(t *testing.T) {
 	hosttest.Run(t, func(t *testing.T) hosttest.Subject {
 		h, server := open(t)
-		return hosttest.Subject{Host: h, Repos: server.Repos, At: skill.Installation}
+		return hosttest.Subject{Host: h, Repos: server.Repos, At: skill.Installation, Pulls: server}
 	})
 }
 

@@ -40,7 +40,7 @@ var skill = host.Repo{Installation: host.Installation{ID: 4_294_967_815, Account
 func TestConformance(t *testing.T) {
 	hosttest.Run(t, func(t *testing.T) hosttest.Subject {
 		h, server := open(t)
-		return hosttest.Subject{Host: h, Repos: server.Repos, At: skill.Installation}
+		return hosttest.Subject{Host: h, Repos: server.Repos, At: skill.Installation, Pulls: server}
 	})
 }
 

@@ -86,16 +86,55 @@ func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host
 func (h *Host) SetCheck(ctx context.Context, r host.Repo, c *host.Check) (err error) {
 	defer fault.Wrap(&err, "check of %s in %s", c.HeadSHA, r.FullName)
 	if c.ID == "" {
+		if err := h.findCheck(ctx, r, c); err != nil {
+			return err
+		}
+		c.Changed = c.ID != ""
+	}
+	if c.ID == "" {
 		if err := h.createCheck(ctx, r, c); err != nil {
 			return err
 		}
 	}
-	for c.Sent < len(c.Annotations) {
-		if err := h.extendCheck(ctx, r, c); err != nil {
+	for c.Changed || c.Sent < len(c.Annotations) {
+		if err := h.updateCheck(ctx, r, c); err != nil {
 			return err
 		}
+		c.Changed = false
 	}
 	return nil
+}
+
+// findCheck looks for a check-run that was created by a request whose response
+// was lost.
+func (h *Host) findCheck(ctx context.Context, r host.Repo, c *host.Check) error {
+	owner, name, err := splitOwned(r)
+	if err != nil {
+		return err
+	}
+	return h.call(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
+		found, resp, err := client.Checks.ListCheckRunsForRef(ctx, owner, name, c.HeadSHA, &api.ListCheckRunsOptions{
+			CheckName: &c.Name, Filter: new("all"), ListOptions: api.ListOptions{PerPage: 100},
+		})
+		if err != nil {
+			return resp, err
+		}
+		for _, run := range found.CheckRuns {
+			if run.GetExternalID() == c.ExternalID {
+				c.ID = strconv.FormatInt(run.GetID(), 10)
+				c.Sent = min(run.GetOutput().GetAnnotationsCount(), len(c.Annotations))
+			}
+		}
+		return resp, nil
+	})
+}
+
+// progress is the status of a check-run and, once it is completed, its verdict.
+func progress(c *host.Check) (status, conclusion *string, at *api.Timestamp) {
+	if c.Conclusion == "" {
+		return new("in_progress"), nil, nil
+	}
+	return new("completed"), new(string(c.Conclusion)), &api.Timestamp{Time: c.CompletedAt}
 }
 
 func (h *Host) createCheck(ctx context.Context, r host.Repo, c *host.Check) error {
@@ -105,10 +144,9 @@ func (h *Host) createCheck(ctx context.Context, r host.Repo, c *host.Check) erro
 	}
 	output, sent := output(c)
 	options := api.CreateCheckRunOptions{
-		Name: c.Name, HeadSHA: c.HeadSHA, DetailsURL: &c.DetailsURL, ExternalID: &c.ExternalID,
-		Status: new("completed"), Conclusion: new(string(c.Conclusion)),
-		CompletedAt: &api.Timestamp{Time: c.CompletedAt}, Output: output,
+		Name: c.Name, HeadSHA: c.HeadSHA, DetailsURL: &c.DetailsURL, ExternalID: &c.ExternalID, Output: output,
 	}
+	options.Status, options.Conclusion, options.CompletedAt = progress(c)
 	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
 		made, resp, err := client.Checks.CreateCheckRun(ctx, owner, name, options)
 		if err == nil {
@@ -118,8 +156,8 @@ func (h *Host) createCheck(ctx context.Context, r host.Repo, c *host.Check) erro
 	})
 }
 
-// extendCheck sends more annotations to a check-run.
-func (h *Host) extendCheck(ctx context.Context, r host.Repo, c *host.Check) error {
+// updateCheck sends what a check-run says now, and more annotations.
+func (h *Host) updateCheck(ctx context.Context, r host.Repo, c *host.Check) error {
 	owner, name, err := splitOwned(r)
 	if err != nil {
 		return err
@@ -129,7 +167,8 @@ func (h *Host) extendCheck(ctx context.Context, r host.Repo, c *host.Check) erro
 		return err
 	}
 	output, sent := output(c)
-	options := api.UpdateCheckRunOptions{Name: c.Name, Output: output}
+	options := api.UpdateCheckRunOptions{Name: c.Name, DetailsURL: &c.DetailsURL, Output: output}
+	options.Status, options.Conclusion, options.CompletedAt = progress(c)
 	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
 		_, resp, err := client.Checks.UpdateCheckRun(ctx, owner, name, id, options)
 		if err == nil {

@@ -51,11 +51,15 @@ func (g *Gitea) sees(r *http.Request, fullName string) bool {
 }
 
 func (g *Gitea) serveUser(w http.ResponseWriter, r *http.Request) {
-	name := g.Tokens[tokenOf(r)]
-	if name == "" {
-		name = "operator"
+	writeJSON(w, http.StatusOK, map[string]any{"id": 1, "login": g.user(r)})
+}
+
+// user is whose token the request has.
+func (g *Gitea) user(r *http.Request) string {
+	if name := g.Tokens[tokenOf(r)]; name != "" {
+		return name
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"id": 1, "login": name})
+	return "operator"
 }
 
 func (g *Gitea) servePermissions(w http.ResponseWriter, r *http.Request) {
@@ -112,6 +116,10 @@ func (g *Gitea) serveRepo(w http.ResponseWriter, r *http.Request) {
 		g.serveCommit(w, fullName, strings.TrimPrefix(rest, "git/commits/"))
 	case what == "archive":
 		g.serveArchive(w, fullName, strings.TrimSuffix(arg, ".tar.gz"))
+	case what == "pulls":
+		g.servePulls(w, r, fullName, arg, "limit", 50)
+	case isComment(rest):
+		g.serveComments(w, r, fullName, arg, map[string]any{"login": g.user(r), "id": 1}, 1000) // in one page
 	case what == "issues":
 		g.serveIssues(w, r, fullName, arg)
 	case what == "statuses" && r.Method == http.MethodPost:

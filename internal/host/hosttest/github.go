@@ -58,7 +58,8 @@ type PostedCheck struct {
 		Summary     string       `json:"summary"`
 		Annotations []Annotation `json:"annotations"`
 	} `json:"output"`
-	Requests int `json:"-"` // that made it what it is
+	Requests int      `json:"-"` // that made it what it is
+	History  []string `json:"-"` // the titles so far
 }
 
 // An Annotation of a check-run.
@@ -279,8 +280,14 @@ func (g *GitHub) serve(w http.ResponseWriter, r *http.Request, fullName, rest st
 		problem(w, http.StatusNotFound, "Not Found")
 	case rest == "":
 		writeJSON(w, http.StatusOK, g.repository(fullName))
+	case what == "commits" && strings.HasSuffix(arg, "/check-runs"):
+		g.serveChecks(w, r, fullName, strings.TrimSuffix(arg, "/check-runs"))
 	case what == "commits":
 		g.serveCommit(w, fullName, arg)
+	case what == "pulls":
+		g.servePulls(w, r, fullName, arg, "per_page", 100)
+	case isComment(rest):
+		g.serveComments(w, r, fullName, arg, map[string]any{"login": "whetstone[bot]", "type": "Bot"}, 100)
 	case what == "branches":
 		g.serveRefs(w, r, g.refs(fullName, "refs/heads"))
 	case what == "tags":
@@ -368,7 +375,7 @@ func (g *GitHub) takeCheck(w http.ResponseWriter, r *http.Request, fullName stri
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.ID = int64(9_000_000_000 + len(g.checks))
+	c.ID, c.History = int64(9_000_000_000+len(g.checks)), []string{c.Output.Title}
 	g.checks = append(g.checks, c)
 	writeJSON(w, http.StatusCreated, c)
 }
@@ -377,7 +384,7 @@ func fits(c PostedCheck) bool {
 	return len(c.Output.Annotations) <= 50 && len(c.Output.Summary) <= 65_535 && c.Output.Title != "" && c.Output.Summary != ""
 }
 
-// patchCheck adds annotations, as GitHub does.
+// patchCheck changes what a check-run says and adds annotations, as GitHub does.
 func (g *GitHub) patchCheck(w http.ResponseWriter, r *http.Request, id string) {
 	var c PostedCheck
 	if err := json.NewDecoder(r.Body).Decode(&c); err != nil || !fits(c) {
@@ -391,8 +398,33 @@ func (g *GitHub) patchCheck(w http.ResponseWriter, r *http.Request, id string) {
 		problem(w, http.StatusNotFound, "Not Found")
 		return
 	}
+	if c.Status == "completed" && c.Conclusion == "" {
+		problem(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
 	old := &g.checks[i]
 	old.Requests++
+	if c.Status != "" {
+		old.Status, old.Conclusion = c.Status, c.Conclusion
+	}
+	old.Output.Title, old.Output.Summary = c.Output.Title, c.Output.Summary
 	old.Output.Annotations = append(old.Output.Annotations, c.Output.Annotations...)
+	old.History = append(old.History, old.Output.Title)
 	writeJSON(w, http.StatusOK, old)
+}
+
+// serveChecks lists the check-runs of a commit with a name.
+func (g *GitHub) serveChecks(w http.ResponseWriter, r *http.Request, fullName, sha string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	found := []map[string]any{}
+	for _, c := range g.checks {
+		if c.FullName == fullName && c.HeadSHA == sha && c.Name == r.FormValue("check_name") {
+			found = append(found, map[string]any{
+				"id": c.ID, "name": c.Name, "external_id": c.ExternalID,
+				"output": map[string]any{"annotations_count": len(c.Output.Annotations)},
+			})
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"total_count": len(found), "check_runs": found})
 }

@@ -19,6 +19,16 @@ type Subject struct {
 	Host  host.Host
 	Repos *Repos
 	At    host.Installation // of the account acme
+	Pulls Pulls             // nil on a host without pull requests
+}
+
+// Pulls lets a test act as the people of a code host.
+type Pulls interface {
+	OpenPull(base, from, branch string) *OpenedPull
+	Comment(fullName string, number int, login, body string)
+	DeleteComments()
+	Comments() []PostedComment
+	Rename(from, to string)
 }
 
 // Run tests the contract of host.Host.
@@ -29,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 	t.Run("tree", func(t *testing.T) { tree(t, open(t)) })
 	t.Run("refused trees", func(t *testing.T) { refusedTrees(t, open(t)) })
 	t.Run("foreign repositories", func(t *testing.T) { foreign(t, open(t)) })
+	t.Run("pull requests", func(t *testing.T) { pulls(t, open(t)) })
 	t.Run("prepare", func(t *testing.T) { prepare(t, open(t)) })
 }
 

@@ -24,6 +24,8 @@ type server struct {
 
 	mu       sync.Mutex
 	issues   []PostedIssue
+	pulls    []*OpenedPull
+	comments []PostedComment
 	ids      map[string]int64
 	moved    map[string]string // old full name to new
 	faults   []Fault
