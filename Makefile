@@ -42,7 +42,7 @@ e2e: setup ## Run the end-to-end tests against the real binary, verbosely
 
 .PHONY: e2e-agents
 e2e-agents: setup ## Run the real Claude Code and Codex against the real binary; ARGS="-run TestCodex" are those of go test
-	@scripts/setup npm
+	@scripts/setup npm buildah mmdebstrap
 	@scripts/e2e-agents $(ARGS)
 
 .PHONY: e2e-clients

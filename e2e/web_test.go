@@ -13,13 +13,15 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
 // TestBrowser uses the dashboard as people do, in one real browser: with the
 // demo organisation, and with one whose every text is hostile.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	c := startChromium(t)
+	c := &chromium{servertest.StartChromium(t)}
 	t.Run("demo", func(t *testing.T) {
 		site, key := startDemo(t)
 		for _, test := range []struct {

@@ -16,19 +16,20 @@ func TestAdapters(t *testing.T) {
 	requireAgents(t)
 	dir := agentstest.Folder(t)
 	for name, program := range map[string]string{"claude": claude, "codex": codex} {
-		// The sandbox's user may not be able to reach the user's cache.
-		to := filepath.Join(dir, name)
-		if os.Link(program, to) != nil {
-			copyProgram(t, program, to)
-		}
+		linkOrCopy(t, program, filepath.Join(dir, name))
 	}
 	for _, name := range []string{agents.ClaudeCode, agents.Codex} {
 		t.Run(name, func(t *testing.T) { agentstest.Run(t, name, dir) })
 	}
 }
 
-func copyProgram(t *testing.T, from, to string) {
+// linkOrCopy brings a file out of the user's cache, which the sandbox's user may not
+// be able to reach.
+func linkOrCopy(t *testing.T, from, to string) {
 	t.Helper()
+	if os.Link(from, to) == nil {
+		return
+	}
 	in, err := os.Open(from)
 	if err != nil {
 		t.Fatal(err)
