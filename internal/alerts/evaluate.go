@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 	"github.com/whetstone-dev/whetstone/internal/stats"
@@ -164,22 +165,21 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	}
 	event.Sequence, event.EpisodeID = next.Sequence, *next.EpisodeID
 	e.changed = append(e.changed, next)
-	registry := e.service.Registry
-	if event.Version, err = registry.CurrentVersion(ctx, e.tx, r.OrgID, event.SkillID); err != nil {
+	if event.Version, err = e.service.Registry.CurrentVersion(ctx, e.tx, r.OrgID, event.SkillID); err != nil {
 		return err
 	}
 	// The rollback commits with the event: once for each episode, whatever crashes.
 	// Reminders do not roll back again.
 	if limit, known := r.passRateLimit(skill); r.Action != nil && transition == Firing && known {
-		note, err := registry.Revert(ctx, e.tx, skills.Revert{
+		result, done, err := e.service.Release.Revert(ctx, e.tx, skills.Revert{
 			OrgID: r.OrgID, SkillID: event.SkillID, UserID: r.CreatedBy, Threshold: limit, Reason: "alert " + r.ID,
 		})
 		if err != nil {
 			return err
 		}
-		if note != "" {
-			event.addNote(note)
-			if err := e.openIncident(ctx, r, skill, event); err != nil {
+		if done {
+			event.addNote(result.String())
+			if err := e.openIncident(ctx, r, event, result); err != nil {
 				return err
 			}
 		}
@@ -205,7 +205,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 }
 
 // openIncident hands over what follows from a rollback.
-func (e *evaluation) openIncident(ctx context.Context, r Rule, f figures, event Event) error {
+func (e *evaluation) openIncident(ctx context.Context, r Rule, event Event, back release.Result) error {
 	if e.service.Incidents == nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (e *evaluation) openIncident(ctx context.Context, r Rule, f figures, event 
 	}
 	return e.service.Incidents.Open(ctx, e.tx, RolledBack{
 		EventID: event.ID, OrgID: r.OrgID, RuleID: r.ID, SkillID: event.SkillID, SkillName: event.SkillName,
-		EntryID: f.lineage.EntryID, VersionID: f.lineage.CurrentID, Version: f.lineage.Current, GoodVersion: f.lineage.Before,
+		EntryID: back.Entry.ID, VersionID: back.From.ID, Version: back.From.Version, GoodVersion: back.Version.Version,
 		Evidence: evidence, At: e.now,
 	})
 }

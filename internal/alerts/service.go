@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -24,6 +25,7 @@ type Service struct {
 	Jobs     *jobs.Queue
 	Skills   *skills.Service
 	Registry *registry.Service
+	Release  *release.Service // rolls back
 	Sender   *notify.Sender
 	// Incidents follows rollbacks to their end; nil does not.
 	Incidents Incidents

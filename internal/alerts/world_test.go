@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -80,8 +81,9 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	known := &skills.Service{DB: db, Window: 30}
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Log: w.Log}
 	known.Versions = entries
+	back := &release.Service{DB: db, Registry: entries}
 	w.alerts = &alerts.Service{
-		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Sender: sender,
+		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Release: back, Sender: sender,
 		Interval: s.interval, AllowPrivate: !s.guarded, PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
 	}
 	w.alerts.SetBackoff(s.backoff)
@@ -93,6 +95,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	}
 	known.Mount(w.API)
 	entries.Mount(w.API)
+	back.Mount(w.API)
 	pushes.Mount(w.API)
 	w.alerts.Mount(w.API)
 	return w

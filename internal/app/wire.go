@@ -94,7 +94,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Evidence: p.evidence, Auth: on.auth, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
 	}
 	p.alerts = &alerts.Service{
-		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Sender: on.sender, PublicURL: a.URL(), Seal: a.keyring,
+		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),
+		Seal:     a.keyring,
 		Interval: time.Duration(c.AlertInterval), AllowPrivate: c.AllowPrivateTargets, Log: log("alerts"),
 	}
 	p.repohost = &repohost.Service{
@@ -139,7 +140,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.web, err = web.New(web.Parts{
 		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
-		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Installations: p.installations,
+		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release, Installations: p.installations,
 		Telemetry: p.telemetry,
 		Alerts:    p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Gates: p.gates,
 		Improve:  p.improve,

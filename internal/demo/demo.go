@@ -21,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -35,6 +36,7 @@ type Filler struct {
 	Auth          *auth.Service
 	Skills        *skills.Service
 	Registry      *registry.Service
+	Release       *release.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service
 	Sources       *sources.Service

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
@@ -67,7 +68,7 @@ func (f *filling) release(ctx context.Context, p *published, number int, author 
 	if r.undone == 0 {
 		return nil
 	}
-	result, err := f.Registry.Rollback(ctx, p.entry.ID, registry.NewRollback{
+	result, err := f.Release.Rollback(ctx, p.entry.ID, release.NewRollback{
 		OrgID: author.OrgID, UserID: author.UserID, Reason: &r.reason, At: f.dayStart(r.undone),
 	})
 	p.entry = result.Entry

@@ -22,11 +22,11 @@ type skill struct {
 	quietSince   int     // days since its last session
 	onlySessions int     // limits its sessions, if not 0
 	context      int     // tokens that a request of it reads from the cache; 0 means defaultContext
-	releases     []release
+	releases     []edition
 }
 
-// A release is a version of a skill with its pass rate.
-type release struct {
+// An edition is a version of a skill with its pass rate.
+type edition struct {
 	version  string
 	daysAgo  int
 	passRate float64

@@ -20,7 +20,7 @@ func officeSkills() []skill {
 				"Check that every required field of this PDF form is filled",
 			},
 			missed: []string{"Can you do the paperwork for the trade fair?", "Sign me up with the attached sheet", "Enter our bank details in the attachment"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.0.0", daysAgo: 130, passRate: .88, summary: "First version."},
 				{version: "1.1.0", daysAgo: 61, passRate: .91, summary: "Knows check boxes and radio buttons."},
 				{version: "1.2.0", daysAgo: 24, passRate: .96, summary: "Renders the result and looks for text that is cut off."},
@@ -35,7 +35,7 @@ func officeSkills() []skill {
 				"Which of these invoices are overdue?", "Read the tax id from the supplier's invoice", "Compare the invoice with the purchase order",
 			},
 			missed: []string{"How much did we spend on hosting in March?", "Book these receipts", "What do we owe the printer?"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.1.0", daysAgo: 120, passRate: .89, summary: "Reads scanned invoices."},
 				{version: "1.2.0", daysAgo: 70, passRate: .93, summary: "Checks that net and tax make the total."},
 				{version: "1.3.0", daysAgo: 38, passRate: .94, summary: "Several tax rates on one invoice."},
@@ -51,7 +51,7 @@ func officeSkills() []skill {
 				"Draft a changelog entry for the fixes of this week", "What is new for users between v3.1 and v3.2?",
 			},
 			missed: []string{"Tell the customers what they get on Monday", "Announce the new version", "What did we ship?"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.0.0", daysAgo: 110, passRate: .86, summary: "First version."},
 				{version: "1.1.0", daysAgo: 45, passRate: .93, summary: "Puts breaking changes first."},
 				{version: "1.1.1", daysAgo: 17, passRate: .95, summary: "Leaves out dependency updates nobody notices."},
@@ -66,7 +66,7 @@ func officeSkills() []skill {
 				"Bring all dates in this spreadsheet to one format", "Why does this CSV not load into the database?",
 			},
 			missed: []string{"The export looks weird", "Half of the columns are shifted"},
-			releases: []release{
+			releases: []edition{
 				{version: "2.0.0", daysAgo: 150, passRate: .92, summary: "Streams, so that files may be of any size."},
 				{version: "2.1.0", daysAgo: 33, passRate: .95, summary: "Recognises Excel's separators."},
 			},
@@ -80,7 +80,7 @@ func officeSkills() []skill {
 				"Put these charts into our slide template",
 			},
 			missed: []string{"I have to speak at the all-hands tomorrow", "Prepare my talk"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.0.0", daysAgo: 95, passRate: .87, summary: "First version."},
 				{version: "1.1.0", daysAgo: 52, passRate: .91, summary: "Uses the new template."},
 				{version: "1.2.0", daysAgo: 9, passRate: .93, summary: "Checks that no text runs out of its box."},
@@ -94,7 +94,7 @@ func officeSkills() []skill {
 				"Write the minutes of this meeting", "What was decided in the call?", "List the action items of this transcript",
 			},
 			missed: []string{"What do I have to do after yesterday?"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.0.0", daysAgo: 140, passRate: .9, summary: "First version."},
 				{version: "1.0.1", daysAgo: 66, passRate: .91, summary: "Names the owner of each action item."},
 			},
@@ -115,7 +115,7 @@ func codeSkills() []skill {
 				"Which index does this query need?",
 			},
 			missed: []string{"The dashboard takes ten seconds to load", "Is it safe to deploy this on Friday?", "The report counts some customers twice"},
-			releases: []release{
+			releases: []edition{
 				{version: "0.8.0", daysAgo: 100, passRate: .76, summary: "Looks at migrations, too."},
 				{version: "0.9.0", daysAgo: 57, passRate: .74, summary: "Explains the plan of the query."},
 				{version: "0.9.1", daysAgo: 21, passRate: .71, summary: "Shorter remarks."},
@@ -129,7 +129,7 @@ func codeSkills() []skill {
 				"Upgrade our dependencies", "Update React to the newest version", "Which packages are outdated?", "Bump the logging library and fix what breaks",
 			},
 			missed: []string{"The security scan complains again", "We are three years behind"},
-			releases: []release{
+			releases: []edition{
 				{version: "0.1.0", daysAgo: 85, passRate: .55, summary: "First version."},
 				{version: "0.2.0", daysAgo: 50, passRate: .48, summary: "Upgrades major versions, too."},
 				{version: "0.2.1", daysAgo: 34, passRate: .36, summary: "Upgrades all packages at once."},
@@ -145,7 +145,7 @@ func codeSkills() []skill {
 				"Turn these three tests into a table",
 			},
 			missed: []string{"Make sure that this never happens again", "How do we know that it works?"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.0.0", daysAgo: 160, passRate: .89, summary: "First version."},
 				{version: "1.1.0", daysAgo: 80, passRate: .91, summary: "Reads existing tests for their style."},
 				{version: "1.2.0", daysAgo: 41, passRate: .93, summary: "Lists the cases first."},
@@ -161,7 +161,7 @@ func codeSkills() []skill {
 				"What went wrong in this build log?", "Find the first error in these logs", "Explain this stack trace", "Why did the job fail last night?",
 			},
 			missed: []string{"The site was down at nine", "It works on my machine"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.0.0", daysAgo: 105, passRate: .9, summary: "First version."},
 				{version: "1.0.1", daysAgo: 48, passRate: .92, summary: "Reads JSON logs."},
 			},
@@ -174,7 +174,7 @@ func codeSkills() []skill {
 				"Document the endpoints of the billing API", "Update the API reference for the new fields", "Write an example request for each route", "Which endpoints have no docs?",
 			},
 			missed: []string{"Partners ask how to call us", "Explain our interface to the mobile team"},
-			releases: []release{
+			releases: []edition{
 				{version: "1.0.0", daysAgo: 115, passRate: .89, summary: "First version."},
 				{version: "2.0.0", daysAgo: 43, passRate: .94, summary: "Starts from OpenAPI files."},
 				{version: "2.1.0", daysAgo: 8, passRate: .45, summary: "Shorter pages.", undone: 5, reason: "The pages leave out the errors: four of six reviews failed."},
@@ -186,7 +186,7 @@ func codeSkills() []skill {
 			steps:       []string{"Collect messages, alerts and deploys with their times.", "Bring all times to UTC.", "Mark what is known and what is assumed."},
 			asks:        []string{"Write the timeline of yesterday's incident", "What happened when, from the first alert on?"},
 			missed:      []string{"Prepare the postmortem"},
-			releases: []release{
+			releases: []edition{
 				{version: "0.1.0", daysAgo: 4, passRate: .8, summary: "First version."},
 				{version: "0.1.1", daysAgo: 3, passRate: .9, summary: "All times in UTC."},
 			},

@@ -99,7 +99,7 @@ func (f *filling) pushCandidate(ctx context.Context, s *published, suiteID strin
 	}
 	worse := *s
 	worse.description = "Makes texts of many kinds better."
-	worse.releases = append(slices.Clip(s.releases), release{version: "2.0.0", summary: "Shortens the description."})
+	worse.releases = append(slices.Clip(s.releases), edition{version: "2.0.0", summary: "Shortens the description."})
 	return f.release(ctx, &worse, len(worse.releases)-1, f.people[1])
 }
 

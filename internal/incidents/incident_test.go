@@ -22,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
@@ -74,8 +75,9 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
 	}
 	code.Register()
+	back := &release.Service{DB: db, Registry: entries}
 	w.alerts = &alerts.Service{
-		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Sender: sender, Interval: time.Hour, AllowPrivate: true,
+		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Release: back, Sender: sender, Interval: time.Hour, AllowPrivate: true,
 		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
 	}
 	w.alerts.Register()
@@ -90,7 +92,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid, Retention: 90 * 24 * time.Hour, Log: w.Log,
 		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts,
 	}
-	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, installed, code, pushes, w.alerts} {
+	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, code, pushes, w.alerts} {
 		s.Mount(w.API)
 	}
 	w.ada = w.OrgWithPlan("acme", access.Pro)

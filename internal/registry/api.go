@@ -69,10 +69,6 @@ func (s *Service) Mount(a *httpapi.API) {
 		Produces: []httpapi.Media{{Type: "text/x-diff"}},
 		Summary:  "Compare a version with another",
 	})
-	httpapi.Add(a, s.handleRollback, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/rollback",
-		Summary: "Make an earlier version current again",
-	})
 }
 
 // EntryPath names an entry in a path.
@@ -244,29 +240,4 @@ type diffInput struct {
 
 func (s *Service) handleDiff(ctx context.Context, in diffInput) (httpapi.Stream, error) {
 	return s.StreamDiff(ctx, access.From(ctx).OrgID, in.VersionPath, in.From)
-}
-
-type rollbackInput struct {
-	EntryPath
-	Body struct {
-		TargetVersion string  `json:"target_version,omitempty" example:"1.0.0" doc:"When omitted: the version that was current before, and is neither rolled back nor withdrawn"`
-		Reason        *string `json:"reason,omitempty" example:"fails on empty input"`
-		RollForward   bool    `json:"roll_forward,omitempty" default:"false" doc:"Publish the content as the next patch, for clients that never go down to a lower version"`
-	}
-}
-
-type rollbackOutput struct {
-	Entry          EntryOutput   `json:"entry"`
-	Version        VersionOutput `json:"version"`
-	RolledBackFrom string        `json:"rolled_back_from"`
-	Reason         *string       `json:"reason"`
-}
-
-func (s *Service) handleRollback(ctx context.Context, in rollbackInput) (rollbackOutput, error) {
-	c := access.From(ctx)
-	r, err := s.Rollback(ctx, in.ID, NewRollback{
-		OrgID: c.OrgID, UserID: c.UserID, Target: in.Body.TargetVersion, Reason: in.Body.Reason,
-		RollForward: in.Body.RollForward,
-	})
-	return rollbackOutput{NewEntryOutput(r.Entry), NewVersionOutput(r.Entry, r.Version), r.From, in.Body.Reason}, err
 }

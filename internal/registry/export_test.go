@@ -13,7 +13,6 @@ var (
 	VersionsAfter    = versionsAfter
 	ManifestTexts    = manifestTexts
 	VersionBefore    = versionBefore
-	CurrentBefore    = currentBefore
 	RollbacksOfEntry = rollbacksOfEntry
 	LatestVersions   = latestVersions
 	KnownVersions    = knownVersions

@@ -40,13 +40,12 @@ func TestQueryPlans(t *testing.T) {
 			"before": func() error {
 				return second(registry.VersionBefore(ctx, q, registry.Version{OrgID: "a", EntryID: "b"}))
 			},
-			"current before": func() error { return second(registry.CurrentBefore(ctx, q, entry)) },
-			"lineage":        func() error { return second(lineage.OfSkills(ctx, q, "a", ids)) },
-			"rollbacks":      func() error { return second(registry.RollbacksOfEntry(ctx, q, entry)) },
-			"alive objects":  func() error { return second(registry.ReferredKeys(ctx, q, ids)) },
-			"sync, latest":   func() error { return second(registry.LatestVersions(ctx, q, "a", ids)) },
-			"sync, known":    func() error { return second(registry.KnownVersions(ctx, q, contents)) },
-			"sync, since":    func() error { return second(registry.CurrentSince(ctx, q, ids)) },
+			"lineage":       func() error { return second(lineage.OfSkills(ctx, q, "a", ids)) },
+			"rollbacks":     func() error { return second(registry.RollbacksOfEntry(ctx, q, entry)) },
+			"alive objects": func() error { return second(registry.ReferredKeys(ctx, q, ids)) },
+			"sync, latest":  func() error { return second(registry.LatestVersions(ctx, q, "a", ids)) },
+			"sync, known":   func() error { return second(registry.KnownVersions(ctx, q, contents)) },
+			"sync, since":   func() error { return second(registry.CurrentSince(ctx, q, ids)) },
 			"index": func() error {
 				return registry.EachOnShelf(ctx, q, registry.Shelf{}, 10, nil)
 			},

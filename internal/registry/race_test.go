@@ -149,7 +149,7 @@ func TestPushAgainstRollback(t *testing.T) {
 			got[0].Want(http.StatusCreated)
 			got[1].Want(http.StatusOK)
 			// Either the push came first and was rolled back, or the other way round.
-			if now := flags(ada, id); now != " 3r 2c 1" && now != " 3c 2r 1" {
+			if now := ada.Flags(id); now != " 3r 2c 1" && now != " 3c 2r 1" {
 				t.Errorf("versions%s", now)
 			}
 		}

@@ -151,8 +151,8 @@ func (s *Service) Find(ctx context.Context, orgID, entryID, version string) (Ent
 
 // Before returns the version that was pushed last before another one; the
 // first has none, which is a fault.NotFound.
-func (s *Service) Before(ctx context.Context, v Version) (Version, error) {
-	return versionBefore(ctx, s.DB, v)
+func (s *Service) Before(ctx context.Context, q store.Querier, v Version) (Version, error) {
+	return versionBefore(ctx, q, v)
 }
 
 // CurrentVersion returns the current version of a skill's entry; nil if the

@@ -14,6 +14,16 @@ func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, entryID string)
 	return lockEntry(ctx, tx, orgID, entryID)
 }
 
+// LockOfSkill is Lock by the skill that the entry is measured as.
+func (s *Service) LockOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
+	return lockEntryOfSkill(ctx, tx, orgID, skillID)
+}
+
+// VersionByID finds a version of an entry by its id.
+func (s *Service) VersionByID(ctx context.Context, q store.Querier, e Entry, id string) (Version, error) {
+	return versionByID(ctx, q, e, id)
+}
+
 // VersionIn finds a version of an entry in a transaction.
 func (s *Service) VersionIn(ctx context.Context, tx *store.Tx, e Entry, version string) (Version, error) {
 	return versionByName(ctx, tx, e, version)
@@ -25,7 +35,7 @@ func (s *Service) SetState(ctx context.Context, tx *store.Tx, e Entry, v Version
 	if err := setState(ctx, tx, v); err != nil {
 		return err
 	}
-	return touchEntry(ctx, tx, e, after(e.UpdatedAt, time.Time{}))
+	return touchEntry(ctx, tx, e, e.Next(time.Time{}))
 }
 
 // Release publishes a candidate and makes it current. The entry is locked.
@@ -34,12 +44,23 @@ func (s *Service) Release(ctx context.Context, tx *store.Tx, e Entry, v Version,
 	if err := setState(ctx, tx, v); err != nil {
 		return e, v, err
 	}
-	e.setCurrent(v, after(e.UpdatedAt, time.Time{}))
-	if err := updateCurrent(ctx, tx, e); err != nil {
+	e, err := s.MakeCurrent(ctx, tx, e, v, e.Next(time.Time{}))
+	if err != nil {
 		return e, v, err
 	}
 	return e, v, e.Record(ctx, tx, "registry.version.promote", d)
 }
+
+// MakeCurrent makes a version current since a time, which Next has returned. The
+// entry is locked.
+func (s *Service) MakeCurrent(ctx context.Context, tx *store.Tx, e Entry, v Version, since time.Time) (Entry, error) {
+	e.setCurrent(v, since)
+	return e, updateCurrent(ctx, tx, e)
+}
+
+// Next returns the given time, or now if it is zero; but always a time after the
+// last change of the entry.
+func (e Entry) Next(at time.Time) time.Time { return after(e.UpdatedAt, at) }
 
 // WasCurrent reports whether a version was ever current.
 func (s *Service) WasCurrent(ctx context.Context, tx *store.Tx, v Version) (bool, error) {

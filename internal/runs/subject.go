@@ -90,7 +90,7 @@ func (s *Service) findPrevious(ctx context.Context, orgID string, ref SkillRef) 
 		if err != nil {
 			return Skill{}, err
 		}
-		v, err = s.Registry.Before(ctx, v)
+		v, err = s.Registry.Before(ctx, s.DB, v)
 		return s.skillOfVersion(e, v), err
 	}
 	snapshot, err := s.Sources.Snapshot(ctx, orgID, ref.SourceID, ref.SnapshotID)

@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -122,8 +123,8 @@ func (o *organisation) publish(e *published) {
 	o.shelves[e.name] = entry
 	for _, c := range e.currents {
 		if c.version <= len(entry.versions) {
-			_, err := o.w.registry.Rollback(o.t.Context(), entry.id,
-				registry.NewRollback{OrgID: o.org, UserID: o.users[0], Target: fmt.Sprint(c.version)})
+			_, err := o.w.release.Rollback(o.t.Context(), entry.id,
+				release.NewRollback{OrgID: o.org, UserID: o.users[0], Target: fmt.Sprint(c.version)})
 			o.must(err)
 		} else {
 			packed := archive(o.t, packedAs(e.name, c.version))

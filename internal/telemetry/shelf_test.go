@@ -13,6 +13,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -102,8 +103,8 @@ func (s *stream) rollBack(by *client, entry *shelf) {
 		}
 	}
 	to := pick(s, "roll back to", numbers...)
-	_, err := s.w.registry.Rollback(s.Context(), entry.id,
-		registry.NewRollback{OrgID: by.Org.ID, UserID: by.User.ID, Target: fmt.Sprint(to)})
+	_, err := s.w.release.Rollback(s.Context(), entry.id,
+		release.NewRollback{OrgID: by.Org.ID, UserID: by.User.ID, Target: fmt.Sprint(to)})
 	s.must(err)
 	s.current(entry, entry.versions[to-1].id)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -34,6 +35,7 @@ type world struct {
 	*apptest.World
 	bucket        *bucket
 	registry      *registry.Service
+	release       *release.Service
 	installations *installations.Service
 	evidence      *evidence.Service
 }
@@ -58,12 +60,14 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	}
 	opened.Content = w.evidence
 	w.installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
+	w.release = &release.Service{DB: db, Registry: w.registry}
 	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
 	s.Register()
 	money.Register()
 	counts.Mount(w.API)
 	money.Mount(w.API)
 	w.registry.Mount(w.API)
+	w.release.Mount(w.API)
 	opened.Mount(w.API)
 	w.evidence.Mount(w.API)
 	s.Mount(w.API)

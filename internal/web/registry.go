@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
@@ -60,7 +61,7 @@ type entryView struct {
 	Skill             string // id of its skill, or ""
 	Readme            string
 	ReadmeFile        string // URL of the whole file, if only the beginning is shown
-	Releases          []release
+	Releases          []shownVersion
 	MoreReleases      bool     // there are older ones
 	Targets           []string // versions to roll back to
 	Rollbacks         []rollbackRow
@@ -71,8 +72,8 @@ type entryView struct {
 	Reason            string // input of the rollback form
 }
 
-// A release is a version with its figures.
-type release struct {
+// A shownVersion is a version with its figures.
+type shownVersion struct {
 	registry.Version
 	Current  bool
 	Quality  skills.Quality
@@ -128,7 +129,7 @@ func (s *Service) releases(ctx context.Context, view *entryView) error {
 	versions, quality, err := s.Registry.Versions(ctx, view.OrgID, view.ID, versionsShown+1)
 	view.MoreReleases = len(versions) > versionsShown
 	for _, version := range versions[:min(len(versions), versionsShown)] {
-		r := release{Version: version, Current: version.ID == view.CurrentVersionID}
+		r := shownVersion{Version: version, Current: version.ID == view.CurrentVersionID}
 		if view.Own {
 			r.Quality = quality[version.ID]
 		}
@@ -232,11 +233,11 @@ func drift(all []installations.State) []driftCount {
 
 func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
-	r := registry.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason}
+	r := release.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason}
 	err := error(fault.Invalid("reason", "Enter a reason; it is shown in the history."))
-	var result registry.RollbackResult
+	var result release.Result
 	if reason != "" {
-		result, err = s.Registry.Rollback(v.Context(), v.PathValue("id"), r)
+		result, err = s.Release.Rollback(v.Context(), v.PathValue("id"), r)
 	}
 	if err == nil {
 		return redirect(pathTo("registry", result.Entry.ID), "Version "+result.Version.Version+" is current again."), nil

@@ -96,6 +96,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
@@ -121,6 +122,7 @@ type Parts struct {
 	Evidence      *evidence.Service
 	Grades        *grades.Service
 	Registry      *registry.Service
+	Release       *release.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service
 	Alerts        *alerts.Service

@@ -112,6 +112,23 @@ func (c *Client) Current(id string) string {
 	return current[0]
 }
 
+// Flags lists the versions of an entry, newest first, and whether each is current
+// and whether it was rolled back: "c" and "r".
+func (c *Client) Flags(id string) string {
+	c.T.Helper()
+	var b strings.Builder
+	for _, v := range c.Get(EntryPath(id) + "/versions").Want(http.StatusOK).List("versions") {
+		b.WriteString(" " + apptest.Text(v, "version"))
+		if v["is_current"] == true {
+			b.WriteString("c")
+		}
+		if v["rolled_back"] == true {
+			b.WriteString("r")
+		}
+	}
+	return b.String()
+}
+
 // Install records an installation.
 func (c *Client) Install(id string, body any) apptest.Object {
 	c.T.Helper()

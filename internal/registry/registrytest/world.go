@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -24,6 +25,7 @@ type World struct {
 	*apptest.World
 	Dir      string // of the bucket, if that is files
 	Registry *registry.Service
+	Release  *release.Service
 	Skills   *skills.Service
 }
 
@@ -58,6 +60,8 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	w.Skills.Versions = w.Registry
 	w.Registry.Register()
 	w.Registry.Mount(w.API)
+	w.Release = &release.Service{DB: db, Registry: w.Registry}
+	w.Release.Mount(w.API)
 	installed := &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)

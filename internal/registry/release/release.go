@@ -1,6 +1,6 @@
-// Package release lets people decide what becomes of a version: promote a
-// candidate without the verdict of its gate, withdraw a version that must not be
-// used any more, and restore it.
+// Package release decides which version of an entry is current: it rolls back,
+// promotes a candidate without the verdict of its gate, withdraws a version that
+// must not be used any more, and restores it.
 package release
 
 import (
@@ -11,12 +11,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service changes the state of versions.
+// Service changes which version is current, and the state of versions.
 type Service struct {
 	DB       *store.DB
 	Registry *registry.Service
@@ -71,7 +70,7 @@ func (s *Service) Withdraw(
 			return fault.New(fault.Conflict, "Version %s is withdrawn already", v.Version)
 		}
 		if v.ID == e.CurrentVersionID {
-			back, err := s.Registry.RollBackIn(ctx, tx, e, registry.NewRollback{OrgID: c.OrgID, UserID: c.UserID, Reason: &reason})
+			back, err := s.rollBackIn(ctx, tx, e, NewRollback{OrgID: c.OrgID, UserID: c.UserID, Reason: &reason})
 			if err != nil {
 				return err
 			}
@@ -137,61 +136,4 @@ func (s *Service) change(
 		}
 		return fn(tx, e, v)
 	})
-}
-
-// Mount adds the routes.
-func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.handlePromote, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
-		Path:    "/api/v1/registry/{id}/versions/{version}/promote",
-		Summary: "Make a candidate current without the verdict of its gate",
-	})
-	httpapi.Add(a, s.handleWithdraw, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
-		Path:    "/api/v1/registry/{id}/versions/{version}/withdraw",
-		Summary: "Keep a version from being current; the current one is rolled back",
-	})
-	httpapi.Add(a, s.handleRestore, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
-		Path:    "/api/v1/registry/{id}/versions/{version}/restore",
-		Summary: "Undo the withdrawal of a version",
-	})
-}
-
-type reasonInput struct {
-	registry.VersionPath
-	Body struct {
-		Reason string `json:"reason" example:"the failing case is wrong"`
-	}
-}
-
-type restoreInput struct {
-	registry.VersionPath
-	Body struct {
-		Reason string `json:"reason,omitempty"`
-	}
-}
-
-type releaseOutput struct {
-	Entry   registry.EntryOutput   `json:"entry"`
-	Version registry.VersionOutput `json:"version"`
-}
-
-func newOutput(e registry.Entry, v registry.Version) releaseOutput {
-	return releaseOutput{registry.NewEntryOutput(e), registry.NewVersionOutput(e, v)}
-}
-
-func (s *Service) handlePromote(ctx context.Context, in reasonInput) (releaseOutput, error) {
-	e, v, err := s.Promote(ctx, access.From(ctx).OrgID, in.ID, in.Version, in.Body.Reason)
-	return newOutput(e, v), err
-}
-
-func (s *Service) handleWithdraw(ctx context.Context, in reasonInput) (releaseOutput, error) {
-	e, v, err := s.Withdraw(ctx, access.From(ctx), in.ID, in.Version, in.Body.Reason)
-	return newOutput(e, v), err
-}
-
-func (s *Service) handleRestore(ctx context.Context, in restoreInput) (releaseOutput, error) {
-	e, v, err := s.Restore(ctx, access.From(ctx).OrgID, in.ID, in.Version, in.Body.Reason)
-	return newOutput(e, v), err
 }

@@ -1,4 +1,4 @@
-package registry
+package release
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -19,82 +20,98 @@ type NewRollback struct {
 	Reason        *string
 	// RollForward publishes the target's content as the next patch.
 	RollForward bool
-	At          time.Time // as in Publication
+	At          time.Time // as in registry.Publication
 }
 
-// RollbackResult is the entry after a rollback, its current version, and the
-// version that was current before.
-type RollbackResult struct {
-	Entry   Entry
-	Version Version
-	From    string
+// A Result is the entry after a rollback, its current version, and the version
+// that was current before.
+type Result struct {
+	Entry   registry.Entry
+	Version registry.Version
+	From    registry.Version
+}
+
+// String says what was done, for people.
+func (r Result) String() string {
+	return fmt.Sprintf("Rolled back from version %s to %s.", r.From.Version, r.Version.Version)
 }
 
 // Rollback makes another version current and records it. Without a target and
 // without an earlier version it is a conflict.
-func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (result RollbackResult, err error) {
+func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (result Result, err error) {
 	defer fault.Wrap(&err, "roll back entry %s", entryID)
 	if r.Reason != nil && utf8.RuneCountInString(*r.Reason) > maxReason {
 		return result, fault.Invalid("reason", "reason must have at most %d characters", maxReason)
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		e, err := lockEntry(ctx, tx, r.OrgID, entryID)
+		e, err := s.Registry.Lock(ctx, tx, r.OrgID, entryID)
 		if err != nil {
 			return err
 		}
-		result, err = s.RollBackIn(ctx, tx, e, r)
+		result, err = s.rollBackIn(ctx, tx, e, r)
 		return err
 	})
 	return result, err
 }
 
-// RollBackIn is Rollback in a transaction that has locked the entry.
-func (s *Service) RollBackIn(ctx context.Context, tx *store.Tx, e Entry, r NewRollback) (result RollbackResult, err error) {
-	from, err := versionByID(ctx, tx, e, e.CurrentVersionID)
+// rollBackIn is Rollback in a transaction that has locked the entry.
+func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry, r NewRollback) (result Result, err error) {
+	from, err := s.Registry.VersionByID(ctx, tx, e, e.CurrentVersionID)
 	if fault.Is(err, fault.NotFound) {
 		return result, fault.New(fault.Conflict, "Nothing to roll back: no version of %s is current yet", e.Name)
 	}
 	if err != nil {
 		return result, err
 	}
-	to, err := rollbackTarget(ctx, tx, e, from, r.Target)
+	to, err := s.target(ctx, tx, e, from, r.Target)
 	if err != nil {
 		return result, err
 	}
 	return s.rollBack(ctx, tx, e, from, to, r)
 }
 
-func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version, target string) (Version, error) {
+func (s *Service) target(
+	ctx context.Context, tx *store.Tx, e registry.Entry, current registry.Version, target string,
+) (registry.Version, error) {
 	if target == "" {
-		v, err := currentBefore(ctx, tx, e)
+		v, err := s.before(ctx, tx, e)
 		if !fault.Is(err, fault.NotFound) {
 			return v, err
 		}
-		if _, err := versionBefore(ctx, tx, current); fault.Is(err, fault.NotFound) {
+		if _, err := s.Registry.Before(ctx, tx, current); fault.Is(err, fault.NotFound) {
 			return v, fault.New(fault.Conflict, "Nothing to roll back to: %s is the first version", current.Version)
 		}
 		return v, fault.New(fault.Conflict, "Nothing to roll back to: no version that was current before %s is left;"+
 			" each is rolled back or withdrawn. Name one to make it current all the same", current.Version)
 	}
-	v, err := versionByName(ctx, tx, e, target)
+	v, err := s.Registry.VersionIn(ctx, tx, e, target)
 	if err != nil {
 		return v, err
 	}
 	switch {
 	case v.ID == current.ID:
 		err = fault.New(fault.Conflict, "Version %s is current already", target)
-	case v.State != Published:
+	case v.State != registry.Published:
 		err = fault.New(fault.Conflict, "Version %s is %s: promote or restore it first", target, v.State)
 	}
 	return v, err
 }
 
+// before finds the version that a rollback without a target makes current.
+func (s *Service) before(ctx context.Context, tx *store.Tx, e registry.Entry) (v registry.Version, err error) {
+	id, err := idBefore(ctx, tx, e)
+	if err != nil {
+		return v, err
+	}
+	return s.Registry.VersionByID(ctx, tx, e, id)
+}
+
 // rollBack makes a version current in place of another, or its content as a new
 // version. The entry is locked.
 func (s *Service) rollBack(
-	ctx context.Context, tx *store.Tx, e Entry, from, to Version, r NewRollback,
-) (result RollbackResult, err error) {
-	record := Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID}
+	ctx context.Context, tx *store.Tx, e registry.Entry, from, to registry.Version, r NewRollback,
+) (result Result, err error) {
+	record := registry.Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID}
 	if r.RollForward {
 		if to, err = s.rollForward(ctx, tx, e, to, r); err != nil {
 			return result, err
@@ -105,8 +122,7 @@ func (s *Service) rollBack(
 		return result, err
 	}
 	to.RolledBack = false
-	e.setCurrent(to, after(e.UpdatedAt, r.At))
-	if err := updateCurrent(ctx, tx, e); err != nil {
+	if e, err = s.Registry.MakeCurrent(ctx, tx, e, to, e.Next(r.At)); err != nil {
 		return result, err
 	}
 	err = e.Record(ctx, tx, "registry.version.rollback", audit.Detail{
@@ -115,7 +131,7 @@ func (s *Service) rollBack(
 	if err != nil {
 		return result, err
 	}
-	result = RollbackResult{Entry: e, Version: to, From: from.Version}
+	result = Result{Entry: e, Version: to, From: from}
 	record.At = e.UpdatedAt
 	return result, insertRollback(ctx, tx, e.ID, record)
 }
@@ -126,44 +142,41 @@ const minGraded = 5
 
 // Revert rolls a skill's entry back to the version before, if its current
 // version is below the threshold and the one before was not. It does so once
-// for each version, and returns a note for people; "" if it did nothing.
-func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (note string, err error) {
+// for each version. done is false if it did nothing.
+func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (result Result, done bool, err error) {
 	defer fault.Wrap(&err, "revert skill %s", r.SkillID)
 	// The lock keeps a push from making a version current that was not judged.
-	e, err := lockEntryOfSkill(ctx, tx, r.OrgID, r.SkillID)
+	e, err := s.Registry.LockOfSkill(ctx, tx, r.OrgID, r.SkillID)
 	if fault.Is(err, fault.NotFound) {
-		return "", nil // a skill need not be in the registry
+		return result, false, nil // a skill need not be in the registry
 	}
 	if err != nil {
-		return "", err
+		return result, false, err
 	}
-	current, err := versionByID(ctx, tx, e, e.CurrentVersionID)
+	current, err := s.Registry.VersionByID(ctx, tx, e, e.CurrentVersionID)
 	if err != nil {
-		return "", err
+		return result, false, err
 	}
-	before, err := currentBefore(ctx, tx, e)
+	before, err := s.before(ctx, tx, e)
 	if fault.Is(err, fault.NotFound) {
-		return "", nil
+		return result, false, nil
 	}
 	if err != nil {
-		return "", err
+		return result, false, err
 	}
-	quality, err := s.Skills.Quality(ctx, tx, []string{before.ID, current.ID})
+	quality, err := s.Registry.Skills.Quality(ctx, tx, []string{before.ID, current.ID})
 	if err != nil {
-		return "", err
+		return result, false, err
 	}
 	was, is := quality[before.ID], quality[current.ID]
 	if was.GradedSessions < minGraded || is.GradedSessions < minGraded ||
 		skills.Below(*was.PassRate, r.Threshold) || !skills.Below(*is.PassRate, r.Threshold) {
-		return "", nil
+		return result, false, nil
 	}
 	// A person who made the version current again after a rollback has decided.
 	if reverted, err := wasRolledBack(ctx, tx, current); err != nil || reverted {
-		return "", err
+		return result, false, err
 	}
-	result, err := s.rollBack(ctx, tx, e, current, before, NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("Rolled back from version %s to %s.", result.From, result.Version.Version), nil
+	result, err = s.rollBack(ctx, tx, e, current, before, NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason})
+	return result, err == nil, err
 }

@@ -1,4 +1,4 @@
-package registry_test
+package release_test
 
 import (
 	"errors"
@@ -57,9 +57,12 @@ func (r reverter) skillID(c *registrytest.Client, name string) (id string) {
 func (r reverter) revert(c *registrytest.Client, skillID string, then func() error) (note string, err error) {
 	r.T.Helper()
 	err = r.DB.InTx(r.T.Context(), func(tx *store.Tx) (err error) {
-		note, err = r.Registry.Revert(r.T.Context(), tx, skills.Revert{
+		result, done, err := r.Release.Revert(r.T.Context(), tx, skills.Revert{
 			OrgID: c.Org.ID, SkillID: skillID, UserID: c.User.ID, Threshold: 0.8, Reason: "alert 7",
 		})
+		if done {
+			note = result.String()
+		}
 		if err != nil || then == nil {
 			return err
 		}
@@ -120,14 +123,14 @@ func TestRevert(t *testing.T) {
 		if _, err := r.revert(ada, pdf, func() error { return failure }); !errors.Is(err, failure) {
 			t.Errorf("got %v", err)
 		}
-		if now := flags(ada, id); now != " 3c 2 1" {
+		if now := ada.Flags(id); now != " 3c 2 1" {
 			t.Errorf("versions%s, want no change", now)
 		}
 
 		if note, want := r.reverted(ada, pdf), "Rolled back from version 3 to 2."; note != want {
 			t.Errorf("note %q, want %q", note, want)
 		}
-		if now := flags(ada, id); now != " 3r 2c 1" {
+		if now := ada.Flags(id); now != " 3r 2c 1" {
 			t.Errorf("versions%s", now)
 		}
 		r.wantCurrent(ada, pdf, new("2"))
@@ -182,11 +185,11 @@ func TestRevertRefused(t *testing.T) {
 					}
 					r.grade(ada, name, v.grade, v.n)
 				}
-				before := flags(ada, id)
+				before := ada.Flags(id)
 				if note := r.reverted(ada, r.skillID(ada, name)); note != "" {
 					t.Errorf("note %q, want none", note)
 				}
-				if now := flags(ada, id); now != before {
+				if now := ada.Flags(id); now != before {
 					t.Errorf("versions%s, before%s", now, before)
 				}
 			})

@@ -1,4 +1,4 @@
-package registry
+package release
 
 import (
 	"context"
@@ -7,13 +7,16 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // rollForward publishes the content of a version again, as the patch after the
 // latest release: some clients never go down to a lower version. The entry is
 // locked.
-func (s *Service) rollForward(ctx context.Context, tx *store.Tx, e Entry, to Version, r NewRollback) (Version, error) {
+func (s *Service) rollForward(
+	ctx context.Context, tx *store.Tx, e registry.Entry, to registry.Version, r NewRollback,
+) (registry.Version, error) {
 	names, err := versionNames(ctx, tx, e)
 	if err != nil {
 		return to, err
@@ -29,12 +32,12 @@ func (s *Service) rollForward(ctx context.Context, tx *store.Tx, e Entry, to Ver
 		return to, fault.New(fault.Conflict, "roll_forward needs a release with a SemVer version: there is no next patch")
 	}
 	next := latest.IncPatch()
-	fresh := Version{ID: store.NewID(), Version: next.String(), PushedBy: r.UserID, PushedAt: after(e.UpdatedAt, r.At)}
+	fresh := registry.Version{ID: store.NewID(), Version: next.String(), PushedBy: r.UserID, PushedAt: e.Next(r.At)}
 	if err := copyVersion(ctx, tx, to, fresh, "The content of version "+to.Version+" again"); err != nil {
 		return to, err
 	}
-	if err := s.Quota.Add(ctx, tx, e.OrgID, quota.Registry, to.Size); err != nil {
+	if err := s.Registry.Quota.Add(ctx, tx, e.OrgID, quota.Registry, to.Size); err != nil {
 		return to, err
 	}
-	return versionByID(ctx, tx, e, fresh.ID)
+	return s.Registry.VersionByID(ctx, tx, e, fresh.ID)
 }

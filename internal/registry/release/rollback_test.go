@@ -1,4 +1,4 @@
-package registry_test
+package release_test
 
 import (
 	"fmt"
@@ -16,22 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// flags lists the versions, newest first, and whether each is current and
-// whether it was rolled back: "c" and "r".
-func flags(c *registrytest.Client, id string) string {
-	c.T.Helper()
-	var b strings.Builder
-	for _, v := range c.Get(registrytest.EntryPath(id) + "/versions").Want(http.StatusOK).List("versions") {
-		b.WriteString(" " + apptest.Text(v, "version"))
-		if v["is_current"] == true {
-			b.WriteString("c")
-		}
-		if v["rolled_back"] == true {
-			b.WriteString("r")
-		}
-	}
-	return b.String()
-}
+type object = apptest.Object
 
 func TestRollback(t *testing.T) {
 	t.Parallel()
@@ -47,7 +32,7 @@ func TestRollback(t *testing.T) {
 				apptest.At(got, "version", "is_current") != true || apptest.At(got, "version", "rolled_back") != false {
 				t.Errorf("%s: %v", name, got)
 			}
-			if now := flags(ada, id); now != want {
+			if now := ada.Flags(id); now != want {
 				t.Errorf("%s: versions%s, want%s", name, now, want)
 			}
 			return got
@@ -65,7 +50,7 @@ func TestRollback(t *testing.T) {
 		ada.Post(path, object{"target_version": "9"}).WantErrorWith(http.StatusNotFound, "Version 9 not found")
 		step("target", object{"target_version": "3"}, "3", "1", " 3c 2r 1r")
 		ada.Pushed(id, "4", registrytest.Skill(t, "4."))
-		if now := flags(ada, id); now != " 4c 3 2r 1r" {
+		if now := ada.Flags(id); now != " 4c 3 2r 1r" {
 			t.Errorf("after a push: versions%s", now)
 		}
 		step("nulls", object{"target_version": nil, "reason": nil}, "3", "4", " 4r 3c 2r 1r")
@@ -102,7 +87,7 @@ func TestRollbackTarget(t *testing.T) {
 			t.Errorf("rolled back to %s, want 2: 3 and 4 are rolled back", got)
 		}
 		ada.Post(path, nil).WantErrorWith(http.StatusConflict, "no version that was current before 2 is left")
-		if now := flags(ada, id); now != " 4r 3r 2c 1r" {
+		if now := ada.Flags(id); now != " 4r 3r 2c 1r" {
 			t.Errorf("versions%s, want no change", now)
 		}
 	})
@@ -148,7 +133,7 @@ func TestRollbackRefused(t *testing.T) {
 		ada.Post(path, "{").WantIssueWith("", "not valid JSON")
 		ada.Post(registrytest.EntryPath(uuid.NewString())+"/rollback", nil).
 			WantErrorWith(http.StatusNotFound, "Registry entry not found")
-		if now := flags(ada, id); now != " 2c 1" {
+		if now := ada.Flags(id); now != " 2c 1" {
 			t.Errorf("versions%s, want no change", now)
 		}
 		ada.Post(path, object{"reason": "a\x00b", "unknown": true}).Want(http.StatusOK)
