@@ -222,18 +222,21 @@ func (c *Client) SetGrader(ctx context.Context, g Grader) error {
 
 // A FailureGroup is sessions of a skill that failed for the same reason.
 type FailureGroup struct {
-	Key      string    `json:"key"`
-	Label    string    `json:"label"`
-	Count    int64     `json:"count"`
-	Sessions []string  `json:"sessions"` // the newest
-	LastAt   time.Time `json:"last_at"`
+	Key        string    `json:"key"`
+	Label      string    `json:"label"`
+	LabelledBy *string   `json:"labelled_by"` // judge; nil: the label is the reason
+	Reason     string    `json:"reason"`      // of one of them
+	Count      int64     `json:"count"`
+	Sessions   []string  `json:"sessions"` // the newest
+	LastAt     time.Time `json:"last_at"`
 }
 
-// Failures returns why sessions of a skill failed, the most frequent reason first.
-func (c *Client) Failures(ctx context.Context, idOrName string) ([]FailureGroup, error) {
+// Failures returns why sessions of a skill failed in the last days, the most frequent
+// reason first.
+func (c *Client) Failures(ctx context.Context, idOrName string, days int) ([]FailureGroup, error) {
 	var out struct {
 		Groups []FailureGroup `json:"groups"`
 	}
-	err := c.get(ctx, skillPath(idOrName)+"/failures", nil, &out)
+	err := c.get(ctx, skillPath(idOrName)+"/failures", newQuery(map[string]string{"days": strconv.Itoa(days)}), &out)
 	return out.Groups, err
 }

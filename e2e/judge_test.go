@@ -18,12 +18,20 @@ func scriptedJudge(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // quoting is a judge for whom the first criterion is fulfilled where the quotation can
-// be quoted, and the others never are.
+// be quoted, and the others never are. The label of a failure has the last word of
+// its reason.
 func quoting(quotation string, criteria ...string) judgetest.Model {
-	return judgetest.Model{Criteria: criteria, Grade: func(criterion, material string) (string, bool) {
-		if criterion == criteria[0] && strings.Contains(material, quotation) {
-			return quotation, true
-		}
-		return "", false
-	}}
+	return judgetest.Model{
+		Criteria: criteria,
+		Grade: func(criterion, material string) (string, bool) {
+			if criterion == criteria[0] && strings.Contains(material, quotation) {
+				return quotation, true
+			}
+			return "", false
+		},
+		Label: func(reason string) string {
+			words := strings.Fields(strings.Trim(reason, "."))
+			return "Missing: " + words[len(words)-1]
+		},
+	}
 }

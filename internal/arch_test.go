@@ -78,6 +78,7 @@ var edges = []edge{
 	{"gates", "sources", "the suites of a skill are those of its sources"},
 	{"gates", "suites", "a policy names suites"},
 	{"grades", "costs", "the judge of a session has a budget in money"},
+	{"grades", "evidence", "labels of failures are redacted as what was said is"},
 	{"grades", "registry", "what a skill promises becomes the draft of its expectations"},
 	{"grades", "sessions", "a grade is of a session, and shown with it"},
 	{"grades", "skills", "a grade counts in the pass rate of a skill"},

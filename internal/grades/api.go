@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -186,11 +187,13 @@ type failuresInput struct {
 }
 
 type groupOutput struct {
-	Key      string       `json:"key" doc:"Identifies the reason"`
-	Label    string       `json:"label" example:"Calls of Bash failed"`
-	Count    int64        `json:"count" doc:"Sessions"`
-	Sessions []string     `json:"sessions" nullable:"false" doc:"The newest ones, at most 5"`
-	LastAt   httpapi.Time `json:"last_at"`
+	Key        string       `json:"key" doc:"Identifies the reason"`
+	Label      string       `json:"label" example:"Page numbers are missing" doc:"A few words of the judge; without them the reason"`
+	LabelledBy *string      `json:"labelled_by" enum:"judge" doc:"Who wrote the label; null: it is the reason"`
+	Reason     string       `json:"reason" example:"It names the page of each table." doc:"Of one of the sessions"`
+	Count      int64        `json:"count" doc:"Sessions"`
+	Sessions   []string     `json:"sessions" nullable:"false" doc:"The newest ones, at most 5"`
+	LastAt     httpapi.Time `json:"last_at"`
 }
 
 type failuresOutput struct {
@@ -199,7 +202,16 @@ type failuresOutput struct {
 
 func (s *Service) handleFailures(ctx context.Context, in failuresInput) (failuresOutput, error) {
 	groups, err := s.Failures(ctx, access.From(ctx).OrgID, in.SkillID, in.Days)
-	return failuresOutput{columnOf(groups, func(g Group) groupOutput {
-		return groupOutput{g.Key, g.Label, g.Count, append([]string{}, g.Sessions...), httpapi.Time(g.LastAt)}
-	})}, err
+	return failuresOutput{columnOf(groups, newGroupOutput)}, err
+}
+
+func newGroupOutput(g Group) groupOutput {
+	out := groupOutput{
+		Key: g.Key, Label: g.Title(), Reason: g.Reason, Count: g.Count, Sessions: append([]string{}, g.Sessions...),
+		LastAt: httpapi.Time(g.LastAt),
+	}
+	if g.Label != "" {
+		out.LabelledBy = new(string(basis.Judge))
+	}
+	return out
 }

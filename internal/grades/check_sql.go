@@ -12,6 +12,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 	return exam.Check(ctx, q, "grades", []exam.Rule{
 		{Broken: uncounted, Wrong: "grades that are not those that count", Do: exam.Report},
 		{Broken: lostFailures, Wrong: "failures of grades that are not there", Do: exam.Report},
+		{Broken: lostLabels, Wrong: "labels of failures that are not there", Do: exam.Report},
 	})
 }
 
@@ -23,4 +24,8 @@ const (
 	lostFailures = `
 		SELECT COUNT(*), COALESCE(MIN(f.grade_id), '') FROM grade_failures f
 		WHERE NOT EXISTS (SELECT 1 FROM grades g WHERE g.id = f.grade_id)`
+
+	lostLabels = `
+		SELECT COUNT(*), COALESCE(MIN(l.grade_id), '') FROM grade_failure_labels l
+		WHERE NOT EXISTS (SELECT 1 FROM grade_failures f WHERE f.grade_id = l.grade_id AND f.key = l.key)`
 )

@@ -22,4 +22,11 @@ var (
 	FailureGroups   = failureGroups
 	FailureExamples = failureExamples
 	Agreement       = agreement
+	LabelsOf        = labelsOf
+	NewestFailures  = newestFailures
 )
+
+// LabelFailures does what the job does.
+func (s *Service) LabelFailures(ctx context.Context, orgID, skillID string) error {
+	return s.labelFailures(ctx, orgID, skillID)
+}

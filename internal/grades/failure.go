@@ -1,6 +1,7 @@
 package grades
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -72,11 +73,15 @@ func normalised(said string) string {
 // A Group is sessions of a skill that failed for the same reason.
 type Group struct {
 	Key      string
-	Label    string // of the newest
+	Reason   string // of one of them
+	Label    string // a few words of the judge; "" without one
 	Count    int64  // sessions
 	Sessions []string
 	LastAt   time.Time
 }
+
+// Title returns what to call the group.
+func (g Group) Title() string { return cmp.Or(g.Label, g.Reason) }
 
 // The limits of an answer.
 const (
@@ -97,8 +102,12 @@ func (s *Service) Failures(ctx context.Context, orgID, idOrName string, days int
 		return groups, err
 	}
 	examples, err := failureExamples(ctx, s.DB, k.ID, start, groups)
-	for i := range groups {
-		groups[i].Sessions = examples[groups[i].Key]
+	if err != nil {
+		return nil, err
+	}
+	labels, err := labelsOf(ctx, s.DB, k.ID, groups)
+	for i, g := range groups {
+		groups[i].Sessions, groups[i].Label = examples[g.Key], labels[g.Key]
 	}
 	return groups, err
 }

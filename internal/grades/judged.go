@@ -130,11 +130,37 @@ func (b *bench) recordVerdict(
 // errSpent means that the grader's budget of today is used up.
 var errSpent = errors.New("the budget of the grader is spent")
 
-// A claim is what a session takes from its grader's budget.
+// A claim is what a session, or a prompt for labels, takes from a grader's budget.
 type claim struct {
 	grader, skillID string
 	day             int64
-	calls, micros   int64
+	used            usage
+}
+
+// usage is what a grader has used of its budget.
+type usage struct {
+	judged int64 // sessions
+	labels int64 // prompts for labels
+	calls  int64 // requests to the model
+	micros int64 // their cost in millionths of a dollar, as far as it is known
+}
+
+// newClaim returns a claim of the grader of a skill on today's budget.
+func newClaim(g Grader, skillID string, used usage) claim {
+	c := claim{skillID: skillID, day: store.Now().Unix() / (24 * 60 * 60), used: used}
+	if !g.Inherited {
+		c.grader = skillID
+	}
+	return c
+}
+
+// allows reports whether a grader may use so much in a day: of money on all of its
+// skills, of the rest on each.
+func (g Grader) allows(used usage) bool {
+	if n := g.SamplePerDay; n != nil && (used.judged > int64(*n) || used.labels > int64(*n)) {
+		return false
+	}
+	return used.labels <= maxLabelPrompts && (g.MaxCostUSD == nil || used.micros <= *micros(g.MaxCostUSD))
 }
 
 // callsPerGrading is how many requests the judge makes for a session at most,
@@ -145,23 +171,13 @@ const callsPerGrading = 2
 // out of the budget, so that neither a crash nor another process exceeds it. It
 // returns nil if another process has the session.
 func (b *bench) reserve(ctx context.Context, w waiting, g Grader, expected int64) (*claim, error) {
-	c := claim{skillID: w.skillID, day: store.Now().Unix() / (24 * 60 * 60), calls: callsPerGrading, micros: expected}
-	if !g.Inherited {
-		c.grader = w.skillID
-	}
+	c := newClaim(g, w.skillID, usage{judged: 1, calls: callsPerGrading, micros: expected})
 	taken := false
 	err := b.DB.InTx(ctx, func(tx *store.Tx) (err error) {
 		if taken, err = claimQueued(ctx, tx, w, store.Now(), store.Now().Add(runTime)); err != nil || !taken {
 			return err
 		}
-		judged, spent, err := addUsage(ctx, tx, b.orgID, c, 1)
-		if err != nil {
-			return err
-		}
-		if g.SamplePerDay != nil && judged > int64(*g.SamplePerDay) || g.MaxCostUSD != nil && spent > *micros(g.MaxCostUSD) {
-			return errSpent
-		}
-		return nil
+		return b.spend(ctx, tx, g, c)
 	})
 	if err != nil || !taken {
 		return nil, err
@@ -169,12 +185,23 @@ func (b *bench) reserve(ctx context.Context, w waiting, g Grader, expected int64
 	return &c, nil
 }
 
+// spend takes a claim out of the budget. The error is errSpent if it is too much.
+func (b *bench) spend(ctx context.Context, tx *store.Tx, g Grader, c claim) error {
+	used, err := addUsage(ctx, tx, b.orgID, c)
+	if err == nil && !g.allows(used) {
+		return errSpent
+	}
+	return err
+}
+
 // settle corrects the budget by what the judge has used.
-func (b *bench) settle(ctx context.Context, c claim, prices pricing.Table, used judge.Record) error {
-	c.calls = int64(used.Attempts) - c.calls
-	c.micros = cost(prices, used.Model, used.InputTokens, used.OutputTokens) - c.micros
+func (b *bench) settle(ctx context.Context, c claim, prices pricing.Table, made judge.Record) error {
+	c.used = usage{
+		calls:  int64(made.Attempts) - c.used.calls,
+		micros: cost(prices, made.Model, made.InputTokens, made.OutputTokens) - c.used.micros,
+	}
 	return b.DB.InTx(ctx, func(tx *store.Tx) error {
-		_, _, err := addUsage(ctx, tx, b.orgID, c, 0)
+		_, err := addUsage(ctx, tx, b.orgID, c)
 		return err
 	})
 }

@@ -57,10 +57,14 @@ func (s *Service) Grade(ctx context.Context, c access.Caller, v Verdict) (_ sess
 		if err := s.record(ctx, tx, g); err != nil {
 			return err
 		}
-		return audit.Record(ctx, tx, audit.Entry{
+		err = audit.Record(ctx, tx, audit.Entry{
 			OrgID: c.OrgID, Action: "grades.session.grade", Target: audit.Target{Kind: "session", ID: of.SessionID, Name: of.SessionID},
 			Detail: audit.Detail{"skill": used.Name, "passed": v.Passed},
 		})
+		if err != nil || g.passed || g.reason == nil {
+			return err
+		}
+		return s.enqueueLabels(ctx, tx, c.OrgID, g.skillID)
 	})
 	out := sessions.Grade{ID: g.id, SkillID: g.skillID, PassRate: g.passRate, Basis: g.basis, At: g.at}
 	g.explain(&out)

@@ -31,6 +31,8 @@ func TestQueryPlans(t *testing.T) {
 			"graded at":   func() error { return second(grades.GradedAt(ctx, q, "a")) },
 			"evidence":    func() error { return second(grades.EvidenceOf(ctx, q, "a")) },
 			"failures":    func() error { return second(grades.FailureGroups(ctx, q, "skill-1", now)) },
+			"labels":      func() error { return second(grades.LabelsOf(ctx, q, "skill-1", groups)) },
+			"newest":      func() error { return second(grades.NewestFailures(ctx, q, "skill-1", now, groups)) },
 			"examples":    func() error { return second(grades.FailureExamples(ctx, q, "skill-1", now, groups)) },
 			"session": func() error {
 				_, _, err := grades.GradesOfSession(ctx, q, "s-1")
@@ -62,6 +64,7 @@ func fill(t *testing.T, db *store.DB) {
 					VALUES ($1, 'k', 'l', 'skill-' || $2, 'judge', $1, 's-' || $1, 1)`,
 				`INSERT INTO grade_queue (session_hash, skill_id, org_id, user_id, rank, attempts, queued_at, due_at)
 					VALUES ('s-' || $1, 'skill-' || $2, 'org-' || $2, 'u', $1, 0, 1, 1)`,
+				`INSERT INTO grade_failure_labels (skill_id, key, grade_id, labelled_at) VALUES ('skill-' || $2, $1, $1, 1)`,
 				`INSERT INTO graders (org_id, skill_id, enabled, expectations, threshold, updated_at)
 					VALUES ('org-' || $2, $1, FALSE, '[]', 1, 1)`,
 				`INSERT INTO skill_session_grades (session_key, day, pass_rate) VALUES ($1 || $2, 1, 1)`,

@@ -62,6 +62,7 @@ func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, r run) error { return s.run(ctx, r.OrgID) }, jobs.Timeout(runTime))
 	jobs.Handle(s.Jobs, func(ctx context.Context, b backlog) error { return s.queueBacklog(ctx, b.OrgID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ due) error { return s.startDue(ctx) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, l labelling) error { return s.labelFailures(ctx, l.OrgID, l.SkillID) })
 	s.Jobs.Every(time.Minute, due{})
 }
 
@@ -180,10 +181,16 @@ type bench struct {
 // sample. Each is taken off the queue or put back for later, so this ends.
 func (b *bench) gradeSkill(ctx context.Context, skillID, name string, graders map[string]Grader) error {
 	g := effective(graders, skillID)
-	for {
+	for graded := false; ; graded = true {
 		all, err := dueSessions(ctx, b.DB, b.orgID, skillID, store.Now(), chunk)
-		if err != nil || len(all) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(all) == 0 {
+			if !graded {
+				return nil
+			}
+			return b.DB.InTx(ctx, func(tx *store.Tx) error { return b.enqueueLabels(ctx, tx, b.orgID, skillID) })
 		}
 		if !g.Enabled {
 			if err := b.done(ctx, all); err != nil {

@@ -168,20 +168,26 @@ func dequeue(ctx context.Context, tx *store.Tx, all []waiting) error {
 	return nil
 }
 
-// addUsage adds to what a grader has used on a day. It returns how many sessions of
-// the skill it has judged that day, and what it has spent on all of its skills.
-func addUsage(ctx context.Context, tx *store.Tx, orgID string, c claim, sessions int64) (judged, micros int64, err error) {
+// addUsage adds to what a grader has used on a day, and returns what it has used: of
+// money on all of its skills, of the rest on the skill of the claim.
+func addUsage(ctx context.Context, tx *store.Tx, orgID string, c claim) (total usage, err error) {
 	_, err = tx.Exec(ctx, `
-		INSERT INTO grader_days (org_id, grader, day, skill_id, judged, calls, micros) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		INSERT INTO grader_days (org_id, grader, day, skill_id, judged, labels, calls, micros)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (org_id, grader, day, skill_id) DO UPDATE SET judged = grader_days.judged + excluded.judged,
-			calls = grader_days.calls + excluded.calls, micros = grader_days.micros + excluded.micros`,
-		orgID, c.grader, c.day, c.skillID, sessions, c.calls, c.micros)
+			labels = grader_days.labels + excluded.labels, calls = grader_days.calls + excluded.calls,
+			micros = grader_days.micros + excluded.micros`,
+		orgID, c.grader, c.day, c.skillID, c.used.judged, c.used.labels, c.used.calls, c.used.micros)
 	if err != nil {
-		return 0, 0, err
+		return total, err
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT CAST(SUM(CASE WHEN skill_id = $4 THEN judged ELSE 0 END) AS BIGINT), CAST(SUM(micros) AS BIGINT) FROM grader_days
-		WHERE org_id = $1 AND grader = $2 AND day = $3`, orgID, c.grader, c.day, c.skillID)
-	err = store.Each(rows, err, func(row store.Row) error { return row.Scan(&judged, &micros) })
-	return judged, micros, err
+		SELECT CAST(SUM(CASE WHEN skill_id = $4 THEN judged ELSE 0 END) AS BIGINT),
+			CAST(SUM(CASE WHEN skill_id = $4 THEN labels ELSE 0 END) AS BIGINT),
+			CAST(SUM(CASE WHEN skill_id = $4 THEN calls ELSE 0 END) AS BIGINT), CAST(SUM(micros) AS BIGINT)
+		FROM grader_days WHERE org_id = $1 AND grader = $2 AND day = $3`, orgID, c.grader, c.day, c.skillID)
+	err = store.Each(rows, err, func(row store.Row) error {
+		return row.Scan(&total.judged, &total.labels, &total.calls, &total.micros)
+	})
+	return total, err
 }

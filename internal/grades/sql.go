@@ -44,14 +44,20 @@ func upsertGrade(ctx context.Context, tx *store.Tx, g grade, sealed *string) err
 	return err
 }
 
-// replaceFailures stores why a grade failed.
+// replaceFailures stores why a grade failed. The labels of reasons that it had before
+// are deleted.
 func replaceFailures(ctx context.Context, tx *store.Tx, g grade) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM grade_failures WHERE grade_id = $1`, g.id); err != nil || len(g.failures) == 0 {
+	if _, err := tx.Exec(ctx, `DELETE FROM grade_failures WHERE grade_id = $1`, g.id); err != nil {
+		return err
+	}
+	in, list := tx.Dialect().In("$2", columnOf(g.failures, func(f failure) string { return f.key }))
+	_, err := tx.Exec(ctx, `DELETE FROM grade_failure_labels WHERE grade_id = $1 AND NOT (key`+in+`)`, g.id, list)
+	if err != nil || len(g.failures) == 0 {
 		return err
 	}
 	all, key := g.failures, skills.SessionKey(g.skillID, g.sessionHash)
 	same := func(text string) []string { return columnOf(all, func(failure) string { return text }) }
-	_, err := store.Bulk{
+	_, err = store.Bulk{
 		Table: "grade_failures",
 		Columns: []store.Column{
 			store.Col("grade_id", same(g.id)),
@@ -68,13 +74,16 @@ func replaceFailures(ctx context.Context, tx *store.Tx, g grade) error {
 	return err
 }
 
-// deleteGrades deletes the grades that match a condition on $1, with their failures.
+// deleteGrades deletes the grades that match a condition on $1, with their failures
+// and then the labels that were made of these: see insertLabel.
 func deleteGrades(ctx context.Context, tx *store.Tx, condition string, arg any) error {
-	_, err := tx.Exec(ctx, `DELETE FROM grade_failures WHERE grade_id IN (SELECT id FROM grades WHERE `+condition+`)`, arg)
-	if err != nil {
-		return err
+	for _, table := range []string{"grade_failures", "grade_failure_labels"} {
+		_, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE grade_id IN (SELECT id FROM grades WHERE `+condition+`)`, arg)
+		if err != nil {
+			return err
+		}
 	}
-	_, err = tx.Exec(ctx, `DELETE FROM grades WHERE `+condition, arg)
+	_, err := tx.Exec(ctx, `DELETE FROM grades WHERE `+condition, arg)
 	return err
 }
 
@@ -138,7 +147,7 @@ func failureGroups(ctx context.Context, q store.Querier, skillID string, since t
 		GROUP BY key ORDER BY COUNT(DISTINCT session_hash) DESC, MAX(failed_at) DESC, key LIMIT $3`,
 		skillID, store.Micros(since), maxGroups)
 	return store.All(rows, err, func(row store.Row) (g Group, err error) {
-		err = row.Scan(&g.Key, &g.Label, &g.Count, store.Time(&g.LastAt))
+		err = row.Scan(&g.Key, &g.Reason, &g.Count, store.Time(&g.LastAt))
 		return g, err
 	})
 }

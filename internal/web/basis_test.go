@@ -93,7 +93,7 @@ func TestJudgedSkill(t *testing.T) {
 	const expectation, quotation = "It names the page of the table.", "The table is on page 7."
 	model := judgetest.New(t, judgetest.Model{Criteria: []string{expectation}, Grade: func(_, material string) (string, bool) {
 		return quotation, strings.Contains(material, quotation)
-	}}.Respond)
+	}, Label: func(string) string { return "Page numbers are missing" }}.Respond)
 	w := newWorld(t, "sqlite", "--judge-api", "openai", "--judge-url", model.URL(judgetest.OpenAI), "--judge-model", "gpt-5")
 	owner, member := w.as(access.Owner), w.as(access.Member)
 	owner.post("/settings/content", url.Values{"action": {"on"}}).want(http.StatusSeeOther)
@@ -121,4 +121,11 @@ func TestJudgedSkill(t *testing.T) {
 	member.get("/sessions/one").wantText("● pass " + expectation).wantNoText(quotation)
 	member.post("/sessions/one/grades", url.Values{"skill": {"pdf"}, "verdict": {"pass"}}).want(http.StatusSeeOther)
 	owner.get("/skills/pdf").wantText("judged by a model 100 % (1 session)", "the judge agrees with people in 1 of 1 session (21–100 %)")
+
+	// A reason gets a heading, which everybody may read who may read the reason.
+	member.post("/sessions/two/grades", url.Values{"skill": {"pdf"}, "verdict": {"fail"}, "reason": {"It forgot the page <b>again</b>"}}).
+		want(http.StatusSeeOther)
+	p = w.as(access.Viewer).eventually("/skills/pdf", "Page numbers are missing It forgot the page <b>again</b>")
+	checkPage(t, p)
+	p.wantText("Where a reason has a heading, the judge wrote it.")
 }

@@ -176,6 +176,11 @@ func (s *Service) addGrades(v *visit, view *skillView) error {
 	return err
 }
 
+// Labelled reports whether the judge has written a heading for a failure.
+func (v skillView) Labelled() bool {
+	return slices.ContainsFunc(v.Failures, func(g grades.Group) bool { return g.Label != "" })
+}
+
 // handleChangeSkill hides a skill or merges it into another one, or undoes that.
 func (s *Service) handleChangeSkill(v *visit) (answer, error) {
 	skill, into := v.PathValue("skill"), strings.TrimSpace(v.FormValue("into"))

@@ -1,6 +1,7 @@
 package judgetest
 
 import (
+	"encoding/json"
 	"html"
 	"net/http"
 	"regexp"
@@ -31,6 +32,8 @@ type Model struct {
 	// Rewrite returns a new description; shown is all that the prompt shows of
 	// the skill and its queries.
 	Rewrite func(shown string) string
+	// Label returns a few words on why sessions failed.
+	Label func(reason string) string
 }
 
 // Respond answers one request, with 400 for what the model has no function for.
@@ -44,6 +47,8 @@ func (m Model) Respond(r Request) Reply {
 		return m.confirm(r)
 	case strings.Contains(r.System, "improve the description") && m.Rewrite != nil:
 		return JSON(map[string]any{"reason": "as scripted", "description": m.Rewrite(r.User)})
+	case strings.Contains(r.System, "You name problems.") && m.Label != nil:
+		return m.label(r)
 	case m.Answer != nil:
 		_, skill, _ := strings.Cut(r.System, "<skill>\n")
 		skill, _, _ = strings.Cut(skill, "\n</skill>")
@@ -102,6 +107,20 @@ func (m Model) confirm(r Request) Reply {
 		results = append(results, map[string]any{"id": q.ID, "fits": fits})
 	}
 	return JSON(map[string]any{"results": results})
+}
+
+func (m Model) label(r Request) Reply {
+	labels := []any{}
+	for line := range strings.Lines(r.User) {
+		var reason struct {
+			ID               int
+			Failed, Expected string
+		}
+		if json.Unmarshal([]byte(line), &reason) == nil {
+			labels = append(labels, map[string]any{"id": reason.ID, "label": m.Label(reason.Failed + reason.Expected)})
+		}
+	}
+	return JSON(map[string]any{"labels": labels})
 }
 
 // A Criterion is one of a grading prompt, with the id that its result must have.
