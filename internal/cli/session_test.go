@@ -48,6 +48,15 @@ func TestSessions(t *testing.T) {
 	if text := m.must(t, "session", "list", "--outcome", "fail"); strings.Count(text, "\n") != 2 || !strings.Contains(text, "0% (person)") {
 		t.Errorf("prints\n%s", text)
 	}
+	var groups []client.FailureGroup
+	m.answers(t, &groups, "skills", "failures", "pdf")
+	if len(groups) != 1 || groups[0].Label != "Wrong total" || groups[0].LabelledBy != nil || groups[0].Sessions[0] != "session-000" {
+		t.Errorf("failures %+v", groups)
+	}
+	if text := m.must(t, "skills", "failures", "pdf", "--days", "7"); !strings.Contains(text, "Wrong total      -       session-000") {
+		t.Errorf("prints\n%s", text)
+	}
+	m.run(t, "skills", "failures", "none").want(t, term.ExitFailed, "Skill not found: none")
 	if got := m.run(t, "grade", "session-000", "maybe", "--skill", "pdf"); got.code != term.ExitUsage {
 		t.Errorf("a strange verdict: %+v", got)
 	}

@@ -67,7 +67,7 @@ func TestSkillStanding(t *testing.T) {
 	wantText("Trigger rate 0% of 2 sessions that offered it", "skills", "show", "pdf")
 	wantText("Cost $0.0045 of 1 request, computed from tokens per use $0.0045 median; 95% cost at most $0.0045 per success - "+
 		"tokens 1000 in, 100 out, 0 read from the cache, 0 written to it", "skills", "acme:pdf")
-	wantText("acme:pdf unknown - 100% $0.0045 1 ", "skills")
+	wantText("acme:pdf unknown - - 100% $0.0045 1 ", "skills")
 
 	wantText("pdf is hidden: lists, alerts and pending proposals leave it out.", "skills", "hide", "pdf")
 	wantListed([]string{"pdf"}, "--hidden")

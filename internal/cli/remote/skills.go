@@ -13,12 +13,13 @@ import (
 )
 
 type skillsCommands struct {
-	List    skillsList    `cmd:"" default:"withargs" help:"List skills with their health and cost; 'list' can be omitted."`
-	Show    skillsShow    `cmd:"" help:"Show the health and cost of a skill, day by day."`
-	Hide    skillsHide    `cmd:"" help:"Leave a skill out of lists and alerts. Needs the permission admin."`
-	Unhide  skillsUnhide  `cmd:"" help:"Show a hidden skill again. Needs the permission admin."`
-	Merge   skillsMerge   `cmd:"" help:"Count what is reported of a skill for another one. Needs the permission admin."`
-	Unmerge skillsUnmerge `cmd:"" help:"Undo a merge. Needs the permission admin."`
+	List     skillsList     `cmd:"" default:"withargs" help:"List skills with their health and cost; 'list' can be omitted."`
+	Show     skillsShow     `cmd:"" help:"Show the health and cost of a skill, day by day."`
+	Failures skillsFailures `cmd:"" help:"Show why sessions of a skill failed, the most frequent reason first."`
+	Hide     skillsHide     `cmd:"" help:"Leave a skill out of lists and alerts. Needs the permission admin."`
+	Unhide   skillsUnhide   `cmd:"" help:"Show a hidden skill again. Needs the permission admin."`
+	Merge    skillsMerge    `cmd:"" help:"Count what is reported of a skill for another one. Needs the permission admin."`
+	Unmerge  skillsUnmerge  `cmd:"" help:"Undo a merge. Needs the permission admin."`
 }
 
 type skillsList struct {
@@ -53,14 +54,14 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 				fmt.Fprintln(w, c.none())
 				return
 			}
-			fmt.Fprintln(w, "SKILL\tSTATUS\tPASS RATE\tTRIGGER RATE\tCOST PER USE\tSESSIONS\tLAST SEEN")
+			fmt.Fprintln(w, "SKILL\tSTATUS\tPASS RATE\tBASIS\tTRIGGER RATE\tCOST PER USE\tSESSIONS\tLAST SEEN")
 			for _, s := range skills {
 				var perUse *float64
 				if s.Cost != nil {
 					perUse = s.Cost.PerUseP50
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval),
-					term.Percent(s.TriggerRate), term.Dollars(perUse), s.UniqueSessions, term.Day(s.LastSeenAt))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval),
+					term.OrDash(s.PassRateBasis), term.Percent(s.TriggerRate), term.Dollars(perUse), s.UniqueSessions, term.Day(s.LastSeenAt))
 			}
 		})
 	})
@@ -150,6 +151,9 @@ func printSkill(w io.Writer, detail client.SkillDetail, target string) {
 	}
 	fmt.Fprintf(w, "Pass rate\t%s\tof %s\n", term.Rate(s.PassRate, s.PassRateInterval),
 		term.Count(int(s.GradedSessions), "graded session"))
+	if s.GradedSessions > 0 {
+		fmt.Fprintf(w, "Basis\t%s\n", term.Basis(s.GradedByBasis, s.PassRatesByBasis))
+	}
 	fmt.Fprintf(w, "Trigger rate\t%s%s\n", term.Percent(s.TriggerRate), triggerBasis(s))
 	fmt.Fprintf(w, "Confidence\t%s\tknown of %s of the triggers\n", term.Percent(s.AvgConfidence),
 		term.Percent(s.ConfidenceCoverage))

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
@@ -155,7 +154,8 @@ func (o gradingOutput) print(w io.Writer) {
 	} else {
 		fmt.Fprintln(w, "SKILL\tPASS RATE\tGRADED SESSIONS\tBASIS")
 		for _, k := range o.Skills {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", term.Plain(k.Name), term.Rate(&k.PassRate, k.PassRateInterval), k.GradedSessions, k.basis())
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", term.Plain(k.Name), term.Rate(&k.PassRate, k.PassRateInterval), k.GradedSessions,
+				term.Basis(k.GradedByBasis, k.PassRatesByBasis))
 		}
 	}
 	if o.Ungraded > 0 {
@@ -166,16 +166,4 @@ func (o gradingOutput) print(w io.Writer) {
 		fmt.Fprintln(w, "No session was judged: the judge needs a model (--judge-api of the server) and the content of sessions "+
 			"(Settings, Content; then import --with-content). What happened in a session, e.g. failed tool calls, is only a hint.")
 	}
-}
-
-// basis names what the grades rest on, e.g. "judge 80% of 5, outcome 100% of 2".
-func (k skillGrade) basis() string {
-	var parts []string
-	for _, name := range []string{"person", "pushed", "judge", "outcome"} {
-		if n := k.GradedByBasis[name]; n > 0 {
-			rate := k.PassRatesByBasis[name]
-			parts = append(parts, fmt.Sprintf("%s %s of %d", name, term.Percent(&rate), n))
-		}
-	}
-	return strings.Join(parts, ", ")
 }

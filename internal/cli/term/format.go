@@ -87,6 +87,22 @@ func Rate(share *float64, interval *[2]float64) string {
 	return fmt.Sprintf("%s (%s to %s)", Percent(share), Percent(&interval[0]), Percent(&interval[1]))
 }
 
+// Basis names what a pass rate rests on, from the graded sessions and the rates by
+// basis: "judge 80% of 5, outcome 100% of 2". Without a graded session it is a dash.
+func Basis(graded map[string]int64, rates map[string]float64) string {
+	var parts []string
+	for _, name := range []string{"person", "pushed", "judge", "outcome"} {
+		if n := graded[name]; n > 0 {
+			rate := rates[name]
+			parts = append(parts, fmt.Sprintf("%s %s of %d", name, Percent(&rate), n))
+		}
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Day formats a time as its date in UTC; a missing one is a dash.
 func Day(t *time.Time) string {
 	if t == nil {
