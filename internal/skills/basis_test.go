@@ -48,6 +48,7 @@ func TestBasis(t *testing.T) {
 		}
 		item := r.Get("/v1/skills").List("skills")[0]
 		wantFields(t, item, object{"pass_rate_basis": "mixed", "pass_rates_by_basis": object{"person": 1.0, "judge": 0.0}})
+		wantSummaries(t, r)
 		r.report(skills.Report{Withdrawn: []string{r.id("persona"), r.id("judgea"), r.id("a"), r.id("outcomea")}})
 		wantFields(t, r.skill("pdf"), object{"pass_rate": 0.0, "pass_rate_basis": "judge", "graded_sessions": 1})
 		r.report(skills.Report{Withdrawn: []string{r.id("judgeb"), r.id("unknown")}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -111,20 +112,28 @@ func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, er
 type gradedWindows struct{ now, before dayCount }
 
 // gradesOfOrg sums the grades of an organisation's skills in the windows
-// [before, start) and from start on.
+// [before, start) and from start on, these by basis, too.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
+	sum := func(column, when string) string {
+		return `CAST(COALESCE(SUM(` + column + `) FILTER (WHERE day ` + when + ` $3), 0) AS BIGINT)`
+	}
+	columns := []string{
+		"subject_id", sum("graded_sessions", "<"), sum("pass_rate_sum", "<"), sum("graded_sessions", ">="), sum("pass_rate_sum", ">="),
+	}
+	for _, column := range basis.Columns {
+		columns = append(columns, sum(column, ">="))
+	}
 	rows, err := q.Query(ctx, `
-		SELECT subject_id,
-			CAST(COALESCE(SUM(graded_sessions) FILTER (WHERE day >= $3), 0) AS BIGINT),
-			CAST(COALESCE(SUM(pass_rate_sum) FILTER (WHERE day >= $3), 0) AS BIGINT),
-			CAST(COALESCE(SUM(graded_sessions) FILTER (WHERE day < $3), 0) AS BIGINT),
-			CAST(COALESCE(SUM(pass_rate_sum) FILTER (WHERE day < $3), 0) AS BIGINT)
-		FROM skill_days WHERE subject_id IN (SELECT id FROM skills WHERE org_id = $1) AND day >= $2
-		GROUP BY subject_id`, orgID, before, start)
+		SELECT `+strings.Join(columns, ", ")+` FROM skill_days
+		WHERE subject_id IN (SELECT id FROM skills WHERE org_id = $1) AND day >= $2 GROUP BY subject_id`, orgID, before, start)
 	sums := map[string]gradedWindows{}
 	_, err = store.All(rows, err, func(row store.Row) (w gradedWindows, err error) {
 		var id string
-		err = row.Scan(&id, &w.now.gradedSessions, &w.now.passRateSum, &w.before.gradedSessions, &w.before.passRateSum)
+		into := []any{&id, &w.before.gradedSessions, &w.before.passRateSum, &w.now.gradedSessions, &w.now.passRateSum}
+		for _, p := range w.now.byBasis.Counters() {
+			into = append(into, p)
+		}
+		err = row.Scan(into...)
 		sums[id] = w
 		return w, err
 	})

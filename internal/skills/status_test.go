@@ -71,7 +71,7 @@ func wantSummaries(t *testing.T, r *room) {
 	for i, p := range listed {
 		want[i] = skills.Summary{
 			ID: p.ID, Name: p.Name, Status: p.Status, PassRate: p.PassRate, PassRateInterval: p.PassRateInterval,
-			GradedSessions: p.GradedSessions,
+			GradedSessions: p.GradedSessions, Bases: p.Bases,
 		}
 	}
 	got, err := r.s.Summaries(t.Context(), r.Org.ID)

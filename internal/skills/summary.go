@@ -3,6 +3,8 @@ package skills
 import (
 	"context"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 
 // A Summary is a skill's status with the figures that it is derived from.
@@ -12,6 +14,7 @@ type Summary struct {
 	PassRate         *float64
 	PassRateInterval *[2]float64
 	GradedSessions   int64
+	Bases            basis.Rates // of PassRate
 }
 
 // Summaries returns a summary of all listed skills of an organisation, by name. It reads
@@ -25,6 +28,6 @@ func (s *Service) Summaries(ctx context.Context, orgID string) ([]Summary, error
 	sums, err := gradesOfOrg(ctx, s.DB, orgID, start-int64(s.Window), start)
 	return columnsOf(found, func(k skill) Summary {
 		p := newPerformance(k, sums[k.ID].now, sums[k.ID].before)
-		return Summary{k.ID, k.Name, p.Status, p.PassRate, p.PassRateInterval, p.GradedSessions}
+		return Summary{k.ID, k.Name, p.Status, p.PassRate, p.PassRateInterval, p.GradedSessions, p.Bases}
 	}), err
 }

@@ -57,7 +57,7 @@ func TestHome(t *testing.T) {
 		if diff := cmp.Diff([]string{"broken-one", "worrying-one"}, trouble); diff != "" {
 			t.Errorf("in trouble, the worst first (-want +got):\n%s", diff)
 		}
-		p.wantText("new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish has failed.")
+		p.wantText("clients", "new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish has failed.")
 	})
 }
 
