@@ -81,8 +81,10 @@ type Call struct {
 	Skill string
 	// Loads reports that the call activates the skill if it is installed.
 	Loads bool
-	// Detail is the beginning of the call's input.
+	// Detail is the beginning of the call's input, or of the command or path in it.
 	Detail string
+	// Input is the whole input as the model wrote it: JSON, or a text for some tools.
+	Input string
 }
 
 // A FailureKind is how an agent failed.

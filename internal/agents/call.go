@@ -17,6 +17,7 @@ func callsOf(a adapter, answers []gateway.Answer) (calls []Call) {
 			}
 			call := a.call(c.Tool, c.Input)
 			call.Tool, call.Detail = text.Clean(text.Truncate(call.Tool, 200)), text.Clean(text.Truncate(call.Detail, maxDetail))
+			call.Input = c.Input
 			calls = append(calls, call)
 		}
 	}

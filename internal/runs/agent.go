@@ -25,12 +25,23 @@ import (
 )
 
 // agentOf returns the agent that works on a case: the case's own, or that of the
-// run, or nil.
+// run, with the limits of the case, or nil.
 func (r Run) agentOf(c suites.Case) *suites.Agent {
 	if !c.TakesAgent() {
 		return nil
 	}
-	return cmp.Or(c.Agent, r.Terms.Agent)
+	run := r.Terms.Agent
+	switch {
+	case c.Agent == nil:
+		return run
+	case c.Agent.Name != "":
+		return c.Agent
+	case run == nil:
+		return nil
+	}
+	limited := *run // the case has limits only
+	limited.MaxTurns, limited.TimeoutS = cmp.Or(c.Agent.MaxTurns, run.MaxTurns), cmp.Or(c.Agent.TimeoutS, run.TimeoutS)
+	return &limited
 }
 
 // openBudget continues the meter of the run where earlier workers left it.

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
 
 // A Run is one execution of a suite's cases against a skill. It has its own
@@ -146,6 +147,8 @@ type Evidence struct {
 	Summary string `json:"summary"`
 	// Criteria are those of a rubric.
 	Criteria []Criterion `json:"criteria,omitempty"`
+	// Graders are those of the case.
+	Graders []verify.GraderResult `json:"graders,omitempty"`
 	// Chosen is the skill that a trigger query would activate, "" for none.
 	Chosen *string `json:"chosen,omitempty"`
 	// Judge is the record of the judge's verdict.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/grading"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -42,8 +44,10 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 		t.Verdict, t.Evidence.Summary = Skipped, reason
 		return t, nil
 	}
-	switch c.Kind {
-	case suites.TriggerQuery:
+	switch {
+	case c.Graders != nil:
+		err = x.decideGraders(ctx, c, &t)
+	case c.Kind == suites.TriggerQuery:
 		if agent := x.run.agentOf(c); agent != nil {
 			err = x.activate(ctx, c, *agent, &t)
 			break
@@ -51,14 +55,14 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 		err = t.Route(ctx, x.s.Judge, judge.RouteRequest{
 			Query: c.Query, Skill: x.skills[key.Arm].Skill, Distractors: x.run.Distractors, Seed: x.run.Seed, Trial: key.N,
 		}, c.Expectation)
-	case suites.LLMRubric:
+	case c.Kind == suites.LLMRubric:
 		err = x.grade(ctx, c, &t)
-	case suites.ExactMatch, suites.JSONSchema, suites.BooleanAssertion:
-		err = x.verify(ctx, c, &t)
-	case suites.TaskPackage:
+	case c.Kind == suites.TaskPackage:
 		err = x.runPackage(ctx, c, &t)
-	default:
+	case c.Kind == "":
 		err = &Problem{Code: "case_broken", Message: "the case has no kind"}
+	default:
+		err = x.verify(ctx, c, &t)
 	}
 	if d, ok := errors.AsType[*defect](err); ok {
 		t.decide(false, 0, "%s", d)
@@ -101,7 +105,7 @@ func (t *Trial) decideBinary(pass bool, format string, args ...any) {
 // isJudged reports whether the judge's model takes part in a case.
 func (r Run) isJudged(c suites.Case) bool {
 	asks := c.Kind == suites.TriggerQuery || c.Subject.Prompt != nil
-	return c.Kind == suites.LLMRubric || asks && r.agentOf(c) == nil
+	return asks && r.agentOf(c) == nil || c.Kind == suites.LLMRubric && (c.Graders == nil || slices.ContainsFunc(c.Graders, verify.Grader.IsJudged))
 }
 
 // Route asks the judge which skill a query would trigger, and decides the trial
@@ -177,7 +181,16 @@ func (x *execution) grade(ctx context.Context, c suites.Case, t *Trial) error {
 
 // criteriaOf returns what the judge holds the output of a rubric case against.
 func criteriaOf(c suites.Case) []string {
-	if len(c.Expectations) > 0 {
+	switch {
+	case c.Graders != nil:
+		var all []string
+		for _, g := range c.Graders {
+			if g.IsJudged() {
+				all = append(all, g.Criteria)
+			}
+		}
+		return all
+	case len(c.Expectations) > 0:
 		return c.Expectations
 	}
 	return judge.Criteria(c.Rubric)
@@ -195,6 +208,54 @@ func (x *execution) otherCriteria(of int) (all []string) {
 		}
 	}
 	return all
+}
+
+// decideGraders decides a case by its graders, all of which must pass.
+func (x *execution) decideGraders(ctx context.Context, c suites.Case, t *Trial) error {
+	check, err := verify.Graders(c.Graders)
+	if err != nil {
+		return &Problem{Code: "case_broken", Message: err.Error()}
+	}
+	if c.Subject.Prompt != nil && x.run.agentOf(c) == nil && slices.ContainsFunc(c.Graders, verify.Grader.NeedsAgent) {
+		return noAgent(verify.ErrNoAgent)
+	}
+	sample, err := x.produce(ctx, c, t)
+	if err != nil {
+		return err
+	}
+	r := grading.Request{
+		Graders: c.Graders, Check: check, Sample: sample, Compared: x.run.Baseline == NoSkill, Without: t.Arm == WithoutSkill,
+		Others: x.otherCriteria(t.Case), Seed: x.run.Seed, Trial: t.N,
+	}
+	if c.Subject.Prompt != nil {
+		r.Task = *c.Subject.Prompt
+	}
+	got, err := grading.Decide(ctx, x.s.Judge, r)
+	if got.Judge != nil {
+		t.Evidence.Judge = truncatedRecord(*got.Judge)
+	}
+	switch {
+	case errors.Is(err, verify.ErrNoAgent):
+		return noAgent(err)
+	case err != nil && ctx.Err() == nil && judge.CodeOf(err) == "" && c.Subject.Output != nil:
+		return &Problem{Code: "check_failed", Message: err.Error()} // no skill took part: the case is to blame
+	case err != nil && ctx.Err() == nil && judge.CodeOf(err) == "":
+		return &defect{"check_failed", err.Error()}
+	case err != nil:
+		return err
+	}
+	t.Evidence.Graders = got.Results
+	failed := verify.FailedGraders(got.Results)
+	summary := fmt.Sprintf("all of %d graders passed", len(got.Results))
+	if len(failed) > 0 {
+		summary = fmt.Sprintf("%d of %d graders failed: %s", len(failed), len(got.Results), strings.Join(failed, "; "))
+	}
+	t.decide(len(failed) == 0, verify.Score(got.Results), "%s", Truncate(summary))
+	return nil
+}
+
+func noAgent(err error) error {
+	return &Problem{Code: attempt.Unsupported, Message: err.Error() + "; run the suite with one"}
 }
 
 // verify decides a deterministic case.

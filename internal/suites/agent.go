@@ -1,9 +1,10 @@
 package suites
 
 // An Agent is the coding agent that works on a case, and its limits. A case may
-// name one of its own, which comes before that of the run.
+// name one of its own, which comes before that of the run, or have limits only,
+// for whichever agent the run has.
 type Agent struct {
-	Name  string `json:"name"`
+	Name  string `json:"name,omitempty"`
 	Model string `json:"model,omitempty"` // of the settings; "" for the first that the agent can ask
 	// MaxTurns is the most answers of the model, and TimeoutS the most seconds; 0
 	// for the defaults.
@@ -37,8 +38,8 @@ func (p *caseParser) agent() *Agent {
 		return nil
 	}
 	switch {
-	case a.Name == "":
-		p.problem("agent", "agent.name is required")
+	case a.Name == "" && a.Model != "":
+		p.problem("agent", "agent.model needs an agent.name")
 	case a.MaxTurns < 0 || a.MaxTurns > MaxTurns:
 		p.problem("agent", "agent.max_turns must be 1 to %d", MaxTurns)
 	case a.TimeoutS < 0 || a.TimeoutS > MaxTimeoutS:

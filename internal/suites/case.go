@@ -5,6 +5,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
 
 // A CaseKind says how a case is decided.
@@ -45,6 +46,9 @@ type Case struct {
 	Normalize    []string        // of an exact_match: trim, case, whitespace, newline
 	Schema       json.RawMessage // of a json_schema
 	Assertion    string          // of a boolean_assertion
+	// Graders decide an llm_rubric or a boolean_assertion instead of its own fields:
+	// all of them must pass.
+	Graders []verify.Grader
 
 	Package Package // of a task_package
 

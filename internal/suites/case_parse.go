@@ -52,7 +52,9 @@ func parseCase(f Fields, v VerifierKind) Case {
 	case JSONSchema:
 		p.schema(&c)
 	case BooleanAssertion:
-		c.Subject, c.Assertion = p.subject(), p.required("assertion")
+		if c.Subject, c.Graders = p.subject(), p.graders(false); c.Graders == nil {
+			c.Assertion = p.required("assertion")
+		}
 	case TaskPackage:
 		p.taskPackage(&c)
 	case "":
@@ -156,6 +158,8 @@ func (p *caseParser) kind(v VerifierKind) CaseKind {
 		{"schema", JSONSchema},
 		{"rubric", LLMRubric},
 		{"expectations", LLMRubric},
+		{"graders", LLMRubric},
+		{"graders", BooleanAssertion},
 		{"expected", ExactMatch},
 		{"expectation", TriggerQuery},
 		{"query", TriggerQuery},
@@ -211,7 +215,10 @@ func (p *caseParser) subject() (s Subject) {
 }
 
 func (p *caseParser) rubric(c *Case) {
-	c.Subject, c.Rubric, c.Expectations = p.subject(), p.text("rubric"), p.texts("expectations")
+	if c.Subject, c.Graders = p.subject(), p.graders(true); c.Graders != nil {
+		return
+	}
+	c.Rubric, c.Expectations = p.text("rubric"), p.texts("expectations")
 	if strings.TrimSpace(c.Rubric) == "" && len(c.Expectations) == 0 {
 		p.problem("expectations", "the case needs a rubric or expectations")
 	}

@@ -74,6 +74,8 @@ type Result struct {
 	ExitCode int
 	Duration time.Duration
 	Cost     spend.Cost
+
+	calls []agents.Call
 }
 
 // Evidence is what is stored of an attempt.
@@ -131,10 +133,14 @@ const (
 // Sample is what checks see of the result.
 func (r Result) Sample() verify.Sample {
 	tokens := r.Cost.Tokens
+	calls := make([]verify.ToolCall, len(r.calls))
+	for i, c := range r.calls {
+		calls[i] = verify.ToolCall{Tool: c.Tool, Input: c.Input}
+	}
 	return verify.Sample{
 		Output: r.Final, Duration: r.Duration, ExitCode: &r.ExitCode, Files: r.Files,
 		Agent: &verify.Agent{
-			Activated: r.Activated, Tools: r.Tools, Turns: r.Turns, CostUSD: r.Cost.USD(),
+			Activated: r.Activated, Tools: r.Tools, Calls: calls, Turns: r.Turns, CostUSD: r.Cost.USD(),
 			Tokens: tokens.Input + tokens.Output + tokens.CacheRead + tokens.CacheWrite,
 		},
 	}
@@ -233,7 +239,7 @@ func newResult(skill string, c agents.Choice, o agents.Outcome) Result {
 			Name: c.Agent, Version: c.Version, Model: c.Model, Session: text.Clean(text.Truncate(o.SessionID, maxDetail)),
 			Activated: o.Activated(skill), Turns: o.Turns, ToolCalls: len(o.Calls), Tools: o.Tools(),
 		},
-		Final: o.Final, ExitCode: o.ExitCode, Duration: o.Duration, Cost: spend.OfUsage(o.Usage),
+		Final: o.Final, ExitCode: o.ExitCode, Duration: o.Duration, Cost: spend.OfUsage(o.Usage), calls: o.Calls,
 	}
 	r.Tools = r.Tools[:min(len(r.Tools), maxTools)]
 	if o.Failure != nil {

@@ -36,9 +36,16 @@ type Sample struct {
 type Agent struct {
 	Activated *bool    // whether it activated the skill; nil if that is not known
 	Tools     []string // that it called, each once
+	Calls     []ToolCall
 	Turns     int
 	Tokens    int64    // of all kinds
 	CostUSD   *float64 // nil if the price is not known
+}
+
+// A ToolCall is one that the model asked for.
+type ToolCall struct {
+	Tool  string
+	Input string // JSON, or a text for some tools
 }
 
 // A Result is a verdict and the reason for it.
