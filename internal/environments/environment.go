@@ -22,6 +22,9 @@ type Environment struct {
 	release func()
 }
 
+// Dir has the files as they were built. They must not be changed.
+func (e *Environment) Dir() string { return e.dir }
+
 // Release lets the environment be swept. It may be called twice.
 func (e *Environment) Release() { e.release() }
 

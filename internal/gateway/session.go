@@ -117,6 +117,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 	}
 	s.server = http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: discard(),
+		DisableGeneralOptionsHandler: true, // which would answer "OPTIONS *"
 	}
 	go func() {
 		defer close(s.served)

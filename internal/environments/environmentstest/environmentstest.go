@@ -108,7 +108,9 @@ func check(t *testing.T, err error) {
 }
 
 // programs are those of the small image.
-var programs = []string{"bash", "cat", "cp", "grep", "head", "ls", "mkdir", "rm", "sh", "sleep", "touch"}
+var programs = []string{
+	"bash", "cat", "chmod", "cp", "grep", "head", "ln", "ls", "mkdir", "mv", "rm", "setsid", "sh", "sleep", "touch",
+}
 
 var library = regexp.MustCompile(`/\S+\.so\S*`)
 

@@ -238,8 +238,11 @@ func (t *trial) returnToVerifier(from string) error {
 	if err := t.restoreVerifier(); err != nil {
 		return err
 	}
-	if err := t.resetLogs(); err != nil || t.image != nil {
-		return err // what is left in an image is the solution
+	if err := t.resetLogs(); err != nil {
+		return err
+	}
+	if t.image != nil { // what else is left in it is the solution
+		return t.restoreBasics()
 	}
 	if !t.isDir(t.task.WorkingDir) {
 		return failf(WorkdirMissing, "the %s removed the working folder %q", from, t.task.WorkingDir)

@@ -57,6 +57,12 @@ func attempts() map[string]attempt {
 		"open":        openFiles,
 		"terminal":    terminal,
 		"devices":     devices,
+		"ask":         ask,
+		"echo":        echo,
+		"spend":       spend,
+		"search":      search,
+		"sockets":     sockets,
+		"raw":         raw,
 	}
 }
 
@@ -70,6 +76,9 @@ const (
 func main() {
 	// A file over RLIMIT_FSIZE must be an error and not the end.
 	signal.Ignore(syscall.SIGXFSZ)
+	if len(os.Args) == 2 { // an agent has one argument
+		os.Args = append(os.Args[:1], strings.Fields(os.Args[1])...)
+	}
 	if len(os.Args) < 2 || attempts()[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "no such attempt:", os.Args[1:])
 		os.Exit(confused)

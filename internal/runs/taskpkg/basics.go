@@ -1,0 +1,188 @@
+package taskpkg
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// In an image programs are root, and what they install is part of the solution. What
+// every verifier trusts is not: the shells, the basic programs and the dynamic loader
+// are the image's own again when its turn comes.
+
+// basicPrograms are looked for in each folder of PATH.
+var basicPrograms = []string{
+	"[", "awk", "bash", "basename", "cat", "chmod", "cmp", "cp", "cut", "dash", "date", "diff", "dirname", "echo", "env", "expr", "false",
+	"find", "grep", "head", "ls", "md5sum", "mkdir", "mktemp", "mv", "printf", "pwd", "readlink", "realpath", "rm", "sed", "seq", "sh",
+	"sha256sum", "sleep", "sort", "stat", "tail", "tee", "test", "timeout", "touch", "tr", "true", "uniq", "wc", "which", "xargs",
+}
+
+// basicFiles are the dynamic loader's: its settings, itself and the C library.
+var basicFiles = []string{
+	"etc/ld.so.preload", "lib/ld-*.so*", "lib64/ld-*.so*", "usr/lib/ld-*.so*", "usr/lib64/ld-*.so*", "lib/*/ld-*.so*", "usr/lib/*/ld-*.so*",
+	"usr/lib/*/libc.so.6", "usr/lib64/libc.so.6",
+}
+
+// usualPath is where images have programs, whatever they say.
+const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// maxLinks bounds the links on the way to a program.
+const maxLinks = 20
+
+// restoreBasics makes the basic files of a trial's root those of its image: changed
+// ones are copied, and added ones removed.
+func (t *trial) restoreBasics() (err error) {
+	original, err := os.OpenRoot(t.image.Dir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, original.Close()) }()
+	written, err := os.OpenRoot(t.imageRoot.Written())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, written.Close()) }()
+	b := basics{original: original, written: written, overlay: t.imageRoot.Changes != ""}
+	for _, dir := range strings.Split(usualPath+":"+cmp.Or(t.env["PATH"], t.image.Env["PATH"]), ":") {
+		for _, name := range basicPrograms {
+			if err := b.restore(strings.TrimPrefix(path.Join(dir, name), "/"), maxLinks); err != nil {
+				return err
+			}
+		}
+	}
+	for _, pattern := range basicFiles {
+		found, err := fs.Glob(original.FS(), pattern)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(pattern, "*") {
+			found = []string{pattern}
+		}
+		for _, name := range found {
+			if err := b.restore(name, maxLinks); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// basics restores files of an image in a root, by their paths without a leading slash.
+type basics struct {
+	original, written *os.Root
+	overlay           bool // written has what differs from the image, else all files
+}
+
+// restore restores a file: the folders and links on its way, and what it is in the
+// image. If the image has no such file, it must not be there.
+func (b *basics) restore(name string, links int) error {
+	if _, err := b.original.Stat(name); err != nil && links == maxLinks && !b.hasLink(name) {
+		return b.remove(name)
+	}
+	dir, rest, covered := "", name, !b.overlay
+	for rest != "" {
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		at := path.Join(dir, part)
+		info, err := b.original.Lstat(at)
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // a link of the image leads nowhere
+		case info.IsDir():
+			if err := b.restoreDir(at); err != nil {
+				return err
+			}
+			covered = covered || isOpaque(filepath.Join(b.written.Name(), at))
+			dir = at
+			continue
+		}
+		if err := b.restoreFile(at, info, covered); err != nil || info.Mode().Type() != fs.ModeSymlink || links == 0 {
+			return err
+		}
+		target, err := b.original.Readlink(at)
+		if err != nil {
+			return err
+		}
+		if !path.IsAbs(target) {
+			target = path.Join("/", dir, target)
+		}
+		return b.restore(strings.TrimPrefix(path.Join(target, rest), "/"), links-1)
+	}
+	return nil
+}
+
+// hasLink reports whether the image has a link on a path, which Stat does not follow
+// if it is absolute.
+func (b *basics) hasLink(name string) bool {
+	for at := name; at != "."; at = path.Dir(at) {
+		if info, err := b.original.Lstat(at); err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return true
+		}
+	}
+	return false
+}
+
+// remove removes a file that the image has not.
+func (b *basics) remove(name string) error {
+	if _, err := b.written.Lstat(name); err != nil {
+		return nil //nolint:nilerr // it is not there, or behind a link that leads out
+	}
+	return b.written.RemoveAll(name)
+}
+
+// restoreDir removes what is in place of a folder of the image.
+func (b *basics) restoreDir(at string) error {
+	if info, err := b.written.Lstat(at); err != nil || info.IsDir() {
+		return nil //nolint:nilerr // it is the image's
+	}
+	if err := b.written.RemoveAll(at); err != nil || b.overlay {
+		return err
+	}
+	return b.written.MkdirAll(at, 0o755)
+}
+
+// restoreFile restores a link or a file of the image, which is visible where an
+// overlay has nothing else, unless it is covered.
+func (b *basics) restoreFile(at string, info fs.FileInfo, covered bool) error {
+	changed, err := b.written.Lstat(at)
+	if err == nil && covered && b.isSame(at, info, changed) || err != nil && !covered {
+		return nil
+	}
+	if err := b.written.RemoveAll(at); err != nil || !covered {
+		return err
+	}
+	if err := b.written.MkdirAll(path.Dir(at), 0o755); err != nil {
+		return err
+	}
+	if info.Mode().Type() == fs.ModeSymlink {
+		target, err := b.original.Readlink(at)
+		if err != nil {
+			return err
+		}
+		return b.written.Symlink(target, at)
+	}
+	content, err := b.original.ReadFile(at)
+	if err != nil {
+		return err
+	}
+	return b.written.WriteFile(at, content, info.Mode().Perm())
+}
+
+func (b *basics) isSame(at string, original, changed fs.FileInfo) bool {
+	if original.Mode().Type() != changed.Mode().Type() || original.Size() != changed.Size() {
+		return false
+	}
+	if original.Mode().Type() == fs.ModeSymlink {
+		one, _ := b.original.Readlink(at)
+		two, _ := b.written.Readlink(at)
+		return one == two
+	}
+	one, err := b.original.ReadFile(at)
+	two, err2 := b.written.ReadFile(at)
+	return errors.Join(err, err2) == nil && bytes.Equal(one, two)
+}
