@@ -38,7 +38,7 @@ type adapter interface {
 	tellsSkills() bool
 	// read reads what the agent wrote to stdout, line by line. It returns nil if
 	// that tells nothing about how the agent ended.
-	read(lines [][]byte) *transcript
+	read(output []byte) *transcript
 }
 
 // A task is what an adapter needs to know to start an agent.

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -45,10 +46,10 @@ type claudeLine struct {
 	TerminalReason string   `json:"terminal_reason"`
 }
 
-func (claudeCode) read(lines [][]byte) *transcript {
+func (claudeCode) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false
-	for _, raw := range lines {
+	for raw := range bytes.Lines(output) {
 		var line claudeLine
 		if !decode(raw, &line) {
 			continue

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/whetstone-dev/whetstone/internal/gateway"
@@ -49,10 +50,10 @@ type codexLine struct {
 	} `json:"error"`
 }
 
-func (codex) read(lines [][]byte) *transcript {
+func (codex) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false
-	for _, raw := range lines {
+	for raw := range bytes.Lines(output) {
 		var line codexLine
 		if !decode(raw, &line) {
 			continue

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -84,9 +83,9 @@ func (c command) start(t task) invocation {
 
 // read reads the output like that of another agent. Without one, all of it is the
 // final message, and what the agent did is unknown.
-func (c command) read(lines [][]byte) *transcript {
+func (c command) read(output []byte) *transcript {
 	if other, ok := builtins()[c.Transcript]; ok {
-		return other.read(lines)
+		return other.read(output)
 	}
 	return nil
 }
@@ -101,11 +100,6 @@ func (c command) call(tool, input string) Call {
 }
 
 func (c command) tellsSkills() bool { return c.Transcript != "" }
-
-// finalOutput is what an agent that tells nothing about itself has written.
-func finalOutput(lines [][]byte) string {
-	return string(bytes.TrimSpace(bytes.Join(lines, []byte("\n"))))
-}
 
 // builtins are the adapters that need no setting.
 func builtins() map[string]adapter {

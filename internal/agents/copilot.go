@@ -1,6 +1,10 @@
 package agents
 
-import "github.com/whetstone-dev/whetstone/internal/gateway"
+import (
+	"bytes"
+
+	"github.com/whetstone-dev/whetstone/internal/gateway"
+)
 
 // copilot is the adapter of the GitHub Copilot CLI.
 type copilot struct{}
@@ -36,10 +40,10 @@ type copilotLine struct {
 	} `json:"data"`
 }
 
-func (copilot) read(lines [][]byte) *transcript {
+func (copilot) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false
-	for _, raw := range lines {
+	for raw := range bytes.Lines(output) {
 		var line copilotLine
 		if !decode(raw, &line) {
 			continue

@@ -1,6 +1,10 @@
 package agents
 
-import "github.com/whetstone-dev/whetstone/internal/gateway"
+import (
+	"bytes"
+
+	"github.com/whetstone-dev/whetstone/internal/gateway"
+)
 
 // gemini is the adapter of the Gemini CLI.
 type gemini struct{}
@@ -34,11 +38,11 @@ type geminiLine struct {
 	} `json:"error"`
 }
 
-func (gemini) read(lines [][]byte) *transcript {
+func (gemini) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false
 	message := ""
-	for _, raw := range lines {
+	for raw := range bytes.Lines(output) {
 		var line geminiLine
 		if !decode(raw, &line) {
 			continue

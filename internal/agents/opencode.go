@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/gateway"
@@ -49,10 +50,10 @@ type openCodeLine struct {
 	} `json:"error"`
 }
 
-func (openCode) read(lines [][]byte) *transcript {
+func (openCode) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false
-	for _, raw := range lines {
+	for raw := range bytes.Lines(output) {
 		var line openCodeLine
 		if !decode(raw, &line) {
 			continue

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -348,22 +349,21 @@ func (s *Service) Close() error {
 // outcome reads what an agent did from the answers of the model, and how it ended
 // from its output.
 func outcome(a adapter, result sandbox.Result, answers []gateway.Answer) Outcome {
-	lines := splitLines(result.Stdout)
+	output := wholeLines(result.Stdout)
 	o := Outcome{
 		ExitCode: result.ExitCode, Duration: result.Duration,
 		Turns: len(answers), Calls: callsOf(a, answers),
-		Stdout: text.Clean(text.Tail(string(result.Stdout.Tail), maxShown)),
-		Stderr: text.Clean(text.Tail(string(result.Stderr.Tail), maxShown)),
+		Stdout: lastText(result.Stdout), Stderr: lastText(result.Stderr),
 	}
-	if t := a.read(lines); t != nil {
+	if t := a.read(output); t != nil {
 		o.SessionID, o.Failure, o.Final = t.sessionID, t.failure, t.final
 	} else {
-		o.Final = finalOutput(lines)
+		o.Final = string(bytes.TrimSpace(output))
 	}
 	if len(answers) > 0 && a.tellsSkills() { // another one may write what no model said
 		o.Final = answers[len(answers)-1].Text
 	}
-	o.Final = text.Clean(text.Truncate(o.Final, maxFinal))
+	o.Final = strings.Clone(text.Clean(text.Truncate(o.Final, maxFinal)))
 	return o
 }
 

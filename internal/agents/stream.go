@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -13,20 +14,25 @@ import (
 
 // Limits of what is kept of an agent's output.
 const (
-	maxOutput = 16 << 20
+	maxOutput = 4 << 20
 	maxCalls  = 10_000
 	maxDetail = 1 << 10
 	maxFinal  = 256 << 10
 	maxShown  = 4 << 10 // of stdout and stderr
 )
 
-// splitLines returns the lines of an output whose beginning may be missing.
-func splitLines(out sandbox.Output) [][]byte {
+// wholeLines returns an output whose beginning may be missing without half a line.
+func wholeLines(out sandbox.Output) []byte {
 	all := out.Tail
 	if out.Discarded > 0 {
 		_, all, _ = bytes.Cut(all, []byte("\n"))
 	}
-	return bytes.Split(all, []byte("\n"))
+	return all
+}
+
+// lastText returns the end of an output that is shown. The rest is not kept for it.
+func lastText(out sandbox.Output) string {
+	return text.Clean(text.Tail(string(out.Tail[max(0, len(out.Tail)-maxShown-utf8.UTFMax):]), maxShown))
 }
 
 // decode reads a line of JSON, and reports whether it is one.

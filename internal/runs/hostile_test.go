@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,13 +88,14 @@ func newHostileWorld(t *testing.T) *hostileWorld {
 		t.Fatal(err)
 	}
 	attacker := filepath.Join(sandboxtest.Attacker(t), "attacker")
-	s := agentstest.Service(t, agentstest.Folder(t), gateway.Model{
-		Name: "sonnet", ID: "claude-sonnet-4-5", API: gateway.Anthropic, URL: w.model.URL, Key: hostileKey,
-	})
+	s := agentstest.Service(t, agentstest.Folder(t),
+		gateway.Model{Name: "sonnet", ID: "claude-sonnet-4-5", API: gateway.Anthropic, URL: w.model.URL, Key: hostileKey},
+		gateway.Model{Name: "away", ID: "claude-sonnet-4-5", API: gateway.Anthropic, URL: "http://127.0.0.1:9"})
 	s.Scratch = w.scratch
 	s.Commands = map[string]agents.Command{
 		"attacker": {Argv: []string{attacker, "{instruction}"}, SkillsDir: "~/skills"},
 		"bash":     {Argv: []string{"/bin/bash", "-c", "{instruction}"}, SkillsDir: "~/skills"},
+		"missing":  {Argv: []string{"/nowhere/agent", "{instruction}"}},
 		"forger":   {Argv: []string{"/bin/bash", "-c", "{instruction}"}, SkillsDir: "~/skills", Transcript: "claude-code"},
 	}
 	images := environmentstest.New(t)
@@ -343,12 +345,13 @@ func (w *hostileWorld) checkClean(t *testing.T) {
 	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err != nil || bytes.Contains(mounts, []byte(w.scratch)) {
 		t.Errorf("mounts are left: %v\n%s", err, mounts)
 	}
-	left, _ := filepath.Glob(w.scratch + "/*") // the pattern is valid
-	for _, dir := range left {
-		if _, err := os.Stat(filepath.Join(dir, "relay")); err != nil { // the copy of the relay stays as long as the service
-			t.Errorf("the folder %s is left", dir)
-		}
-	}
+	apptest.Eventually(t, "the end of the folders", func() bool { // the run's own goes after its result is stored
+		left, _ := filepath.Glob(w.scratch + "/*") // the pattern is valid
+		return !slices.ContainsFunc(left, func(dir string) bool {
+			_, err := os.Stat(filepath.Join(dir, "relay")) // the copy of the relay stays as long as the service
+			return err != nil
+		})
+	})
 }
 
 // TestHostileSpending: an agent that goes on after its budget gets nothing, whatever
