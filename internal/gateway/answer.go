@@ -1,19 +1,30 @@
 package gateway
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
 
 // An Answer is what the model said: the text, and the calls of tools that it asked
 // for. It is read from the model's answer, which a program that the agent starts
 // cannot change, unlike what the agent writes about itself.
 type Answer struct {
-	Text  string
-	Calls []ToolCall
+	At     time.Time // of the request
+	Took   time.Duration
+	Tokens pricing.Tokens
+	Micros *int64 // what the request cost, in millionths of a dollar; nil if its price is unknown
+	Text   string
+	Calls  []ToolCall
 }
 
 // A ToolCall is one that the model asked for.
 type ToolCall struct {
-	Tool  string
-	Input string // JSON, or a text for some tools; its beginning
+	ID     string // which its result has, too
+	Tool   string
+	Input  string  // JSON, or a text for some tools; its beginning
+	Result *Result // nil if there is none
 }
 
 // Limits of what is kept of the answers of a session. Later ones are counted, but
@@ -37,7 +48,7 @@ func (d *draft) say(text string) {
 }
 
 // call adds to the call of a number, whose parts may come one by one.
-func (d *draft) call(number int, tool, input string) {
+func (d *draft) call(number int, id, tool, input string) {
 	at, ok := d.open[number]
 	if !ok {
 		if len(d.calls) == maxToolCalls {
@@ -51,19 +62,22 @@ func (d *draft) call(number int, tool, input string) {
 		d.calls = append(d.calls, ToolCall{})
 	}
 	c := &d.calls[at]
+	if id != "" {
+		c.ID = callID(id)
+	}
 	c.Tool += tool[:min(len(tool), max(0, 200-len(c.Tool)))]
 	c.Input += input[:min(len(input), maxToolInput-len(c.Input))]
 }
 
 // next adds a call that comes in one piece.
-func (d *draft) next(tool, input string) { d.call(-1-len(d.calls), tool, input) }
+func (d *draft) next(id, tool, input string) { d.call(-1-len(d.calls), id, tool, input) }
 
 func (d *draft) answer() Answer { return Answer{Text: string(d.text), Calls: d.calls} }
 
 func (a Answer) size() (n int) {
 	n = len(a.Text)
 	for _, c := range a.Calls {
-		n += len(c.Tool) + len(c.Input)
+		n += len(c.ID) + len(c.Tool) + len(c.Input)
 	}
 	return n
 }
@@ -72,6 +86,7 @@ func (messages) said(data []byte, d *draft) {
 	type block struct {
 		Type  string          `json:"type"`
 		Text  string          `json:"text"`
+		ID    string          `json:"id"`
 		Name  string          `json:"name"`
 		Input json.RawMessage `json:"input"`
 	}
@@ -92,18 +107,18 @@ func (messages) said(data []byte, d *draft) {
 	case "content_block_start": // its input is empty, and follows
 		d.say(in.Block.Text)
 		if in.Block.Type == "tool_use" {
-			d.call(in.Index, in.Block.Name, "")
+			d.call(in.Index, in.Block.ID, in.Block.Name, "")
 		}
 	case "content_block_delta":
 		d.say(in.Delta.Text)
 		if in.Delta.JSON != "" {
-			d.call(in.Index, "", in.Delta.JSON)
+			d.call(in.Index, "", "", in.Delta.JSON)
 		}
 	case "message":
 		for _, b := range in.Content {
 			d.say(b.Text)
 			if b.Type == "tool_use" {
-				d.next(b.Name, string(b.Input))
+				d.next(b.ID, b.Name, string(b.Input))
 			}
 		}
 	}
@@ -113,7 +128,8 @@ func (chat) said(data []byte, d *draft) {
 	type part struct {
 		Content string `json:"content"`
 		Calls   []struct {
-			Index    *int `json:"index"` // of a part of a stream
+			Index    *int   `json:"index"` // of a part of a stream
+			ID       string `json:"id"`
 			Function struct {
 				Name      string `json:"name"`
 				Arguments string `json:"arguments"`
@@ -134,9 +150,9 @@ func (chat) said(data []byte, d *draft) {
 			d.say(p.Content)
 			for _, call := range p.Calls {
 				if call.Index != nil {
-					d.call(*call.Index, call.Function.Name, call.Function.Arguments)
+					d.call(*call.Index, call.ID, call.Function.Name, call.Function.Arguments)
 				} else {
-					d.next(call.Function.Name, call.Function.Arguments)
+					d.next(call.ID, call.Function.Name, call.Function.Arguments)
 				}
 			}
 		}
@@ -146,6 +162,7 @@ func (chat) said(data []byte, d *draft) {
 func (responses) said(data []byte, d *draft) {
 	type item struct {
 		Type      string          `json:"type"`
+		ID        string          `json:"call_id"`
 		Name      string          `json:"name"`
 		Arguments string          `json:"arguments"` // of a function
 		Input     string          `json:"input"`     // of a custom tool
@@ -173,9 +190,9 @@ func (responses) said(data []byte, d *draft) {
 				d.say(part.Text)
 			}
 		case "function_call", "custom_tool_call":
-			d.next(i.Name, i.Arguments+i.Input) // one of them
+			d.next(i.ID, i.Name, i.Arguments+i.Input) // one of them
 		case "local_shell_call":
-			d.next("local_shell", string(i.Action))
+			d.next(i.ID, "local_shell", string(i.Action))
 		}
 	}
 }
@@ -185,12 +202,9 @@ func (google) said(data []byte, d *draft) {
 		Candidates []struct {
 			Content struct {
 				Parts []struct {
-					Text    string `json:"text"`
-					Thought bool   `json:"thought"`
-					Call    *struct {
-						Name string          `json:"name"`
-						Args json.RawMessage `json:"args"`
-					} `json:"functionCall"`
+					Text    string      `json:"text"`
+					Thought bool        `json:"thought"`
+					Call    *googleCall `json:"functionCall"`
 				} `json:"parts"`
 			} `json:"content"`
 		} `json:"candidates"`
@@ -204,7 +218,7 @@ func (google) said(data []byte, d *draft) {
 				d.say(p.Text)
 			}
 			if p.Call != nil {
-				d.next(p.Call.Name, string(p.Call.Args))
+				d.next(p.Call.key(), p.Call.Name, string(p.Call.Args))
 			}
 		}
 	}

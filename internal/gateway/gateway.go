@@ -164,3 +164,18 @@ func (g *Gateway) Offer(name string) (Offer, error) {
 	_, priced := g.prices.Lookup(u.id, time.Now())
 	return Offer{API: u.api, ID: u.id, Priced: priced}, nil
 }
+
+// minSecret is the length from which a key is a secret; "none" and "test" are also
+// ordinary words.
+const minSecret = 8
+
+// Redact removes the keys of the models from a text that is to be stored. No program
+// has them, but a server may repeat its own.
+func (g *Gateway) Redact(s string) string {
+	for _, u := range g.upstreams {
+		if len(u.key) >= minSecret {
+			s = strings.ReplaceAll(s, u.key, "[secret]")
+		}
+	}
+	return s
+}

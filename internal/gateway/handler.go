@@ -49,7 +49,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	body, f := s.readBody(w, r)
+	body, conversation, f := s.readBody(w, r)
 	if f != nil {
 		s.refuse(w, *f)
 		return
@@ -66,6 +66,11 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e := exchange{
 		s: s, to: to, body: body, size: len(body), sent: release, started: time.Now(), answer: head{limit: maxRecordedAnswer},
+	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	if to.metered { // while the model answers: a conversation may have megabytes
+		reading.Go(func() { s.keepResults(e.started, conversation) })
 	}
 	complete := false
 	func() {
@@ -97,10 +102,11 @@ func (s *Session) reserve(r *http.Request) (release func(), ok bool) {
 	}), true
 }
 
-// readBody reads a request and changes it to one that may be passed on.
-func (s *Session) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
-	invalid := func(status int, message string) ([]byte, *failure) {
-		return nil, &failure{status, "invalid_request_error", message}
+// readBody reads a request and changes it to one that may be passed on. It also
+// returns the conversation in it.
+func (s *Session) readBody(w http.ResponseWriter, r *http.Request) (body []byte, conversation json.RawMessage, f *failure) {
+	invalid := func(status int, message string) ([]byte, json.RawMessage, *failure) {
+		return nil, nil, &failure{status, "invalid_request_error", message}
 	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return invalid(http.StatusUnsupportedMediaType, "the body must not be compressed")
@@ -123,7 +129,7 @@ func (s *Session) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *fai
 	if err := s.upstream.wire.adjust(fields, s.upstream.id); err != nil {
 		return invalid(http.StatusBadRequest, "the tools cannot be read")
 	}
-	return joinFields(fields, len(raw)), nil
+	return joinFields(fields, len(raw)), fields[s.upstream.wire.conversation()], nil
 }
 
 // joinFields encodes an object without reading its values again: a conversation
@@ -264,10 +270,14 @@ func (e *exchange) end() Usage {
 			used.Estimated = 1
 		}
 		var ok bool
-		if used.Micros, ok = s.price.Micros(used.Tokens); !s.priced || !ok {
+		said := e.read.said.answer()
+		said.At, said.Took, said.Tokens = e.started, time.Since(e.started), used.Tokens
+		if used.Micros, ok = s.price.Micros(used.Tokens); s.priced && ok {
+			said.Micros = &used.Micros
+		} else {
 			used.Micros, used.Unpriced = 0, 1
 		}
-		s.keep(e.read.said.answer())
+		s.keep(said)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +292,7 @@ func (e *exchange) end() Usage {
 func (s *Session) keep(a Answer) {
 	s.mu.Lock()
 	if s.answersLeft -= a.size(); s.answersLeft < 0 {
-		a = Answer{}
+		a.Text, a.Calls = "", nil
 	}
 	s.answers = append(s.answers, a)
 	s.mu.Unlock()
@@ -301,7 +311,7 @@ func (e *exchange) unreachable(ctx context.Context, w http.ResponseWriter, err e
 		return // the program has gone
 	}
 	message := "the model cannot be reached: " + publicMessage(err)
-	e.s.noteFailure(w.Header(), Problem{Message: message})
+	e.noteFailure(w.Header(), Problem{Message: message})
 	e.s.refuse(w, failure{http.StatusBadGateway, "api_error", message})
 }
 
@@ -333,11 +343,11 @@ func (e *exchange) refused(w http.ResponseWriter, resp *http.Response) {
 	}
 	if e.status/100 == 3 {
 		// A redirect would lead the program nowhere.
-		e.s.noteFailure(w.Header(), p)
+		e.noteFailure(w.Header(), p)
 		e.s.refuse(w, failure{http.StatusBadGateway, "api_error", p.Message})
 		return
 	}
-	e.s.noteFailure(w.Header(), p)
+	e.noteFailure(w.Header(), p)
 	copyHeader(w.Header(), resp.Header, "Content-Type", "Request-Id", "X-Request-Id", "Retry-After")
 	w.WriteHeader(e.status)
 	_, _ = w.Write(body) // the program may have gone
@@ -353,10 +363,14 @@ func copyHeader(to, from http.Header, names ...string) {
 
 // noteFailure keeps the problem, and tells the program not to retry if there were
 // too many in a row.
-func (s *Session) noteFailure(h http.Header, p Problem) {
+func (e *exchange) noteFailure(h http.Header, p Problem) {
+	s := e.s
 	s.note(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.failed) < maxFailures {
+		s.failed = append(s.failed, Failure{e.started, time.Since(e.started), p.Message})
+	}
 	if s.failures++; s.failures >= retries {
 		h.Set("X-Should-Retry", "false")
 		s.giveUp()

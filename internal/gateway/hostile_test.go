@@ -183,6 +183,9 @@ func TestUnknownPrice(t *testing.T) {
 	meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil)
 	p := open(t, options{api: gateway.OpenAI, url: model.URL + "/v1", id: "local", meter: meter})
 	p.post("/v1/chat/completions", `{"messages":[]}`)
+	if err := p.Close(); err != nil { // then the request is counted
+		t.Fatal(err)
+	}
 	if got := meter.Used(); got.USD() != nil || got.Unpriced != 1 || got.Tokens.Input != 10 {
 		t.Errorf("usage %+v", got)
 	}

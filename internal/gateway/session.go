@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,6 +69,9 @@ type Session struct {
 
 	answersLeft int // bytes
 	answered    func(Answer)
+	results     map[string]Result // by the ids of their calls
+	resultsLeft int               // bytes
+	failed      []Failure
 }
 
 // outboundClient sends requests; *outbound.Client does.
@@ -82,6 +86,16 @@ type Problem struct {
 	Message string
 }
 
+// A Failure is a request that the model did not answer. It is safe to show.
+type Failure struct {
+	At      time.Time
+	Took    time.Duration
+	Message string
+}
+
+// maxFailures is how many are kept.
+const maxFailures = 100
+
 // Open starts a session whose socket is in a folder of its own, which is mounted
 // into the sandbox. The error is a NotFound for an unknown model, and an
 // Unsupported for a budget of money with a model whose price is unknown.
@@ -95,7 +109,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 		upstream: u, http: g.http, meter: c.Meter, slots: make(chan struct{}, maxConcurrent),
 		memory: semaphore.NewWeighted(sessionMemory), shared: g.memory,
 		served: make(chan struct{}), gaveUp: make(chan struct{}), record: record{left: c.Record},
-		answersLeft: maxAnswers, answered: c.Answered,
+		answersLeft: maxAnswers, answered: c.Answered, results: map[string]Result{}, resultsLeft: maxResults,
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	prices := g.prices
@@ -194,9 +208,26 @@ func (s *Session) Record() []Exchange {
 	return s.record.exchanges
 }
 
-// Answers returns what the model said, oldest first.
+// Answers returns what the model said, oldest first, with the results of the calls
+// that it asked for.
 func (s *Session) Answers() []Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.answers
+	all := slices.Clone(s.answers)
+	for i, a := range all {
+		all[i].Calls = slices.Clone(a.Calls)
+		for k, c := range a.Calls {
+			if r, ok := s.results[c.ID]; ok {
+				all[i].Calls[k].Result = &r
+			}
+		}
+	}
+	return all
+}
+
+// Failures returns the first requests that the model did not answer.
+func (s *Session) Failures() []Failure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
 }

@@ -27,6 +27,10 @@ type wire interface {
 	usage(data []byte) (t pricing.Tokens, final bool)
 	// said adds what a part of an answer says to a draft.
 	said(data []byte, d *draft)
+	// conversation is the field of a request that has the messages so far, and
+	// results reads the last results of tool calls in it.
+	conversation() string
+	results(conversation json.RawMessage, known func(id string) bool) []sentResult
 	// failure is the body of an error.
 	failure(f failure) any
 	// models is the list of the one model that there is.
