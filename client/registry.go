@@ -91,11 +91,14 @@ type EntryDetail struct {
 
 // A Rollback records that another version was made current.
 type Rollback struct {
-	FromVersion  string    `json:"from_version"`
-	ToVersion    string    `json:"to_version"`
-	Reason       *string   `json:"reason"`
-	RolledBackBy string    `json:"rolled_back_by"` // empty for other organisations
-	RolledBackAt time.Time `json:"rolled_back_at"`
+	FromVersion string `json:"from_version"`
+	ToVersion   string `json:"to_version"`
+	// PublishedVersion has the content of ToVersion, if that was rolled forward.
+	PublishedVersion *string    `json:"published_version"`
+	Reason           *string    `json:"reason"`
+	RolledBackBy     string     `json:"rolled_back_by"` // empty for other organisations
+	RolledBackAt     time.Time  `json:"rolled_back_at"`
+	UndoneAt         *time.Time `json:"undone_at"` // nil while it stands
 }
 
 // A Filter selects entries.
@@ -179,6 +182,52 @@ type rollbackInput struct {
 
 func (c *Client) rollBack(ctx context.Context, id string, in rollbackInput) (out RollbackResult, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: entryPath(id) + "/rollback", body: encode(in)}, &out)
+	return out, err
+}
+
+// Undo takes the last rollback of an entry back. It is an *Error with the status
+// 409 if another version became current since.
+func (c *Client) Undo(ctx context.Context, id, reason string) (out RollbackResult, err error) {
+	_, err = c.do(ctx, call{method: http.MethodPost, path: entryPath(id) + "/rollback/undo", body: encode(rollbackInput{Reason: reason})}, &out)
+	return out, err
+}
+
+// Choices are the versions that an entry can be rolled back to.
+type Choices struct {
+	Current       *Choice   `json:"current"` // nil while the first version is a candidate
+	Targets       []Choice  `json:"targets"` // newest push first
+	DefaultTarget *string   `json:"default_target"`
+	Undo          *Undoable `json:"undo"` // nil if no rollback can be undone
+	// ForwardOnlyClients says that only RollForward reaches all clients of the entry.
+	ForwardOnlyClients bool `json:"forward_only_clients"`
+}
+
+// A Choice is a version and how it did.
+type Choice struct {
+	Version          string      `json:"version"`
+	State            string      `json:"state"`
+	RolledBack       bool        `json:"rolled_back"`
+	PassRate         *float64    `json:"pass_rate"`
+	PassRateInterval *[2]float64 `json:"pass_rate_interval"`
+	PassRateBasis    *string     `json:"pass_rate_basis"`
+	GradedSessions   int64       `json:"graded_sessions"`
+	Sessions         int64       `json:"sessions"`
+	Cost             *Cost       `json:"cost"`
+	PushedAt         time.Time   `json:"pushed_at"`
+	CurrentSince     *time.Time  `json:"current_since"` // nil if it never was current
+	CurrentUntil     *time.Time  `json:"current_until"` // nil while it is
+}
+
+// Undoable is a rollback that can be undone.
+type Undoable struct {
+	FromVersion  string    `json:"from_version"`
+	ToVersion    string    `json:"to_version"`
+	RolledBackAt time.Time `json:"rolled_back_at"`
+}
+
+// RollbackChoices returns what an entry can be rolled back to.
+func (c *Client) RollbackChoices(ctx context.Context, id string) (out Choices, err error) {
+	err = c.get(ctx, entryPath(id)+"/rollback", nil, &out)
 	return out, err
 }
 

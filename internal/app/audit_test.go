@@ -83,6 +83,7 @@ func changes(hook string) []change {
 			send: func(h *house, path, key string) apptest.Response { return h.publish(path, key, "1.1.0") },
 		},
 		{route: "POST /api/v1/registry/{id}/rollback", path: "/api/v1/registry/{entry}/rollback", action: "registry.version.rollback", body: object{}},
+		{route: "POST /api/v1/registry/{id}/rollback/undo", path: "/api/v1/registry/{entry}/rollback/undo", action: "registry.rollback.undo", body: object{}},
 		{
 			route: "PUT /api/v1/settings/gate-policy", path: "/api/v1/settings/gate-policy", action: "gates.policy.change",
 			body: object{"policy": object{"mode": "off"}},

@@ -103,6 +103,8 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/device-code/poll": none,
 	"GET /api/v1/device-code/poll":  none,
 
+	"GET /api/v1/registry/{id}/rollback":                     read,
+	"POST /api/v1/registry/{id}/rollback/undo":               rollback,
 	"POST /api/v1/registry/{id}/versions/{version}/promote":  rollback,
 	"POST /api/v1/registry/{id}/versions/{version}/withdraw": rollback,
 	"POST /api/v1/registry/{id}/versions/{version}/restore":  rollback,
@@ -205,8 +207,9 @@ var formGates = map[string]gate{
 	"POST /logout":              none,
 	"POST /theme":               none,
 
-	"POST /registry/{id}/rollback": rollback,
-	"POST /registry/{id}/delete":   remove,
+	"POST /registry/{id}/rollback":      rollback,
+	"POST /registry/{id}/rollback/undo": rollback,
+	"POST /registry/{id}/delete":        remove,
 
 	"POST /repohost/settings":                  repohost,
 	"POST /repohost/installations":             repohost,

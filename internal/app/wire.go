@@ -140,9 +140,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.web, err = web.New(web.Parts{
 		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
-		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release, Installations: p.installations,
-		Telemetry: p.telemetry,
-		Alerts:    p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Gates: p.gates,
+		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
+		Installations: p.installations,
+		Telemetry:     p.telemetry,
+		Alerts:        p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Gates: p.gates,
 		Improve:  p.improve,
 		Repohost: p.repohost, Community: p.community, Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: log("web"),
 	})
@@ -152,6 +153,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.gates}, p.gates
+	p.release.Clients = p.installations
 	p.sessions.Content = p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
 	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades

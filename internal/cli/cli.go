@@ -1,7 +1,7 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
-// internal/cli/remote and internal/cli/sessions talk to a server.
+// internal/cli/remote, internal/cli/releases and internal/cli/sessions talk to a server.
 package cli
 
 import (
@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/releases"
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -39,6 +40,7 @@ type commands struct {
 	Repohost repohostCommands `cmd:"" help:"Assign accounts of the code host to organisations, and create bare repositories."`
 
 	Remote   remote.Commands   `embed:""`
+	Releases releases.Commands `embed:""`
 	Sessions sessions.Commands `embed:""`
 }
 

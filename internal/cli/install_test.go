@@ -192,7 +192,8 @@ func TestInstallOfOthers(t *testing.T) {
 	m.run(t, "push", skillFolder(t, "mine", "x")).want(t, term.ExitDenied, "pro")
 	m.must(t, "history", "pdf")
 	m.must(t, "history", "default/pdf")
-	m.run(t, "rollback", "pdf").want(t, term.ExitDenied, "pro")
+	m.run(t, "rollback", entryNamed(t, s.loggedIn(t), "pdf")).want(t, term.ExitDenied, "pro")
+	m.run(t, "rollback", "pdf").want(t, term.ExitFailed, "No entry is named pdf")
 	m.must(t, "status")
 	m.must(t, "sync")
 

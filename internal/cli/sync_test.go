@@ -88,6 +88,19 @@ func TestSync(t *testing.T) {
 			}
 		}
 		author.run(t, "rollback", "pdf").want(t, term.ExitFailed, "Nothing to roll back to: 1.0.0 is the first version")
+		if got := author.must(t, "rollback", "pdf", "--list"); !strings.Contains(got, "VERSION  PASS RATE  BASIS") ||
+			!strings.Contains(got, "`whetstone rollback --undo` makes 1.0.1 current again") || !strings.Contains(got, "rolled back") {
+			t.Errorf("the choices are %q", got)
+		}
+		author.run(t, "rollback", "pdf", "1.0.0", "--undo").want(t, term.ExitUsage, "--undo goes back to the version before the rollback")
+		if got := author.must(t, "rollback", "pdf", "--undo"); got != "Undid the rollback of pdf from 1.0.0 to 1.0.1; installations follow with their next sync.\n" {
+			t.Errorf("undo %q", got)
+		}
+		author.run(t, "rollback", "pdf", "--undo").want(t, term.ExitFailed, "was undone already")
+		if got := author.must(t, "history", "pdf"); !strings.Contains(got, "rolled back from 1.0.1 to 1.0.0, undone") {
+			t.Errorf("history %q", got)
+		}
+		author.must(t, "rollback", "pdf", "--reason", "it fails")
 		author.run(t, "rollback", "pdf", "9").want(t, term.ExitFailed, "whetstone: Version 9 not found\n")
 	})
 	t.Run("edits stay", func(t *testing.T) {

@@ -190,7 +190,7 @@ func (s *Service) change(
 		if g, err = gateByID(ctx, tx, orgID, id); err != nil {
 			return err
 		}
-		v, err := s.Registry.VersionIn(ctx, tx, e, g.Version)
+		v, err := s.Registry.VersionNamed(ctx, tx, e, g.Version)
 		if err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, 
 	if err := updateGate(ctx, tx, *g); err != nil {
 		return true, err
 	}
-	current, err := s.Registry.VersionIn(ctx, tx, e, e.CurrentVersion)
+	current, err := s.Registry.VersionNamed(ctx, tx, e, e.CurrentVersion)
 	if err != nil || current.PushedAt.After(v.PushedAt) {
 		return true, err
 	}

@@ -1,6 +1,7 @@
 package installations
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Mount adds the routes of installations.
@@ -36,10 +38,12 @@ func (s *Service) Mount(a *httpapi.API) {
 
 type installInput struct {
 	registry.EntryPath
-	Body struct {
+	UserAgent string `header:"User-Agent" doc:"Names the client where the body does not"`
+	Body      struct {
 		InstallPath string `json:"install_path,omitempty" example:"~/.claude/skills/pdf"`
 		DeviceID    string `json:"device_id,omitempty" example:"ada-laptop"`
 		ContentHash string `json:"content_hash,omitempty" doc:"Hash of what was installed; the current version's when omitted"`
+		Client      string `json:"client,omitempty" maxLength:"100" example:"clawhub" doc:"The program that installed it; what the User-Agent says when omitted. Rollbacks by alerts roll forward for clients that never go down to a lower version"`
 	}
 }
 
@@ -50,6 +54,7 @@ type installOutput struct {
 func (s *Service) handleInstall(ctx context.Context, in installInput) (installOutput, error) {
 	state, err := s.Install(ctx, access.From(ctx), New{
 		EntryID: in.ID, DeviceID: in.Body.DeviceID, InstallPath: in.Body.InstallPath, ContentHash: in.Body.ContentHash,
+		Client: cmp.Or(in.Body.Client, text.TruncateRunes(clientName(in.UserAgent), maxClient)),
 	})
 	return installOutput{newInstallationOutput(state)}, err
 }
@@ -201,6 +206,7 @@ type InstallationOutput struct {
 	ContentHash *string      `json:"content_hash"`
 	InstallPath *string      `json:"install_path"`
 	DeviceID    *string      `json:"device_id"`
+	Client      *string      `json:"client" doc:"The program that installed it, without its version"`
 	SyncStatus  SyncStatus   `json:"sync_status" enum:"up_to_date,behind,modified,unknown"`
 	InstalledAt httpapi.Time `json:"installed_at"`
 	LastSeenAt  httpapi.Time `json:"last_seen_at"`
@@ -209,7 +215,7 @@ type InstallationOutput struct {
 func newInstallationOutput(i State) InstallationOutput {
 	return InstallationOutput{
 		ID: i.ID, EntryID: i.EntryID, Version: i.Version, ContentHash: orNull(i.ContentHash),
-		InstallPath: orNull(i.InstallPath), DeviceID: orNull(i.DeviceID), SyncStatus: i.Status(),
+		InstallPath: orNull(i.InstallPath), DeviceID: orNull(i.DeviceID), Client: orNull(i.Client), SyncStatus: i.Status(),
 		InstalledAt: httpapi.Time(i.InstalledAt), LastSeenAt: httpapi.Time(i.LastSeenAt),
 	}
 }

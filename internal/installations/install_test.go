@@ -31,6 +31,7 @@ func TestInstall(t *testing.T) {
 		registrytest.DropVarying(t, first, []string{"id"}, []string{"installed_at", "last_seen_at"})
 		want := object{
 			"entry_id": id, "version": "2", "content_hash": v["2"]["content_hash"], "install_path": nil, "device_id": nil, "sync_status": "up_to_date",
+			"client": "go-http-client",
 		}
 		if diff := cmp.Diff(want, first); diff != "" {
 			t.Errorf("installation (-want +got):\n%s", diff)
@@ -94,7 +95,7 @@ func TestInstallations(t *testing.T) {
 		apptest.WantKeys(t, answer.Object(), "installations")
 		var got []object
 		for _, i := range answer.List("installations") {
-			apptest.WantKeys(t, i, "user", "id", "entry_id", "version", "content_hash", "install_path", "device_id",
+			apptest.WantKeys(t, i, "user", "id", "entry_id", "version", "content_hash", "install_path", "device_id", "client",
 				"sync_status", "installed_at", "last_seen_at")
 			got = append(got, object{
 				"user": i["user"], "version": i["version"], "device_id": i["device_id"], "sync_status": i["sync_status"],
@@ -138,7 +139,7 @@ func TestInstalled(t *testing.T) {
 		if len(list) != 1 {
 			t.Fatalf("installed %v, want one", list)
 		}
-		apptest.WantKeys(t, list[0], "id", "entry_id", "version", "content_hash", "install_path", "device_id", "sync_status",
+		apptest.WantKeys(t, list[0], "id", "entry_id", "version", "content_hash", "install_path", "device_id", "client", "sync_status",
 			"installed_at", "last_seen_at", "name", "latest_version")
 		if i := list[0]; apptest.Text(i, "name") != "pdf" || apptest.Text(i, "version") != "2" ||
 			apptest.Text(i, "latest_version") != "1" || apptest.Text(i, "sync_status") != "behind" {

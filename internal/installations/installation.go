@@ -13,6 +13,7 @@ type Installation struct {
 	DeviceID    string
 	InstallPath string
 	ContentHash string // of what is there; empty when that is not known
+	Client      string // that installed it, e.g. "clawhub"; empty when that is not known
 	InstalledAt time.Time
 	LastSeenAt  time.Time
 }
@@ -69,6 +70,7 @@ type New struct {
 	DeviceID    string
 	InstallPath string
 	ContentHash string // empty: the current version; "none": nothing yet
+	Client      string // e.g. "clawhub" or "whetstone/1.2.0"
 }
 
 const (

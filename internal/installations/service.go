@@ -50,6 +50,8 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 	issues = append(issues, registry.CheckText("install_path", n.InstallPath, maxPath)...)
 	issues = append(issues, registry.CheckText("device_id", n.DeviceID, maxPath)...)
 	issues = append(issues, registry.CheckText("content_hash", n.ContentHash, 64)...)
+	n.Client = clientName(n.Client)
+	issues = append(issues, registry.CheckText("client", n.Client, maxClient)...)
 	if len(issues) > 0 {
 		return state, fault.Issues(issues...)
 	}

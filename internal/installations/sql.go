@@ -12,7 +12,7 @@ import (
 // selectInstallations names the version that is installed. Several may have the
 // same content: then it is the current one, or else the one pushed last.
 const selectInstallations = `
-	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.installed_at, i.last_seen_at,
+	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.client, i.installed_at, i.last_seen_at,
 		e.name, e.current_version, e.current_hash, u.name, u.email,
 		(SELECT v.version FROM registry_versions v
 			WHERE v.entry_id = i.entry_id AND v.content_hash = i.content_hash
@@ -22,7 +22,7 @@ const selectInstallations = `
 	JOIN users u ON u.id = i.user_id `
 
 func scanInstallation(row store.Row) (i State, err error) {
-	err = row.Scan(&i.ID, &i.EntryID, &i.UserID, &i.DeviceID, &i.InstallPath, &i.ContentHash,
+	err = row.Scan(&i.ID, &i.EntryID, &i.UserID, &i.DeviceID, &i.InstallPath, &i.ContentHash, &i.Client,
 		store.Time(&i.InstalledAt), store.Time(&i.LastSeenAt),
 		&i.EntryName, &i.LatestVersion, &i.LatestHash, &i.UserName, &i.UserEmail, &i.Version)
 	return i, err
@@ -62,12 +62,12 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 	id, at := store.NewID(), store.Micros(store.Now())
 	rows, err := tx.Query(ctx, `
 		INSERT INTO registry_installations (id, entry_id, org_id, user_id, device_id, install_path, content_hash,
-			installed_at, last_seen_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+			client, installed_at, last_seen_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
 		ON CONFLICT (entry_id, user_id, device_id, install_path)
-		DO UPDATE SET content_hash = excluded.content_hash, installed_at = excluded.installed_at,
+		DO UPDATE SET content_hash = excluded.content_hash, client = excluded.client, installed_at = excluded.installed_at,
 			last_seen_at = excluded.last_seen_at
-		RETURNING id`, id, n.EntryID, c.OrgID, c.UserID, n.DeviceID, n.InstallPath, n.ContentHash, at)
+		RETURNING id`, id, n.EntryID, c.OrgID, c.UserID, n.DeviceID, n.InstallPath, n.ContentHash, n.Client, at)
 	written, err := store.One(rows, err, "Installation", store.Value[string])
 	if err != nil || written != id {
 		return written, false, err

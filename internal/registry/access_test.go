@@ -35,6 +35,8 @@ var gates = []gate{
 	{"GET", "/api/v1/registry/{id}/versions/{version}/files/{path...}", "free", "read"},
 	{"GET", "/api/v1/registry/{id}/versions/{version}/diff", "free", "read"},
 	{"POST", "/api/v1/registry/{id}/rollback", "pro", "registry:rollback"},
+	{"GET", "/api/v1/registry/{id}/rollback", "free", "read"},
+	{"POST", "/api/v1/registry/{id}/rollback/undo", "pro", "registry:rollback"},
 	{"POST", "/api/v1/registry/{id}/versions/{version}/promote", "pro", "registry:rollback"},
 	{"POST", "/api/v1/registry/{id}/versions/{version}/withdraw", "pro", "registry:rollback"},
 	{"POST", "/api/v1/registry/{id}/versions/{version}/restore", "pro", "registry:rollback"},

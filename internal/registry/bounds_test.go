@@ -177,7 +177,7 @@ func TestOthersSeeLess(t *testing.T) {
 					t.Errorf("%s: entry %v", name, a.Object()["entry"])
 				}
 				for _, r := range a.List("rollbacks") {
-					apptest.WantKeys(t, r, "from_version", "to_version", "reason", "rolled_back_by", "rolled_back_at")
+					apptest.WantKeys(t, r, "from_version", "to_version", "reason", "rolled_back_by", "rolled_back_at", "published_version", "undone_at")
 					secret := r["reason"] == nil && r["rolled_back_by"] == nil
 					if secret != (name == "other") || apptest.Text(r, "from_version") != "2" {
 						t.Errorf("%s: rollback %v", name, r)

@@ -74,6 +74,7 @@ type Rollback struct {
 	Reason    *string
 	By        string
 	At        time.Time
+	UndoneAt  *time.Time // nil while it stands
 }
 
 // A Type is what an entry is.

@@ -118,18 +118,22 @@ func NewVersionOutput(e Entry, v Version) VersionOutput {
 }
 
 type rollbackRecord struct {
-	From   string       `json:"from_version"`
-	To     string       `json:"to_version"`
-	Reason *string      `json:"reason" doc:"null for other organisations, like rolled_back_by"`
-	By     *string      `json:"rolled_back_by" format:"uuid"`
-	At     httpapi.Time `json:"rolled_back_at"`
+	From      string        `json:"from_version"`
+	To        string        `json:"to_version"`
+	Published *string       `json:"published_version" doc:"The version that was published with the content of to_version; null unless it was rolled forward"`
+	Reason    *string       `json:"reason" doc:"null for other organisations, like rolled_back_by"`
+	By        *string       `json:"rolled_back_by" format:"uuid"`
+	At        httpapi.Time  `json:"rolled_back_at"`
+	UndoneAt  *httpapi.Time `json:"undone_at" doc:"null while the rollback stands"`
 }
 
 // newRollbackRecords shows reason and user to the entry's own organisation only.
 func newRollbackRecords(rollbacks []Rollback, own bool) []rollbackRecord {
 	out := make([]rollbackRecord, len(rollbacks))
 	for i, r := range rollbacks {
-		out[i] = rollbackRecord{From: r.From, To: r.To, At: httpapi.Time(r.At)}
+		out[i] = rollbackRecord{
+			From: r.From, To: r.To, Published: r.Published, At: httpapi.Time(r.At), UndoneAt: httpapi.NullTime(r.UndoneAt),
+		}
 		if own {
 			out[i].Reason, out[i].By = r.Reason, &r.By
 		}

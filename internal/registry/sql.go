@@ -294,11 +294,11 @@ func manifestTexts(ctx context.Context, q store.Querier, ids []string) (map[stri
 
 func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback, error) {
 	rows, err := q.Query(ctx, `
-		SELECT r.from_version, r.to_version, r.reason, r.rolled_back_by, r.rolled_back_at, r.published
+		SELECT r.from_version, r.to_version, r.reason, r.rolled_back_by, r.rolled_back_at, r.published, r.undone_at
 		FROM registry_rollbacks r JOIN registry_entries e ON e.id = r.entry_id
 		WHERE e.org_id = $1 AND r.entry_id = $2 ORDER BY r.id DESC LIMIT $3`, e.OrgID, e.ID, maxRollbacks)
 	return store.All(rows, err, func(row store.Row) (r Rollback, err error) {
-		err = row.Scan(&r.From, &r.To, &r.Reason, &r.By, store.Time(&r.At), &r.Published)
+		err = row.Scan(&r.From, &r.To, &r.Reason, &r.By, store.Time(&r.At), &r.Published, store.NullTime(&r.UndoneAt))
 		return r, err
 	})
 }

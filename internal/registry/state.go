@@ -24,9 +24,9 @@ func (s *Service) VersionByID(ctx context.Context, q store.Querier, e Entry, id 
 	return versionByID(ctx, q, e, id)
 }
 
-// VersionIn finds a version of an entry in a transaction.
-func (s *Service) VersionIn(ctx context.Context, tx *store.Tx, e Entry, version string) (Version, error) {
-	return versionByName(ctx, tx, e, version)
+// VersionNamed finds a version of an entry by its name, e.g. "1.2.0".
+func (s *Service) VersionNamed(ctx context.Context, q store.Querier, e Entry, version string) (Version, error) {
+	return versionByName(ctx, q, e, version)
 }
 
 // SetState writes the state of a version and its newest gate. The entry is

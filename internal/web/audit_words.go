@@ -56,6 +56,7 @@ var auditAreas = []auditArea{
 		{"registry.version.withdraw", "withdrew a version of"},
 		{"registry.version.restore", "restored a version of"},
 		{"registry.version.rollback", "rolled back"},
+		{"registry.rollback.undo", "undid the rollback of"},
 		{"registry.entry.delete", "deleted the entry"},
 		{"registry.installation.record", "installed"},
 	}},

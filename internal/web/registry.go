@@ -62,14 +62,15 @@ type entryView struct {
 	Readme            string
 	ReadmeFile        string // URL of the whole file, if only the beginning is shown
 	Releases          []shownVersion
-	MoreReleases      bool     // there are older ones
-	Targets           []string // versions to roll back to
+	MoreReleases      bool             // there are older ones
+	Choices           *release.Choices // what the viewer can roll back to; nil: nothing
 	Rollbacks         []rollbackRow
 	Installations     []installations.State
 	Drift             []driftCount
 	MoreInstallations bool   // than are listed
 	Target            string // input of the rollback form
 	Reason            string // input of the rollback form
+	RollForward       bool   // input of the rollback form
 }
 
 // A shownVersion is a version with its figures.
@@ -116,6 +117,13 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 	if view.Rollbacks, err = s.rollbacks(v, view.Entry); err != nil {
 		return view, err
 	}
+	if view.Own && v.Caller.May(access.RegistryRollback) && v.Caller.Plan.Includes(access.Pro) {
+		choices, err := s.Release.Choices(v.Context(), view.OrgID, view.ID)
+		if err != nil {
+			return view, err
+		}
+		view.Choices, view.Target = &choices, choices.Default
+	}
 	if v.Caller.Plan.Includes(access.Team) {
 		view.Installations, err = s.Installations.OfEntry(v.Context(), v.Caller.OrgID, view.ID)
 		view.Drift = drift(view.Installations)
@@ -136,9 +144,6 @@ func (s *Service) releases(ctx context.Context, view *entryView) error {
 		if rate := r.Quality.PassRate; rate != nil {
 			low, high := stats.Wilson(*rate, int(r.Quality.GradedSessions))
 			r.Interval = &[2]float64{low, high}
-		}
-		if !r.Current && version.State == registry.Published {
-			view.Targets = append(view.Targets, version.Version)
 		}
 		view.Releases = append(view.Releases, r)
 	}
@@ -233,16 +238,24 @@ func drift(all []installations.State) []driftCount {
 
 func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
-	r := release.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason}
+	r := release.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason, RollForward: v.FormValue("roll_forward") != ""}
 	err := error(fault.Invalid("reason", "Enter a reason; it is shown in the history."))
 	var result release.Result
 	if reason != "" {
 		result, err = s.Release.Rollback(v.Context(), v.PathValue("id"), r)
 	}
 	if err == nil {
-		return redirect(pathTo("registry", result.Entry.ID), "Version "+result.Version.Version+" is current again."), nil
+		return redirect(pathTo("registry", result.Entry.ID), result.String()), nil
 	}
 	return s.refuseEntry(v, err)
+}
+
+func (s *Service) handleUndoRollback(v *visit) (answer, error) {
+	result, err := s.Release.Undo(v.Context(), v.Caller, v.PathValue("id"), strings.TrimSpace(v.FormValue("reason")))
+	if err != nil {
+		return s.refuseEntry(v, err)
+	}
+	return redirect(pathTo("registry", result.Entry.ID), "Version "+result.Version.Version+" is current again."), nil
 }
 
 // handleDeleteEntry asks for the name as a confirmation, since it cannot be undone.
@@ -266,7 +279,7 @@ func (s *Service) refuseEntry(v *visit, problem error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Target, view.Reason = v.FormValue("version"), v.FormValue("reason")
+	view.Target, view.Reason, view.RollForward = v.FormValue("version"), v.FormValue("reason"), v.FormValue("roll_forward") != ""
 	return show("registry_entry", view.Name, view).refused(problem)
 }
 

@@ -82,6 +82,10 @@ func routes() []route {
 			do: (*Service).handleRollBackEntry,
 		},
 		{
+			permission: access.RegistryRollback, plan: access.Pro, method: "POST", path: "/registry/{id}/rollback/undo",
+			do: (*Service).handleUndoRollback,
+		},
+		{
 			permission: access.RegistryDelete, method: "POST", path: "/registry/{id}/delete",
 			do: (*Service).handleDeleteEntry,
 		},

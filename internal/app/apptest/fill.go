@@ -54,7 +54,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.pushSessions()
 	o.addSources()
 	o.addSuite()
-	for _, kind := range []string{"candidate", "gate", "withdrawn"} {
+	for _, kind := range []string{"candidate", "gate", "withdrawn", "undoable"} {
 		o.Things[kind] = o.Make(kind)
 	}
 	o.addAlerts()
@@ -157,6 +157,11 @@ func (o *Org) Make(kind string) string {
 		fresh := o.renamed()
 		fresh.addEntry()
 		fresh.ask("POST", "/api/v1/registry/"+fresh.Things["entry"]+"/versions/1.0.0/withdraw", `{"reason":"old"}`)
+		return fresh.Things["entry"]
+	case "undoable":
+		fresh := o.renamed()
+		fresh.addEntry()
+		fresh.ask("POST", "/api/v1/registry/"+fresh.Things["entry"]+"/rollback", `{"target_version":"1.0.0"}`)
 		return fresh.Things["entry"]
 	}
 	o.tb.Fatalf("say in Make how a new %s is made", kind)

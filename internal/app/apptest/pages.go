@@ -47,6 +47,7 @@ func Pages() map[string]Row {
 		"GET /registry/{}/versions/{}/diff":     {Path: "<entry> 1.1.0", Query: "from=1.0.0"},
 		"GET /registry/{}/versions/{}/files/{}": {Path: "<entry> 1.1.0 SKILL.md"},
 		"POST /registry/{}/rollback":            spending("entry", "<entry>", "version=1.0.0&reason=<new>"),
+		"POST /registry/{}/rollback/undo":       spending("undoable", "<undoable>", "reason=<new>"),
 		"GET /gates":                            {Query: "verdict=block"},
 		"GET /gates/{}":                         {Path: "<gate>"},
 		"POST /gates/{}/rerun":                  spending("gate", "<gate>", "x="),

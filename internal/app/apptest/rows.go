@@ -140,6 +140,8 @@ func Rows() map[string]Row {
 		"GET /api/v1/registry/{}/versions/{}/files/{}":  {Path: "<entry> 1.0.0 SKILL.md"},
 		"GET /api/v1/registry/{}/versions/{}/diff":      {Path: "<entry> 1.1.0", Query: "from=1.0.0"},
 		"POST /api/v1/registry/{}/rollback":             {Path: "<entry>", Body: `{"target_version":"1.0.0","reason":"<text>"}`, Spends: "entry"},
+		"GET /api/v1/registry/{}/rollback":              {Path: "<entry>"},
+		"POST /api/v1/registry/{}/rollback/undo":        {Path: "<undoable>", Body: `{"reason":"<text>"}`, Spends: "undoable"},
 		"POST /api/v1/registry/{}/versions/{}/promote":  {Path: "<candidate> 1.2.0", Body: `{"reason":"<text>"}`, Spends: "candidate"},
 		"POST /api/v1/registry/{}/versions/{}/withdraw": {Path: "<candidate> 1.2.0", Body: `{"reason":"<text>"}`, Spends: "candidate"},
 		"POST /api/v1/registry/{}/versions/{}/restore":  {Path: "<withdrawn> 1.0.0", Body: `{}`, Spends: "withdrawn"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -31,7 +32,7 @@ type suiteArg struct {
 
 // suiteID resolves a suite's name to its id; an id stays as it is.
 func (s *session) suiteID(ctx context.Context, name string) (string, error) {
-	if uuidPattern.MatchString(name) {
+	if server.IsID(name) {
 		return name, nil
 	}
 	suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{})

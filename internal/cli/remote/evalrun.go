@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -113,7 +114,7 @@ func (s *session) evalSubject(ctx context.Context, source, entry, version string
 	if entry == "" {
 		return client.EvalSubject{}, fault.Invalid("entry", "name what to test with --entry or --source")
 	}
-	if uuidPattern.MatchString(entry) {
+	if server.IsID(entry) {
 		return client.EvalSubject{EntryID: entry, Version: version}, nil
 	}
 	found, err := s.EntryByName(ctx, entry)

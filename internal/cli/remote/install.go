@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/install"
@@ -149,8 +149,6 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *sessio
 		term.Plain(e.Name), term.Plain(version), term.Plain(name))
 }
 
-var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-
 // A foundEntry is an entry, and how it was found.
 type foundEntry struct {
 	client.EntryDetail
@@ -161,7 +159,7 @@ type foundEntry struct {
 // findEntry looks an entry up by its id, as ORG/NAME, or by its name: first in
 // the caller's organisation, then among the public ones of others.
 func (s *session) findEntry(ctx context.Context, name string) (foundEntry, error) {
-	if uuidPattern.MatchString(name) {
+	if server.IsID(name) {
 		detail, err := s.Entry(ctx, name)
 		if err == nil {
 			own, err := s.ListEntries(ctx, client.Filter{Name: detail.Entry.Name})

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type listCommand struct {
@@ -89,6 +87,12 @@ func historyOf(detail client.EntryDetail) []event {
 	}
 	for _, r := range detail.Rollbacks {
 		what := fmt.Sprintf("rolled back from %s to %s", term.Plain(r.FromVersion), term.Plain(r.ToVersion))
+		if r.PublishedVersion != nil {
+			what += " as " + term.Plain(*r.PublishedVersion)
+		}
+		if r.UndoneAt != nil {
+			what += ", undone"
+		}
 		e := event{at: r.RolledBackAt, what: what}
 		if r.Reason != nil {
 			e.reason = "\t" + term.Cell(*r.Reason)
@@ -97,45 +101,4 @@ func historyOf(detail client.EntryDetail) []event {
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
 	return all
-}
-
-type rollbackCommand struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the entry."`
-	Version     string `arg:"" optional:"" help:"Version to go back to; the one that was current before when empty."`
-	Reason      string `env:"-" help:"Reason, for the history."`
-	RollForward bool   `env:"-" help:"Publish the content as the next patch, for clients that never go down to a lower version."`
-	Yes         bool   `env:"-" help:"Do not ask."`
-}
-
-// Run makes another version current.
-func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
-		entry, err := s.findEntry(ctx, c.Name)
-		if err != nil {
-			return err
-		}
-		question := fmt.Sprintf("Roll %s back to %s? Installations follow with their next sync.",
-			entry.Entry.Name, cmp.Or(c.Version, "the version that was current before"))
-		if p.Interactive && !p.JSON && !c.Yes {
-			if !p.Confirm(ctx, question) {
-				return fault.New(fault.Conflict, "Nothing was changed")
-			}
-			if c.Reason == "" {
-				c.Reason = p.Ask(ctx, "Reason, for the history (may be empty):")
-			}
-		}
-		roll := s.Rollback
-		if c.RollForward {
-			roll = s.RollForward
-		}
-		out, err := roll(ctx, entry.Entry.ID, c.Version, c.Reason)
-		if err != nil {
-			return err
-		}
-		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintf(w, "Rolled back %s from %s to %s; installations follow with their next sync.\n",
-				term.Plain(out.Entry.Name), term.Plain(out.RolledBackFrom), term.Plain(out.Version.Version))
-		})
-	})
 }

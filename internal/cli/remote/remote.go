@@ -16,7 +16,6 @@ type Commands struct {
 	Sync     syncCommand         `cmd:"" group:"Client" help:"Update the installed skills."`
 	Status   statusCommand       `cmd:"" group:"Client" help:"Show which installed skills are up to date, behind or edited."`
 	History  historyCommand      `cmd:"" group:"Client" help:"List the versions and rollbacks of a skill."`
-	Rollback rollbackCommand     `cmd:"" group:"Client" help:"Make an earlier version of a skill current again."`
 	Skills   skillsCommands      `cmd:"" group:"Client" help:"Show the health and cost of skills; hide and merge them."`
 	Costs    costsCommand        `cmd:"" group:"Client" help:"Show what model requests cost, by skill."`
 	Prices   pricesCommands      `cmd:"" group:"Client" help:"Show and set the organisation's own prices of models."`

@@ -4,10 +4,12 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
@@ -68,6 +70,21 @@ func (f *Flags) WithSession(p *term.Program, do func(s *Session) error) error {
 			"No API key for %s; run `whetstone login --server %s`, or set WHETSTONE_API_KEY", server, server)
 	}
 	return AsFault(do(New(p, server, key)), server)
+}
+
+var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// IsID reports whether a name has the form of an id.
+func IsID(name string) bool { return uuidPattern.MatchString(name) }
+
+// OwnEntry finds an entry of the caller's organisation by its name or its id.
+func (s *Session) OwnEntry(ctx context.Context, name string) (client.Entry, error) {
+	entry, err := s.EntryByName(ctx, name)
+	if client.Status(err) != http.StatusNotFound || !IsID(name) {
+		return entry.Entry, err
+	}
+	detail, err := s.Entry(ctx, name)
+	return detail.Entry, err
 }
 
 // New returns a session with a key, which may be "".

@@ -66,6 +66,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed.Register()
 	installed.Mount(w.API)
 	w.Skills.Installations, w.Registry.Dependent = installed, installed
+	w.Release.Clients = installed
 	(&catalog.Service{Registry: w.Registry, Keys: w.Auth, Log: w.Log}).Mount(w.API)
 	return w
 }

@@ -11,15 +11,66 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
+// Clients is a hook that knows what an entry is installed by.
+type Clients interface {
+	// ForwardOnly reports whether a client that never goes down to a lower version has
+	// installed the entry.
+	ForwardOnly(ctx context.Context, q store.Querier, entryID string) (bool, error)
+}
+
+func (s *Service) forwardOnly(ctx context.Context, q store.Querier, entryID string) (bool, error) {
+	if s.Clients == nil {
+		return false, nil
+	}
+	return s.Clients.ForwardOnly(ctx, q, entryID)
+}
+
+// mustRollForward reports whether a rollback without a person rolls forward: some
+// client would not follow it otherwise, and there is a next patch, and room for it.
+func (s *Service) mustRollForward(ctx context.Context, tx *store.Tx, e registry.Entry, to registry.Version) (bool, error) {
+	must, err := s.forwardOnly(ctx, tx, e.ID)
+	if err != nil || !must {
+		return false, err
+	}
+	if _, err := nextPatch(ctx, tx, e); fault.Is(err, fault.Conflict) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if err := s.Registry.Quota.Room(ctx, e.OrgID, to.Size); fault.Is(err, fault.TooLarge) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
 // rollForward publishes the content of a version again, as the patch after the
 // latest release: some clients never go down to a lower version. The entry is
 // locked.
 func (s *Service) rollForward(
 	ctx context.Context, tx *store.Tx, e registry.Entry, to registry.Version, r NewRollback,
 ) (registry.Version, error) {
-	names, err := versionNames(ctx, tx, e)
+	next, err := nextPatch(ctx, tx, e)
 	if err != nil {
 		return to, err
+	}
+	fresh := registry.Version{ID: store.NewID(), Version: next, PushedBy: r.UserID, PushedAt: e.Next(r.At)}
+	if err := copyVersion(ctx, tx, to, fresh, "The content of version "+to.Version+" again"); err != nil {
+		return to, err
+	}
+	if err := s.Registry.Quota.Add(ctx, tx, e.OrgID, quota.Registry, to.Size); err != nil {
+		return to, err
+	}
+	return s.Registry.VersionByID(ctx, tx, e, fresh.ID)
+}
+
+// nextPatch returns the patch after the latest release of an entry. It is a
+// conflict if no release has a SemVer version.
+func nextPatch(ctx context.Context, tx *store.Tx, e registry.Entry) (string, error) {
+	names, err := versionNames(ctx, tx, e)
+	if err != nil {
+		return "", err
 	}
 	var latest *semver.Version
 	for _, name := range names {
@@ -29,15 +80,7 @@ func (s *Service) rollForward(
 		}
 	}
 	if latest == nil {
-		return to, fault.New(fault.Conflict, "roll_forward needs a release with a SemVer version: there is no next patch")
+		return "", fault.New(fault.Conflict, "roll_forward needs a release with a SemVer version: there is no next patch")
 	}
-	next := latest.IncPatch()
-	fresh := registry.Version{ID: store.NewID(), Version: next.String(), PushedBy: r.UserID, PushedAt: e.Next(r.At)}
-	if err := copyVersion(ctx, tx, to, fresh, "The content of version "+to.Version+" again"); err != nil {
-		return to, err
-	}
-	if err := s.Registry.Quota.Add(ctx, tx, e.OrgID, quota.Registry, to.Size); err != nil {
-		return to, err
-	}
-	return s.Registry.VersionByID(ctx, tx, e, fresh.ID)
+	return latest.IncPatch().String(), nil
 }

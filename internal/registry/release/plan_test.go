@@ -15,7 +15,7 @@ func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		q := storetest.Explainer{DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on registry_`)}
-		if _, err := release.IDBefore(t.Context(), q, registry.Entry{OrgID: "a", ID: "b"}); err != nil && !fault.Is(err, fault.NotFound) {
+		if _, _, err := release.IDBefore(t.Context(), q, registry.Entry{OrgID: "a", ID: "b"}); err != nil && !fault.Is(err, fault.NotFound) {
 			t.Error(err)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 type Service struct {
 	DB       *store.DB
 	Registry *registry.Service
+	Clients  Clients // a hook; may be nil
 }
 
 // maxReason is in characters.
@@ -130,7 +131,7 @@ func (s *Service) change(
 		if err != nil {
 			return err
 		}
-		v, err := s.Registry.VersionIn(ctx, tx, e, version)
+		v, err := s.Registry.VersionNamed(ctx, tx, e, version)
 		if err != nil {
 			return err
 		}

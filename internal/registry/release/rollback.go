@@ -29,10 +29,14 @@ type Result struct {
 	Entry   registry.Entry
 	Version registry.Version
 	From    registry.Version
+	Content string // the version whose content it is: another one if that was rolled forward
 }
 
 // String says what was done, for people.
 func (r Result) String() string {
+	if r.Content != r.Version.Version {
+		return fmt.Sprintf("Rolled back from version %s: version %s has the content of %s.", r.From.Version, r.Version.Version, r.Content)
+	}
 	return fmt.Sprintf("Rolled back from version %s to %s.", r.From.Version, r.Version.Version)
 }
 
@@ -84,7 +88,7 @@ func (s *Service) target(
 		return v, fault.New(fault.Conflict, "Nothing to roll back to: no version that was current before %s is left;"+
 			" each is rolled back or withdrawn. Name one to make it current all the same", current.Version)
 	}
-	v, err := s.Registry.VersionIn(ctx, tx, e, target)
+	v, err := s.Registry.VersionNamed(ctx, tx, e, target)
 	if err != nil {
 		return v, err
 	}
@@ -99,7 +103,7 @@ func (s *Service) target(
 
 // before finds the version that a rollback without a target makes current.
 func (s *Service) before(ctx context.Context, tx *store.Tx, e registry.Entry) (v registry.Version, err error) {
-	id, err := idBefore(ctx, tx, e)
+	id, _, err := idBefore(ctx, tx, e)
 	if err != nil {
 		return v, err
 	}
@@ -118,7 +122,13 @@ func (s *Service) rollBack(
 		}
 		record.Published = &to.Version
 	}
-	if err := markRolledBack(ctx, tx, from.ID, to.ID); err != nil {
+	unmarked := to.RolledBack
+	if unmarked {
+		if err := setRolledBack(ctx, tx, to.ID, false); err != nil {
+			return result, err
+		}
+	}
+	if err := setRolledBack(ctx, tx, from.ID, true); err != nil {
 		return result, err
 	}
 	to.RolledBack = false
@@ -131,9 +141,9 @@ func (s *Service) rollBack(
 	if err != nil {
 		return result, err
 	}
-	result = Result{Entry: e, Version: to, From: from}
+	result = Result{Entry: e, Version: to, From: from, Content: record.To}
 	record.At = e.UpdatedAt
-	return result, insertRollback(ctx, tx, e.ID, record)
+	return result, insertRollback(ctx, tx, e.ID, record, unmarked)
 }
 
 // minGraded is how many graded sessions say something about a version: a single
@@ -177,6 +187,10 @@ func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (re
 	if reverted, err := wasRolledBack(ctx, tx, current); err != nil || reverted {
 		return result, false, err
 	}
-	result, err = s.rollBack(ctx, tx, e, current, before, NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason})
+	back := NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason}
+	if back.RollForward, err = s.mustRollForward(ctx, tx, e, before); err != nil {
+		return result, false, err
+	}
+	result, err = s.rollBack(ctx, tx, e, current, before, back)
 	return result, err == nil, err
 }

@@ -57,7 +57,7 @@ func TestRollback(t *testing.T) {
 
 		var records []string
 		for _, r := range ada.Get(registrytest.EntryPath(id)).List("rollbacks") {
-			apptest.WantKeys(t, r, "from_version", "to_version", "reason", "rolled_back_by", "rolled_back_at")
+			apptest.WantKeys(t, r, "from_version", "to_version", "reason", "rolled_back_by", "rolled_back_at", "published_version", "undone_at")
 			if apptest.Text(r, "rolled_back_by") != ada.User.ID || !registrytest.WireTime.MatchString(apptest.Text(r, "rolled_back_at")) {
 				t.Errorf("record %v", r)
 			}

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
@@ -10,11 +11,14 @@ import (
 
 // idBefore finds the version that was current last before the one that is, but is
 // neither rolled back nor withdrawn.
-func idBefore(ctx context.Context, q store.Querier, e registry.Entry) (string, error) {
+func idBefore(ctx context.Context, q store.Querier, e registry.Entry) (id, name string, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT v.id FROM registry_entries e JOIN registry_versions v ON v.id = `+lineage.Before+`
+		SELECT v.id, v.version FROM registry_entries e JOIN registry_versions v ON v.id = `+lineage.Before+`
 		WHERE e.org_id = $1 AND e.id = $2`, e.OrgID, e.ID)
-	return store.One(rows, err, "Version", store.Value[string])
+	_, err = store.One(rows, err, "Version", func(row store.Row) (struct{}, error) {
+		return struct{}{}, row.Scan(&id, &name)
+	})
+	return id, name, err
 }
 
 // copyVersion inserts a version with the content of another. They share their
@@ -36,18 +40,67 @@ func versionNames(ctx context.Context, q store.Querier, e registry.Entry) ([]str
 	return store.All(rows, err, store.Value[string])
 }
 
-// markRolledBack marks the version that was rolled back, and clears the mark of
-// the one that becomes current.
-func markRolledBack(ctx context.Context, q store.Querier, from, to string) error {
-	_, err := q.Exec(ctx, `UPDATE registry_versions SET rolled_back = (id = $1) WHERE id IN ($1, $2)`, from, to)
+// setRolledBack sets or clears the mark of a version as rolled back.
+func setRolledBack(ctx context.Context, q store.Querier, versionID string, marked bool) error {
+	_, err := q.Exec(ctx, `UPDATE registry_versions SET rolled_back = $2 WHERE id = $1`, versionID, marked)
 	return err
 }
 
-func insertRollback(ctx context.Context, q store.Querier, entryID string, r registry.Rollback) error {
+// insertRollback records a rollback; unmarked says that its target was marked as
+// rolled back before.
+func insertRollback(ctx context.Context, q store.Querier, entryID string, r registry.Rollback, unmarked bool) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at, published)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, store.NewID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At), r.Published)
+		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at, published, unmarked)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		store.NewID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At), r.Published, unmarked)
 	return err
+}
+
+// A rollback is the record of one, as far as undoing it needs that.
+type rollback struct {
+	id, from, to string
+	at           time.Time
+	unmarked     bool
+	undone       bool
+	standing     bool // no other version became current since
+}
+
+func lastRollback(ctx context.Context, q store.Querier, entryID string) (rollback, error) {
+	rows, err := q.Query(ctx, `
+		SELECT r.id, r.from_version, COALESCE(r.published, r.to_version), r.rolled_back_at, r.unmarked, r.undone_at IS NOT NULL,
+			NOT EXISTS (SELECT 1 FROM registry_currents c WHERE c.entry_id = r.entry_id AND c.since > r.rolled_back_at)
+		FROM registry_rollbacks r WHERE r.entry_id = $1 ORDER BY r.id DESC LIMIT 1`, entryID)
+	return store.One(rows, err, "Rollback", func(row store.Row) (r rollback, err error) {
+		err = row.Scan(&r.id, &r.from, &r.to, store.Time(&r.at), &r.unmarked, &r.undone, &r.standing)
+		return r, err
+	})
+}
+
+func markUndone(ctx context.Context, q store.Querier, r rollback, by string, at time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE registry_rollbacks SET undone_at = $2, undone_by = $3 WHERE id = $1`, r.id, store.Micros(at), by)
+	return err
+}
+
+// maxTenures is how many of the last changes of the current version count.
+const maxTenures = 1_000
+
+// tenuresOf reads when the versions of an entry were current last, by version id.
+func tenuresOf(ctx context.Context, q store.Querier, entryID string) (map[string]Tenure, error) {
+	rows, err := q.Query(ctx, `
+		SELECT version_id, since FROM registry_currents WHERE entry_id = $1 ORDER BY since DESC, id DESC LIMIT $2`, entryID, maxTenures)
+	tenures := map[string]Tenure{}
+	var next *time.Time // since when the version after is current
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id string
+		var since time.Time
+		err := row.Scan(&id, store.Time(&since))
+		if _, later := tenures[id]; !later {
+			tenures[id] = Tenure{since, next}
+		}
+		next = &since
+		return err
+	})
+	return tenures, err
 }
 
 // wasRolledBack reports whether there was a rollback from the version.
