@@ -1,5 +1,8 @@
 # Whetstone is plain Go without cgo; only the race detector needs it.
 export CGO_ENABLED = 0
+# What is built does not depend on where the checkout lies, so one build cache
+# serves all checkouts.
+export GOFLAGS := -trimpath $(GOFLAGS)
 
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
@@ -19,7 +22,7 @@ demo: ## Run the service in data-demo, filled with an organisation to look at
 
 .PHONY: build
 build: ## Build the static binary bin/whetstone
-	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/whetstone ./cmd/whetstone
+	go build -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/whetstone ./cmd/whetstone
 
 .PHONY: setup
 setup: ## Install what the tests need beyond Go, or say what is missing

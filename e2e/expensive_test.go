@@ -42,11 +42,10 @@ func TestExpensive(t *testing.T) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
-			// Reading archives takes most of the time, and no database: the second need not
-			// meet the largest again.
-			files := 40
-			if database == "postgres" && !*expensive {
-				files = 5
+			// Reading archives takes most of the time: only `make expensive` meets the largest.
+			files := 10
+			if *expensive {
+				files = 40
 			}
 			cage := newCage(t, memoryLimit)
 			p := startProcessIn(t, cage, database, "--plan", "enterprise")

@@ -118,7 +118,8 @@ func createDatabase(t testing.TB, template string) string {
 	t.Helper()
 	s := postgres(t)
 	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template); err != nil {
+	// Copying files takes half the processor time of copying pages through the log.
+	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template + ` STRATEGY FILE_COPY`); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
