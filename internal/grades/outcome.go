@@ -16,11 +16,13 @@ const (
 	toolErrors     = "tool_errors" // whether many tool calls failed
 	interrupted    = sessions.Interrupted
 	userCorrection = sessions.UserCorrection
+	testsPassed    = sessions.TestsPassed
+	commitSurvived = sessions.CommitSurvived
 )
 
 // weights are how much the outcomes count. What a person did weighs more than what
 // a tool said: agents recover from failed calls.
-var weights = map[string]int64{toolErrors: 1, interrupted: 2, userCorrection: 3}
+var weights = map[string]int64{toolErrors: 1, interrupted: 2, testsPassed: 2, userCorrection: 3, commitSurvived: 3}
 
 // maxToolErrors is the share of failed tool calls from which on they are a bad
 // outcome.
@@ -37,6 +39,11 @@ func outcomesOf(of sessions.Session, signals []sessions.Signal) (found []evidenc
 	for _, name := range []string{interrupted, userCorrection} {
 		if slices.ContainsFunc(signals, func(g sessions.Signal) bool { return g.Kind == sessions.Error && g.Name == name }) {
 			add(name, false)
+		}
+	}
+	for _, g := range signals {
+		if _, known := weights[g.Name]; known && g.Kind == sessions.Graded {
+			add(g.Name, g.OK)
 		}
 	}
 	var good, all int64
@@ -71,6 +78,10 @@ func outcomeFailures(found []evidence, signals []sessions.Signal) (all []failure
 			all = append(all, failure{byOutcome + interrupted, "Somebody interrupted the agent"})
 		case e.Expectation == userCorrection:
 			all = append(all, failure{byOutcome + userCorrection, "Somebody corrected the agent"})
+		case e.Expectation == testsPassed:
+			all = append(all, failure{byOutcome + "tests_failed", "Tests failed in the end"})
+		case e.Expectation == commitSurvived:
+			all = append(all, failure{byOutcome + "commit_lost", "A commit was reverted or dropped"})
 		}
 	}
 	return all

@@ -56,11 +56,12 @@ func (s *Service) Ungraded(ctx context.Context, q store.Querier, ids []string) (
 	})
 }
 
-// A Signal is that tool calls of one name failed in a session, or that an error of
-// one name happened.
+// A Signal is that tool calls of one name failed in a session, that an error of one
+// name happened, or what a reported outcome is.
 type Signal struct {
-	Kind Kind // Tool or Error
+	Kind Kind // Tool, Error or Graded
 	Name string
+	OK   bool // of an outcome
 }
 
 // Signals returns the signals of sessions by their pseudonyms, each once.
@@ -70,12 +71,16 @@ func (s *Service) Signals(ctx context.Context, ids []string) (map[string][]Signa
 		SELECT DISTINCT session_id, kind, name FROM agent_session_events
 		WHERE session_id`+in+` AND (kind = 'error' OR kind = 'tool' AND NOT ok) ORDER BY session_id, kind, name`, list)
 	signals := map[string][]Signal{}
+	add := func(session string, g Signal) { signals[session] = append(signals[session], g) }
 	err = store.Each(rows, err, func(row store.Row) error {
 		var id string
 		var g Signal
 		err := row.Scan(&id, &g.Kind, &g.Name)
-		signals[id] = append(signals[id], g)
+		add(id, g)
 		return err
 	})
-	return signals, err
+	if err != nil {
+		return nil, err
+	}
+	return signals, outcomesOf(ctx, s.DB, ids, add)
 }

@@ -23,7 +23,7 @@ const (
 	Activation Kind = "activation" // a skill was considered, and activated or not
 	Tool       Kind = "tool"       // a tool was called
 	Response   Kind = "response"   // a model answered a request
-	Graded     Kind = "grade"      // the session was graded
+	Graded     Kind = "grade"      // the session was graded, or has an outcome
 	Error      Kind = "error"      // a request to a model failed, or people intervened
 )
 
@@ -35,7 +35,7 @@ const (
 )
 
 // An Event is one report of something that happened in a session: a prompt, a tool
-// call or an error. The others are known to skills and costs.
+// call, an outcome or an error. The others are known to skills and costs.
 type Event struct {
 	Session string // as the agent calls it
 	Kind    Kind

@@ -113,6 +113,8 @@ func TestOrder(t *testing.T) {
 				reports = append(reports, report{events: []sessions.Event{e}})
 				reports = append(reports, report{events: []sessions.Event{
 					{Session: "b", Kind: sessions.Prompt, ID: fmt.Sprint(i % 4), At: after(d)},
+					outcome("b", fmt.Sprint(i%5), sessions.TestsPassed, d, i%3 > 0),
+					outcome("b", fmt.Sprint(i%3), sessions.CommitSurvived, d, i%6 > 0),
 				}})
 			}
 			reports = append(reports, reports[random.IntN(len(reports)):]...) // some of them twice

@@ -95,6 +95,15 @@ func seen(session string, d time.Duration) report {
 	return report{sightings: []sessions.Sighting{{Session: session, Agent: "claude-code", At: after(d)}}}
 }
 
+// outcome is an outcome of a session.
+func outcome(session, id, name string, d time.Duration, passed bool) sessions.Event {
+	e, err := sessions.NewOutcome(session, id, name, after(d), &passed)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
 // tool is a tool call in a session.
 func tool(session, id string, d time.Duration, ok bool) sessions.Event {
 	return sessions.Event{

@@ -41,6 +41,7 @@ func recordKinds() []kind {
 		{"execution_facts", "execution_fact", readAs((*reader).executionFact)},
 		{"model_requests", "model_request", readAs((*reader).modelRequest)},
 		{"tool_calls", "tool_call", readAs((*reader).toolCall)},
+		{"outcomes", "outcome", readAs((*reader).outcome)},
 		{"normalization_runs", "normalization_run", readAs(opaque("normalization_run", "run_id"))},
 		{"evolution_evidence", "evolution_evidence", readAs(opaque("evolution_evidence", "evidence_id"))},
 		{"orchestrate_runs", "orchestrate_run", readAs(opaque("orchestrate_run", "run_id"))},

@@ -163,3 +163,35 @@ func (r *reader) toolCall(c toolCallRecord, _ json.RawMessage) error {
 	})
 	return nil
 }
+
+// outcomeRecord is what came of a session, e.g. of the tests that it ran.
+type outcomeRecord struct {
+	base
+	ID         *string `json:"outcome_id"`
+	OccurredAt *string `json:"occurred_at"`
+	Outcome    *string `json:"outcome"`
+	Passed     *bool   `json:"passed"`
+}
+
+// outcome reads an outcome. It is stored with its session only.
+func (r *reader) outcome(c outcomeRecord, _ json.RawMessage) error {
+	id, err := required("outcome_id", c.ID)
+	if err != nil {
+		return err
+	}
+	at, err := r.parseTime("occurred_at", c.OccurredAt)
+	if err != nil {
+		return err
+	}
+	session, err := r.sessionOf(c.base)
+	if err != nil {
+		return err
+	}
+	e, err := sessions.NewOutcome(session, id, optional(c.Outcome), at, c.Passed)
+	if err != nil {
+		return err
+	}
+	r.sight(c.base, at, false)
+	r.batch.events = append(r.batch.events, e)
+	return nil
+}

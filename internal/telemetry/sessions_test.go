@@ -240,6 +240,44 @@ func TestToolCallRecords(t *testing.T) {
 	})
 }
 
+// TestOutcomeRecords: one bad record loses no other, and nothing but the outcome is
+// stored.
+func TestOutcomeRecords(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme")
+		good := object{
+			"outcome_id": "1", "session_id": "s", "occurred_at": stamp(time.Now()), "outcome": "tests_passed", "passed": true,
+			"command": secret,
+		}
+		outcomes := object{"outcomes": []any{
+			good, apptest.With(good, object{"outcome_id": "2", "outcome": "commit_survived", "passed": false}),
+			apptest.With(good, object{"outcome_id": secret, "outcome": "interrupted", "passed": false}),
+			apptest.With(good, object{"outcome": secret}), apptest.With(good, object{"outcome": "tool_errors"}),
+			apptest.With(good, object{"outcome": "interrupted"}), apptest.With(good, object{"passed": nil}),
+			apptest.With(good, object{"passed": "yes"}), apptest.Without(good, "outcome"), apptest.Without(good, "outcome_id"),
+			apptest.Without(good, "session_id"), apptest.Without(good, "occurred_at"),
+		}}
+		answer := c.push("", outcomes).Want(http.StatusCreated)
+		if got := len(answer.List("rejected")); got != 9 {
+			t.Errorf("%d rejected, want 9: %s", got, answer.Body)
+		}
+		session := c.Get("/v1/sessions/s").Want(http.StatusOK).Field("session")
+		got := map[string]any{}
+		for _, e := range session["events"].([]any) {
+			e := e.(object)
+			got[e["kind"].(string)+" "+e["name"].(string)] = e["ok"]
+		}
+		want := map[string]any{"grade tests_passed": true, "grade commit_survived": false, "error interrupted": false}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if session["tool_calls"] != 0.0 || session["grade"] != nil || len(w.TablesWith(secret)) > 0 {
+			t.Errorf("session %v, tables %v", session, w.TablesWith(secret))
+		}
+	})
+}
+
 // TestSessionsAreErased: by their owner, and by the retention.
 func TestSessionsAreErased(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

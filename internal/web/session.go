@@ -69,6 +69,10 @@ func (r stepRow) Did() string {
 		return "not activated"
 	case r.Kind == sessions.Activation:
 		return "activated"
+	case r.Kind == sessions.Graded && sessions.IsOutcome(r.Name) && r.Failed():
+		return "no"
+	case r.Kind == sessions.Graded && sessions.IsOutcome(r.Name):
+		return "yes"
 	case r.Kind == sessions.Graded && r.Failed():
 		return "graded: failed"
 	case r.Kind == sessions.Graded:
