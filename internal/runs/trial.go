@@ -105,7 +105,8 @@ func (t *Trial) decideBinary(pass bool, format string, args ...any) {
 // isJudged reports whether the judge's model takes part in a case.
 func (r Run) isJudged(c suites.Case) bool {
 	asks := c.Kind == suites.TriggerQuery || c.Subject.Prompt != nil
-	return asks && r.agentOf(c) == nil || c.Kind == suites.LLMRubric && (c.Graders == nil || slices.ContainsFunc(c.Graders, verify.Grader.IsJudged))
+	judged := c.Graders == nil || slices.ContainsFunc(c.Graders, verify.Grader.IsJudged)
+	return asks && r.agentOf(c) == nil || c.Kind == suites.LLMRubric && judged
 }
 
 // Route asks the judge which skill a query would trigger, and decides the trial

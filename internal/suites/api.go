@@ -31,12 +31,13 @@ func (s *Service) Mount(a *httpapi.API) {
 		Form: []httpapi.Part{
 			{
 				Name: "file", File: true,
-				Doc: "evals.json, a file of trigger queries, an exported suite, " +
-					"or a tar.gz or zip of Harbor task folders, at most 10 MiB",
+				Doc: "evals.json, a file of trigger queries, an exported suite, or a tar.gz or zip " +
+					"of Harbor task folders or of cases of claude plugin eval, at most 10 MiB",
 			},
 			{Name: "name", Doc: "Name of the suite; told from the file when omitted", Optional: true},
 			{Name: "source_id", Doc: "The cloud source that the suite is for", Optional: true},
 			{Name: "oracle", Doc: "true: task packages run their solution before their verifier", Optional: true},
+			{Name: "partial", Doc: "true: cases of claude plugin eval that cannot be run here are left out; else one refuses them all", Optional: true},
 		},
 		Summary: "Create an eval suite from a file",
 	})
@@ -54,7 +55,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleExport, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}/export",
-		Produces: []httpapi.Media{{Type: "application/json"}},
+		Produces: []httpapi.Media{{Type: "application/json"}, {Type: "application/zip"}},
 		Summary:  "Export an eval suite as a file",
 	})
 }

@@ -48,9 +48,11 @@ func (in importInput) fields() (f Import, err error) {
 		}
 		f.SourceID = &id
 	}
-	if text := in.field("oracle"); text != "" {
-		if f.Oracle, err = strconv.ParseBool(text); err != nil {
-			return f, fault.Invalid("oracle", "oracle must be true or false")
+	for name, into := range map[string]*bool{"oracle": &f.Oracle, "partial": &f.Partial} {
+		if text := in.field(name); text != "" {
+			if *into, err = strconv.ParseBool(text); err != nil {
+				return f, fault.Invalid(name, "%s must be true or false", name)
+			}
 		}
 	}
 	return f, nil
@@ -65,7 +67,7 @@ func (in importInput) field(name string) string {
 
 type exportInput struct {
 	SuitePath
-	Format Format `query:"format" enum:"suite,evals.json,trigger" default:"suite"`
+	Format Format `query:"format" enum:"suite,evals.json,trigger,plugin-eval" default:"suite"`
 }
 
 func (s *Service) handleExport(ctx context.Context, in exportInput) (httpapi.Stream, error) {
@@ -74,8 +76,8 @@ func (s *Service) handleExport(ctx context.Context, in exportInput) (httpapi.Str
 		return nil, err
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Disposition", `attachment; filename="`+suite.ID+`.json"`)
+		w.Header().Set("Content-Type", in.Format.ContentType())
+		w.Header().Set("Content-Disposition", `attachment; filename="`+in.Format.Filename(suite)+`"`)
 		_, _ = w.Write(file) // the client is gone if this fails
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites/plugineval"
 )
 
 // A Format is a file format for suites.
@@ -16,7 +17,28 @@ const (
 	FormatSuite   Format = "suite"
 	FormatEvals   Format = "evals.json"
 	FormatTrigger Format = "trigger"
+	// FormatPluginEval is a zip of cases of `claude plugin eval`.
+	FormatPluginEval Format = "plugin-eval"
 )
+
+// Formats are all of them.
+func Formats() []Format { return []Format{FormatSuite, FormatEvals, FormatTrigger, FormatPluginEval} }
+
+// ContentType is the media type of a file.
+func (f Format) ContentType() string {
+	if f == FormatPluginEval {
+		return "application/zip"
+	}
+	return "application/json"
+}
+
+// Filename is the name of the file of a suite.
+func (f Format) Filename(s Suite) string {
+	if f == FormatPluginEval {
+		return s.ID + ".zip"
+	}
+	return s.ID + ".json"
+}
 
 // Export encodes a suite as a file. Importing the file gives the same cases. A
 // case that the format cannot represent is a Conflict.
@@ -32,6 +54,9 @@ func (s *Service) Export(ctx context.Context, orgID, id string, f Format) (_ Sui
 		content, err = suite.exportEvals()
 	case FormatTrigger:
 		content, err = suite.exportTriggers()
+	case FormatPluginEval:
+		file, err = suite.exportPluginEval()
+		return suite, file, err
 	case FormatSuite:
 		content = exportedSuite{
 			suite.Name, suite.SourceKind, suite.VerifierKind, suite.SupportsNoSkill, suite.ResourceLimits, suite.Document,
@@ -74,6 +99,17 @@ func (s Suite) exportEvals() (exportedEvals, error) {
 		out.Evals[i] = f
 	}
 	return out, nil
+}
+
+func (s Suite) exportPluginEval() ([]byte, error) {
+	members := make([]plugineval.Member, len(s.Cases))
+	for i, c := range s.Cases {
+		var err error
+		if members[i], err = plugineval.FromFields(c.Fields); err != nil {
+			return nil, notRepresentable(FormatPluginEval, i, err.Error())
+		}
+	}
+	return plugineval.Archive(members)
 }
 
 func (s Suite) exportTriggers() ([]Fields, error) {

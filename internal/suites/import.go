@@ -20,6 +20,7 @@ type Import struct {
 	Name     string  // of the suite; when empty, taken from the file
 	SourceID *string // the cloud source that the suite is for
 	Oracle   bool    // task packages run their solution before their verifier
+	Partial  bool    // cases of `claude plugin eval` that cannot be run here are left out
 	Filename string
 	Content  io.ReaderAt
 	Size     int64
@@ -49,8 +50,8 @@ const (
 )
 
 // Import makes a suite of a file: evals.json, trigger queries, an exported suite,
-// or an archive of Harbor task folders. Tasks that cannot be run here are
-// refused; it is an error if none is left.
+// or an archive of Harbor task folders or of cases of `claude plugin eval`. Tasks
+// that cannot be run here are refused; it is an error if none is left.
 func (s *Service) Import(ctx context.Context, c access.Caller, f Import) (out ImportResult, err error) {
 	defer fault.Wrap(&err, "import eval suite")
 	if utf8.RuneCountInString(f.Name) > MaxName {
@@ -111,7 +112,7 @@ func (s *Service) parseImport(ctx context.Context, orgID string, f Import) (draf
 	}
 	isZip, isGzip := bytes.HasPrefix(magic, []byte("PK")), bytes.HasPrefix(magic, []byte{0x1f, 0x8b})
 	if isZip || isGzip {
-		return s.importTasks(ctx, orgID, f)
+		return s.importArchive(ctx, orgID, f)
 	}
 	if f.Size > maxJSONImport {
 		return draft{}, fault.New(fault.TooLarge, "The file is over the limit of 1 MiB for JSON")

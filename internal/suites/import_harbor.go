@@ -22,17 +22,7 @@ import (
 
 // importTasks reads an archive of Harbor task folders: each folder with a
 // task.toml is one.
-func (s *Service) importTasks(ctx context.Context, orgID string, f Import) (d draft, err error) {
-	if err := s.Quota.Room(ctx, orgID, f.Size); err != nil {
-		return d, err // no room, so nothing is stored
-	}
-	limits := skillpkg.DefaultLimits()
-	limits.Depth, limits.PathLength = 20, 512 // as when a trial unpacks it
-	p, err := skillpkg.Open(ctx, f.Content, f.Size, limits)
-	if err != nil {
-		return d, err
-	}
-	defer p.Close()
+func (s *Service) importTasks(ctx context.Context, orgID string, p *skillpkg.Package, f Import) (d draft, err error) {
 	d = draft{NewSuite: NewSuite{SourceKind: Imported, VerifierKind: Deterministic, SupportsNoSkill: true}}
 	tasks := findTasks(p, baseName(f.Filename))
 	if len(tasks) < 1 || len(tasks) > maxCases {
@@ -58,13 +48,7 @@ func (s *Service) importTasks(ctx context.Context, orgID string, f Import) (d dr
 	if len(d.Cases) > 0 {
 		return d, nil
 	}
-	var issues []fault.Issue
-	for _, r := range d.refused {
-		for _, reason := range r.Reasons {
-			issues = append(issues, fault.Issue{Path: []string{"file", r.Task}, Message: r.Task + ": " + reason})
-		}
-	}
-	return d, fault.Issues(issues...)
+	return d, d.refusal()
 }
 
 // maxEnvironments bounds the environments of one archive together, unpacked: each

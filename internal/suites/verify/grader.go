@@ -253,7 +253,8 @@ func (g Grader) Unsupported() string {
 	case g.Type == Baseline:
 		return "graders of the type baseline need a recorded trajectory, which runs here do not have"
 	case g.On.Source == "trace" || g.On.Source == "mock_calls":
-		return fmt.Sprintf("it reads %s, which runs here do not have; last_message, files and {source: file, path} can be read", g.On.Source)
+		return fmt.Sprintf("it reads %s, which runs here do not have; it may read last_message, files and {source: file, path}",
+			g.On.Source)
 	case g.On.Source == "file" && !fs.ValidPath(path.Clean(g.On.Path)):
 		return fmt.Sprintf("the path %s leads out of the working folder", quote(g.On.Path))
 	}

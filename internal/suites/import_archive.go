@@ -1,0 +1,71 @@
+package suites
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites/plugineval"
+)
+
+// importArchive reads an archive of Harbor task folders, or of cases of
+// `claude plugin eval`.
+func (s *Service) importArchive(ctx context.Context, orgID string, f Import) (d draft, err error) {
+	if err := s.Quota.Room(ctx, orgID, f.Size); err != nil {
+		return d, err // no room, so nothing is stored
+	}
+	limits := skillpkg.DefaultLimits()
+	limits.Depth, limits.PathLength = 20, 512 // as when a trial unpacks it
+	limits.Files = 10 * maxCases
+	p, err := skillpkg.Open(ctx, f.Content, f.Size, limits)
+	if err != nil {
+		return d, err
+	}
+	defer p.Close()
+	if len(findTasks(p, "")) == 0 && plugineval.HasCases(p) {
+		return importPluginCases(p, f)
+	}
+	return s.importTasks(ctx, orgID, p, f)
+}
+
+// importPluginCases reads cases of `claude plugin eval`. Unless the caller wants
+// the others, one case that cannot be run here refuses them all: a suite that lacks
+// cases says something else about a skill than its author meant.
+func importPluginCases(p *skillpkg.Package, f Import) (d draft, err error) {
+	found, plugin, err := plugineval.Find(p)
+	if err != nil {
+		return d, err
+	}
+	if len(found) > maxCases {
+		return d, fault.Invalid("file", "the archive must have 1 to %d cases, not %d", maxCases, len(found))
+	}
+	all := plugineval.Translate(found)
+	d = draft{
+		NewSuite: NewSuite{Name: plugin, SourceKind: Manual, VerifierKind: Deterministic, SupportsNoSkill: true},
+		warnings: all.Warnings,
+	}
+	if all.Judged {
+		d.VerifierKind = LLMJudge
+	}
+	for _, fields := range all.Cases {
+		d.Cases = append(d.Cases, fields)
+	}
+	for _, r := range all.Refused {
+		d.refused = append(d.refused, Refusal{r.Case, r.Reasons})
+	}
+	if len(d.refused) > 0 && (!f.Partial || len(d.Cases) == 0) {
+		return d, d.refusal()
+	}
+	return d, nil
+}
+
+// refusal says why the tasks of an archive were refused.
+func (d draft) refusal() error {
+	var issues []fault.Issue
+	for _, r := range d.refused {
+		for _, reason := range r.Reasons {
+			issues = append(issues, fault.Issue{Path: []string{"file", r.Task}, Message: r.Task + ": " + reason})
+		}
+	}
+	return fault.Issues(issues...)
+}
