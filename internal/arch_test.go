@@ -97,6 +97,7 @@ var edges = []edge{
 	{"registry", "skills", "an entry of type skill belongs to a skill"},
 	{"repohost", "registry", "a push to a repository publishes a version"},
 	{"runs", "registry", "a run may be about a version"},
+	{"runs", "sessions", "a trial opens as a session does"},
 	{"runs", "sources", "a run may be about a snapshot"},
 	{"runs", "suites", "a run tries the cases of a suite"},
 	{"sessions", "costs", "a session shows what its model requests cost"},

@@ -81,10 +81,24 @@ type Call struct {
 	Skill string
 	// Loads reports that the call activates the skill if it is installed.
 	Loads bool
-	// Detail is the beginning of the call's input, or of the command or path in it.
+	// Detail is the beginning of the call's input, or the command or path in it.
 	Detail string
-	// Input is the whole input as the model wrote it: JSON, or a text for some tools.
-	Input string
+	// Input and Output are what the model asked for and what it got.
+	Input, Output string
+	// Took is the time until the model was told the output; calls of one answer end
+	// together. It and OK are nil if there is no output.
+	Took *time.Duration
+	OK   *bool
+}
+
+// An Answer is one of the model.
+type Answer struct {
+	At     time.Time // of the request
+	Took   time.Duration
+	Tokens int64  // of all kinds
+	Micros *int64 // what it cost, in millionths of a dollar; nil if its price is unknown
+	Text   string
+	Calls  []Call
 }
 
 // A FailureKind is how an agent failed.
@@ -115,6 +129,9 @@ type Outcome struct {
 	SessionID string
 	// Turns is the number of the model's answers, subagents' included.
 	Turns int
+	// Answers are those of the model, and Failures the requests without an answer.
+	Answers  []Answer
+	Failures []gateway.Failure
 	// Calls are those of tools that the model asked for.
 	Calls []Call
 	// Final is the last message.

@@ -2,27 +2,38 @@ package agents
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// callsOf reads the calls of all answers.
-func callsOf(a adapter, answers []gateway.Answer) (calls []Call) {
-	for _, answer := range answers {
-		for _, c := range answer.Calls {
-			if len(calls) == maxCalls {
-				return calls
-			}
+// readAnswers reads the answers of the model, and the calls in all of them.
+func readAnswers(a adapter, from []gateway.Answer) (answers []Answer, calls []Call) {
+	for _, g := range from {
+		t := g.Tokens
+		answer := Answer{
+			At: g.At, Took: g.Took, Tokens: t.Input + t.Output + t.CacheRead + t.CacheWrite, Micros: g.Micros, Text: g.Text,
+		}
+		for _, c := range g.Calls[:min(len(g.Calls), maxCalls-len(calls))] {
 			call := a.call(c.Tool, c.Input)
 			call.Tool, call.Detail = text.Clean(text.Truncate(call.Tool, 200)), text.Clean(text.Truncate(call.Detail, maxDetail))
 			call.Input = c.Input
-			calls = append(calls, call)
+			if r := c.Result; r != nil {
+				took, ok := max(0, r.At.Sub(g.At.Add(g.Took))), !r.Failed && !failedExit.MatchString(r.Output)
+				call.Output, call.Took, call.OK = r.Output, &took, &ok
+			}
+			calls, answer.Calls = append(calls, call), append(answer.Calls, call)
 		}
+		answers = append(answers, answer)
 	}
-	return calls
+	return answers, calls
 }
+
+// failedExit finds the exit status of a command in an output whose wire format has no
+// field for failures, as Codex and Gemini write it.
+var failedExit = regexp.MustCompile(`(?m)\A(?:.*\n){0,4}(?:Process exited with code|Exit Code:) [1-9]`)
 
 // callOf is a call of a tool whose input has a field "skill" or "name" if it is
 // the one that loads skills, and a command or a path otherwise.

@@ -82,6 +82,8 @@ type Request struct {
 	Skills map[string]string
 	// Record is how many bytes of the conversation are kept.
 	Record int
+	// Ready, if not nil, is called when all is in place, before the agent is started.
+	Ready func()
 	// Answered, if not nil, is called with what the model said, each time.
 	Answered func(gateway.Answer)
 	// Prices, if not nil, replace those of the gateway.
@@ -122,6 +124,9 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	if err := install(f.adapter, home, r, start.files); err != nil {
 		return Outcome{}, err
 	}
+	if r.Ready != nil {
+		r.Ready()
+	}
 	if err := os.Mkdir(socket, 0o700); err != nil {
 		return Outcome{}, err
 	}
@@ -152,7 +157,7 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 		return Outcome{}, err
 	}
 	o := outcome(f.adapter, result, session.Answers())
-	o.Usage, o.Exchanges = meter.Used(), session.Record()
+	o.Usage, o.Exchanges, o.Failures = meter.Used(), session.Record(), session.Failures()
 	o.installed, o.tellsSkills = slices.Collect(maps.Keys(r.Skills)), f.adapter.tellsSkills()
 	o.Failure = failureOf(o, result.Exceeded, session)
 	if meter.IsSpent() && o.Failure != nil && o.Failure.Kind == OutOfBudget {
@@ -352,9 +357,10 @@ func outcome(a adapter, result sandbox.Result, answers []gateway.Answer) Outcome
 	output := wholeLines(result.Stdout)
 	o := Outcome{
 		ExitCode: result.ExitCode, Duration: result.Duration,
-		Turns: len(answers), Calls: callsOf(a, answers),
+		Turns:  len(answers),
 		Stdout: lastText(result.Stdout), Stderr: lastText(result.Stderr),
 	}
+	o.Answers, o.Calls = readAnswers(a, answers)
 	if t := a.read(output); t != nil {
 		o.SessionID, o.Failure, o.Final = t.sessionID, t.failure, t.final
 	} else {

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -114,7 +115,7 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 
 // referrers are the capabilities whose rows refer to blobs.
 func referrers() []backup.Referrer {
-	return []backup.Referrer{&registry.Service{}, &sources.Service{}, &telemetry.Service{}, &suites.Service{}}
+	return []backup.Referrer{&registry.Service{}, &sources.Service{}, &telemetry.Service{}, &suites.Service{}, &recording.Store{}}
 }
 
 // openBucket opens the bucket outside of the running service. Its URLs are not

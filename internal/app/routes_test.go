@@ -135,6 +135,7 @@ var contractRoutes = map[string]gate{
 	"GET /api/v1/eval-runs/{id}":            read,
 	"POST /api/v1/eval-runs/{id}/cancel":    write,
 	"GET /api/v1/eval-runs/{id}/events":     read,
+	"GET /api/v1/eval-runs/{id}/trials/{n}": read,
 	"POST /api/v1/improve-runs":             write,
 	"GET /api/v1/improve-runs":              read,
 	"GET /api/v1/improve-runs/{id}":         read,

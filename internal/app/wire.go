@@ -23,6 +23,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
+	"github.com/whetstone-dev/whetstone/internal/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -56,6 +58,7 @@ type parts struct {
 	grades        *grades.Service
 	suites        *suites.Service
 	runs          *runs.Service
+	trials        *trials.Service
 	gates         *gates.Service
 	suggestions   *suggestions.Service
 	community     *community.Service
@@ -122,9 +125,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.runs = &runs.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Sources: p.sources, Registry: p.registry, Judge: on.judge, Sandbox: on.sandbox,
-		Packages: on.packages, Agents: on.agents, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
+		Packages: on.packages, Agents: on.agents, Recordings: &recording.Store{DB: db, Blobs: on.blobs}, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
 		Closing: a.closing, Log: log("runs"),
 	}
+	p.trials = &trials.Service{Runs: p.runs, Recordings: p.runs.Recordings, Jobs: queue}
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
 	}
@@ -143,7 +147,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Installations: p.installations,
 		Telemetry:     p.telemetry,
-		Alerts:        p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Gates: p.gates,
+		Alerts:        p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Trials: p.trials, Gates: p.gates,
 		Improve:  p.improve,
 		Repohost: p.repohost, Community: p.community, Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: log("web"),
 	})
@@ -163,13 +167,13 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	for _, s := range []interface{ Register() }{
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.incidents, p.telemetry, p.sources,
-		p.suggestions, p.grades, p.suites, p.runs, p.gates, p.improve, p.repohost, p.proposals,
+		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog,
-		p.sessions, p.evidence, p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.gates, p.improve,
+		p.sessions, p.evidence, p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates, p.improve,
 		p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)

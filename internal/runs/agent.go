@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
@@ -165,9 +166,53 @@ func (t *Trial) addAgent(r attempt.Result) {
 		return
 	}
 	if before := t.Evidence.Agent; before != nil {
-		r.Evidence = before.Then(r.Evidence)
+		r.Evidence, r.Recording = before.Then(r.Evidence), t.did.Then(r.Recording)
 	}
-	t.Evidence.Agent = &r.Evidence
+	t.Evidence.Agent, t.did = &r.Evidence, &r.Recording
+}
+
+// saveRecording stores what the agent of a trial did. A verdict was paid for, so it
+// counts also if that fails.
+func (x *execution) saveRecording(ctx context.Context, t *Trial) {
+	if t.did == nil || x.s.Recordings == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), FlushTimeout)
+	defer cancel()
+	ref, err := x.s.Recordings.Put(ctx, x.run.OrgID, x.run.ID, *t.did, x.redact, recording.TextLimit(x.run.Total))
+	if err != nil {
+		x.s.Log.WarnContext(ctx, "what an agent did is not kept", "run", x.run.ID, "err", err)
+		return
+	}
+	ref.CaseID, ref.Variant, ref.N = x.cases[t.Case].ID, string(t.Arm), t.N
+	t.recorded, t.Evidence.Recording = ref, ref.ID
+}
+
+// redact removes secrets from what an agent wrote: those that it may have found, and
+// the keys of the models.
+func (x *execution) redact(s string) string {
+	return x.s.Agents.Gateway.Redact(x.s.Judge.Redact(taskpkg.Redact(s)))
+}
+
+// insertRecordings stores the rows of a batch's recordings, of which n trials are
+// new. Those of trials that another worker has stored do not count.
+func (x *execution) insertRecordings(ctx context.Context, tx *store.Tx, batch []Trial, n int64) error {
+	var refs []recording.Ref
+	for _, t := range batch {
+		if t.recorded.ID != "" {
+			refs = append(refs, t.recorded)
+		}
+	}
+	if len(refs) > 0 && int(n) < len(batch) {
+		stored, err := trialsOfRun(ctx, tx, x.run.ID, nil)
+		if err != nil {
+			return err
+		}
+		refs = slices.DeleteFunc(refs, func(r recording.Ref) bool {
+			return !slices.ContainsFunc(stored, func(t Trial) bool { return t.Evidence.Recording == r.ID })
+		})
+	}
+	return recording.Insert(ctx, tx, refs)
 }
 
 // activate asks an agent the query of a case, and decides by whether it activated

@@ -114,8 +114,8 @@ func TestAgent(t *testing.T) {
 			t.Errorf("agent (-want +got):\n%s", diff)
 		}
 		got := trialOf(t, run, 0, "skill", 2)
-		want := apptest.Plain(t, object{"activated": true, "turns": 3, "tool_calls": 2, "cost_usd": 3 * answerUSD, "session_id": nil, "error": nil})
-		if diff := cmp.Diff(want, pick(got, want)); diff != "" {
+		want := apptest.Plain(t, object{"activated": true, "turns": 3, "tool_calls": 2, "cost_usd": 3 * answerUSD, "error": nil})
+		if diff := cmp.Diff(want, apptest.Pick(got, want)); diff != "" {
 			t.Errorf("trial (-want +got):\n%s", diff)
 		}
 		if previous := trialOf(t, run, 0, "previous", 1); previous["verdict"] != "fail" || previous["activated"] != true {
@@ -153,15 +153,6 @@ func TestAgent(t *testing.T) {
 			t.Errorf("error %q", message)
 		}
 	})
-}
-
-// pick returns the fields of an object that another one has.
-func pick(o object, like any) any {
-	all := object{}
-	for name := range like.(object) {
-		all[name] = o[name]
-	}
-	return all
 }
 
 // TestAgentTriggers asks a real agent whether it activates the skill.
@@ -335,7 +326,7 @@ func TestAgentPackage(t *testing.T) {
 	}
 	got := trialOf(t, run, 0, "skill", 1)
 	want := apptest.Plain(t, object{"activated": true, "turns": 3, "tool_calls": 2, "cost_usd": 3 * answerUSD})
-	if diff := cmp.Diff(want, pick(got, want)); diff != "" {
+	if diff := cmp.Diff(want, apptest.Pick(got, want)); diff != "" {
 		t.Errorf("trial (-want +got):\n%s", diff)
 	}
 }

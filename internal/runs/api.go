@@ -189,7 +189,7 @@ type TrialOutput struct {
 	Activated  *bool    `json:"activated" doc:"Whether the agent activated the skill; null without an agent, or if it does not tell"`
 	Turns      *int     `json:"turns" doc:"Answers of the agent's model; null without an agent"`
 	ToolCalls  *int     `json:"tool_calls" doc:"Calls of tools; null without an agent"`
-	SessionID  *string  `json:"session_id" doc:"Session that shows the trial; null if there is none"`
+	SessionID  *string  `json:"session_id" doc:"Opens what the agent did with GET /v1/sessions/{session_id}; null without an agent"`
 	Error      *string  `json:"error" doc:"Why there is no verdict"`
 }
 
@@ -213,7 +213,7 @@ const (
 
 func newReportOutput(r Report) ReportOutput {
 	out := ReportOutput{RunOutput: newRunOutput(r.Run), Cases: make([]CaseOutput, len(r.Cases))}
-	limit := maxTail
+	limit := MaxTail
 	var all []Trial
 	if len(r.Cases) != 1 {
 		limit = min(shownTail, shownTails/max(1, r.Total))
@@ -226,20 +226,28 @@ func newReportOutput(r Report) ReportOutput {
 		}
 		all = append(all, got.Trials...)
 		for k, t := range got.Trials {
-			out.Cases[i].Trials[k] = TrialOutput{
-				N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
-				OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error,
-			}
-			if t.Evidence.Cost != nil {
-				out.Cases[i].Trials[k].CostUSD = t.Evidence.Cost.USD()
-			}
-			if a := t.Evidence.Agent; a != nil {
-				trial := &out.Cases[i].Trials[k]
-				trial.Activated, trial.Turns, trial.ToolCalls = a.Activated, &a.Turns, &a.ToolCalls
-			}
+			out.Cases[i].Trials[k] = NewTrialOutput(t, limit)
 		}
 	}
 	out.Costs = usdByArm(CostsByArm(all))
+	return out
+}
+
+// NewTrialOutput returns a trial with so many bytes of its output.
+func NewTrialOutput(t Trial, limit int) TrialOutput {
+	out := TrialOutput{
+		N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
+		OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error,
+	}
+	if t.Evidence.Cost != nil {
+		out.CostUSD = t.Evidence.Cost.USD()
+	}
+	if id := t.Evidence.Recording; id != "" {
+		out.SessionID = &id
+	}
+	if a := t.Evidence.Agent; a != nil {
+		out.Activated, out.Turns, out.ToolCalls = a.Activated, &a.Turns, &a.ToolCalls
+	}
 	return out
 }
 

@@ -237,6 +237,7 @@ func (x *execution) runTrial(ctx context.Context, key TrialKey, trials chan<- Tr
 		t = x.errorTrial(ctx, t, err)
 	}
 	x.addCost(&t)
+	x.saveRecording(ctx, &t)
 	trials <- t
 }
 
@@ -287,6 +288,9 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 		}
 		n, err := insertTrials(ctx, tx, x.run.ID, batch)
 		if err != nil {
+			return err
+		}
+		if err := x.insertRecordings(ctx, tx, batch, n); err != nil {
 			return err
 		}
 		if err := x.addCosts(ctx, tx, batch, n); err != nil {

@@ -3,7 +3,7 @@
 // the verifier of a task package. Trials are stored as they are made, so a run
 // survives the crash of its worker. It owns the tables eval_runs,
 // eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs,
-// eval_run_terms, eval_agent_costs and eval_run_events.
+// eval_run_terms, eval_agent_costs, eval_trial_recordings and eval_run_events.
 package runs
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
@@ -139,7 +140,9 @@ type Trial struct {
 	Duration   time.Duration
 	Error      *string // why there is no verdict, e.g. "timeout: the judge took too long"
 
-	agentCost spend.Cost // which Evidence.Cost includes
+	agentCost spend.Cost           // which Evidence.Cost includes
+	did       *recording.Recording // by the agent; nil without one
+	recorded  recording.Ref        // what is stored of did
 }
 
 // Evidence says why a trial has its verdict.
@@ -157,6 +160,8 @@ type Evidence struct {
 	Producer *judge.Record `json:"producer,omitempty"`
 	// Agent is what the agent did; nil without one.
 	Agent *attempt.Evidence `json:"agent,omitempty"`
+	// Recording is the id by which the trial opens as a session; "" without an agent.
+	Recording string `json:"recording,omitempty"`
 	// Cost is that of the models; nil if none took part.
 	Cost *spend.Cost `json:"cost,omitempty"`
 	// Package is what the verifier of a task package reported.
@@ -176,8 +181,8 @@ type Criterion struct {
 // Limits of a run.
 const (
 	MaxTrials = 30 // of each case; the API's schema states it, too
-	// maxTail is how much of an output is stored, in bytes.
-	maxTail = 64 << 10
+	// MaxTail is how much of an output is stored, in bytes.
+	MaxTail = 64 << 10
 	// maxTails bounds the outputs of all trials of a run together: a run of many
 	// trials stores less of each, but at least minTail.
 	maxTails = 64 << 20
@@ -185,4 +190,4 @@ const (
 )
 
 // tailLimit returns how many bytes of each output the run stores.
-func (r Run) tailLimit() int { return min(maxTail, max(minTail, maxTails/max(1, r.Total))) }
+func (r Run) tailLimit() int { return min(MaxTail, max(minTail, maxTails/max(1, r.Total))) }

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
@@ -41,6 +42,8 @@ type Service struct {
 	// Agents may work on cases; nil if there are none.
 	Agents   *agents.Service
 	Packages *taskpkg.Runner
+	// Recordings keeps what agents did; nil to keep nothing.
+	Recordings *recording.Store
 	// Prices of models; nil means those that the program comes with.
 	Prices spend.Prices
 	// Suggester, if not nil, is called with every run of a source that
@@ -315,7 +318,7 @@ func (s *Service) Report(ctx context.Context, orgID, id, caseID string) (_ Repor
 	}
 	for i, t := range trials {
 		if given := cases[t.Case].Subject.Output; given != nil {
-			trials[i].OutputTail = tail(*given, maxTail) // not stored with the trial: the case has it
+			trials[i].OutputTail = tail(*given, MaxTail) // not stored with the trial: the case has it
 		}
 	}
 	results := resultsOf(cases, trials)

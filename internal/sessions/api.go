@@ -17,7 +17,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleGet, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/v1/sessions/{session_id}",
-		Summary: "Get a session with its events and grades",
+		Summary: "Get a session, or a trial by its session id, with its events and grades",
 	})
 }
 
@@ -170,7 +170,8 @@ func NewGradeOutput(sessionID, skill string, g Grade) GradeOutput {
 	}
 }
 
-type detailOutput struct {
+// DetailOutput is a session with its events in an answer.
+type DetailOutput struct {
 	SessionOutput
 	Events    []eventOutput `json:"events" nullable:"false" doc:"Oldest first; the first page, or the one after cursor"`
 	Truncated bool          `json:"truncated" doc:"There were more events than are kept, and the figures are of those that are"`
@@ -178,31 +179,33 @@ type detailOutput struct {
 }
 
 type getOutput struct {
-	Session    detailOutput `json:"session"`
+	Session    DetailOutput `json:"session"`
 	NextCursor *string      `json:"next_cursor" doc:"Where the next page of events begins; null at the end"`
 }
 
 func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error) {
-	d, err := s.Get(ctx, access.From(ctx), in.SessionID, in.Cursor, in.Limit)
+	d, err := s.Open(ctx, access.From(ctx), in.SessionID, in.Cursor, in.Limit)
 	if err != nil {
 		return getOutput{}, err
 	}
-	return getOutput{
-		Session: detailOutput{
-			SessionOutput: newSessionOutput(d.Session), Truncated: d.Truncated,
-			Events: columnsOf(d.Steps, func(e Step) eventOutput {
-				out := eventOutput{
-					At: httpapi.Time(e.At), Kind: e.Kind, Name: e.Name, OK: e.OK, Tokens: e.Tokens, CostUSD: dollars(e.Micros),
-					Text: e.Text,
-				}
-				if e.Duration != nil {
-					ms := e.Duration.Milliseconds()
-					out.DurationMS = &ms
-				}
-				return out
-			}),
-			Grades: columnsOf(d.Grades, func(g Grade) GradeOutput { return NewGradeOutput(d.SessionID, d.SkillName(g.SkillID), g) }),
-		},
-		NextCursor: orNull(d.Next),
-	}, nil
+	return getOutput{NewDetailOutput(d), orNull(d.Next)}, nil
+}
+
+// NewDetailOutput returns a session with a page of its events.
+func NewDetailOutput(d Detail) DetailOutput {
+	return DetailOutput{
+		SessionOutput: newSessionOutput(d.Session), Truncated: d.Truncated,
+		Events: columnsOf(d.Steps, func(e Step) eventOutput {
+			out := eventOutput{
+				At: httpapi.Time(e.At), Kind: e.Kind, Name: e.Name, OK: e.OK, Tokens: e.Tokens, CostUSD: dollars(e.Micros),
+				Text: e.Text,
+			}
+			if e.Duration != nil {
+				ms := e.Duration.Milliseconds()
+				out.DurationMS = &ms
+			}
+			return out
+		}),
+		Grades: columnsOf(d.Grades, func(g Grade) GradeOutput { return NewGradeOutput(d.SessionID, d.SkillName(g.SkillID), g) }),
+	}
 }

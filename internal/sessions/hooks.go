@@ -43,6 +43,13 @@ type Evidence struct {
 	Quotation   string // "" without one
 }
 
+// Trials is a hook for the trials of eval runs. They open as sessions do, but are
+// none: they are in no list and no figure, and cannot be graded.
+type Trials interface {
+	// Session returns all of a trial by its session id. The error is a NotFound.
+	Session(ctx context.Context, orgID, id string) (Detail, error)
+}
+
 // Content is a hook for what was said in sessions. Without it nothing is kept.
 type Content interface {
 	// Has returns which of the sessions have content, by their pseudonyms.

@@ -27,6 +27,7 @@ type Service struct {
 	// Hooks; they may be nil.
 	Grades  Grades
 	Content Content
+	Trials  Trials
 }
 
 // ToolErrors is an outcome to filter by: sessions in which a tool call failed.
@@ -238,12 +239,47 @@ func (s *Service) Get(ctx context.Context, c access.Caller, sessionID, cursor st
 		}
 	}
 	slices.SortFunc(d.Steps, func(a, b Step) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	d.cut(limit)
+	return d, s.addTexts(ctx, c, &d)
+}
+
+// cut makes the first events the page.
+func (d *Detail) cut(limit int) {
 	if len(d.Steps) > limit {
 		d.Steps = d.Steps[:limit]
 		last := d.Steps[limit-1]
 		d.Next = position{store.Micros(last.At), last.ID}.String()
 	}
-	return d, s.addTexts(ctx, c, &d)
+}
+
+// Page returns a session that has all of its events with those after the cursor, as
+// Get does.
+func Page(d Detail, cursor string, limit int) (Detail, error) {
+	if cursor != "" {
+		after, err := parsePosition(cursor)
+		if err != nil {
+			return d, err
+		}
+		first := slices.IndexFunc(d.Steps, func(e Step) bool { return e.after(*after) })
+		if first < 0 {
+			first = len(d.Steps)
+		}
+		d.Steps = d.Steps[first:]
+	}
+	d.cut(limit)
+	return d, nil
+}
+
+// Open is Get, which also opens trials of eval runs.
+func (s *Service) Open(ctx context.Context, c access.Caller, sessionID, cursor string, limit int) (Detail, error) {
+	d, err := s.Get(ctx, c, sessionID, cursor, limit)
+	if s.Trials == nil || !fault.Is(err, fault.NotFound) {
+		return d, err
+	}
+	if d, err = s.Trials.Session(ctx, c.OrgID, sessionID); err != nil {
+		return d, err
+	}
+	return Page(d, cursor, limit)
 }
 
 // addTexts adds what was said, as far as it is kept and the caller may read it.

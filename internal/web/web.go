@@ -99,6 +99,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -130,6 +131,7 @@ type Parts struct {
 	Suggestions   *suggestions.Service
 	Suites        *suites.Service
 	Runs          *runs.Service
+	Trials        *trials.Service
 	Gates         *gates.Service
 	Improve       *improve.Service
 	Repohost      *repohost.Service

@@ -354,6 +354,15 @@ func Without(o Object, fields ...string) Object {
 	return o
 }
 
+// Pick returns the fields of an object that another one has, e.g. what a test wants.
+func Pick(o Object, like any) any {
+	some := Object{}
+	for name := range like.(Object) {
+		some[name] = o[name]
+	}
+	return some
+}
+
 // Plain is a value as it comes out of JSON.
 func Plain(t T, v any) (out any) {
 	t.Helper()

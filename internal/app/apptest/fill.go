@@ -342,6 +342,7 @@ func (o *Org) awaitJobs() {
 	o.Things["delivery"] = o.await("/api/v1/repohost/deliveries", "deliveries.0.id")
 	o.await("/api/v1/alert-events", "events.0.id")
 	o.await("/api/v1/eval-runs/"+o.Things["run"], "run.finished_at")
+	o.Things["case"] = o.await("/api/v1/eval-runs/"+o.Things["run"], "run.cases.0.id")
 	o.await("/api/v1/improve-runs/"+o.Things["improve_run"], "improve_run.finished_at")
 }
 

@@ -107,6 +107,7 @@ func Rows() map[string]Row {
 		"GET /api/v1/eval-runs/{}":            {Path: "<run>"},
 		"POST /api/v1/eval-runs/{}/cancel":    {Path: "<run>", Spends: "run"},
 		"GET /api/v1/eval-runs/{}/events":     {Path: "<run>"},
+		"GET /api/v1/eval-runs/{}/trials/{}":  {Path: "<run> 1", Query: "case_id=<case>"},
 		"GET /api/v1/improve-runs":            {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
 		"POST /api/v1/improve-runs": {
 			Body: `{"entry_id":"<entry>","suite_id":"<queries>"}`, Others: map[string]int{"entry": 404, "queries": 404},

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/runs/workdir"
@@ -74,6 +75,8 @@ type Result struct {
 	ExitCode int
 	Duration time.Duration
 	Cost     spend.Cost
+	// Recording is what it did, step by step.
+	Recording recording.Recording
 
 	calls []agents.Call
 }
@@ -154,7 +157,7 @@ func (m *Maker) Prompt(ctx context.Context, t Task, instruction string) (r Resul
 		return r, err
 	}
 	defer func() { err = errors.Join(err, sandbox.Remove(work)) }()
-	if r, err = m.run(ctx, t, agents.Request{Instruction: instruction, Work: work}); err != nil {
+	if r, err = m.run(ctx, t, agents.Request{Instruction: instruction, Work: work}, tree{dir: work}); err != nil {
 		return r, err
 	}
 	r.Files, err = workdir.ReadFiles(work)
@@ -176,11 +179,12 @@ func (m *Maker) Package(ctx context.Context, t Task, w taskpkg.Workplace) (Resul
 	if w.Timeout > 0 && t.Agent.TimeoutS == 0 {
 		request.Timeout = min(w.Timeout, suites.MaxTimeoutS*time.Second)
 	}
-	return m.run(ctx, t, request)
+	return m.run(ctx, t, request, treeOf(w))
 }
 
-// run runs the agent and decides whether there is a result.
-func (m *Maker) run(ctx context.Context, t Task, r agents.Request) (Result, error) {
+// run runs the agent, which changes a tree of files, and decides whether there is a
+// result.
+func (m *Maker) run(ctx context.Context, t Task, r agents.Request, files tree) (Result, error) {
 	if t.Without && isCalled(r.Instruction, t.Skill) {
 		return Result{}, contaminated("the instruction calls the skill by its name")
 	}
@@ -193,12 +197,16 @@ func (m *Maker) run(ctx context.Context, t Task, r agents.Request) (Result, erro
 	if r.Timeout == 0 {
 		r.Timeout = time.Duration(settings.TimeoutS) * time.Second
 	}
-	r.Meter, r.Prices, r.Answered = m.Meter, &m.Prices, t.Answered
+	r.Meter, r.Prices, r.Answered, r.Ready = m.Meter, &m.Prices, t.Answered, files.begin
+	started := time.Now()
 	o, err := m.Agents.Run(ctx, r)
 	if err != nil {
 		return Result{}, notRun(err)
 	}
-	return newResult(t.Skill, choice, o), problemOf(t, o)
+	result := newResult(t.Skill, choice, o)
+	result.Recording = record(t, r, o, started)
+	result.Recording.Files, result.Recording.MoreFiles = files.changes()
+	return result, problemOf(t, o)
 }
 
 // notRun is the problem of an agent that could not be started.

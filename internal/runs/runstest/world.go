@@ -17,7 +17,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
@@ -34,6 +36,7 @@ type World struct {
 	Sources   *sources.Service
 	Suites    *suites.Service
 	Runs      *runs.Service
+	Trials    *trials.Service
 	Improve   *improve.Service
 	Proposals *proposals.Service
 
@@ -57,6 +60,7 @@ func New(t *testing.T, db *store.DB, set ...func(*World)) *World {
 	w.build(set)
 	w.Suites.Mount(w.API)
 	w.Runs.Mount(w.API)
+	w.Trials.Mount(w.API)
 	w.Improve.Mount(w.API)
 	return w
 }
@@ -90,7 +94,9 @@ func (w *World) build(set []func(*World)) {
 	w.Runs = &runs.Service{
 		DB: w.DB, Jobs: w.Queue, Suites: w.Suites, Sources: w.Sources, Registry: w.Registry, Log: w.Log,
 		Sandbox: box, Packages: &taskpkg.Runner{Sandbox: box, Blobs: w.Blobs},
+		Recordings: &recording.Store{DB: w.DB, Blobs: w.Blobs},
 	}
+	w.Trials = &trials.Service{Runs: w.Runs, Recordings: w.Runs.Recordings, Jobs: w.Queue}
 	w.Proposals = &proposals.Service{DB: w.DB, Jobs: w.Queue}
 	w.Improve = &improve.Service{
 		DB: w.DB, Jobs: w.Queue, Suites: w.Suites, Runs: w.Runs, Proposals: w.Proposals, Log: w.Log,
@@ -102,6 +108,7 @@ func (w *World) build(set []func(*World)) {
 	w.Registry.Register()
 	w.Suites.Register()
 	w.Runs.Register()
+	w.Trials.Register()
 	w.Improve.Register()
 }
 

@@ -28,9 +28,13 @@ var (
 
 // redact replaces secrets in a program's output.
 func redact(o sandbox.Output) sandbox.Output {
-	text := knownKey.ReplaceAll(o.Tail, []byte("[secret]"))
-	text = authHeader.ReplaceAll(text, []byte("${1}[secret]"))
-	text = namedSecret.ReplaceAll(text, []byte("${1}[secret]"))
-	text = userInfo.ReplaceAll(text, []byte("${1}[secret]@"))
-	return sandbox.Output{Tail: text, Discarded: o.Discarded}
+	return sandbox.Output{Tail: []byte(Redact(string(o.Tail))), Discarded: o.Discarded}
+}
+
+// Redact replaces secrets in a text.
+func Redact(text string) string {
+	text = knownKey.ReplaceAllString(text, "[secret]")
+	text = authHeader.ReplaceAllString(text, "${1}[secret]")
+	text = namedSecret.ReplaceAllString(text, "${1}[secret]")
+	return userInfo.ReplaceAllString(text, "${1}[secret]@")
 }

@@ -1,0 +1,16 @@
+-- +goose Up
+-- What agents did in trials, by which a trial opens as a session. The bytes are blobs.
+-- Trials without an agent have no row.
+
+-- Owner: internal/runs
+CREATE TABLE eval_trial_recordings (
+    id       TEXT PRIMARY KEY, -- session_id of the trial
+    run_id   TEXT NOT NULL REFERENCES eval_runs (id) ON DELETE CASCADE,
+    case_id  TEXT NOT NULL,
+    variant  TEXT NOT NULL,
+    n        INTEGER NOT NULL,
+    blob_key TEXT NOT NULL UNIQUE,
+    sha256   TEXT NOT NULL,
+    bytes    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX eval_trial_recordings_run ON eval_trial_recordings (run_id);
