@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
+	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/costs"
@@ -49,6 +50,7 @@ type parts struct {
 	registry      *registry.Service
 	release       *release.Service
 	catalog       *catalog.Service
+	checks        *checks.Service
 	incidents     *incidents.Service
 	installations *installations.Service
 	telemetry     *telemetry.Service
@@ -132,6 +134,11 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
 	}
+	p.checks = &checks.Service{
+		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Sources: p.sources, Suites: p.suites, Repohost: p.repohost,
+		PublicURL: a.URL(), Log: log("checks"),
+	}
+	p.gates.Watcher, p.release.Watcher, p.repohost.Gates = p.checks, p.checks, p.checks
 	p.suggestions = &suggestions.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Sessions: p.sessions,
 	}

@@ -57,13 +57,15 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	if g.Status == Queued {
 		return s.begin(ctx, g)
 	}
-	e, v, err := s.Registry.Version(ctx, g.OrgID, g.EntryID, g.Version)
-	if err != nil {
-		return false, err
-	}
-	if g.holds() && (v.State != registry.Candidate || e.CurrentVersionID != deref(g.AgainstID)) {
-		// conclude finds out in its transaction, and writes no verdict.
-		return s.end(ctx, g, all, decision.Inconclusive, "", g.Result)
+	if g.holds() {
+		e, v, err := s.Registry.Version(ctx, g.OrgID, g.EntryID, g.Version)
+		if err != nil {
+			return false, err
+		}
+		if v.State != registry.Candidate || e.CurrentVersionID != deref(g.AgainstID) {
+			// conclude finds out in its transaction, and writes no verdict.
+			return s.end(ctx, g, all, decision.Inconclusive, "", g.Result)
+		}
 	}
 	progress, err := s.progress(ctx, g, all)
 	if err != nil {
@@ -132,11 +134,7 @@ func (s *Service) cancelRuns(ctx context.Context, g Gate, all []trialRun) error 
 
 // begin checks what needs no trials, and starts the runs of the first step.
 func (s *Service) begin(ctx context.Context, g Gate) (wait bool, err error) {
-	_, v, err := s.Registry.Version(ctx, g.OrgID, g.EntryID, g.Version)
-	if err != nil {
-		return false, err
-	}
-	floors, err := s.staticFloors(ctx, v, g.Policy.Floors)
+	floors, err := s.staticFloors(ctx, g)
 	if err != nil {
 		return false, err
 	}
@@ -242,7 +240,7 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 		return nil, err
 	}
 	n := runs.NewRun{
-		Subject: runs.SkillRef{EntryID: g.EntryID, Version: g.Version}, Trials: g.Policy.Trials, Baseline: runs.NoBaseline,
+		Subject: g.subject(), Trials: g.Policy.Trials, Baseline: runs.NoBaseline,
 	}
 	var earlier trialRun
 	known := false
@@ -263,7 +261,7 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 		earlier.gateID, earlier.arm = g.ID, currentArm
 		return []plannedRun{fresh, {trialRun: earlier}}, nil
 	}
-	n.Subject.Version, n.Seed, n.Baseline = *g.Against, fresh.run.Seed, runs.NoBaseline
+	n.Subject, n.Seed, n.Baseline = g.current(), fresh.run.Seed, runs.NoBaseline
 	current, err := s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID)
 	return []plannedRun{fresh, current}, err
 }
@@ -345,14 +343,13 @@ func (s *Service) startConfirm(ctx context.Context, g Gate, again map[string][]s
 			return err
 		}
 		n := runs.NewRun{
-			Subject: runs.SkillRef{EntryID: g.EntryID, Version: g.Version}, Trials: decision.FreshTrials, Baseline: runs.NoBaseline,
-			CaseIDs: ids,
+			Subject: g.subject(), Trials: decision.FreshTrials, Baseline: runs.NoBaseline, CaseIDs: ids,
 		}
 		fresh, err := s.planRun(ctx, g, suite, n, newArm, g.VersionID)
 		if err != nil {
 			return err
 		}
-		n.Subject.Version, n.Seed = *g.Against, fresh.run.Seed
+		n.Subject, n.Seed = g.current(), fresh.run.Seed
 		current, err := s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID)
 		if err != nil {
 			return err

@@ -5,20 +5,30 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 )
 
 // bytesPerToken estimates tokens of English text, as validation does.
 const bytesPerToken = 4
 
+// Content opens what a gate tries. The caller closes the package.
+func (s *Service) Content(ctx context.Context, g Gate) (*skillpkg.Package, error) {
+	skill, err := s.Runs.FindSkill(ctx, g.OrgID, g.subject())
+	if err != nil {
+		return nil, err
+	}
+	return skill.Open(ctx)
+}
+
 // staticFloors checks the demands that need no trials.
-func (s *Service) staticFloors(ctx context.Context, v registry.Version, want Floors) (all []gateapi.Floor, err error) {
+func (s *Service) staticFloors(ctx context.Context, g Gate) (all []gateapi.Floor, err error) {
+	want := g.Policy.Floors
 	if want.Validation == nil && want.SkillTokens == nil {
 		return nil, nil
 	}
-	pkg, err := s.Registry.Open(ctx, v)
+	pkg, err := s.Content(ctx, g)
 	if err != nil {
 		return nil, err
 	}

@@ -10,14 +10,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 )
 
 // A Gate is the comparison of one version with the one that was current.
 type Gate struct {
-	ID                 string
-	OrgID              string
-	EntryID            string
+	ID      string
+	OrgID   string
+	EntryID string
+	// VersionID is that of the snapshot, and Version the one that a push of the
+	// commit would make, where Pull is set.
 	VersionID, Version string
+	Pull               *Pull   // the head of a pull request that is tried instead of a version
 	AgainstID, Against *string // nil for the first version of an entry
 	Policy             Policy  // as it was at the push
 	Status             Status
@@ -53,6 +57,16 @@ type Result struct {
 	CostUSD *float64        `json:"cost_usd"`
 }
 
+// A Pull is the head of a pull request: content that is tried before it is merged,
+// and that no verdict publishes.
+type Pull struct {
+	ID         string `json:"id"` // ours
+	Number     int64  `json:"number"`
+	Commit     string `json:"commit"`
+	URL        string `json:"url"`
+	SnapshotID string `json:"snapshot_id"` // of a cloud source
+}
+
 // An Override is a person's decision against the verdict.
 type Override struct {
 	By     string    `json:"by"`
@@ -61,7 +75,26 @@ type Override struct {
 }
 
 // holds reports whether the gate keeps its version a candidate.
-func (g Gate) holds() bool { return g.Policy.Mode == Enforce }
+func (g Gate) holds() bool { return g.Policy.Mode == Enforce && g.Pull == nil }
+
+// subject is what the trials are about.
+func (g Gate) subject() runs.SkillRef {
+	if g.Pull != nil {
+		return runs.SkillRef{SnapshotID: g.Pull.SnapshotID}
+	}
+	return runs.SkillRef{EntryID: g.EntryID, Version: g.Version}
+}
+
+// current is the version that the trials are compared with.
+func (g Gate) current() runs.SkillRef { return runs.SkillRef{EntryID: g.EntryID, Version: *g.Against} }
+
+// pullID is that of the pull request, "" for a version.
+func (g Gate) pullID() string {
+	if g.Pull == nil {
+		return ""
+	}
+	return g.Pull.ID
+}
 
 // Shown is the verdict or, without one, the status.
 func (g Gate) Shown() string {
@@ -82,6 +115,9 @@ func (g Gate) Output() gateapi.Gate {
 	if g.Verdict != nil {
 		verdict := string(*g.Verdict)
 		out.Verdict = &verdict
+	}
+	if p := g.Pull; p != nil {
+		out.PullRequest = &gateapi.PullRequest{Number: p.Number, Commit: p.Commit, URL: p.URL}
 	}
 	if o := g.Override; o != nil {
 		out.Override = &gateapi.Override{By: o.By, Reason: o.Reason, At: httpapi.Time(o.At)}

@@ -28,7 +28,29 @@ type Service struct {
 	Sources  *sources.Service
 	Suites   *suites.Service
 	Runs     *runs.Service
+	Watcher  Watcher // may be nil
 	Log      *slog.Logger
+}
+
+// A Watcher is told in the same transaction when a gate begins, ends or is
+// overridden. The entry is locked.
+type Watcher interface {
+	GateChanged(ctx context.Context, tx *store.Tx, g Gate) error
+}
+
+// save writes what changed in a gate, and tells the watcher.
+func (s *Service) save(ctx context.Context, tx *store.Tx, g Gate) error {
+	if err := updateGate(ctx, tx, g); err != nil {
+		return err
+	}
+	return s.tell(ctx, tx, g)
+}
+
+func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
+	if s.Watcher == nil {
+		return nil
+	}
+	return s.Watcher.GateChanged(ctx, tx, g)
 }
 
 // Admit implements registry.Gate. A push whose gate is off costs it one query.
@@ -40,7 +62,7 @@ func (s *Service) Admit(
 	if err != nil || p.Mode == Off {
 		return nil, false, err
 	}
-	g, err := s.open(ctx, tx, e, v, p, v.PushedBy)
+	g, err := s.open(ctx, tx, e, newGate(e, v, p, v.PushedBy))
 	if err != nil {
 		return nil, false, err
 	}
@@ -48,26 +70,69 @@ func (s *Service) Admit(
 	return &out, g.holds(), nil
 }
 
-// open starts the gate of a version, which supersedes those of earlier pushes.
-// The entry is locked.
-func (s *Service) open(
-	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, p Policy, userID string,
-) (Gate, error) {
-	g := Gate{
+// OpenPull starts the gate of the head of a pull request, as a push of it would,
+// whose version it names. It supersedes the gates of earlier heads, and reports
+// false if the policy is off.
+func (s *Service) OpenPull(
+	ctx context.Context, tx *store.Tx, e registry.Entry, version, userID string, pull Pull,
+) (g Gate, opened bool, err error) {
+	defer fault.Wrap(&err, "gate of pull request %d", pull.Number)
+	p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
+	if err != nil || p.Mode == Off {
+		return g, false, err
+	}
+	g = newGate(e, registry.Version{ID: pull.SnapshotID, Version: version}, p, userID)
+	g.Pull = &pull
+	g, err = s.open(ctx, tx, e, g)
+	return g, err == nil, err
+}
+
+// SupersedePull ends the open gate of a pull request.
+func (s *Service) SupersedePull(ctx context.Context, tx *store.Tx, entryID, pullID, reason string) error {
+	return s.supersede(ctx, tx, entryID, pullID, reason)
+}
+
+func newGate(e registry.Entry, v registry.Version, p Policy, userID string) Gate {
+	return Gate{
 		ID: store.NewID(), OrgID: e.OrgID, EntryID: e.ID, VersionID: v.ID, Version: v.Version, Policy: p, Status: Queued,
 		CreatedBy: userID, CreatedAt: store.Now(),
 	}
-	if e.CurrentVersionID != "" && e.CurrentVersionID != v.ID {
+}
+
+// open starts a gate against the current version. It supersedes those of earlier
+// pushes, or of earlier heads of its pull request. The entry is locked.
+func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) (Gate, error) {
+	if e.CurrentVersionID != "" && e.CurrentVersionID != g.VersionID {
 		g.AgainstID, g.Against = &e.CurrentVersionID, &e.CurrentVersion
 	}
-	reason := fmt.Sprintf("the gate of version %s was started after it", v.Version)
-	if err := supersede(ctx, tx, e.ID, reason, g.CreatedAt); err != nil {
+	reason := fmt.Sprintf("the gate of version %s was started after it", g.Version)
+	if err := s.supersede(ctx, tx, e.ID, g.pullID(), reason); err != nil {
 		return g, err
 	}
 	if err := insertGate(ctx, tx, g); err != nil {
 		return g, err
 	}
+	if err := s.tell(ctx, tx, g); err != nil {
+		return g, err
+	}
 	return g, s.enqueue(ctx, tx, g)
+}
+
+// supersede ends the open gates of an entry's pushes or, with an id, of a pull
+// request.
+func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, pullID, reason string) error {
+	open, err := openGates(ctx, tx, entryID, pullID)
+	if err != nil {
+		return err
+	}
+	at := store.Now()
+	for _, old := range open {
+		old.Status, old.Reason, old.DecidedAt = Superseded, reason, &at
+		if err := s.save(ctx, tx, old); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Service) enqueue(ctx context.Context, tx *store.Tx, g Gate) error {
@@ -101,11 +166,11 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Gate, error) {
 func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh Gate, err error) {
 	defer fault.Wrap(&err, "rerun gate %s", id)
 	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
-		open, err := openGates(ctx, tx, e.ID)
+		open, err := openGates(ctx, tx, e.ID, g.pullID())
 		if err != nil {
 			return err
 		}
-		if len(open) > 0 && open[0].VersionID != v.ID {
+		if len(open) > 0 && open[0].VersionID != g.VersionID {
 			return fault.New(fault.Conflict, "The gate of version %s is %s; wait for it", open[0].Version, open[0].Status)
 		}
 		if g.holds() && v.State != registry.Candidate {
@@ -122,15 +187,21 @@ func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh 
 			p = g.Policy
 		}
 		p.Mode = mode
-		if !g.holds() {
+		fresh = newGate(e, v, p, c.UserID)
+		switch {
+		case g.Pull != nil:
+			fresh.VersionID, fresh.Version, fresh.Pull = g.VersionID, g.Version, g.Pull
+		case !g.holds():
 			e.CurrentVersionID, e.CurrentVersion = deref(g.AgainstID), deref(g.Against)
 		}
-		if fresh, err = s.open(ctx, tx, e, v, p, c.UserID); err != nil {
+		if fresh, err = s.open(ctx, tx, e, fresh); err != nil {
 			return err
 		}
-		v.GateID = &fresh.ID
-		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
-			return err
+		if g.Pull == nil {
+			v.GateID = &fresh.ID
+			if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+				return err
+			}
 		}
 		return fresh.audit(ctx, tx, "gates.gate.rerun", nil)
 	})
@@ -153,6 +224,9 @@ func (s *Service) Override(ctx context.Context, c access.Caller, id, reason stri
 	}
 	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, found Gate) error {
 		g = found
+		if g.Pull != nil {
+			return fault.New(fault.Conflict, "Pull request %d publishes nothing: merge it, and override the gate of the push", g.Pull.Number)
+		}
 		if v.State != registry.Candidate {
 			return fault.New(fault.Conflict, "Version %s is %s: there is nothing to override", v.Version, v.State)
 		}
@@ -161,7 +235,7 @@ func (s *Service) Override(ctx context.Context, c access.Caller, id, reason stri
 		if g.Status.Open() {
 			g.Status, g.Reason, g.DecidedAt = Cancelled, "a person did not wait for it", &at
 		}
-		if err := updateGate(ctx, tx, g); err != nil {
+		if err := s.save(ctx, tx, g); err != nil {
 			return err
 		}
 		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "gate": g.ID, "reason": reason})
@@ -174,7 +248,7 @@ func (s *Service) Override(ctx context.Context, c access.Caller, id, reason stri
 }
 
 // change calls fn with a gate, its entry, which is locked first, as in every
-// transaction, and its version.
+// transaction, and its version, if it is about one.
 func (s *Service) change(
 	ctx context.Context, orgID, id string, fn func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error,
 ) error {
@@ -190,9 +264,11 @@ func (s *Service) change(
 		if g, err = gateByID(ctx, tx, orgID, id); err != nil {
 			return err
 		}
-		v, err := s.Registry.VersionNamed(ctx, tx, e, g.Version)
-		if err != nil {
-			return err
+		var v registry.Version
+		if g.Pull == nil {
+			if v, err = s.Registry.VersionNamed(ctx, tx, e, g.Version); err != nil {
+				return err
+			}
 		}
 		return fn(tx, e, v, g)
 	})
@@ -212,8 +288,8 @@ func (g Gate) audit(ctx context.Context, tx *store.Tx, action string, more audit
 	})
 }
 
-// releases reports whether a verdict lets a candidate become current.
-func (p Policy) releases(v decision.Verdict) bool {
+// Releases reports whether a verdict lets a candidate become current.
+func (p Policy) Releases(v decision.Verdict) bool {
 	return v == decision.Pass || v == decision.Skipped || v == decision.Inconclusive && p.OnInconclusive == PassInconclusive
 }
 
@@ -232,13 +308,13 @@ func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdic
 			}
 		}
 		g.Status, g.Verdict, g.Reason = Decided, &verdict, reason
-		if err := updateGate(ctx, tx, g); err != nil {
+		if err := s.save(ctx, tx, g); err != nil {
 			return err
 		}
 		if err := g.audit(ctx, tx, "gates.gate.decide", audit.Detail{"reason": reason}); err != nil {
 			return err
 		}
-		if !g.holds() || !g.Policy.releases(verdict) {
+		if !g.holds() || !g.Policy.Releases(verdict) {
 			return nil
 		}
 		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "gate": g.ID, "verdict": verdict})
@@ -252,12 +328,12 @@ func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, 
 	switch {
 	case v.ID != g.VersionID || v.State != registry.Candidate:
 		g.Status, g.Reason = Cancelled, fmt.Sprintf("version %s is %s by a person's decision", g.Version, v.State)
-		return true, updateGate(ctx, tx, *g)
+		return true, s.save(ctx, tx, *g)
 	case e.CurrentVersionID == deref(g.AgainstID):
 		return false, nil
 	}
 	g.Status, g.Reason = Superseded, fmt.Sprintf("version %s became current meanwhile", e.CurrentVersion)
-	if err := updateGate(ctx, tx, *g); err != nil {
+	if err := s.save(ctx, tx, *g); err != nil {
 		return true, err
 	}
 	current, err := s.Registry.VersionNamed(ctx, tx, e, e.CurrentVersion)
@@ -265,7 +341,7 @@ func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, 
 		return true, err
 	}
 	// Somebody rolled back: the candidate is compared with what is current now.
-	fresh, err := s.open(ctx, tx, e, v, g.Policy, g.CreatedBy)
+	fresh, err := s.open(ctx, tx, e, newGate(e, v, g.Policy, g.CreatedBy))
 	if err != nil {
 		return true, err
 	}

@@ -3,7 +3,6 @@ package gates
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -42,19 +41,24 @@ func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, entryID st
 }
 
 const gateColumns = `id, org_id, entry_id, version_id, version, against_id, against, status, verdict, reason, policy, created_by,
-	created_at, started_at, decided_at, override, result`
+	created_at, started_at, decided_at, override, result, pull`
 
 func scanGate(row store.Row) (g Gate, err error) {
 	var policy, result string
-	var verdict, override *string
+	var verdict, override, pull *string
 	err = row.Scan(&g.ID, &g.OrgID, &g.EntryID, &g.VersionID, &g.Version, &g.AgainstID, &g.Against, &g.Status, &verdict, &g.Reason,
-		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt), &override, &result)
+		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt), &override, &result, &pull)
 	if err != nil {
 		return g, err
 	}
 	if verdict != nil {
 		v := decision.Verdict(*verdict)
 		g.Verdict = &v
+	}
+	if pull != nil {
+		if err := json.Unmarshal([]byte(*pull), &g.Pull); err != nil {
+			return g, err
+		}
 	}
 	if override != nil {
 		if err := json.Unmarshal([]byte(*override), &g.Override); err != nil {
@@ -72,12 +76,21 @@ func insertGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	if err != nil {
 		return err
 	}
+	var pullID, pull *string
+	if g.Pull != nil {
+		raw, err := json.Marshal(g.Pull)
+		if err != nil {
+			return err
+		}
+		text := string(raw)
+		pullID, pull = &g.Pull.ID, &text
+	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO gates (id, org_id, entry_id, version_id, version, against_id, against, status, reason, policy, created_by,
-			created_at, result)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{}')`,
+			created_at, result, pull_id, pull)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{}', $13, $14)`,
 		g.ID, g.OrgID, g.EntryID, g.VersionID, g.Version, g.AgainstID, g.Against, g.Status, g.Reason, string(policy), g.CreatedBy,
-		store.Micros(g.CreatedAt))
+		store.Micros(g.CreatedAt), pullID, pull)
 	return err
 }
 
@@ -109,19 +122,13 @@ func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, err
 	return store.One(rows, err, "Gate", scanGate)
 }
 
-// openGates lists the gates of an entry that have yet to decide.
-func openGates(ctx context.Context, q store.Querier, entryID string) ([]Gate, error) {
+// openGates lists the gates of an entry's pushes or, with an id, of a pull request
+// that have yet to decide.
+func openGates(ctx context.Context, q store.Querier, entryID, pullID string) ([]Gate, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+gateColumns+` FROM gates WHERE entry_id = $1 AND status IN ('queued', 'running') ORDER BY id`, entryID)
+		SELECT `+gateColumns+` FROM gates
+		WHERE entry_id = $1 AND status IN ('queued', 'running') AND COALESCE(pull_id, '') = $2 ORDER BY id`, entryID, pullID)
 	return store.All(rows, err, scanGate)
-}
-
-// supersede ends the open gates of an entry.
-func supersede(ctx context.Context, tx *store.Tx, entryID, reason string, at time.Time) error {
-	_, err := tx.Exec(ctx, `
-		UPDATE gates SET status = 'superseded', reason = $2, decided_at = $3
-		WHERE entry_id = $1 AND status IN ('queued', 'running')`, entryID, reason, store.Micros(at))
-	return err
 }
 
 const listed = ` FROM gates WHERE org_id = $1 AND ($2 = '' OR entry_id = $2) AND ($3 = '' OR verdict = $3)`

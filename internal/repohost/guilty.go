@@ -57,10 +57,11 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	if err != nil && !errors.Is(err, host.ErrUnsupported) {
 		return err
 	}
-	check := s.checkRun(c, a)
 	// A new run of the same name takes the place of the one that succeeded.
-	check.ID, check.Sent, check.Annotations = "", 0, nil
-	check.Conclusion, check.Title, check.Summary, check.DetailsURL = host.ConclusionFailure, title, evidence, url
+	a.Findings, a.CheckRunID = nil, nil
+	check := s.checkRun(c, a, Report{
+		Conclusion: host.ConclusionFailure, Title: title, Summary: evidence, URL: url, GateID: rolledBack,
+	})
 	err = s.Host.SetCheck(ctx, repo, &check)
 	if errors.Is(err, host.ErrUnsupported) {
 		return nil
@@ -68,9 +69,12 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	if err != nil {
 		return err
 	}
-	a.CheckRunID = &check.ID
+	a.CheckRunID, a.Reported = &check.ID, rolledBack
 	return attempt.UpdateWriteBack(ctx, s.DB, a)
 }
+
+// rolledBack stands for the gate in a check-run about a rollback.
+const rolledBack = "rollback"
 
 // SetIssue opens the connection's issue, or changes the one that is open.
 func (s *Service) SetIssue(ctx context.Context, connectionID string, i *host.Issue) (err error) {

@@ -87,6 +87,10 @@ func (s *Service) enqueuePublish(ctx context.Context, tx *store.Tx, connectionID
 	return s.Jobs.Enqueue(ctx, tx, publish{ConnectionID: connectionID}, jobs.Unique(connectionID), jobs.Attempts(maxRuns))
 }
 
+func (s *Service) enqueueWriteBack(ctx context.Context, tx *store.Tx, attemptID string) error {
+	return s.Jobs.Enqueue(ctx, tx, writeBack{AttemptID: attemptID}, jobs.Unique(attemptID), jobs.Attempts(maxRuns))
+}
+
 // defaultBackoff is the waits after the first and later failures of the code
 // host. They are longer than the queue's own (jobs.Exponential).
 var defaultBackoff = []time.Duration{

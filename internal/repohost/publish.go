@@ -28,7 +28,7 @@ const timeSlice = time.Minute
 // The lease keeps other workers away meanwhile.
 func (s *Service) publishQueued(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "publish for connection %s", connectionID)
-	held, acquired, err := lease.Acquire(ctx, s.DB, connectionID)
+	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Connections, connectionID)
 	if err != nil {
 		return err
 	}
@@ -111,6 +111,12 @@ func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attemp
 // from it: the write-back job and the end of its delivery.
 func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.Attempt) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if a.Version != nil {
+			// A gate that ends now either finds the attempt, or is found by its write-back.
+			if _, err := s.Registry.Lock(ctx, tx, c.OrgID, c.EntryID); err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+		}
 		mode, err := modeOf(ctx, tx, c.OrgID)
 		if err != nil {
 			return err
@@ -118,7 +124,7 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 		a.WriteBack = attempt.Disabled
 		if mode != ModeOff && c.WriteBackEnabled {
 			a.WriteBack = attempt.Pending
-			if err := s.Jobs.Enqueue(ctx, tx, writeBack{AttemptID: a.ID}, jobs.Unique(a.ID), jobs.Attempts(maxRuns)); err != nil {
+			if err := s.enqueueWriteBack(ctx, tx, a.ID); err != nil {
 				return err
 			}
 		}

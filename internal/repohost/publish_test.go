@@ -369,7 +369,7 @@ func TestLease(t *testing.T) {
 		w, _, _, _, id := connected(t, db, nil)
 		acquire := func(want bool) (renew func(want bool), release func()) {
 			t.Helper()
-			l, acquired, err := lease.Acquire(t.Context(), w.DB, id)
+			l, acquired, err := lease.Acquire(t.Context(), w.DB, lease.Connections, id)
 			if err != nil || acquired != want {
 				t.Errorf("acquired %t, %v, want %t", acquired, err, want)
 			}

@@ -36,6 +36,8 @@ type Service struct {
 	// PublicURL is the base of the links on the code host.
 	PublicURL string
 	Log       *slog.Logger
+	// Gates says what gates decided about versions; it may be nil.
+	Gates Gates
 
 	testBackoff []time.Duration // replaces defaultBackoff in tests
 	syncTimeout time.Duration   // replaces the constant in tests

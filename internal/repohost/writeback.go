@@ -1,6 +1,7 @@
 package repohost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,10 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
+	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -18,12 +21,20 @@ import (
 // retries with backoff and never changes what was published.
 func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	defer fault.Wrap(&err, "write back attempt %s", attemptID)
+	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Attempts, attemptID)
+	if err != nil {
+		return err
+	}
+	defer held.Release(ctx, s.Log)
 	a, err := attempt.ByID(ctx, s.DB, attemptID)
 	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != attempt.Pending {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if !acquired {
+		return jobs.Snooze(lease.Poll)
 	}
 	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
 	if fault.Is(err, fault.NotFound) {
@@ -32,7 +43,11 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	if err != nil {
 		return err
 	}
-	parts, retry := s.postOutcome(ctx, c, &a)
+	report, err := s.reportOf(ctx, c, a)
+	if err != nil {
+		return err
+	}
+	parts, retry := s.postOutcome(ctx, c, &a, report)
 	if ctx.Err() != nil { // a shutdown is not the host's failure, and uses up no try
 		return ctx.Err()
 	}
@@ -74,7 +89,7 @@ type part struct {
 
 // postOutcome sends the status and the check-run, as far as they were not sent
 // before. The error is a transient one, worth a retry.
-func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Attempt) ([]part, error) {
+func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Attempt, report Report) ([]part, error) {
 	repo, err := s.repoOf(ctx, c)
 	if err != nil {
 		return []part{outcome("statuses", err), outcome("checks", err)}, nil
@@ -82,17 +97,18 @@ func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Atte
 	var failures []error
 	if !a.StatusSent {
 		err := s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
-			State: stateOf(*a), Context: c.statusContext(), Description: a.Message, TargetURL: s.entryURL(c),
+			State: report.State, Context: c.statusContext(), Description: cmp.Or(report.Description, report.Title),
+			TargetURL: report.URL,
 		})
 		a.StatusSent = err == nil
 		failures = append(failures, err)
 	} else {
 		failures = append(failures, nil)
 	}
-	check := s.checkRun(c, *a)
+	check := s.checkRun(c, *a, report)
 	failures = append(failures, s.Host.SetCheck(ctx, repo, &check))
 	if check.ID != "" {
-		a.CheckRunID, a.AnnotationsSent = &check.ID, check.Sent
+		a.CheckRunID, a.AnnotationsSent, a.Reported = &check.ID, check.Sent, report.GateID
 	}
 	parts := []part{outcome("statuses", failures[0]), outcome("checks", failures[1])}
 	for _, err := range failures {
@@ -150,20 +166,19 @@ func stateOf(a attempt.Attempt) host.State {
 
 func (s *Service) entryURL(c Connection) string { return s.PublicURL + "/registry/" + c.EntryID }
 
-func (s *Service) checkRun(c Connection, a attempt.Attempt) host.Check {
+// checkRun is the check-run of an attempt. One gate has one check-run, whose
+// annotations cannot be taken back: another gate gets a new one.
+func (s *Service) checkRun(c Connection, a attempt.Attempt, report Report) host.Check {
 	check := host.Check{
-		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: s.entryURL(c),
-		Conclusion: host.ConclusionSuccess, Title: a.Message, Summary: a.Message, CompletedAt: store.Now(), Sent: a.AnnotationsSent,
-		Annotations: findings.Annotations(a.Findings),
+		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: report.URL,
+		Conclusion: report.Conclusion, Title: report.Title, Summary: report.Summary, CompletedAt: store.Now(),
+		Annotations: append(findings.Annotations(a.Findings), report.Annotations...),
 	}
-	if a.CheckRunID != nil {
-		check.ID = *a.CheckRunID
+	if report.GateID != "" {
+		check.ExternalID += "/" + report.GateID
 	}
-	if a.Status.Bad() {
-		check.Conclusion, check.Title = host.ConclusionFailure, "Not published"
-	}
-	if len(a.Findings) > 0 {
-		check.Summary += fmt.Sprintf("\n\n%d findings are shown beside the files.", len(a.Findings))
+	if a.CheckRunID != nil && a.Reported == report.GateID {
+		check.ID, check.Sent, check.Changed = *a.CheckRunID, a.AnnotationsSent, report.GateID != ""
 	}
 	return check
 }

@@ -11,11 +11,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 )
 
-// title says the verdict in a line, e.g. "block: better on 3, worse on 1 of 24 cases".
-func title(g gateapi.Gate) string {
+// Title says the verdict in a line, e.g. "block: better on 3, worse on 1 of 24
+// cases".
+func Title(g gateapi.Gate) string {
 	better, worse, cases := 0, 0, 0
 	for _, s := range g.Suites {
 		better, worse, cases = better+len(s.Better), worse+len(s.Worse), cases+s.Cases
+	}
+	if cases == 0 && g.Reason != "" {
+		return verdict(g) + ": " + g.Reason
 	}
 	return fmt.Sprintf("%s: better on %d, worse on %d of %d cases", verdict(g), better, worse, cases)
 }
@@ -30,10 +34,13 @@ func verdict(g gateapi.Gate) string {
 // escape keeps what people wrote from being read as Markdown.
 var escape = strings.NewReplacer(`|`, `\|`, "`", "'", "\n", " ", "<", "&lt;", "[", `\[`, "*", `\*`, "_", `\_`)
 
+// Escape returns what a person wrote as plain Markdown.
+func Escape(s string) string { return escape.Replace(s) }
+
 // Markdown writes a gate for a pull request: the verdict, and only what changed.
 func Markdown(w io.Writer, g gateapi.Gate) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n\n%s\n", title(g), escape.Replace(g.Reason))
+	fmt.Fprintf(&b, "**%s**\n\n%s\n", Title(g), escape.Replace(g.Reason))
 	for _, s := range g.Suites {
 		if len(s.Results) > 0 {
 			fmt.Fprintf(&b, "\n| Case | Before | Now | Again | p |\n|---|---|---|---|---|\n")
@@ -112,7 +119,7 @@ func JUnit(w io.Writer, g gateapi.Gate) error {
 			one := junitCase{Class: s.SuiteID, Name: clean(cmp.Or(c.Name, c.Case))}
 			if verdict(g) == "block" && slices.Contains(s.Worse, c.Case) {
 				suite.Failures++
-				one.Failure = &junitMessage{worse(c)}
+				one.Failure = &junitMessage{Worse(c)}
 			}
 			suite.Cases = append(suite.Cases, one)
 		}
@@ -130,7 +137,8 @@ func JUnit(w io.Writer, g gateapi.Gate) error {
 	return err
 }
 
-func worse(c gateapi.CaseOutcome) string {
+// Worse says in a sentence how the trials of a case got worse.
+func Worse(c gateapi.CaseOutcome) string {
 	text := fmt.Sprintf("%s trials passed before, %s now", share(c.Current), share(c.New))
 	if c.FreshNew != nil {
 		text += fmt.Sprintf("; tried again: %s before, %s now", share(*c.FreshCurrent), share(*c.FreshNew))
@@ -168,7 +176,7 @@ func SARIF(g gateapi.Gate, skillFile string) any {
 	for _, s := range g.Suites {
 		for _, c := range s.Results {
 			if slices.Contains(s.Worse, c.Case) {
-				finding("worse-case", cmp.Or(level, "note"), fmt.Sprintf("%s: %s", cmp.Or(c.Name, c.Case), worse(c)))
+				finding("worse-case", cmp.Or(level, "note"), fmt.Sprintf("%s: %s", cmp.Or(c.Name, c.Case), Worse(c)))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ type Gate struct {
 	ID             string        `json:"id" format:"uuid"`
 	EntryID        string        `json:"entry_id" format:"uuid"`
 	Version        string        `json:"version" example:"1.3.0"`
+	PullRequest    *PullRequest  `json:"pull_request,omitempty" doc:"Whose head was tried instead of a version; nothing publishes it"`
 	Against        *string       `json:"against" doc:"The version that was current; null for the first one of an entry"`
 	Mode           string        `json:"mode" enum:"report,enforce"`
 	Status         string        `json:"status" enum:"queued,running,decided,superseded,cancelled"`
@@ -21,6 +22,13 @@ type Gate struct {
 	CostUSD        *float64      `json:"cost_usd" doc:"Of the models that took part; null if a price is unknown"`
 	CreatedAt      httpapi.Time  `json:"created_at"`
 	DecidedAt      *httpapi.Time `json:"decided_at"`
+}
+
+// A PullRequest is one whose head is gated before it is merged.
+type PullRequest struct {
+	Number int64  `json:"number"`
+	Commit string `json:"commit"`
+	URL    string `json:"url"`
 }
 
 // A Suite is what the trials of a suite showed.

@@ -20,6 +20,19 @@ type Service struct {
 	DB       *store.DB
 	Registry *registry.Service
 	Clients  Clients // a hook; may be nil
+	Watcher  Watcher // may be nil
+}
+
+// A Watcher is told in the same transaction when a person decides about a version.
+type Watcher interface {
+	VersionDecided(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string) error
+}
+
+func (s *Service) tell(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string) error {
+	if s.Watcher == nil {
+		return nil
+	}
+	return s.Watcher.VersionDecided(ctx, tx, e, v, decision, reason)
 }
 
 // maxReason is in characters.
@@ -48,8 +61,11 @@ func (s *Service) Promote(
 		if v.State != registry.Candidate {
 			return fault.New(fault.Conflict, "Version %s is %s, not a candidate", v.Version, v.State)
 		}
-		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "reason": reason})
-		return err
+		e, v, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "reason": reason})
+		if err != nil {
+			return err
+		}
+		return s.tell(ctx, tx, e, v, "promoted", reason)
 	})
 	if err != nil {
 		return e, v, err
@@ -81,7 +97,10 @@ func (s *Service) Withdraw(
 		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
 			return err
 		}
-		return e.Record(ctx, tx, "registry.version.withdraw", audit.Detail{"version": v.Version, "reason": reason})
+		if err := e.Record(ctx, tx, "registry.version.withdraw", audit.Detail{"version": v.Version, "reason": reason}); err != nil {
+			return err
+		}
+		return s.tell(ctx, tx, e, v, "withdrawn", reason)
 	})
 	if err != nil {
 		return e, v, err
@@ -113,8 +132,11 @@ func (s *Service) Restore(ctx context.Context, orgID, entryID, version, reason s
 		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
 			return err
 		}
-		return e.Record(ctx, tx, "registry.version.restore",
-			audit.Detail{"version": v.Version, "state": v.State, "reason": reason})
+		err = e.Record(ctx, tx, "registry.version.restore", audit.Detail{"version": v.Version, "state": v.State, "reason": reason})
+		if err != nil {
+			return err
+		}
+		return s.tell(ctx, tx, e, v, "restored", reason)
 	})
 	if err != nil {
 		return e, v, err

@@ -37,6 +37,8 @@ type Attempt struct {
 	StatusSent      bool
 	CheckRunID      *string
 	AnnotationsSent int
+	Reported        string // the gate that the check-run is about, "" for none
+	Asked           int    // how often a write-back was asked for
 }
 
 // Ref is the branch or tag.

@@ -13,13 +13,14 @@ import (
 
 const columns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status,
 	a.tries, a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status, a.write_back_detail,
-	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent`
+	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent, a.reported, a.asked`
 
 func scan(row store.Row) (a Attempt, err error) {
 	var found string
 	err = row.Scan(&a.ID, &a.OrgID, &a.ConnectionID, &a.RefKind, &a.RefName, &a.Commit, &a.Cause, &a.DeliveryID, &a.Status, &a.Tries,
 		&a.Version, &a.Message, &found, store.Time(&a.QueuedAt), store.Time(&a.AttemptedAt), store.NullTime(&a.PublishedAt),
-		&a.WriteBack, &a.WriteBackDetail, &a.WriteBackTries, &a.StatusSent, &a.CheckRunID, &a.AnnotationsSent)
+		&a.WriteBack, &a.WriteBackDetail, &a.WriteBackTries, &a.StatusSent, &a.CheckRunID, &a.AnnotationsSent,
+		&a.Reported, &a.Asked)
 	if err != nil {
 		return a, err
 	}
@@ -38,7 +39,7 @@ func Upsert(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 			cause = excluded.cause, delivery_id = excluded.delivery_id, status = 'queued', tries = 0, version = NULL, message = '',
 			findings = '[]', queued_at = excluded.queued_at, attempted_at = excluded.attempted_at, published_at = NULL,
 			write_back_status = 'disabled', write_back_detail = '', write_back_tries = 0, status_sent = FALSE,
-			check_run_id = NULL, annotations_sent = 0
+			check_run_id = NULL, annotations_sent = 0, reported = '', asked = repohost_attempts.asked + 1
 		RETURNING id`,
 		store.NewID(), a.OrgID, a.ConnectionID, a.RefKind, a.RefName, a.Commit, a.Cause, a.DeliveryID, store.Micros(store.Now()))
 	return store.One(rows, err, "Attempt", store.Value[string])
@@ -85,12 +86,29 @@ func CountTry(ctx context.Context, q store.Querier, a Attempt, message string) e
 	return err
 }
 
-// UpdateWriteBack stores what came of the write-back.
+// UpdateWriteBack stores what came of the write-back, unless another was asked for
+// meanwhile: that finds out itself what the code host has.
 func UpdateWriteBack(ctx context.Context, q store.Querier, a Attempt) error {
 	_, err := q.Exec(ctx, `
 		UPDATE repohost_attempts SET write_back_status = $2, write_back_detail = $3, write_back_tries = $4, status_sent = $5,
-			check_run_id = $6, annotations_sent = $7
-		WHERE id = $1`, a.ID, a.WriteBack, a.WriteBackDetail, a.WriteBackTries, a.StatusSent, a.CheckRunID, a.AnnotationsSent)
+			check_run_id = $6, annotations_sent = $7, reported = $8
+		WHERE id = $1 AND asked = $9`, a.ID, a.WriteBack, a.WriteBackDetail, a.WriteBackTries, a.StatusSent, a.CheckRunID,
+		a.AnnotationsSent, a.Reported, a.Asked)
+	return err
+}
+
+// AskWriteBack makes the write-back of an attempt due again, with another message.
+func AskWriteBack(ctx context.Context, tx *store.Tx, a Attempt, message string) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE repohost_attempts SET message = $2, write_back_status = 'pending', write_back_tries = 0, status_sent = FALSE,
+			asked = asked + 1
+		WHERE id = $1`, a.ID, message)
+	return err
+}
+
+// SetMessage changes the message of an attempt whose outcome is not written back.
+func SetMessage(ctx context.Context, tx *store.Tx, a Attempt, message string) error {
+	_, err := tx.Exec(ctx, `UPDATE repohost_attempts SET message = $2 WHERE id = $1`, a.ID, message)
 	return err
 }
 
@@ -116,6 +134,19 @@ func OfVersion(ctx context.Context, q store.Querier, orgID, entryID, version str
 		WHERE c.org_id = $1 AND c.entry_id = $2 AND a.version = $3 AND a.status IN ('published', 'unchanged')
 		ORDER BY a.status, a.attempted_at DESC LIMIT 1`, orgID, entryID, version)
 	return store.One(rows, err, "Attempt", scan)
+}
+
+// maxOfVersion is how many commits with the content of one version follow it.
+const maxOfVersion = 20
+
+// AllOfVersion returns the newest attempts whose commits have the content of a
+// version.
+func AllOfVersion(ctx context.Context, q store.Querier, orgID, entryID, version string) ([]Attempt, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+` FROM repohost_connections c JOIN repohost_attempts a ON a.connection_id = c.id
+		WHERE c.org_id = $1 AND c.entry_id = $2 AND a.version = $3 AND a.status IN ('published', 'unchanged')
+		ORDER BY a.attempted_at DESC LIMIT $4`, orgID, entryID, version, maxOfVersion)
+	return store.All(rows, err, scan)
 }
 
 // LastBranchVersion returns the version of the connection's last commit on a

@@ -1,6 +1,6 @@
 // Package lease lets one worker at a time publish for a connection, so that
-// versions appear in the order of the pushes. It uses the column held_until of
-// repohost_connections.
+// versions appear in the order of the pushes, or write to the code host about one
+// thing. It uses the column held_until of the thing's table.
 package lease
 
 import (
@@ -23,19 +23,32 @@ const (
 	timeout = 15 * time.Second
 )
 
-// A Lease is a worker's right to publish for a connection. The time at which it
-// expires identifies it: a worker whose lease has expired can neither renew nor
-// release the one that another worker has acquired since.
+// A Table has things that one worker at a time works on.
+type Table string
+
+// The tables.
+const (
+	Connections Table = "repohost_connections"
+	Attempts    Table = "repohost_attempts"
+	Pulls       Table = "pull_requests"
+	Comments    Table = "pull_comments"
+)
+
+// A Lease is a worker's right to publish for a connection, or to work on another
+// thing. The time at which it expires identifies it: a worker whose lease has
+// expired can neither renew nor release the one that another worker has acquired
+// since.
 type Lease struct {
-	db           *store.DB
-	connectionID string
-	until        time.Time
+	db    *store.DB
+	table Table
+	id    string
+	until time.Time
 }
 
-// Acquire reports false if another worker's lease has not expired, or if the
-// connection is gone.
-func Acquire(ctx context.Context, db *store.DB, connectionID string) (l *Lease, acquired bool, err error) {
-	l = &Lease{db, connectionID, store.Now().Add(ttl)}
+// Acquire reports false if another worker's lease has not expired, or if the thing
+// is gone.
+func Acquire(ctx context.Context, db *store.DB, table Table, id string) (l *Lease, acquired bool, err error) {
+	l = &Lease{db, table, id, store.Now().Add(ttl)}
 	acquired, err = l.insert(ctx)
 	return l, acquired, err
 }
@@ -43,7 +56,7 @@ func Acquire(ctx context.Context, db *store.DB, connectionID string) (l *Lease, 
 // Wait acquires the lease on a connection, waiting for a worker that has it.
 func Wait(ctx context.Context, db *store.DB, connectionID string) (*Lease, error) {
 	for end := time.Now().Add(timeout); ; {
-		l, acquired, err := Acquire(ctx, db, connectionID)
+		l, acquired, err := Acquire(ctx, db, Connections, connectionID)
 		if err != nil || acquired {
 			return l, err
 		}
@@ -75,6 +88,6 @@ func (l *Lease) Renew(ctx context.Context) (held bool, err error) {
 // Release ends a lease. If that fails, it expires after its time.
 func (l *Lease) Release(ctx context.Context, log *slog.Logger) {
 	if _, err := l.move(context.WithoutCancel(ctx), 0); err != nil {
-		log.Warn("the lease on a connection was not released", "connection", l.connectionID, "error", err)
+		log.Warn("a lease was not released", "table", l.table, "id", l.id, "error", err)
 	}
 }
