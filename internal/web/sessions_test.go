@@ -61,7 +61,7 @@ func TestSessions(t *testing.T) {
 		if n := len(older.rows()); n != 6 {
 			t.Errorf("%d sessions on the second page, want 6", n)
 		}
-		if last := older.rows()[5]; last != "2026-03-04 05:06 UTC claude-code 1 min 40 s 1 2 1 pdf ■ fail 20 % $0.0045" {
+		if last := older.rows()[5]; last != "2026-03-04 05:06 UTC claude-code 1 min 40 s 1 2 1 pdf ■ fail 20 % pushed $0.0045" {
 			t.Errorf("the oldest session is %q", last)
 		}
 		for query, want := range map[string]int{
