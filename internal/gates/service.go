@@ -160,6 +160,26 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Gate, error) {
 	return gateByID(ctx, s.DB, orgID, id)
 }
 
+// A Pair is the runs of all cases of a suite, on both versions.
+type Pair struct{ New, Current string } // ids of runs; "" until there is one
+
+// Pairs returns the runs that a gate compares, by suite.
+func (s *Service) Pairs(ctx context.Context, g Gate) (map[string]Pair, error) {
+	all, err := runsOfGate(ctx, s.DB, g.ID)
+	pairs := map[string]Pair{}
+	for _, r := range all {
+		p := pairs[r.suiteID]
+		switch {
+		case r.step == screen && r.arm == newArm:
+			p.New = r.runID
+		case r.step == screen && r.arm == currentArm:
+			p.Current = r.runID
+		}
+		pairs[r.suiteID] = p
+	}
+	return pairs, err
+}
+
 // Rerun starts a new gate of the same version, with the policy of now. It is a
 // conflict while the gate of another version is open, or if nothing is left to
 // decide.

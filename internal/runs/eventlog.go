@@ -41,7 +41,7 @@ func newEventLog(r Run, cases []suites.Case, made []Trial) *eventLog {
 		cases: cases, skill: make([]tally, len(cases)), baseline: make([]tally, len(cases)), pending: make([]int, len(cases)),
 	}
 	for i := range cases {
-		l.pending[i] = r.Trials * len(r.Baseline.arms())
+		l.pending[i] = r.Trials * len(r.Baseline.Arms())
 	}
 	l.add(made)                  // their events are in the table already
 	l.lastProgress = time.Time{} // the first progress of this turn is due at once

@@ -119,7 +119,7 @@ func (x *execution) close() {
 func (x *execution) missing() []TrialKey {
 	var keys []TrialKey
 	for i := range x.cases {
-		for _, arm := range x.run.Baseline.arms() {
+		for _, arm := range x.run.Baseline.Arms() {
 			for n := range x.run.Trials {
 				if key := (TrialKey{Case: i, Arm: arm, N: n + 1}); !x.made[key] {
 					keys = append(keys, key)
@@ -169,7 +169,7 @@ func (x *execution) loadSkills(ctx context.Context) error {
 	}
 	x.skills[WithoutSkill] = &loadedSkill{}
 	pinned := map[Arm]*PinnedSkill{WithSkill: &x.run.Subject, WithPrevious: x.run.Previous}
-	for _, arm := range x.run.Baseline.arms() {
+	for _, arm := range x.run.Baseline.Arms() {
 		if arm == WithoutSkill {
 			continue
 		}

@@ -84,8 +84,9 @@ const (
 	PreviousBaseline Baseline = "previous"
 )
 
-// arms returns the arms in which each case is tried.
-func (b Baseline) arms() []Arm {
+// Arms returns the arms in which each case is tried: that with the skill, then the
+// baseline's.
+func (b Baseline) Arms() []Arm {
 	switch b {
 	case NoSkill:
 		return []Arm{WithSkill, WithoutSkill}

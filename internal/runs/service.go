@@ -138,7 +138,7 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 		CreatedBy: caller.UserID, CreatedAt: store.Now(),
 		verifier: suite.VerifierKind, noSkill: suite.SupportsNoSkill, caseCount: len(suite.Cases), document: suite.Document,
 	}
-	r.Total = len(suite.Cases) * r.Trials * len(r.Baseline.arms())
+	r.Total = len(suite.Cases) * r.Trials * len(r.Baseline.Arms())
 	if err := s.pinSkills(ctx, &r, n.Subject); err != nil {
 		return r, err
 	}

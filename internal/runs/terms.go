@@ -95,7 +95,7 @@ func (s *Service) agentTrials(r Run, cases []suites.Case) map[spend.Model]int64 
 		if model == "" && s.Agents != nil {
 			model, _ = s.modelOf(*a) // of a case with an unknown agent, the trials are errors
 		}
-		for _, arm := range r.Baseline.arms() {
+		for _, arm := range r.Baseline.Arms() {
 			if arm != WithoutSkill || r.noSkill {
 				all[spend.Model{Agent: a.Name, Model: model}] += int64(r.Trials)
 			}

@@ -115,6 +115,11 @@ func (c *compareView) count(rows []compareRow) {
 	c.P = stats.McNemar(c.Counts[broken], c.Counts[fixed])
 }
 
+// BesideURL is the page of a case's first trial in both runs.
+func (c compareView) BesideURL(caseID string) string {
+	return besideURL(c.After.ID, caseID, 1, c.Before.ID)
+}
+
 // Significant reports whether the change is unlikely to be chance.
 func (c compareView) Significant() bool { return c.P < 0.05 }
 

@@ -73,6 +73,15 @@ type gateView struct {
 type gateSuite struct {
 	gateapi.Suite
 	Name string // "" if it was deleted
+	Runs gates.Pair
+}
+
+// BesideURL is the page of a case on both versions, "" if there is none.
+func (s gateSuite) BesideURL(caseID string) string {
+	if s.Name == "" || s.Runs.New == "" || s.Runs.Current == "" {
+		return ""
+	}
+	return besideURL(s.Runs.New, caseID, 1, s.Runs.Current)
 }
 
 // P shows a p-value.
@@ -105,8 +114,12 @@ func (s *Service) gateView(v *visit) (view gateView, err error) {
 		view.OverrideBy = cmp.Or(names[o.By], "a former member")
 	}
 	named, err := s.suiteNames(v)
+	if err != nil {
+		return view, err
+	}
+	pairs, err := s.Gates.Pairs(v.Context(), view.Gate)
 	for _, suite := range view.Result.Suites {
-		view.Suites = append(view.Suites, gateSuite{suite, named[suite.SuiteID]})
+		view.Suites = append(view.Suites, gateSuite{suite, named[suite.SuiteID], pairs[suite.SuiteID]})
 	}
 	return view, err
 }

@@ -61,6 +61,7 @@ func TestGatePages(t *testing.T) {
 		checkPage(t, viewer.get("/gates?verdict=block").want(http.StatusOK).wantText("pdf 1.1.0", "block"))
 		p = viewer.get(gate).want(http.StatusOK).wantText("Gate of pdf 1.1.0", "block", "Queries", "Case <3>", "0 of 2", "Sign test").wantForms()
 		checkPage(t, p)
+		checkPage(t, viewer.get(p.href("Case <3>")).want(http.StatusOK).wantText("Case <3>", "With the skill 1.0.0", "With the skill 1.1.0"))
 		w.otherOrg(access.Team).get(gate).want(http.StatusNotFound)
 		checkPage(t, viewer.get("/registry/"+entry).want(http.StatusOK).wantText("candidate gate"))
 

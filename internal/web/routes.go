@@ -262,6 +262,8 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/runs/{id}", do: (*Service).handleRun},
 		{permission: access.Read, method: "GET", path: "/runs/{id}/events", do: (*Service).handleRunEvents},
 		{permission: access.Read, method: "GET", path: "/runs/{id}/compare", do: (*Service).handleCompare},
+		{permission: access.Read, method: "GET", path: "/runs/{id}/trials/{n}", do: (*Service).handleTrial},
+		{permission: access.Read, method: "GET", path: "/runs/{id}/trials/{n}/compare", do: (*Service).handleTrialsBeside},
 		{permission: access.Write, method: "POST", path: "/runs/{id}/cancel", do: (*Service).handleCancelRun},
 
 		{method: "GET", path: "/device", limit: codes, do: (*Service).handleDevice},

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/trials"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -91,18 +93,23 @@ func (r *runView) choose(all []runCase, offset int) {
 func readRunCases(report runs.Report) []runCase {
 	all := make([]runCase, len(report.Cases))
 	for i, c := range report.Cases {
-		got, prompt := report.Results[i], ""
-		if c.Subject.Prompt != nil {
-			prompt = *c.Subject.Prompt
-		}
-		label := cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID)
+		got := report.Results[i]
 		all[i] = runCase{
-			ID: c.ID, Label: short(labelLength, label), Kind: string(c.Kind),
+			ID: c.ID, Label: caseLabel(c), Kind: string(c.Kind),
 			Expectation: strings.ReplaceAll(string(c.Expectation), "_", " "),
 			Verdict:     verdictText(got.Verdict), Baseline: verdictText(got.Baseline), Score: got.Score, Trials: got.Trials,
 		}
 	}
 	return all
+}
+
+// caseLabel is what a case is called on pages.
+func caseLabel(c suites.Case) string {
+	prompt := ""
+	if c.Subject.Prompt != nil {
+		prompt = *c.Subject.Prompt
+	}
+	return short(labelLength, cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID))
 }
 
 func verdictText(v *runs.Verdict) string {
@@ -124,6 +131,20 @@ func truncateTails(cases []runCase) {
 			c.Trials[i].OutputTail = text.Tail(t.OutputTail, size)
 		}
 	}
+}
+
+// TrialURL is the page of a trial of a case.
+func (r runView) TrialURL(caseID string, t runs.Trial) string {
+	return trialURL(trials.Key{RunID: r.ID, CaseID: caseID, Arm: t.Arm, N: t.N})
+}
+
+// BesideURL is the page of a case's first trial beside that of the baseline; "" if
+// there is none.
+func (r runView) BesideURL(caseID string) string {
+	if len(r.Baseline.Arms()) < 2 {
+		return ""
+	}
+	return besideURL(r.ID, caseID, 1, "")
 }
 
 // Failing counts the cases that failed or ended with an error.

@@ -28,9 +28,11 @@ type traceView struct {
 	Case      *caseForm
 }
 
-// A sessionTurn is a prompt with what followed. Its bars have one scale.
+// A sessionTurn is a prompt, or an answer of an agent's model in a trial, with what
+// followed. Its bars have one scale.
 type sessionTurn struct {
-	Number int // from 1; 0 for what precedes the first prompt
+	Number int    // from 1; 0 for what precedes the first one
+	Before string // heading for 0
 	Later  bool
 	Steps  []stepRow
 }
@@ -39,6 +41,7 @@ type sessionTurn struct {
 type stepRow struct {
 	sessions.Step
 	Offset string // since the session began
+	Link   string // of the skill; "" without one
 	Bar    *span  // within its turn; nil if the turn has no length
 }
 
@@ -93,6 +96,9 @@ const (
 
 func (s *Service) handleSession(v *visit) (answer, error) {
 	view, err := s.traceView(v)
+	if fault.Is(err, fault.NotFound) {
+		return s.trialOfSession(v, v.PathValue("session"))
+	}
 	return show("session", "Session", view), err
 }
 
@@ -104,7 +110,9 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 	}
 	turn, _ := strconv.Atoi(q.Get("turn")) // 0 on the first page
 	view = traceView{sessionRow: sessionRow{Session: d.Session}, Truncated: d.Truncated, First: q.Get("cursor") == ""}
-	view.Turns = newTurns(d, max(turn, 0))
+	view.Turns = newTurns(d, turns{
+		number: max(turn, 0), begins: sessions.Prompt, before: "Before the first prompt", texts: textBudget, linked: true,
+	})
 	if view.Verdicts, err = s.verdicts(v, d); err != nil {
 		return view, err
 	}
@@ -119,25 +127,37 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 	return view, err
 }
 
-// newTurns groups a page of events by the prompts that they follow. The page begins
-// in the turn with a number.
-func newTurns(d sessions.Detail, number int) (turns []sessionTurn) {
-	texts := textBudget
+// turns is how a timeline is divided.
+type turns struct {
+	number int           // of the turn in which the page begins; 0 before the first
+	begins sessions.Kind // what a turn begins with
+	before string        // heading of what precedes the first one
+	texts  budget
+	linked bool // skills are linked to their pages
+}
+
+// newTurns groups a page of events by turns.
+func newTurns(d sessions.Detail, by turns) (all []sessionTurn) {
 	for i, step := range d.Steps {
-		if step.Kind == sessions.Prompt {
-			number++
+		begins := step.Kind == by.begins
+		if begins {
+			by.number++
 		}
-		if i == 0 || step.Kind == sessions.Prompt {
-			turns = append(turns, sessionTurn{Number: number, Later: step.Kind != sessions.Prompt && number > 0})
+		if i == 0 || begins {
+			all = append(all, sessionTurn{Number: by.number, Before: by.before, Later: !begins && by.number > 0})
 		}
-		step.Text = texts.shorten(step.Text)
-		t := &turns[len(turns)-1]
-		t.Steps = append(t.Steps, stepRow{Step: step, Offset: offsetText(step.At.Sub(d.StartedAt))})
+		step.Text = by.texts.shorten(step.Text)
+		row := stepRow{Step: step, Offset: offsetText(step.At.Sub(d.StartedAt))}
+		if by.linked && step.Kind == sessions.Activation && step.Name != "" {
+			row.Link = pathTo("skills", step.Name)
+		}
+		t := &all[len(all)-1]
+		t.Steps = append(t.Steps, row)
 	}
-	for _, t := range turns {
+	for _, t := range all {
 		t.draw()
 	}
-	return turns
+	return all
 }
 
 // draw gives the events of a turn their bars.
