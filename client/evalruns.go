@@ -141,6 +141,30 @@ type EvalTrial struct {
 	Error      *string         `json:"error"`
 }
 
+// An EvalTrialDetail is a trial with what was asked and done in it.
+type EvalTrialDetail struct {
+	RunID    string `json:"run_id"`
+	CaseID   string `json:"case_id"`
+	CaseName string `json:"case_name"`
+	CaseKind string `json:"case_kind"`
+	EvalTrial
+	Asked          *string       `json:"asked"` // nil if the case has no instruction
+	Session        SessionDetail `json:"session"`
+	Files          []EvalFile    `json:"files"` // that the agent changed
+	FilesTruncated bool          `json:"files_truncated"`
+}
+
+// An EvalFile is a file that an agent changed in a trial.
+type EvalFile struct {
+	Path      string  `json:"path"`
+	Change    string  `json:"change"` // added, modified or deleted
+	Size      int64   `json:"size"`
+	SHA256    *string `json:"sha256"`
+	Text      *string `json:"text"` // nil unless it is a text
+	Truncated bool    `json:"truncated"`
+	Diff      *string `json:"diff"`
+}
+
 // A NewEvalRun describes a run to start.
 type NewEvalRun struct {
 	Subject  EvalSubject `json:"subject"`
@@ -194,6 +218,28 @@ func (c *Client) EvalRun(ctx context.Context, id string) (EvalRun, error) {
 	var out runAnswer
 	err := c.get(ctx, runPath(id), nil, &out)
 	return out.Run, err
+}
+
+// EvalTrial returns the trial of a run's case with all its events; variant is skill,
+// no_skill or previous, and n counts from 1. One that does not exist is an *Error
+// with the status 404.
+func (c *Client) EvalTrial(ctx context.Context, runID, caseID, variant string, n int) (out EvalTrialDetail, err error) {
+	query := url.Values{"case_id": {caseID}, "variant": {variant}}
+	for {
+		var page struct {
+			Trial EvalTrialDetail `json:"trial"`
+			Next  *string         `json:"next_cursor"`
+		}
+		if err := c.get(ctx, runPath(runID)+"/trials/"+strconv.Itoa(n), query, &page); err != nil {
+			return out, err
+		}
+		page.Trial.Session.Events = append(out.Session.Events, page.Trial.Session.Events...)
+		out = page.Trial
+		if page.Next == nil {
+			return out, nil
+		}
+		query.Set("cursor", *page.Next)
+	}
 }
 
 // EvalRuns lists the newest runs of a suite without their cases, newest first.

@@ -171,6 +171,28 @@ func TestEvalRun(t *testing.T) {
 
 // TestEvalRunErrors shows errors beside the rate that they are left out of, and
 // says when there are too many.
+// TestEvalTrial shows a trial without an agent, with what it has.
+func TestEvalTrial(t *testing.T) {
+	m := startEvals(t)
+	suite := m.imported(t, checks)
+	var run client.EvalRun
+	m.eval(t, "run", suite.ID, "--source", m.source, "--wait", "--json").decode(t, &run)
+	r := m.eval(t, "trial", run.ID, "two")
+	for _, part := range []string{"1 of two, skill", "fail", "first difference", "response", "OUTPUT\na\n"} {
+		if r.code != term.ExitOK || !strings.Contains(r.stdout, part) {
+			t.Errorf("no %q in %d\n%s%s", part, r.code, r.stdout, r.stderr)
+		}
+	}
+	var trial client.EvalTrialDetail
+	m.eval(t, "trial", run.ID, "two", "--json").decode(t, &trial)
+	if trial.Verdict != "fail" || trial.SessionID != nil || len(trial.Session.Events) != 1 || trial.RunID != run.ID {
+		t.Errorf("trial %+v", trial)
+	}
+	if r := m.eval(t, "trial", run.ID, "two", "--arm", "previous"); r.code == term.ExitOK || !strings.Contains(r.stderr, "Trial not found") {
+		t.Errorf("%d %s", r.code, r.stderr)
+	}
+}
+
 func TestEvalRunErrors(t *testing.T) {
 	m := startEvals(t)
 	const broken = `{"id":"three","case_kind":"boolean_assertion","output":"a","assertion":"exit_code == 0"}`

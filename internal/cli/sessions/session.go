@@ -107,6 +107,11 @@ func printSession(w io.Writer, d client.SessionDetail) {
 		printGrade(w, g)
 	}
 	fmt.Fprintln(w)
+	PrintEvents(w, d)
+}
+
+// PrintEvents prints the timeline of a session.
+func PrintEvents(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintln(w, "TIME\tEVENT\tNAME\tTOOK\tTOKENS\tCOST\tTEXT")
 	for _, e := range d.Events {
 		name := term.Cell(e.Name)
