@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
+	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -29,6 +30,7 @@ const scripts = "testdata/scripts"
 var binDir string
 
 func TestMain(m *testing.M) {
+	agentstest.Main() // the program of the tests is also the stand-in of an agent
 	os.Exit(runWithBinary(m))
 }
 
