@@ -88,13 +88,13 @@ func (m machine) wantNumbers(t *testing.T, sessions int) {
 func TestImport(t *testing.T) {
 	m := startService(t).importing(t, 3)
 	want := "Read 3 of 3 transcripts.\n" +
-		"Sent 30 records: 3 sessions, 6 prompts, 6 skill invocations, 6 execution facts, 3 model requests, 0 skill offers, 6 tool calls.\n"
+		"Sent 30 records: 3 sessions, 6 prompts, 6 skill invocations, 6 execution facts, 3 model requests, 0 skill offers, 6 tool calls, 0 outcomes.\n"
 	if diff := cmp.Diff(want, m.must(t, "import")); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	m.wantNumbers(t, 3)
 	want = "Read 0 of 3 transcripts, 3 imported before.\n" +
-		"Sent 0 records: 0 sessions, 0 prompts, 0 skill invocations, 0 execution facts, 0 model requests, 0 skill offers, 0 tool calls.\n"
+		"Sent 0 records: 0 sessions, 0 prompts, 0 skill invocations, 0 execution facts, 0 model requests, 0 skill offers, 0 tool calls, 0 outcomes.\n"
 	if diff := cmp.Diff(want, m.must(t, "import")); diff != "" {
 		t.Errorf("output of the second time (-want +got):\n%s", diff)
 	}
@@ -131,7 +131,7 @@ func TestImportDryRun(t *testing.T) {
 	r := m.run(t, "import", "--dry-run", "--server", "http://127.0.0.1:1")
 	want := result{
 		0, "Read 1 of 1 transcript; skipped 1 malformed line.\n" +
-			"Would send 10 records: 1 session, 2 prompts, 2 skill invocations, 2 execution facts, 1 model request, 0 skill offers, 2 tool calls.\n",
+			"Would send 10 records: 1 session, 2 prompts, 2 skill invocations, 2 execution facts, 1 model request, 0 skill offers, 2 tool calls, 0 outcomes.\n",
 		"whetstone: " + filepath.Join(m.projects(), "-shop", "a.jsonl") + ":6: the line is not a JSON object\n",
 	}
 	if diff := cmp.Diff(want, r, cmp.AllowUnexported(result{})); diff != "" {

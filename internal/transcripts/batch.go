@@ -39,6 +39,7 @@ type canonical struct {
 	Offers      []json.RawMessage `json:"skill_offers"`
 	ToolCalls   []json.RawMessage `json:"tool_calls"`
 	Runs        []json.RawMessage `json:"normalization_runs"`
+	Outcomes    []json.RawMessage `json:"outcomes,omitempty"`
 	Transcripts []json.RawMessage `json:"transcripts,omitempty"` // only if they are sent
 }
 
@@ -60,7 +61,7 @@ func (b *batch) body(owner, version string) ([]byte, error) {
 	of := func(kind string) []json.RawMessage { return append([]json.RawMessage{}, b.records[kind]...) }
 	content, err := json.Marshal(canonical{
 		of(sessionKind), of(promptKind), of(invocationKind), of(factKind), of(requestKind), of(offerKind), of(toolCallKind), of(""),
-		of(transcriptKind),
+		of(outcomeKind), of(transcriptKind),
 	})
 	if err != nil {
 		return nil, err

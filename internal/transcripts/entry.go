@@ -31,6 +31,7 @@ type entry struct {
 	ForkedFrom       *forkPoint `json:"forkedFrom"`
 	Message          message    `json:"message"`
 	Attachment       attachment `json:"attachment"`
+	ToolEnd          toolEnd    `json:"toolUseResult"`
 
 	at   time.Time
 	line int
@@ -38,6 +39,7 @@ type entry struct {
 	// Of Codex: the skill whose text was shown to the model, and the one whose file
 	// was read.
 	loaded, read string
+	command      *shellCall // of Codex: that has ended
 }
 
 // A forkPoint marks a line that was copied from another session when it was
@@ -93,11 +95,13 @@ type result struct {
 	raw          string // JSON: a string, or a list of blocks
 }
 
-// input has the parameters of the tools Skill and Read.
+// input has the parameters of the tools Skill, Read and Bash.
 type input struct {
-	Skill    string
-	FilePath string
-	raw      string // JSON of all parameters
+	Skill      string
+	FilePath   string
+	Command    string
+	Background bool   // the command goes on
+	raw        string // JSON of all parameters
 }
 
 // UnmarshalJSON accepts a string or a list of blocks; anything else is empty.
@@ -121,15 +125,18 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 // parameters with the same names.
 func (i *input) UnmarshalJSON(raw []byte) error {
 	var fields struct {
-		Skill    any `json:"skill"`
-		Command  any `json:"command"` // the name of "skill" in older versions
-		FilePath any `json:"file_path"`
+		Skill      any `json:"skill"`
+		Command    any `json:"command"` // also the name of "skill" in older versions
+		FilePath   any `json:"file_path"`
+		Background any `json:"run_in_background"`
 	}
 	_ = json.Unmarshal(raw, &fields) // on an error all are empty
 	i.FilePath, _ = fields.FilePath.(string)
+	i.Command, _ = fields.Command.(string)
+	i.Background, _ = fields.Background.(bool)
 	name, ok := fields.Skill.(string)
 	if !ok {
-		name, _ = fields.Command.(string)
+		name = i.Command
 	}
 	i.Skill, i.raw = name, string(raw)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"time"
 )
 
 // MaxLine is the longest line that is parsed.
@@ -32,3 +33,9 @@ func Lines(text []byte, limit int) ([]Line, error) {
 		all = append(all, Line{string(l.text), l.number, l.offset, l.ended, l.long})
 	}
 }
+
+// SetClock makes the import tell the time otherwise.
+func (i *Import) SetClock(now func() time.Time) { i.now = now }
+
+// Commits returns the number of commits whose fate is not known yet.
+func (s *State) Commits() int { return len(s.content.Commits) }

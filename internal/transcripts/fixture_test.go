@@ -87,6 +87,17 @@ func (s *script) result(id string, failed bool) *script {
 	return s.add(object{"type": "user", "toolUseResult": "done", "message": object{"role": "user", "content": []object{block}}})
 }
 
+// ran writes how a command line of the shell ended, as Claude Code does.
+func (s *script) ran(id string, status int, output string) *script {
+	block := object{"type": "tool_result", "tool_use_id": id, "content": output, "is_error": status != 0}
+	end := any(object{"stdout": output, "stderr": "", "interrupted": false})
+	if status != 0 {
+		block["content"] = fmt.Sprintf("Exit code %d\n%s", status, output)
+		end = "Error: " + block["content"].(string)
+	}
+	return s.add(object{"type": "user", "toolUseResult": end, "message": object{"role": "user", "content": []object{block}}})
+}
+
 func (s *script) skill(id, name string) *script { return s.use(id, "Skill", object{"skill": name}) }
 func (s *script) read(id, path string) *script  { return s.use(id, "Read", object{"file_path": path}) }
 
@@ -218,6 +229,8 @@ func naturalKey(r object) string {
 		return key + " " + fmt.Sprint(r["raw_source_ref"].(object)["path"], " ", r["request_id"])
 	case "transcript":
 		return key + " " + fmt.Sprint(r["prompt_id"], " ", r["tool_call_id"], " ", r["message_id"])
+	case "outcome":
+		return key + " " + fmt.Sprint(r["session_id"], " ", r["outcome"], " ", r["outcome_id"])
 	case "skill_offer":
 		return key + " " + fmt.Sprint(r["session_id"], " ", r["occurred_at"])
 	}

@@ -35,6 +35,8 @@ type Import struct {
 	State *State
 	// Progress, if not nil, is called after every file and push.
 	Progress func(s Summary)
+
+	now func() time.Time // a fake clock in tests, else nil
 }
 
 // A Receipt is the server's response to a push.
@@ -72,12 +74,13 @@ type Counts struct {
 	Requests    int `json:"model_requests"`
 	Offers      int `json:"skill_offers"`
 	ToolCalls   int `json:"tool_calls"`
+	Outcomes    int `json:"outcomes"`
 	Transcripts int `json:"transcripts,omitempty"` // what was said in the others
 }
 
 // Total is the number of all records.
 func (c Counts) Total() int {
-	return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests + c.Offers + c.ToolCalls + c.Transcripts
+	return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests + c.Offers + c.ToolCalls + c.Outcomes + c.Transcripts
 }
 
 func (c *Counts) add(b batch) {
@@ -88,6 +91,7 @@ func (c *Counts) add(b batch) {
 	c.Requests += len(b.records[requestKind])
 	c.Offers += len(b.records[offerKind])
 	c.ToolCalls += len(b.records[toolCallKind])
+	c.Outcomes += len(b.records[outcomeKind])
 	c.Transcripts += len(b.records[transcriptKind])
 }
 
@@ -146,7 +150,10 @@ func (r *run) all(ctx context.Context) error {
 		}
 		r.report()
 	}
-	return r.push(ctx)
+	if r.Push == nil {
+		return r.push(ctx)
+	}
+	return r.sendCommits(ctx)
 }
 
 func (r *run) report() {
@@ -214,6 +221,9 @@ func (r *run) scan(ctx context.Context, path string, content *os.File, from chec
 			r.summary.Malformed++
 			r.note(p)
 		},
+	}
+	if r.Push != nil {
+		s.state = r.State
 	}
 	next, err := s.scan(ctx, content, info.Size(), from)
 	return progress{Size: info.Size(), ModTime: info.ModTime(), Checkpoint: next, Prompts: r.Prompts, Content: r.Content}, err

@@ -85,7 +85,7 @@ func drawScript(rt *rapid.T, name string) *script {
 		skill := rapid.SampledFrom([]string{"pdf", "xlsx"}).Draw(rt, "skill")
 		now = now.Add(time.Duration(rapid.IntRange(0, 2).Draw(rt, "seconds")) * time.Second)
 		s.with = object{"uuid": id, "sessionId": name[:3], "timestamp": now.Format(time.RFC3339Nano)}
-		switch rapid.IntRange(0, 6).Draw(rt, "line") {
+		switch rapid.IntRange(0, 8).Draw(rt, "line") {
 		case 0:
 			s.user("Please use " + skill + ", ä")
 		case 1:
@@ -98,9 +98,14 @@ func drawScript(rt *rapid.T, name string) *script {
 		case 4:
 			s.result(lastCall, rapid.Bool().Draw(rt, "fails"))
 		case 5:
-			s.use(id, "Bash", object{"command": "ls"})
+			s.use(id, "Bash", object{"command": rapid.SampledFrom([]string{"ls", "go test ./...", "go test | tail"}).Draw(rt, "command")})
+			lastCall = id
 		case 6:
 			s.raw(`{"type":"file-history-snapshot","messageId":"x"}`)
+		case 7:
+			s.ran(lastCall, rapid.IntRange(0, 1).Draw(rt, "status"), "ok")
+		case 8:
+			s.user("[Request interrupted by user]")
 		}
 	}
 	return s

@@ -44,6 +44,7 @@ type scanner struct {
 	withText bool
 	emit     func(record) error
 	problem  func(Problem)
+	state    *State // which gets the commits; nil in a dry run
 
 	turn     *turn
 	began    time.Time // see firstTime
@@ -105,6 +106,9 @@ func (r *scanner) finish(content io.ReaderAt, size int64) (checkpoint, error) {
 	for _, s := range r.sessions {
 		if err := r.emit(*s); err != nil {
 			return r.last, err
+		}
+		if r.state != nil {
+			r.state.endSession(s.SessionID, s.EndedAt)
 		}
 	}
 	hash, err := prefixHash(content, r.last.Offset, size)
@@ -200,6 +204,9 @@ func (r *scanner) flushTurn() error {
 		if err := r.emit(record); err != nil {
 			return err
 		}
+	}
+	if r.state != nil {
+		r.state.addCommits(r.turn.ownCommits())
 	}
 	return nil
 }

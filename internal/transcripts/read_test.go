@@ -214,7 +214,7 @@ func TestInvocationRecord(t *testing.T) {
 	got := imported(t, sessionID+".jsonl", new(script).user("use pdf").skill("toolu_1", "pdf").result("toolu_1", false)).
 		of("skill_invocation")
 	want := map[string]object{"00000000-0000-4000-8000-000000000002:toolu_1": {
-		"record_kind": "skill_invocation", "schema_version": "2.0", "normalizer_version": "3",
+		"record_kind": "skill_invocation", "schema_version": "2.0", "normalizer_version": "4",
 		"platform": "claude_code", "capture_mode": "replay", "source_session_kind": "replayed", "session_id": sessionID,
 		"normalized_at": "2026-03-14T09:26:55.589Z", "occurred_at": "2026-03-14T09:26:55.589Z",
 		"raw_source_ref": object{
@@ -339,7 +339,7 @@ func TestSessionRecord(t *testing.T) {
 	s.add(object{"type": "assistant", "gitBranch": "fix", "message": object{"id": "m", "model": "<synthetic>", "content": "x"}})
 	got := imported(t, sessionID+".jsonl", s).of("session")
 	want := map[string]object{sessionID: {
-		"record_kind": "session", "schema_version": "2.0", "normalizer_version": "3",
+		"record_kind": "session", "schema_version": "2.0", "normalizer_version": "4",
 		"platform": "claude_code", "capture_mode": "replay", "source_session_kind": "replayed", "session_id": sessionID,
 		"normalized_at": "2026-03-14T09:26:57.589004Z", "raw_source_ref": object{"path": sessionID + ".jsonl"},
 		"agent_cli": "claude-code/2.1.30", "workspace_path": "/home/ada/shop", "branch": "fix", "model": "claude-opus-4-5",

@@ -6,7 +6,7 @@ import "time"
 // next import sends everything again, by the new rules.
 const (
 	schemaVersion     = "2.0"
-	normalizerVersion = "3"
+	normalizerVersion = "4"
 )
 
 // The kinds of records.
@@ -18,6 +18,7 @@ const (
 	requestKind    = "model_request"
 	offerKind      = "skill_offer"
 	toolCallKind   = "tool_call"
+	outcomeKind    = "outcome"
 	transcriptKind = "transcript"
 )
 

@@ -67,12 +67,15 @@ type rolloutText struct {
 
 // A rolloutItem is what a person or Codex did.
 type rolloutItem struct {
-	Type    string        `json:"type"`
-	ID      string        `json:"id"`
-	Status  string        `json:"status"`
-	Output  string        `json:"aggregated_output"` // of a command
-	Content []rolloutText `json:"content"`           // of a message
-	Parsed  []struct {    // the parts of a command
+	Type     string        `json:"type"`
+	ID       string        `json:"id"`
+	Status   string        `json:"status"`
+	Output   string        `json:"aggregated_output"` // of a command
+	Command  []string      `json:"command"`
+	ExitCode *int          `json:"exit_code"` // of a command
+	CWD      string        `json:"cwd"`       // of a command: a URL
+	Content  []rolloutText `json:"content"`   // of a message
+	Parsed   []struct {    // the parts of a command
 		Type string `json:"type"`
 		Path string `json:"path"`
 	} `json:"parsed_cmd"`
@@ -173,7 +176,7 @@ func (p rolloutPayload) item() (entry, bool) {
 		e.Message.Content = content{{Type: "text", Text: joinTexts(i.Content)}}
 		return e, true
 	case "CommandExecution":
-		e := entry{Type: "user", PromptID: p.TurnID}
+		e := entry{Type: "user", PromptID: p.TurnID, command: i.shellCall()}
 		result := toolResult(i.ID, i.Output)
 		result.IsError = i.Status == "failed"
 		e.Message.Content = content{result}

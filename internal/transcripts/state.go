@@ -26,6 +26,7 @@ type State struct {
 type stateFile struct {
 	Normalizer string              `json:"normalizer"`
 	Files      map[string]progress `json:"files"` // by absolute path
+	Commits    []sessionCommit     `json:"commits,omitempty"`
 }
 
 // progress is how far one transcript was sent.

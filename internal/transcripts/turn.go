@@ -24,6 +24,9 @@ type turn struct {
 	lines       int   // number of the last line
 	calls       map[string]*toolCallRecord
 	callOrder   []*toolCallRecord
+	shell       map[string]string // command lines, by tool call
+	outcomes    []outcomeRecord
+	commits     []sessionCommit
 	tools       map[string]int
 	errors      int
 	messages    map[string]*requestRecord
@@ -39,7 +42,7 @@ type turn struct {
 func newTurn(f *file, number int) *turn {
 	t := &turn{
 		file: f, number: number,
-		calls: map[string]*toolCallRecord{}, tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
+		calls: map[string]*toolCallRecord{}, shell: map[string]string{}, tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
 		byCall: map[string]*invocationRecord{}, invoked: map[string]bool{},
 	}
 	if f.content {
@@ -109,6 +112,9 @@ func (t *turn) addAnswer(e entry) {
 			continue
 		}
 		t.tools[b.Name]++
+		if b.Name == "Bash" && !b.Input.Background {
+			t.shell[b.ID] = b.Input.Command
+		}
 		t.addToolUse(e, b)
 	}
 }
@@ -207,6 +213,7 @@ func (t *turn) naturalID(e entry, part string) string {
 // has not fired.
 func (t *turn) addResult(e entry) {
 	if !e.Message.Content.hasResult() {
+		t.addInterruption(e)
 		return
 	}
 	t.extend(e)
@@ -215,6 +222,9 @@ func (t *turn) addResult(e entry) {
 			continue
 		}
 		t.endCall(e, b)
+		if c, ok := t.shellCall(e, b); ok {
+			t.addOutcomes(e, b.ToolUseID, c)
+		}
 		if !b.IsError {
 			continue
 		}
@@ -253,6 +263,9 @@ func (t *turn) records(withText bool) []record {
 	}
 	for _, r := range t.callOrder {
 		all = append(all, *r)
+	}
+	for _, r := range t.outcomes {
+		all = append(all, r)
 	}
 	for _, id := range t.order {
 		if r := t.messages[id]; r.isRequest() {

@@ -185,10 +185,11 @@ func (o importOutput) print(w io.Writer) {
 	if o.DryRun {
 		verb = "Would send"
 	}
-	fmt.Fprintf(w, ".\n%s %s: %s, %s, %s, %s, %s, %s, %s.\n", verb, term.Count(r.Total(), "record"),
+	fmt.Fprintf(w, ".\n%s %s: %s, %s, %s, %s, %s, %s, %s, %s.\n", verb, term.Count(r.Total(), "record"),
 		term.Count(r.Sessions, "session"),
 		term.Count(r.Prompts, "prompt"), term.Count(r.Invocations, "skill invocation"), term.Count(r.Facts, "execution fact"),
-		term.Count(r.Requests, "model request"), term.Count(r.Offers, "skill offer"), term.Count(r.ToolCalls, "tool call"))
+		term.Count(r.Requests, "model request"), term.Count(r.Offers, "skill offer"), term.Count(r.ToolCalls, "tool call"),
+		term.Count(r.Outcomes, "outcome"))
 	if r.Transcripts > 0 {
 		fmt.Fprintf(w, "%s of these have what was said.\n", term.Count(r.Transcripts, "record"))
 	}

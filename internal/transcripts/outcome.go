@@ -1,0 +1,252 @@
+package transcripts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/transcripts/commits"
+	"github.com/whetstone-dev/whetstone/internal/transcripts/shell"
+)
+
+// outcomeRecord is what came of a command, or that a person interrupted the agent. The
+// command and the commit are left out.
+type outcomeRecord struct {
+	base
+	OutcomeID  string    `json:"outcome_id"`
+	OccurredAt time.Time `json:"occurred_at"`
+	Outcome    string    `json:"outcome"`
+	Passed     bool      `json:"passed"`
+}
+
+// The outcomes that are sent.
+const (
+	testsPassed    = "tests_passed"
+	commitSurvived = "commit_survived"
+	interrupted    = "interrupted"
+)
+
+// A toolEnd is what Claude Code notes with the result of a tool.
+type toolEnd struct {
+	Interrupted      bool
+	BackgroundTaskID string // of a command that goes on
+	GitOperation     struct {
+		Commit struct {
+			SHA string
+		}
+	}
+}
+
+// UnmarshalJSON accepts anything: most tools note something else.
+func (r *toolEnd) UnmarshalJSON(raw []byte) error {
+	type plain toolEnd // without this method
+	var found plain
+	if json.Unmarshal(raw, &found) == nil {
+		*r = toolEnd(found)
+	}
+	return nil
+}
+
+// A shellCall is a command line of the agent's shell that has ended.
+type shellCall struct {
+	line   string
+	status int
+	output string
+	commit string // the abbreviated hash of the commit that it made; "" if unknown
+	dir    string // where it ran
+}
+
+// exitCode is how Claude Code begins the result of a command that failed.
+var exitCode = regexp.MustCompile(`^Exit code (\d+)(?:\n|$)`)
+
+// shellCall returns the command line whose result a block is, if it has ended and its
+// exit status is known.
+func (t *turn) shellCall(e entry, b block) (c shellCall, ok bool) {
+	if e.command != nil {
+		return *e.command, true
+	}
+	line, ok := t.shell[b.ToolUseID]
+	if !ok || e.ToolEnd.Interrupted || e.ToolEnd.BackgroundTaskID != "" {
+		return c, false
+	}
+	c = shellCall{line: line, commit: e.ToolEnd.GitOperation.Commit.SHA, dir: e.CWD}
+	if b.IsError || c.commit == "" && shell.Commits(line) { // else the output is of no use
+		c.output = b.Content.text()
+	}
+	if !b.IsError {
+		return c, true
+	}
+	match := exitCode.FindStringSubmatch(c.output)
+	if match == nil { // e.g. a person refused it
+		return c, false
+	}
+	status, err := strconv.Atoi(match[1])
+	c.status = status
+	return c, err == nil
+}
+
+var (
+	commitHash = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
+	// madeCommit matches what git commit prints, e.g. "[main 1a2b3c4] Fix it".
+	madeCommit = regexp.MustCompile(`(?m)^\[[^\]\n]+ ([0-9a-f]{7,40})\] `)
+)
+
+// addOutcomes adds what came of a command line.
+func (t *turn) addOutcomes(e entry, callID string, c shellCall) {
+	if passed := shell.TestsPassed(c.line, c.status, c.output); passed != nil {
+		t.addOutcome(e, testsPassed, callID, *passed)
+	}
+	if c.commit == "" && shell.Commits(c.line) {
+		if all := madeCommit.FindAllStringSubmatch(c.output, -1); all != nil {
+			c.commit = all[len(all)-1][1]
+		}
+	}
+	if made := t.calls[callID]; made != nil && commitHash.MatchString(c.commit) && c.dir != "" {
+		t.commits = append(t.commits, sessionCommit{
+			Session: t.file.sessionOf(e), ToolCall: callID, File: t.file.stem, Dir: c.dir, Hash: c.commit, From: made.OccurredAt, To: e.at,
+		})
+	}
+}
+
+func (t *turn) addOutcome(e entry, name, id string, passed bool) {
+	t.outcomes = append(t.outcomes, outcomeRecord{
+		base: newBase(outcomeKind, t.file.sessionOf(e), e.at, t.file.source(e)), OutcomeID: id, OccurredAt: e.at, Outcome: name, Passed: passed,
+	})
+}
+
+// addInterruption notes that a person stopped the agent.
+func (t *turn) addInterruption(e entry) {
+	if strings.HasPrefix(e.Message.Content.text(), "[Request interrupted by user") {
+		t.addOutcome(e, interrupted, cmp.Or(e.UUID, fmt.Sprintf("%s:%d", t.file.stem, e.line)), false)
+	}
+}
+
+// shellCall returns the command line of an item of Codex.
+func (i rolloutItem) shellCall() *shellCall {
+	if i.ExitCode == nil || i.Status != "completed" && i.Status != "failed" {
+		return nil
+	}
+	c := &shellCall{line: shell.Quote(i.Command), status: *i.ExitCode, output: i.Output}
+	if n := len(i.Command); n == 3 && (i.Command[1] == "-lc" || i.Command[1] == "-c") {
+		c.line = i.Command[2]
+	}
+	if at, err := url.Parse(i.CWD); err == nil && (at.Scheme == "file" || at.Scheme == "") {
+		c.dir = at.Path
+	}
+	return c
+}
+
+// A sessionCommit is a commit whose fate is not known yet. It stays on this machine.
+type sessionCommit struct {
+	Session  string    `json:"session"`
+	ToolCall string    `json:"tool_call"`
+	File     string    `json:"file"` // the transcript, without its folder
+	Dir      string    `json:"dir"`
+	Hash     string    `json:"hash"` // abbreviated
+	From     time.Time `json:"from"` // when the command ran
+	To       time.Time `json:"to"`
+	Ended    time.Time `json:"ended"`        // when the session ended, as far as it was read
+	Due      time.Time `json:"due,omitzero"` // when it is looked at again
+}
+
+// ownCommits returns the commits of the turn. The session goes on at least until its
+// last line.
+func (t *turn) ownCommits() []sessionCommit {
+	for i := range t.commits {
+		t.commits[i].Ended = t.last.at
+	}
+	return t.commits
+}
+
+func (c sessionCommit) key() string { return c.Session + "\n" + c.ToolCall }
+
+const (
+	// commitAge is how old a commit is when its fate is looked up: every one survives its
+	// session.
+	commitAge = 24 * time.Hour
+	// maxCommitAge is how old it is when it is given up.
+	maxCommitAge = 30 * 24 * time.Hour
+	// maxCommits is how many commits a State has.
+	maxCommits = 1000
+)
+
+// addCommits adds the commits of a turn, in place of what is known of them.
+func (s *State) addCommits(all []sessionCommit) {
+	for _, c := range all {
+		s.content.Commits = slices.DeleteFunc(s.content.Commits, func(o sessionCommit) bool { return o.key() == c.key() })
+		s.content.Commits = append(s.content.Commits, c)
+		s.changed = true
+	}
+	if more := len(s.content.Commits) - maxCommits; more > 0 {
+		s.content.Commits = slices.Delete(s.content.Commits, 0, more)
+	}
+}
+
+// endSession notes until when a session goes on.
+func (s *State) endSession(session string, at time.Time) {
+	for i, c := range s.content.Commits {
+		if c.Session == session && at.After(c.Ended) {
+			s.content.Commits[i].Ended = at
+			s.changed = true
+		}
+	}
+}
+
+// sendCommits sends what became of the commits that are old enough.
+func (r *run) sendCommits(ctx context.Context) error {
+	now := time.Now()
+	if r.now != nil {
+		now = r.now()
+	}
+	byDir := map[string][]sessionCommit{}
+	for _, c := range r.State.content.Commits {
+		if now.Sub(c.To) >= commitAge && !now.Before(c.Due) {
+			byDir[c.Dir] = append(byDir[c.Dir], c)
+		}
+	}
+	done := map[string]bool{}
+	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
+		asked := make([]commits.Commit, len(byDir[dir]))
+		for i, c := range byDir[dir] {
+			asked[i] = commits.Commit{Hash: c.Hash, From: c.From, To: c.To, Ended: c.Ended}
+		}
+		for i, fate := range commits.Fates(ctx, dir, asked) {
+			c := byDir[dir][i]
+			if done[c.key()] = fate != commits.Unknown || now.Sub(c.To) >= maxCommitAge; fate == commits.Unknown {
+				continue
+			}
+			err := r.add(ctx, outcomeRecord{
+				base: newBase(outcomeKind, c.Session, c.To, source{Path: c.File + ".jsonl"}), OutcomeID: c.ToolCall, OccurredAt: c.To,
+				Outcome: commitSurvived, Passed: fate == commits.Survived,
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.push(ctx); err != nil || len(byDir) == 0 {
+		return err
+	}
+	r.State.settleCommits(done, now.Add(commitAge))
+	return nil
+}
+
+// settleCommits removes the commits that are done, by key, and puts the others that
+// were looked at off until a time.
+func (s *State) settleCommits(done map[string]bool, until time.Time) {
+	s.content.Commits = slices.DeleteFunc(s.content.Commits, func(c sessionCommit) bool { return done[c.key()] })
+	for i, c := range s.content.Commits {
+		if _, asked := done[c.key()]; asked {
+			s.content.Commits[i].Due = until
+		}
+	}
+	s.changed = true
+}
