@@ -196,6 +196,13 @@ func changes(hook string) []change {
 			route: "POST " + suites + "/{id}/runs", path: suites + "/{suite}/runs", action: "evals.run.start", keeps: "run", at: []string{"run", "id"},
 			body: object{"subject": object{"entry_id": "{entry}"}},
 		},
+		{
+			route: "POST " + suites + "/{id}/runs/import", path: suites + "/{suite}/runs/import", action: "evals.run.import",
+			send: func(h *house, path, key string) apptest.Response {
+				return h.form(path, key, nil, apptest.Part{Name: "file", File: "aggregate-result.json", Content: []byte(
+					`{"schemaVersion":1,"claudeVersion":"2.1.325","startedAt":"2026-11-02T10:00:00Z","cases":[{"name":"a","arms":{"with":[{}]}}]}`)})
+			},
+		},
 		{route: "POST /api/v1/eval-runs/{id}/cancel", path: "/api/v1/eval-runs/{run}/cancel", action: "evals.run.cancel"},
 		{
 			route: "POST " + suites, path: suites, action: "evals.suite.create", keeps: "queries", at: []string{"suite", "id"},

@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/runs/imported"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
@@ -18,6 +19,12 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleStart, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/eval-suites/{id}/runs", Status: http.StatusAccepted,
 		Summary: "Run an eval suite",
+	})
+	httpapi.Add(a, s.handleImport, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/eval-suites/{id}/runs/import", Status: http.StatusCreated,
+		Also: []int{http.StatusOK}, MaxBody: suites.MaxImport,
+		Form:    []httpapi.Part{{Name: "file", File: true, Doc: "aggregate-result.json of claude plugin eval, at most 10 MiB"}},
+		Summary: "Import the result of a run that was made elsewhere",
 	})
 	httpapi.Add(a, s.handleList, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}/runs",
@@ -95,6 +102,7 @@ type RunOutput struct {
 	Agent     *AgentInput        `json:"agent" doc:"That works on the cases which name none; null without one"`
 	MaxUSD    *float64           `json:"max_cost_usd" doc:"Most that the run may cost; null for no limit"`
 	Estimate  *float64           `json:"estimate_usd" doc:"What the run would probably cost, by the last trials of its agents; null if it is not known"`
+	Imported  *imported.Origin   `json:"imported" doc:"Which tool made the run elsewhere; null for runs made here"`
 	Error     *string            `json:"error" doc:"Why the run failed"`
 	CreatedAt httpapi.Time       `json:"created_at"`
 	StartedAt *httpapi.Time      `json:"started_at"`
@@ -145,7 +153,7 @@ func newRunOutput(r Run) RunOutput {
 		Subject:  NewSubjectOutput(r.Subject),
 		Progress: Progress{r.Done, r.Total},
 		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
-		Errors:   m.TrialErrors, Reliable: m.Reliable(),
+		Errors:   m.TrialErrors, Reliable: m.Reliable(), Imported: r.Imported,
 		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}
@@ -241,6 +249,9 @@ func NewTrialOutput(t Trial, limit int) TrialOutput {
 	}
 	if t.Evidence.Cost != nil {
 		out.CostUSD = t.Evidence.Cost.USD()
+	}
+	if told := t.Evidence.Reported; told != nil {
+		out.CostUSD, out.Turns = &told.CostUSD, &told.Turns
 	}
 	if id := t.Evidence.Recording; id != "" {
 		out.SessionID = &id

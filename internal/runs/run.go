@@ -3,7 +3,8 @@
 // the verifier of a task package. Trials are stored as they are made, so a run
 // survives the crash of its worker. It owns the tables eval_runs,
 // eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs,
-// eval_run_terms, eval_agent_costs, eval_trial_recordings and eval_run_events.
+// eval_run_terms, eval_agent_costs, eval_trial_recordings, eval_run_imports and
+// eval_run_events.
 package runs
 
 import (
@@ -12,6 +13,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/imported"
 	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -40,9 +42,11 @@ type Run struct {
 	Summary     Summary
 	Cost        *spend.Cost // so far; nil for runs from before costs were counted
 	Terms       spend.Terms
-	Error       *string // why the run failed; safe to show
-	CreatedBy   string
-	CreatedAt   time.Time
+	// Imported says where the run was made, if not here; nil otherwise.
+	Imported  *imported.Origin
+	Error     *string // why the run failed; safe to show
+	CreatedBy string
+	CreatedAt time.Time
 
 	StartedAt, FinishedAt *time.Time
 
@@ -163,6 +167,8 @@ type Evidence struct {
 	Agent *attempt.Evidence `json:"agent,omitempty"`
 	// Recording is the id by which the trial opens as a session; "" without an agent.
 	Recording string `json:"recording,omitempty"`
+	// Reported is what another tool measured; nil unless it made the run.
+	Reported *imported.Reported `json:"reported,omitempty"`
 	// Cost is that of the models; nil if none took part.
 	Cost *spend.Cost `json:"cost,omitempty"`
 	// Package is what the verifier of a task package reported.

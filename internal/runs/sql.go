@@ -19,7 +19,8 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	COALESCE((SELECT c.tried FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
 	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
 	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id),
-	(SELECT t.terms FROM eval_run_terms t WHERE t.run_id = eval_runs.id)`
+	(SELECT t.terms FROM eval_run_terms t WHERE t.run_id = eval_runs.id),
+	(SELECT i.origin FROM eval_run_imports i WHERE i.run_id = eval_runs.id)`
 
 // scanRunHead scans a run without its cases, which lists do not show and which may
 // be megabytes.
@@ -35,7 +36,7 @@ func scanRunCases(row store.Row) (Run, error) {
 
 func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject string
-	var previous, distractors, judge, cost, terms *string
+	var previous, distractors, judge, cost, terms, origin *string
 	var low, high, rate, delta, gain *float64
 	s := &r.Summary
 	err = row.Scan(append([]any{
@@ -43,7 +44,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
 		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
 		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
-		&s.Tried, &s.TrialErrors, &cost, &terms,
+		&s.Tried, &s.TrialErrors, &cost, &terms, &origin,
 	}, further...)...)
 	if err != nil {
 		return r, err
@@ -64,6 +65,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		{judge, &r.Judge},
 		{cost, &r.Cost},
 		{terms, &r.Terms},
+		{origin, &r.Imported},
 	} {
 		if field.text == nil {
 			continue
@@ -113,8 +115,10 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 	if err != nil {
 		return err
 	}
-	if err := spend.Insert(ctx, tx, r.ID); err != nil {
-		return err
+	if r.Imported == nil { // of a run made elsewhere, neither requests nor tokens are known
+		if err := spend.Insert(ctx, tx, r.ID); err != nil {
+			return err
+		}
 	}
 	return spend.InsertTerms(ctx, tx, r.ID, r.Terms)
 }

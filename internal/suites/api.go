@@ -37,7 +37,7 @@ func (s *Service) Mount(a *httpapi.API) {
 			{Name: "name", Doc: "Name of the suite; told from the file when omitted", Optional: true},
 			{Name: "source_id", Doc: "The cloud source that the suite is for", Optional: true},
 			{Name: "oracle", Doc: "true: task packages run their solution before their verifier", Optional: true},
-			{Name: "partial", Doc: "true: cases of claude plugin eval that cannot be run here are left out; else one refuses them all", Optional: true},
+			{Name: "partial", Doc: "true: cases of claude plugin eval that cannot be run here are left out", Optional: true},
 		},
 		Summary: "Create an eval suite from a file",
 	})

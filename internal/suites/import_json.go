@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites/plugineval"
 )
 
 // A document is any of the JSON files that can be imported. The field that has
@@ -32,6 +33,9 @@ func parseJSONFile(raw []byte) (draft, error) {
 	raw = bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))
 	if bytes.HasPrefix(raw, []byte("[")) {
 		return parseTriggers(raw)
+	}
+	if plugineval.IsResult(raw) {
+		return draft{}, fault.Invalid("file", "the file is the result of a run of claude plugin eval: import it as a run of its suite")
 	}
 	var d document
 	if err := decodeFile(raw, &d); err != nil {

@@ -95,6 +95,7 @@ var auditAreas = []auditArea{
 		{"evals.suite.change", "changed the suite"},
 		{"evals.suite.delete", "deleted the suite"},
 		{"evals.run.start", "started a run of"},
+		{"evals.run.import", "imported a run of"},
 		{"evals.run.cancel", "cancelled a run of"},
 		{"evals.improve.start", "started an improve run of"},
 		{"evals.improve.cancel", "cancelled an improve run of"},

@@ -17,6 +17,10 @@ const (
 	hook    = `{"ref":"refs/heads/other","after":"0000000000000000000000000000000000000001","repository":{"full_name":"<repository>"}}`
 )
 
+// resultFile is the result of a run that another tool made.
+const resultFile = `{"schemaVersion":1,"claudeVersion":"2.1.325","startedAt":"2026-11-02T10:00:00Z","cases":[
+	{"name":"<text>","promptMarkdown":"hi","arms":{"with":[{"score":1,"passed":true}]}}]}`
+
 // suiteFile is a suite as people keep it in a file.
 const suiteFile = `[{"query":"<text>","should_trigger":true}]`
 
@@ -94,21 +98,22 @@ func Rows() map[string]Row {
 			Path: "<source> <suggestion>", Body: `{"suite_id":"<suite>",` + decided + `}`, Others: map[string]int{"suite": 404, "suggestion": 200},
 		},
 
-		"GET /api/v1/eval-suites":             {Query: "source_id=<source>", Others: map[string]int{"source": 200}},
-		"POST /api/v1/eval-suites":            {Body: suite, Others: map[string]int{"source": 403}},
-		"POST /api/v1/eval-suites/import":     {Form: [][3]string{{"name", "", "<text>"}, {"source_id", "", "<source>"}, {"file", "evals.json", suiteFile}}, Others: map[string]int{"source": 403}},
-		"GET /api/v1/eval-suites/{}":          {Path: "<suite>"},
-		"PATCH /api/v1/eval-suites/{}":        {Path: "<suite>", Body: changed, Spends: "suite"},
-		"DELETE /api/v1/eval-suites/{}":       {Path: "<suite>", Spends: "suite"},
-		"GET /api/v1/eval-suites/{}/export":   {Path: "<suite>"},
-		"POST /api/v1/eval-suites/{}/runs":    {Path: "<suite>", Body: `{"subject":{"entry_id":"<entry>"}}`, Others: map[string]int{"entry": 404}},
-		"GET /api/v1/eval-suites/{}/runs":     {Path: "<suite>"},
-		"GET /api/v1/eval-suites/{}/estimate": {Path: "<suite>"},
-		"GET /api/v1/eval-runs/{}":            {Path: "<run>"},
-		"POST /api/v1/eval-runs/{}/cancel":    {Path: "<run>", Spends: "run"},
-		"GET /api/v1/eval-runs/{}/events":     {Path: "<run>"},
-		"GET /api/v1/eval-runs/{}/trials/{}":  {Path: "<run> 1", Query: "case_id=<case>"},
-		"GET /api/v1/improve-runs":            {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
+		"GET /api/v1/eval-suites":                 {Query: "source_id=<source>", Others: map[string]int{"source": 200}},
+		"POST /api/v1/eval-suites":                {Body: suite, Others: map[string]int{"source": 403}},
+		"POST /api/v1/eval-suites/import":         {Form: [][3]string{{"name", "", "<text>"}, {"source_id", "", "<source>"}, {"file", "evals.json", suiteFile}}, Others: map[string]int{"source": 403}},
+		"GET /api/v1/eval-suites/{}":              {Path: "<suite>"},
+		"PATCH /api/v1/eval-suites/{}":            {Path: "<suite>", Body: changed, Spends: "suite"},
+		"DELETE /api/v1/eval-suites/{}":           {Path: "<suite>", Spends: "suite"},
+		"GET /api/v1/eval-suites/{}/export":       {Path: "<suite>"},
+		"POST /api/v1/eval-suites/{}/runs":        {Path: "<suite>", Body: `{"subject":{"entry_id":"<entry>"}}`, Others: map[string]int{"entry": 404}},
+		"GET /api/v1/eval-suites/{}/runs":         {Path: "<suite>"},
+		"POST /api/v1/eval-suites/{}/runs/import": {Path: "<suite>", Form: [][3]string{{"file", "aggregate-result.json", resultFile}}, Spends: "suite"},
+		"GET /api/v1/eval-suites/{}/estimate":     {Path: "<suite>"},
+		"GET /api/v1/eval-runs/{}":                {Path: "<run>"},
+		"POST /api/v1/eval-runs/{}/cancel":        {Path: "<run>", Spends: "run"},
+		"GET /api/v1/eval-runs/{}/events":         {Path: "<run>"},
+		"GET /api/v1/eval-runs/{}/trials/{}":      {Path: "<run> 1", Query: "case_id=<case>"},
+		"GET /api/v1/improve-runs":                {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
 		"POST /api/v1/improve-runs": {
 			Body: `{"entry_id":"<entry>","suite_id":"<queries>"}`, Others: map[string]int{"entry": 404, "queries": 404},
 		},

@@ -286,8 +286,8 @@ func (c Case) Warnings() (all []string) {
 		text  string
 	}{
 		{execution["model"], "execution.model is kept, but not used: a run names its model"},
-		{execution["allowed_tools"], "execution.allowed_tools is kept, but not used: the agent has all of its tools, in the sandbox"},
-		{execution["disallowed_tools"], "execution.disallowed_tools is kept, but not used: the agent has all of its tools, in the sandbox"},
+		{execution["allowed_tools"], "execution.allowed_tools is kept, but not used: the agent has all of its tools"},
+		{execution["disallowed_tools"], "execution.disallowed_tools is kept, but not used: the agent has all of its tools"},
 		{execution["growthbook_overrides"], "execution.growthbook_overrides is kept, but not used"},
 		{c.definition["plugins"], "plugins is kept, but not used: a run installs the skill under test, and others of the registry"},
 	} {

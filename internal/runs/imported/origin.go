@@ -1,0 +1,58 @@
+// Package imported reads the results of runs that another tool made elsewhere:
+// aggregate-result.json of `claude plugin eval`. It writes the table
+// eval_run_imports of package runs.
+package imported
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// An Origin says which tool made a run, and what it reports of it. Numbers that it
+// does not report are nil.
+type Origin struct {
+	Tool    string `json:"tool" example:"claude plugin eval"`
+	Version string `json:"version" doc:"Of the tool" example:"2.1.325"`
+	// Model is that of all cases, JudgeModel that of the graders; "" if the file does not
+	// say.
+	Model      string   `json:"model" doc:"That the agent asked; empty if the file does not say"`
+	JudgeModel string   `json:"judge_model" doc:"That graded; empty for the tool's default"`
+	Plugins    []Plugin `json:"plugins" nullable:"false"`
+	Threshold  float64  `json:"threshold" doc:"Score by which the tool lets a case pass"`
+	// CasesPassed and the rates are the tool's own, by its rules.
+	CasesPassed int      `json:"cases_passed" doc:"By the rules of the tool"`
+	Score       float64  `json:"overall_score" doc:"By the rules of the tool"`
+	MeanDelta   *float64 `json:"mean_delta" doc:"By the rules of the tool; null without a baseline"`
+	CostUSD     float64  `json:"cost_usd" doc:"As the tool reports it"`
+	Partial     string   `json:"partial_reason" doc:"Why the run is not complete; empty if it is"`
+	Digest      string   `json:"digest" doc:"SHA-256 of the file"`
+}
+
+// A Plugin is one that was tested.
+type Plugin struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Problem string `json:"problem,omitempty" doc:"Why it may not have been loaded"`
+}
+
+// Insert stores where a run comes from, and reports whether the suite did not have
+// the same file before.
+func Insert(ctx context.Context, tx *store.Tx, runID, suiteID string, o Origin) (bool, error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return false, err
+	}
+	n, err := tx.Exec(ctx, `
+		INSERT INTO eval_run_imports (run_id, suite_id, digest, origin) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (suite_id, digest) DO NOTHING`, runID, suiteID, o.Digest, string(raw))
+	return n > 0, err
+}
+
+// RunOf returns the run of a suite that was imported from a file. The error is a
+// NotFound if there is none.
+func RunOf(ctx context.Context, q store.Querier, suiteID, digest string) (string, error) {
+	rows, err := q.Query(ctx, `SELECT run_id FROM eval_run_imports WHERE suite_id = $1 AND digest = $2`, suiteID, digest)
+	return store.One(rows, err, "Eval run", store.Value[string])
+}
