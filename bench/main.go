@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
 )
 
 // A benchmark measures one thing and returns what it found.
@@ -44,6 +46,9 @@ func benchmarks() []benchmark {
 		{"eval", "a run of 10,000 deterministic cases beside promptfoo", benchEvals},
 		{"eval-judged", "a run of 500 judged cases beside its judge's own time", benchJudged},
 		{"sandbox", "what the sandbox costs a program that does nothing", benchSandbox},
+		{"gateway", "a model's answer by the door of the sandbox beside the model itself", benchGateway},
+		{"trial", "what a trial costs beyond its agent, in an environment of 1 GB", benchTrial},
+		{"busy-trials", "GET /api/v1/me while eight trials want all processors", benchBusyTrials},
 		{"source", "GET of a source with 10,000 suggestions and reviews", benchSource},
 		{"signals", "POST of signals beside the driver's batches", benchSignals},
 		{"signals-read", "GET of the overview as signals grow", benchSignalsRead},
@@ -59,6 +64,9 @@ const runLimit = 30 * time.Minute
 var errMissed = errors.New("a limit was missed")
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == relay.Command { // as the service's own binary
+		os.Exit(relay.Main(os.Args[2:]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == peerCommand {
 		exit(servePeer(os.Args[2:]))
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // peerCommand makes this program serve as a peer instead, in a process of its
@@ -17,13 +18,20 @@ const peerCommand = "peer"
 
 // servePeer serves until the process is told to end: `bytes FILE` answers
 // every request with the file as JSON from memory, `files FOLDER` serves a
-// folder.
+// folder, and `model PAUSE` streams the answer of a model, token by token.
 func servePeer(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("usage: bench %s bytes|files PATH", peerCommand)
+		return fmt.Errorf("usage: bench %s bytes|files|model PATH|PAUSE", peerCommand)
 	}
 	handler := http.FileServer(http.Dir(args[1]))
-	if args[0] == "bytes" {
+	switch args[0] {
+	case "model":
+		pause, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		handler = streamAnswer(pause)
+	case "bytes":
 		content, err := os.ReadFile(args[1])
 		if err != nil {
 			return err

@@ -49,22 +49,19 @@ func (t *trial) restoreBasics() (err error) {
 	defer func() { err = errors.Join(err, written.Close()) }()
 	b := basics{original: original, written: written, overlay: t.imageRoot.Changes != ""}
 	for _, dir := range strings.Split(usualPath+":"+cmp.Or(t.env["PATH"], t.image.Env["PATH"]), ":") {
-		for _, name := range basicPrograms {
-			if err := b.restore(strings.TrimPrefix(path.Join(dir, name), "/"), maxLinks); err != nil {
-				return err
-			}
+		if err := b.restorePrograms(strings.TrimPrefix(path.Clean(dir), "/")); err != nil {
+			return err
 		}
 	}
 	for _, pattern := range basicFiles {
-		found, err := fs.Glob(original.FS(), pattern)
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(pattern, "*") {
-			found = []string{pattern}
+		found := []string{pattern}
+		if strings.Contains(pattern, "*") {
+			if found, err = fs.Glob(original.FS(), pattern); err != nil {
+				return err
+			}
 		}
 		for _, name := range found {
-			if err := b.restore(name, maxLinks); err != nil {
+			if err := b.restore(name); err != nil {
 				return err
 			}
 		}
@@ -78,12 +75,55 @@ type basics struct {
 	overlay           bool // written has what differs from the image, else all files
 }
 
-// restore restores a file: the folders and links on its way, and what it is in the
-// image. If the image has no such file, it must not be there.
-func (b *basics) restore(name string, links int) error {
-	if _, err := b.original.Stat(name); err != nil && links == maxLinks && !b.hasLink(name) {
-		return b.remove(name)
+// restorePrograms restores the basic programs in a folder.
+func (b *basics) restorePrograms(dir string) error {
+	at, covered, err := b.follow(dir, maxLinks)
+	if err != nil {
+		return err
 	}
+	changed := covered
+	if _, err := b.written.Lstat(cmp.Or(at, dir)); err == nil {
+		changed = true
+	}
+	var programs *os.Root
+	if at != "" {
+		if programs, err = b.original.OpenRoot(at); err != nil {
+			return nil //nolint:nilerr // it is no folder
+		}
+		defer programs.Close()
+	}
+	for _, name := range basicPrograms {
+		isLink := false
+		if programs != nil {
+			info, err := programs.Lstat(name)
+			isLink = err == nil && info.Mode().Type() == fs.ModeSymlink
+		}
+		if changed || isLink { // which may lead to what is changed
+			if err := b.restore(path.Join(cmp.Or(at, dir), name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// restore makes a file what it is in the image. If the image has no such file, it
+// must not be there.
+func (b *basics) restore(name string) error {
+	at, _, err := b.follow(name, maxLinks)
+	if err != nil || at != "" {
+		return err
+	}
+	if _, err := b.written.Lstat(name); err != nil {
+		return nil //nolint:nilerr // it is not there, or behind a link that leads out
+	}
+	return b.written.RemoveAll(name)
+}
+
+// follow restores the folders and links on the way to a file or a folder, and that
+// itself. It returns where the way ends in the image, or "" if there is nothing, and
+// whether a folder on it hides those of the image.
+func (b *basics) follow(name string, links int) (at string, covered bool, err error) {
 	dir, rest, covered := "", name, !b.overlay
 	for rest != "" {
 		var part string
@@ -92,47 +132,28 @@ func (b *basics) restore(name string, links int) error {
 		info, err := b.original.Lstat(at)
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // a link of the image leads nowhere
+			return "", covered, nil //nolint:nilerr // the image has no such file
 		case info.IsDir():
 			if err := b.restoreDir(at); err != nil {
-				return err
+				return "", covered, err
 			}
 			covered = covered || isOpaque(filepath.Join(b.written.Name(), at))
 			dir = at
 			continue
 		}
 		if err := b.restoreFile(at, info, covered); err != nil || info.Mode().Type() != fs.ModeSymlink || links == 0 {
-			return err
+			return at, covered, err
 		}
 		target, err := b.original.Readlink(at)
 		if err != nil {
-			return err
+			return "", covered, err
 		}
 		if !path.IsAbs(target) {
 			target = path.Join("/", dir, target)
 		}
-		return b.restore(strings.TrimPrefix(path.Join(target, rest), "/"), links-1)
+		return b.follow(strings.TrimPrefix(path.Join(target, rest), "/"), links-1)
 	}
-	return nil
-}
-
-// hasLink reports whether the image has a link on a path, which Stat does not follow
-// if it is absolute.
-func (b *basics) hasLink(name string) bool {
-	for at := name; at != "."; at = path.Dir(at) {
-		if info, err := b.original.Lstat(at); err == nil && info.Mode().Type() == fs.ModeSymlink {
-			return true
-		}
-	}
-	return false
-}
-
-// remove removes a file that the image has not.
-func (b *basics) remove(name string) error {
-	if _, err := b.written.Lstat(name); err != nil {
-		return nil //nolint:nilerr // it is not there, or behind a link that leads out
-	}
-	return b.written.RemoveAll(name)
+	return dir, covered, nil
 }
 
 // restoreDir removes what is in place of a folder of the image.

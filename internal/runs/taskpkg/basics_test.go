@@ -40,7 +40,7 @@ func TestBasics(t *testing.T) {
 	} {
 		b := basics{original: makeTree(t, image), written: makeTree(t, test.changed), overlay: test.overlay}
 		for _, name := range []string{"bin/sh", "usr/bin/sh", "usr/bin/cat", "usr/local/bin/cat", "usr/bin/grep", "usr/bin/ls", "opt/bin/cat"} {
-			if err := b.restore(name, maxLinks); err != nil {
+			if err := b.restore(name); err != nil {
 				t.Fatalf("%s: %s: %v", test.name, name, err)
 			}
 		}
