@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,9 +16,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -329,6 +332,68 @@ func TestAgentPackage(t *testing.T) {
 	if diff := cmp.Diff(want, apptest.Pick(got, want)); diff != "" {
 		t.Errorf("trial (-want +got):\n%s", diff)
 	}
+	// The verifier's files are neither the agent's nor shown to have been there.
+	id := apptest.List(t, run, "cases")[0]["id"].(string)
+	opened := c.Get(runsPath + run["id"].(string) + "/trials/1?case_id=" + id).Want(http.StatusOK).Field("trial")
+	var files []string
+	for _, f := range apptest.List(t, opened, "files") {
+		files = append(files, fmt.Sprint(f["change"], " ", f["path"]))
+	}
+	if diff := cmp.Diff([]string{"added app/out.txt", "added seen.txt"}, files); diff != "" || opened["asked"] != "solve" {
+		t.Errorf("asked %v, files (-want +got):\n%s", opened["asked"], diff)
+	}
+}
+
+// TestAgentRecordedOnce lets two workers make the same trials: what is kept of each is
+// of the one that counts. A trial counts also if nothing can be kept of it.
+func TestAgentRecordedOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		agents := withAgents(t, map[string][]modeltest.Reply{"work": {shell("sleep 0.3"), say("hello")}})
+		w := runstest.New(t, db, agents)
+		c := w.Org("acme")
+		hello := object{"case_kind": "exact_match", "prompt": "work", "expected": "hello"}
+		suite := c.Create(deterministic(hello, hello))
+		run := c.Start(suite, claude)
+		id := run["id"].(string)
+		ended := make(chan error)
+		for range 2 {
+			go func() { ended <- w.Another(jobs.Options{}, agents).Runs.Execute(t.Context(), c.Org.ID, id) }()
+		}
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := w.Count("eval_trial_recordings WHERE run_id = $1", id); n != 2 {
+			t.Errorf("%d recordings, want 2", n)
+		}
+		for i := range 2 {
+			session := trialOf(t, c.Run(id), i, "skill", 1)["session_id"].(string)
+			if n := w.Count("eval_trial_recordings WHERE id = $1", session); n != 1 {
+				t.Errorf("the trial of case %d has %d recordings", i, n)
+			}
+		}
+
+		full := func(w *runstest.World) {
+			agents(w)
+			w.Runs.Recordings = &recording.Store{DB: w.DB, Blobs: fullBucket{}}
+		}
+		run = c.Start(suite, claude)
+		if err := w.Another(jobs.Options{}, full).Runs.Execute(t.Context(), c.Org.ID, run["id"].(string)); err != nil {
+			t.Fatal(err)
+		}
+		if got := trialOf(t, c.Run(run["id"]), 0, "skill", 1); got["verdict"] != "pass" || got["session_id"] != nil {
+			t.Errorf("with a full bucket the trial is %v, session %v", got["verdict"], got["session_id"])
+		}
+	})
+}
+
+// A fullBucket stores nothing.
+type fullBucket struct{ blob.Bucket }
+
+func (fullBucket) Put(context.Context, string, io.Reader, int64) error {
+	return errors.New("no space left")
 }
 
 // TestAgentTwoWorkers kills a worker in the middle of agents' trials: the next one
