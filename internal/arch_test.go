@@ -93,6 +93,7 @@ var edges = []edge{
 	{"improve", "suites", "the cases that a rewrite is scored on"},
 	{"incidents", "alerts", "an incident begins with an alert, whose channel is told of its progress"},
 	{"incidents", "installations", "an incident ends when no installation has the bad version"},
+	{"incidents", "registry", "an incident ends when its version is current again"},
 	{"incidents", "repohost", "the commit of a bad version is marked"},
 	{"installations", "registry", "an installation is of an entry, and may be behind its version"},
 	{"installations", "skills", "what a user has installed tells which version a skill's observation is about"},

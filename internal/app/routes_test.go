@@ -103,6 +103,8 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/device-code/poll": none,
 	"GET /api/v1/device-code/poll":  none,
 
+	"GET /api/v1/incidents":                                  read,
+	"GET /api/v1/incidents/{id}":                             read,
 	"GET /api/v1/registry/{id}/rollback":                     read,
 	"POST /api/v1/registry/{id}/rollback/undo":               rollback,
 	"POST /api/v1/registry/{id}/versions/{version}/promote":  rollback,

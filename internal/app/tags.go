@@ -18,6 +18,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "eval-suites", Description: "Suites of test cases, and runs of them."},
 	{Name: "gates", Description: "Comparisons of a pushed version with the current one, and what they decided."},
 	{Name: "improve-runs", Description: "Searches for a better description of a skill."},
+	{Name: "incidents", Description: "Rollbacks by alerts, followed until no installation has the bad version."},
 	{Name: "keys", Description: "API keys of the organisation."},
 	{Name: "logs", Description: "OTLP logs of agents."},
 	{Name: "me", Description: "The holder of the key, and their data."},

@@ -154,7 +154,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Installations: p.installations,
 		Telemetry:     p.telemetry,
-		Alerts:        p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Trials: p.trials, Gates: p.gates,
+		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
+		Trials: p.trials, Gates: p.gates,
 		Improve:  p.improve,
 		Repohost: p.repohost, Community: p.community, Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: log("web"),
 	})
@@ -180,8 +181,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog,
-		p.sessions, p.evidence, p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates, p.improve,
-		p.repohost, p.community, p.signals, p.proposals, p.web,
+		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
+		p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -92,7 +93,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid, Retention: 90 * 24 * time.Hour, Log: w.Log,
 		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts,
 	}
-	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, code, pushes, w.alerts} {
+	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, code, pushes, w.alerts, w.incidents} {
 		s.Mount(w.API)
 	}
 	w.ada = w.OrgWithPlan("acme", access.Pro)
@@ -148,44 +149,70 @@ func (w *world) advance() {
 	}
 }
 
+// badRelease publishes a good and a bad release from a repository, has both used,
+// and lets an alert roll the bad one back.
+func (w *world) badRelease() (entry, bad string) {
+	w.T.Helper()
+	work := w.github.Repos.Create("acme/deploy")
+	work.Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Zero.")})
+	w.ada.Post("/api/v1/repohost/settings", object{"write_back_mode": "checks"}).Want(http.StatusOK)
+	w.ada.Post("/api/v1/repohost/installations", object{
+		"installation_id": w.github.Installation, "account_login": "acme", "account_type": "Organization",
+	}).Want(http.StatusCreated)
+	metadata := apptest.JSONPart(w.T, "metadata", object{"name": "deploy", "version": "0.1.0"})
+	archive := apptest.Part{
+		Name: "archive", File: "skill.tar.gz", Content: []byte(apptest.Pack(w.T, "SKILL.md", hosttest.Skill("deploy", "Old."))),
+	}
+	entry = apptest.Text(w.ada.Upload("/api/v1/registry", metadata, archive).Want(http.StatusCreated).Object(), "entry", "id")
+	w.ada.Post("/api/v1/repohost/connections", object{
+		"entry_id": entry, "installation_id": w.github.Installation, "repo_full_name": "acme/deploy", "write_back_enabled": true,
+		"open_issues": true,
+	}).Want(http.StatusCreated)
+	w.Work()
+
+	w.tag(work, "v1.0.0", "Good.")
+	w.sessions(1)
+	skill := w.ada.Get("/v1/skills/deploy").Want(http.StatusOK).Object()["skill"].(object)["skill_id"]
+	w.ada.Post("/api/v1/alerts", object{
+		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "channel": "webhook",
+		"config": object{"webhook_url": "http://127.0.0.1:1/x"},
+	}).Want(http.StatusCreated)
+	bad = w.tag(work, "v1.1.0", "Bad.")
+	for _, device := range []string{"laptop", "server"} {
+		w.ada.Post("/api/v1/registry/"+entry+"/install", object{"device_id": device}).Want(http.StatusOK)
+	}
+	w.sessions(0)
+	if err := w.alerts.Evaluate(w.T.Context(), w.ada.Org.ID); err != nil {
+		w.T.Fatal(err)
+	}
+	return entry, bad
+}
+
+// incident returns the only one.
+func (w *world) incident() object {
+	w.T.Helper()
+	all := w.ada.Get("/api/v1/incidents").Want(http.StatusOK).List("incidents")
+	if len(all) != 1 {
+		w.T.Fatalf("got the incidents %v, want one", all)
+	}
+	return w.ada.Get("/api/v1/incidents/" + apptest.Text(all[0], "id")).Want(http.StatusOK).Object()["incident"].(object)
+}
+
+// timeline lists what has happened.
+func (w *world) timeline() (all []string) {
+	for _, m := range w.incident()["timeline"].([]any) {
+		all = append(all, m.(object)["what"].(string))
+	}
+	return all
+}
+
 // TestIncident follows a bad release from the alert to the last installation: the
 // commit is marked once, the channel is notified twice.
 func TestIncident(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		work := w.github.Repos.Create("acme/deploy")
-		work.Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Zero.")})
-		w.ada.Post("/api/v1/repohost/settings", object{"write_back_mode": "checks"}).Want(http.StatusOK)
-		w.ada.Post("/api/v1/repohost/installations", object{
-			"installation_id": w.github.Installation, "account_login": "acme", "account_type": "Organization",
-		}).Want(http.StatusCreated)
-		metadata := apptest.JSONPart(t, "metadata", object{"name": "deploy", "version": "0.1.0"})
-		archive := apptest.Part{
-			Name: "archive", File: "skill.tar.gz", Content: []byte(apptest.Pack(t, "SKILL.md", hosttest.Skill("deploy", "Old."))),
-		}
-		entry := apptest.Text(w.ada.Upload("/api/v1/registry", metadata, archive).Want(http.StatusCreated).Object(), "entry", "id")
-		w.ada.Post("/api/v1/repohost/connections", object{
-			"entry_id": entry, "installation_id": w.github.Installation, "repo_full_name": "acme/deploy", "write_back_enabled": true,
-			"open_issues": true,
-		}).Want(http.StatusCreated)
-		w.Work()
-
-		w.tag(work, "v1.0.0", "Good.")
-		w.sessions(1)
-		skill := w.ada.Get("/v1/skills/deploy").Want(http.StatusOK).Object()["skill"].(object)["skill_id"]
-		w.ada.Post("/api/v1/alerts", object{
-			"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "channel": "webhook",
-			"config": object{"webhook_url": "http://127.0.0.1:1/x"},
-		}).Want(http.StatusCreated)
-		bad := w.tag(work, "v1.1.0", "Bad.")
-		for _, device := range []string{"laptop", "server"} {
-			w.ada.Post("/api/v1/registry/"+entry+"/install", object{"device_id": device}).Want(http.StatusOK)
-		}
-		w.sessions(0)
-		if err := w.alerts.Evaluate(t.Context(), w.ada.Org.ID); err != nil {
-			t.Fatal(err)
-		}
+		entry, bad := w.badRelease()
 		for range 2 { // a job that runs twice changes nothing more
 			w.advance()
 		}
@@ -208,6 +235,20 @@ func TestIncident(t *testing.T) {
 			t.Errorf("got the issues %+v, want an open one that names the incident", got)
 		}
 
+		got := w.incident()
+		apptest.WantKeys(t, got, "id", "state", "outcome", "alert_id", "skill_id", "skill", "entry_id", "version", "good_version", "evidence",
+			"commit", "issue", "installations_left", "opened_at", "closed_at", "devices", "timeline")
+		if got["id"] != first || got["state"] != "open" || got["outcome"] != nil || got["version"] != "1.1.0" || got["good_version"] != "1.0.0" ||
+			got["installations_left"] != 2.0 || apptest.Text(got, "commit", "sha") != bad || apptest.Text(got, "commit", "status") != "done" ||
+			apptest.At(got, "issue", "number") != float64(w.github.Issues()[0].Number) || !cmp.Equal(got["devices"], []any{"laptop", "server"}) {
+			t.Errorf("got the incident %v", got)
+		}
+		w.OrgWithPlan("evil", access.Pro).Get("/api/v1/incidents/"+first).WantErrorWith(http.StatusNotFound, "Incident not found")
+		if n := len(w.ada.Get("/api/v1/incidents?state=closed").Want(http.StatusOK).List("incidents")); n != 0 {
+			t.Errorf("%d incidents are closed", n)
+		}
+		w.ada.Get("/api/v1/incidents?state=x").WantIssueWith("state", "state")
+
 		// The installations sync one after the other.
 		for i, device := range []string{"laptop", "server"} {
 			w.ada.Post("/api/v1/registry/"+entry+"/install", object{"device_id": device}).Want(http.StatusOK)
@@ -220,8 +261,63 @@ func TestIncident(t *testing.T) {
 		if got := w.github.Issues(); len(got) != 1 || got[0].State != "closed" {
 			t.Errorf("got the issues %+v, want the one closed", got)
 		}
+		want := []string{"rolled_back", "commit_marked", "issue_opened", "channel_notified", "closed", "issue_closed"}
+		if diff := cmp.Diff(want, w.timeline()); diff != "" || w.incident()["outcome"] != "resolved" {
+			t.Errorf("%v: timeline (-want +got):\n%s", w.incident()["outcome"], diff)
+		}
 		if notes := w.notes(); len(notes) != 3 || !strings.Contains(notes[2], "the incident is closed") {
 			t.Errorf("got the notes %q", notes)
 		}
+	})
+}
+
+// TestIssueIsClosedLater: a code host that is down when the incident closes is
+// asked again by the next job.
+func TestIssueIsClosedLater(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		entry, _ := w.badRelease()
+		w.advance()
+		for _, device := range []string{"laptop", "server"} {
+			w.ada.Post("/api/v1/registry/"+entry+"/install", object{"device_id": device}).Want(http.StatusOK)
+		}
+		w.github.Break(hosttest.Fault{On: "PATCH", Always: true, Answer: func(rw http.ResponseWriter, _ *http.Request) {
+			rw.WriteHeader(http.StatusBadGateway)
+		}})
+		w.advance()
+		if got := w.incident(); got["state"] != "closed" || apptest.Text(got, "issue", "status") != "done" {
+			t.Errorf("got %v, want a closed incident with an open issue", got)
+		}
+		w.github.Mend()
+		w.advance()
+		if got := w.github.Issues(); got[0].State != "closed" || apptest.Text(w.incident(), "issue", "status") != "closed" {
+			t.Errorf("got the issue %+v, want it closed", got[0])
+		}
+	})
+}
+
+// TestUndoneIncident ends when a person makes the version current again, although
+// installations have it.
+func TestUndoneIncident(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		entry, _ := w.badRelease()
+		w.ada.Post("/api/v1/registry/"+entry+"/rollback/undo", nil).Want(http.StatusOK)
+		w.advance()
+		got := w.incident()
+		if got["state"] != "closed" || got["outcome"] != "undone" || got["installations_left"] != 2.0 {
+			t.Errorf("got %v", got)
+		}
+		notes := w.notes()
+		if last := notes[len(notes)-1]; !strings.HasPrefix(last, "Version 1.1.0 was made current again: the incident is closed. Incident ") {
+			t.Errorf("got the notes %q", notes)
+		}
+		w.sessions(0)
+		if err := w.alerts.Evaluate(t.Context(), w.ada.Org.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.incident() // no second one: a person has decided
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -69,10 +70,10 @@ func (s *Service) Open(ctx context.Context, tx *store.Tx, r alerts.RolledBack) (
 	return insertIncident(ctx, tx, i)
 }
 
-// AdvanceAll advances the open incidents. One that fails does not keep back the
+// AdvanceAll advances the incidents that are not at their end. One that fails does not keep back the
 // others.
 func (s *Service) AdvanceAll(ctx context.Context) error {
-	ids, err := openIncidents(ctx, s.DB)
+	ids, err := unfinished(ctx, s.DB)
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,8 @@ const (
 	maxTries = 20
 	// maxNamed is how many installations a notification names.
 	maxNamed = 10
+	// maxDevices is how many the page of an incident names.
+	maxDevices = 100
 )
 
 // advance takes the steps of an incident that are due.
@@ -99,13 +102,13 @@ func (s *Service) advance(ctx context.Context, id string) (err error) {
 	}
 	if i.CommitStatus == Pending {
 		s.markCommit(ctx, &i)
-		if err := updateIncident(ctx, s.DB, i); err != nil {
+		if err := updateCommit(ctx, s.DB, i); err != nil {
 			return err
 		}
 	}
 	if i.IssueStatus == Pending {
-		s.setIssue(ctx, &i, Done, i.Evidence+"\n\nIncident "+i.ID+": "+s.PublicURL+"/alerts/"+i.RuleID)
-		if err := updateIncident(ctx, s.DB, i); err != nil {
+		s.setIssue(ctx, &i, Done, i.Evidence+"\n\nIncident "+i.ID+": "+s.url(i))
+		if err := updateIssue(ctx, s.DB, i, Pending); err != nil {
 			return err
 		}
 	}
@@ -116,9 +119,26 @@ func (s *Service) advance(ctx context.Context, id string) (err error) {
 	if err != nil || i.ClosedAt == nil || i.IssueStatus != Done {
 		return err
 	}
-	// What follows the closing is tried once: the issue can be closed by hand.
-	s.setIssue(ctx, &i, Closed, i.Evidence+"\n\nNo installation has the version any more. Incident "+i.ID+".")
-	return updateIncident(ctx, s.DB, i)
+	return s.closeIssue(ctx, i)
+}
+
+// url is the page of an incident.
+func (s *Service) url(i Incident) string { return s.PublicURL + "/incidents/" + i.ID }
+
+// closeIssue closes the issue of a closed incident, unless another one has it
+// too. The next job tries it again if the code host does not answer.
+func (s *Service) closeIssue(ctx context.Context, i Incident) error {
+	used, err := issueInUse(ctx, s.DB, i)
+	if err != nil {
+		return err
+	}
+	if used {
+		i.IssueStatus, i.IssueDetail = Closed, "Another incident keeps it open"
+		return updateIssue(ctx, s.DB, i, Done)
+	}
+	moments := i.Timeline()
+	s.setIssue(ctx, &i, Closed, i.Evidence+"\n\n"+moments[len(moments)-1].Text+" Incident "+i.ID+": "+s.url(i))
+	return updateIssue(ctx, s.DB, i, Done)
 }
 
 // setIssue opens or closes the issue of an incident.
@@ -130,9 +150,15 @@ func (s *Service) setIssue(ctx context.Context, i *Incident, reached Status, bod
 		issue.Number = *i.IssueNumber
 	}
 	err := s.Repohost.SetIssue(ctx, *i.ConnectionID, &issue)
+	now := store.Now()
 	switch i.Tries++; {
 	case err == nil:
 		i.IssueStatus, i.IssueNumber, i.IssueURL, i.Tries = reached, &issue.Number, &issue.URL, 0
+		if reached == Closed {
+			i.IssueClosedAt = &now
+		} else {
+			i.IssueOpenedAt = &now
+		}
 	case ctx.Err() != nil:
 		i.Tries--
 	case !repohost.IsTransient(err) || i.Tries >= maxTries:
@@ -145,11 +171,12 @@ func (s *Service) setIssue(ctx context.Context, i *Incident, reached Status, bod
 // transaction.
 func (s *Service) markCommit(ctx context.Context, i *Incident) {
 	title := fmt.Sprintf("Version %s was rolled back by an alert", i.Version)
-	evidence := fmt.Sprintf("%s\n\nCurrent is %s again. Incident %s.", i.Evidence, i.GoodVersion, i.ID)
-	err := s.Repohost.FailCommit(ctx, *i.AttemptID, title, evidence, s.PublicURL+"/alerts/"+i.RuleID)
+	evidence := fmt.Sprintf("%s\n\nCurrent is %s. Incident %s.", i.Evidence, i.GoodVersion, i.ID)
+	err := s.Repohost.FailCommit(ctx, *i.AttemptID, title, evidence, s.url(*i))
+	now := store.Now()
 	switch i.Tries++; {
 	case err == nil:
-		i.CommitStatus, i.CommitDetail, i.Tries = Done, "", 0
+		i.CommitStatus, i.CommitDetail, i.MarkedAt, i.Tries = Done, "", &now, 0
 	case ctx.Err() != nil:
 		i.Tries--
 	case !repohost.IsTransient(err) || i.Tries >= maxTries:
@@ -158,11 +185,16 @@ func (s *Service) markCommit(ctx context.Context, i *Incident) {
 	}
 }
 
-// follow counts the installations that still have the bad version, tells the
-// channel which at first, and closes the incident when there are none.
+// follow counts the installations that still have the bad version, sends the
+// channel their names at first, and closes the incident when there are none, or when
+// the version was made current again.
 func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) (Incident, error) {
 	i, err := incidentByID(ctx, tx, id, tx.Dialect().ForUpdate())
 	if err != nil || i.ClosedAt != nil {
+		return i, err
+	}
+	lines, err := lineage.OfSkills(ctx, tx, i.OrgID, []string{i.SkillID})
+	if err != nil {
 		return i, err
 	}
 	total, some, err := s.Installations.Holding(ctx, tx, i.OrgID, i.EntryID, i.VersionID, maxNamed)
@@ -171,18 +203,43 @@ func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) (Incident
 	}
 	i.Installations = total
 	now := store.Now()
-	note := ""
+	note, settled := "", i.CommitStatus != Pending && i.IssueStatus != Pending
 	switch {
+	case lines[i.SkillID].CurrentID == i.VersionID && settled:
+		note = fmt.Sprintf("Version %s was made current again: the incident is closed.", i.Version)
+		i.ClosedAt, i.Outcome = &now, Undone
 	case total > 0 && i.ToldAt == nil:
 		note = fmt.Sprintf("Version %s was rolled back to %s; %d installations still have it: %s.",
 			i.Version, i.GoodVersion, total, strings.Join(some, ", "))
 		i.ToldAt = &now
-	case total == 0 && i.CommitStatus != Pending && i.IssueStatus != Pending:
+	case total == 0 && settled:
 		note = fmt.Sprintf("No installation has version %s any more: the incident is closed.", i.Version)
-		i.ClosedAt = &now
+		i.ClosedAt, i.Outcome = &now, Resolved
 	}
-	if err := updateIncident(ctx, tx, i); err != nil || note == "" {
+	if err := updateProgress(ctx, tx, i); err != nil || note == "" {
 		return i, err
 	}
-	return i, s.Alerts.Tell(ctx, tx, i.OrgID, i.ID, note)
+	return i, s.Alerts.Tell(ctx, tx, i.OrgID, i.ID, note+" Incident "+i.ID+".")
+}
+
+// A Filter chooses incidents of a listing.
+type Filter struct {
+	State         string // open or closed; "": both
+	Limit, Offset int
+}
+
+// List returns a page of the organisation's incidents, newest first, and how many
+// there are.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Incident, int, error) {
+	return listIncidents(ctx, s.DB, orgID, f)
+}
+
+// Get returns an incident of the organisation, and the names of some devices that
+// still have its version.
+func (s *Service) Get(ctx context.Context, orgID, id string) (i Incident, devices []string, err error) {
+	if i, err = ownIncident(ctx, s.DB, orgID, id); err != nil {
+		return i, nil, err
+	}
+	i.Installations, devices, err = s.Installations.Holding(ctx, s.DB, orgID, i.EntryID, i.VersionID, maxDevices)
+	return i, devices, err
 }

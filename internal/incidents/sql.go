@@ -7,34 +7,51 @@ import (
 )
 
 const columns = `id, org_id, rule_id, skill_id, skill_name, entry_id, version_id, version, good_version, evidence, connection_id,
-	attempt_id, commit_sha, commit_status, commit_detail, issue_status, issue_detail, issue_number, issue_url, tries,
-	installations, told_at, opened_at, closed_at`
+	attempt_id, commit_sha, commit_status, commit_detail, marked_at, issue_status, issue_detail, issue_number, issue_url,
+	issue_opened_at, issue_closed_at, tries, installations, told_at, opened_at, closed_at, outcome`
 
 func scanIncident(row store.Row) (i Incident, err error) {
 	err = row.Scan(&i.ID, &i.OrgID, &i.RuleID, &i.SkillID, &i.SkillName, &i.EntryID, &i.VersionID, &i.Version, &i.GoodVersion,
-		&i.Evidence, &i.ConnectionID, &i.AttemptID, &i.CommitSHA, &i.CommitStatus, &i.CommitDetail, &i.IssueStatus, &i.IssueDetail,
-		&i.IssueNumber, &i.IssueURL, &i.Tries, &i.Installations, store.NullTime(&i.ToldAt), store.Time(&i.OpenedAt),
-		store.NullTime(&i.ClosedAt))
+		&i.Evidence, &i.ConnectionID, &i.AttemptID, &i.CommitSHA, &i.CommitStatus, &i.CommitDetail, store.NullTime(&i.MarkedAt),
+		&i.IssueStatus, &i.IssueDetail, &i.IssueNumber, &i.IssueURL, store.NullTime(&i.IssueOpenedAt), store.NullTime(&i.IssueClosedAt),
+		&i.Tries, &i.Installations, store.NullTime(&i.ToldAt), store.Time(&i.OpenedAt), store.NullTime(&i.ClosedAt), &i.Outcome)
 	return i, err
 }
 
+// insertIncident writes a new incident, of which nothing is done yet.
 func insertIncident(ctx context.Context, tx *store.Tx, i Incident) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO incidents (`+columns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
-		i.ID, i.OrgID, i.RuleID, i.SkillID, i.SkillName, i.EntryID, i.VersionID, i.Version, i.GoodVersion, i.Evidence, i.ConnectionID,
-		i.AttemptID, i.CommitSHA, i.CommitStatus, i.CommitDetail, i.IssueStatus, i.IssueDetail, i.IssueNumber, i.IssueURL, i.Tries,
-		i.Installations, store.NullMicros(i.ToldAt), store.Micros(i.OpenedAt), store.NullMicros(i.ClosedAt))
+		INSERT INTO incidents (id, org_id, rule_id, skill_id, skill_name, entry_id, version_id, version, good_version, evidence,
+			connection_id, attempt_id, commit_sha, commit_status, commit_detail, issue_status, issue_detail, tries, installations, opened_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, '', 0, 0, $17)`,
+		i.ID, i.OrgID, i.RuleID, i.SkillID, i.SkillName, i.EntryID, i.VersionID, i.Version, i.GoodVersion, i.Evidence,
+		i.ConnectionID, i.AttemptID, i.CommitSHA, i.CommitStatus, i.CommitDetail, i.IssueStatus, store.Micros(i.OpenedAt))
 	return err
 }
 
-// updateIncident writes what the steps of an incident change.
-func updateIncident(ctx context.Context, q store.Querier, i Incident) error {
+// Each step writes its own columns only, and only if no other process has taken
+// the step meanwhile.
+
+func updateCommit(ctx context.Context, q store.Querier, i Incident) error {
 	_, err := q.Exec(ctx, `
-		UPDATE incidents SET commit_status = $2, commit_detail = $3, issue_status = $4, issue_detail = $5, issue_number = $6,
-			issue_url = $7, tries = $8, installations = $9, told_at = $10, closed_at = $11
-		WHERE id = $1`, i.ID, i.CommitStatus, i.CommitDetail, i.IssueStatus, i.IssueDetail, i.IssueNumber, i.IssueURL, i.Tries,
-		i.Installations, store.NullMicros(i.ToldAt), store.NullMicros(i.ClosedAt))
+		UPDATE incidents SET commit_status = $2, commit_detail = $3, marked_at = $4, tries = $5
+		WHERE id = $1 AND commit_status = 'pending'`, i.ID, i.CommitStatus, i.CommitDetail, store.NullMicros(i.MarkedAt), i.Tries)
+	return err
+}
+
+func updateIssue(ctx context.Context, q store.Querier, i Incident, was Status) error {
+	_, err := q.Exec(ctx, `
+		UPDATE incidents SET issue_status = $2, issue_detail = $3, issue_number = $4, issue_url = $5, issue_opened_at = $6,
+			issue_closed_at = $7, tries = $8
+		WHERE id = $1 AND issue_status = $9`, i.ID, i.IssueStatus, i.IssueDetail, i.IssueNumber, i.IssueURL,
+		store.NullMicros(i.IssueOpenedAt), store.NullMicros(i.IssueClosedAt), i.Tries, was)
+	return err
+}
+
+// updateProgress writes what follow changes; the incident is locked.
+func updateProgress(ctx context.Context, tx *store.Tx, i Incident) error {
+	_, err := tx.Exec(ctx, `UPDATE incidents SET installations = $2, told_at = $3, closed_at = $4, outcome = $5 WHERE id = $1`,
+		i.ID, i.Installations, store.NullMicros(i.ToldAt), store.NullMicros(i.ClosedAt), i.Outcome)
 	return err
 }
 
@@ -43,8 +60,38 @@ func incidentByID(ctx context.Context, q store.Querier, id, lock string) (Incide
 	return store.One(rows, err, "Incident", scanIncident)
 }
 
-// openIncidents returns the ids of the incidents that are not at their end.
-func openIncidents(ctx context.Context, q store.Querier) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT id FROM incidents WHERE closed_at IS NULL ORDER BY id`)
+// ownIncident finds an incident of the organisation.
+func ownIncident(ctx context.Context, q store.Querier, orgID, id string) (Incident, error) {
+	rows, err := q.Query(ctx, `SELECT `+columns+` FROM incidents WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Incident", scanIncident)
+}
+
+// unfinished returns the ids of the incidents that are not at their end.
+func unfinished(ctx context.Context, q store.Querier) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT id FROM incidents WHERE closed_at IS NULL OR issue_status = 'done' ORDER BY id`)
 	return store.All(rows, err, store.Value[string])
+}
+
+// issueInUse reports whether another open incident has the same issue.
+func issueInUse(ctx context.Context, q store.Querier, i Incident) (bool, error) {
+	rows, err := q.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM incidents
+			WHERE org_id = $1 AND id <> $2 AND connection_id = $3 AND issue_number = $4 AND closed_at IS NULL)`,
+		i.OrgID, i.ID, i.ConnectionID, i.IssueNumber)
+	return store.One(rows, err, "Incident", store.Value[bool])
+}
+
+const listed = ` FROM incidents WHERE org_id = $1
+	AND ($2 = '' OR $2 = 'open' AND closed_at IS NULL OR $2 = 'closed' AND closed_at IS NOT NULL)`
+
+// listIncidents reads a page of incidents, newest first, and their number.
+func listIncidents(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Incident, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.State)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `SELECT `+columns+listed+` ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, f.State, f.Limit, f.Offset)
+	all, err := store.All(rows, err, scanIncident)
+	return all, total, err
 }

@@ -271,3 +271,30 @@ func TestRollbackAlertAccess(t *testing.T) {
 	owner.get(path).want(http.StatusOK).wantText("below 80 %", "Turn off")
 	owner.post(path+"/delete", nil).wantLocation("/alerts")
 }
+
+// TestIncidents shows a rollback by an alert.
+func TestIncidents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite", "--allow-private-targets", "--alert-interval", "1s")
+	b := w.as(access.Owner)
+	b.get("/incidents").want(http.StatusOK).wantText("No incidents")
+	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "First")})
+	b.sessions("pdf", time.Now(), 1, 1, 1, 1, 1)
+	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
+	b.api.Post("/api/v1/registry/"+id+"/install", object{"device_id": "<laptop>"}).Want(http.StatusOK)
+	b.sessions("pdf", time.Now(), 0, 0, 0, 0, 0)
+	skill := b.api.Get("/v1/skills/pdf").Want(http.StatusOK).Text("skill", "skill_id")
+	b.api.Post("/api/v1/alerts", object{
+		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "channel": "webhook", "config": object{"webhook_url": "http://127.0.0.1:1/x"},
+	}).Want(http.StatusCreated)
+	var all []object
+	for len(all) == 0 {
+		all = b.api.Get("/api/v1/incidents").Want(http.StatusOK).List("incidents")
+		time.Sleep(20 * time.Millisecond)
+	}
+	path := "/incidents/" + all[0]["id"].(string)
+	b.get("/incidents?state=open").want(http.StatusOK).wantText("pdf 1.1.0", "1.0.0", "open")
+	b.get("/incidents?state=closed").want(http.StatusOK).wantText("No incidents")
+	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 was rolled back; 1.0.0 is current", "<laptop>", "the version came from none", "no issues").wantInert()
+	w.otherOrg(access.Team).get(path).want(http.StatusNotFound)
+}

@@ -27,7 +27,7 @@ var menu = []navItem{
 	{Path: "/suites", Label: "Suites", Icon: "suites", Also: []string{"/runs", "/improve-runs"}},
 	{Path: "/registry", Label: "Registry", Icon: "registry", Also: []string{"/gates"}},
 	{Path: "/repohost", Label: "Code host", Icon: "repohost"},
-	{Path: "/alerts", Label: "Alerts", Icon: "alerts"},
+	{Path: "/alerts", Label: "Alerts", Icon: "alerts", Also: []string{"/incidents"}},
 	{Path: "/community", Label: "Community", Icon: "community", Also: []string{"/signals"}},
 	{Path: "/proposals", Label: "Proposals", Icon: "proposals"},
 	{Path: "/settings", Label: "Settings", Icon: "settings"},

@@ -131,6 +131,8 @@ func routes() []route {
 			do: (*Service).handleRedeliver,
 		},
 
+		{permission: access.Read, method: "GET", path: "/incidents", do: (*Service).handleIncidents},
+		{permission: access.Read, method: "GET", path: "/incidents/{id}", do: (*Service).handleIncident},
 		{permission: access.Read, method: "GET", path: "/gates", do: (*Service).handleGates},
 		{permission: access.Read, method: "GET", path: "/gates/{id}", do: (*Service).handleGate},
 		{permission: access.Write, method: "POST", path: "/gates/{id}/rerun", do: (*Service).handleRerunGate},

@@ -91,6 +91,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
@@ -127,6 +128,7 @@ type Parts struct {
 	Installations *installations.Service
 	Telemetry     *telemetry.Service
 	Alerts        *alerts.Service
+	Incidents     *incidents.Service
 	Sources       *sources.Service
 	Suggestions   *suggestions.Service
 	Suites        *suites.Service

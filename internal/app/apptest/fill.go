@@ -58,6 +58,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 		o.Things[kind] = o.Make(kind)
 	}
 	o.addAlerts()
+	o.addIncident()
 	o.connect()
 	o.contribute()
 	o.Things["key"] = o.Make("key")
@@ -303,6 +304,33 @@ func (o *Org) addAlerts() {
 	o.good("POST /api/v1/alerts/{}/test", "delivery.id")
 }
 
+// addIncident publishes a good version and a bad one, which an alert rolls back.
+func (o *Org) addIncident() {
+	o.tb.Helper()
+	fresh := o.renamed()
+	fresh.Things["entry"] = fresh.publish("/api/v1/registry", "1.0.0", fresh.Things["archive"])
+	fresh.grade(1)
+	fresh.publish("/api/v1/registry/"+fresh.Things["entry"]+"/versions", "1.1.0", Archive(o.tb, "bad "+o.Mark))
+	fresh.good("POST /api/v1/registry/{}/install", "installation.id")
+	fresh.grade(0)
+	skill := o.read("GET", "/v1/skills/"+fresh.Things["skill_name"], "", "skill.skill_id")
+	o.ask("POST", "/api/v1/alerts", `{"type":"pass_rate_below","threshold":0.9,"action":"rollback","channel":"webhook",`+
+		`"config":{"webhook_url":"http://127.0.0.1:1/`+o.Mark+`"},"skill_id":"`+skill+`"}`)
+}
+
+// grade pushes graded sessions of the organisation's skill.
+func (o *Org) grade(passRate int) {
+	o.tb.Helper()
+	var all []string
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	for range 5 {
+		id := uuid.NewString()
+		all = append(all, fmt.Sprintf(`{"grading_id":%q,"session_id":%q,"skill_name":%q,"graded_at":%q,"pass_rate":%d}`,
+			id, id, o.Things["skill_name"], at, passRate))
+	}
+	o.ask("POST", "/api/v1/push", `{"schema_version":"2.0","push_id":"`+uuid.NewString()+`","canonical":{"grading_results":[`+strings.Join(all, ",")+`]}}`)
+}
+
 // connect links a repository, and delivers a push of it.
 func (o *Org) connect() {
 	o.tb.Helper()
@@ -341,6 +369,7 @@ func (o *Org) awaitJobs() {
 	o.Things["proposal"] = o.await("/api/v1/proposals", "proposals.0.id")
 	o.Things["delivery"] = o.await("/api/v1/repohost/deliveries", "deliveries.0.id")
 	o.await("/api/v1/alert-events", "events.0.id")
+	o.Things["incident"] = o.await("/api/v1/incidents", "incidents.0.id")
 	o.await("/api/v1/eval-runs/"+o.Things["run"], "run.finished_at")
 	o.Things["case"] = o.await("/api/v1/eval-runs/"+o.Things["run"], "run.cases.0.id")
 	o.await("/api/v1/improve-runs/"+o.Things["improve_run"], "improve_run.finished_at")

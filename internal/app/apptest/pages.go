@@ -49,6 +49,8 @@ func Pages() map[string]Row {
 		"POST /registry/{}/rollback":            spending("entry", "<entry>", "version=1.0.0&reason=<new>"),
 		"POST /registry/{}/rollback/undo":       spending("undoable", "<undoable>", "reason=<new>"),
 		"GET /gates":                            {Query: "verdict=block"},
+		"GET /incidents":                        {Query: "state=open"},
+		"GET /incidents/{}":                     {Path: "<incident>"},
 		"GET /gates/{}":                         {Path: "<gate>"},
 		"POST /gates/{}/rerun":                  spending("gate", "<gate>", "x="),
 		"POST /gates/{}/override":               spending("gate", "<gate>", "reason=<new>"),

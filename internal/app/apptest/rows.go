@@ -155,6 +155,8 @@ func Rows() map[string]Row {
 		"PUT /api/v1/registry/{}/gate-policy":           {Path: "<entry>", Body: `{"policy":{"mode":"off","suites":["<suite>"]}}`, Others: map[string]int{"suite": 400}},
 		"GET /api/v1/settings/gate-policy":              {},
 		"PUT /api/v1/settings/gate-policy":              {Body: `{"policy":{"mode":"off","suites":["<suite>"]}}`, Others: map[string]int{"suite": 400}},
+		"GET /api/v1/incidents":                         {},
+		"GET /api/v1/incidents/{}":                      {Path: "<incident>"},
 		"GET /api/v1/gates":                             {Query: "entry_id=<entry>", Others: map[string]int{"entry": 200}},
 		"GET /api/v1/gates/{}":                          {Path: "<gate>"},
 		"POST /api/v1/gates/{}/rerun":                   {Path: "<gate>", Spends: "gate"},

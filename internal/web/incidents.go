@@ -1,0 +1,33 @@
+package web
+
+import "github.com/whetstone-dev/whetstone/internal/incidents"
+
+const incidentsPerPage = 50
+
+// incidentsView is the list of incidents.
+type incidentsView struct {
+	Rows    []incidents.Incident
+	Total   int
+	PerPage int
+	State   string // that is listed; "" for all
+}
+
+func (s *Service) handleIncidents(v *visit) (answer, error) {
+	view := incidentsView{PerPage: incidentsPerPage, State: v.URL.Query().Get("state")}
+	var err error
+	view.Rows, view.Total, err = s.Incidents.List(v.Context(), v.Caller.OrgID, incidents.Filter{
+		State: view.State, Limit: incidentsPerPage, Offset: v.offset(incidentsPerPage),
+	})
+	return show("incidents", "Incidents", view), err
+}
+
+// incidentView is the page of one incident.
+type incidentView struct {
+	incidents.Incident
+	Devices []string // that still have the version
+}
+
+func (s *Service) handleIncident(v *visit) (answer, error) {
+	i, devices, err := s.Incidents.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	return show("incident", "Incident of "+i.SkillName+" "+i.Version, incidentView{i, devices}), err
+}
