@@ -1,7 +1,8 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
-// internal/cli/remote, internal/cli/releases and internal/cli/sessions talk to a server.
+// internal/cli/remote, internal/cli/releases, internal/cli/sessions and
+// internal/cli/watch talk to a server.
 package cli
 
 import (
@@ -14,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/cli/watch"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -41,6 +43,7 @@ type commands struct {
 
 	Remote   remote.Commands   `embed:""`
 	Releases releases.Commands `embed:""`
+	Watch    watch.Commands    `embed:""`
 	Sessions sessions.Commands `embed:""`
 }
 

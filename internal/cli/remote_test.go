@@ -31,7 +31,7 @@ type service struct {
 	key string // of the owner of default, on the plan team
 }
 
-func startService(t *testing.T) service {
+func startService(t *testing.T, flags ...string) service {
 	t.Helper()
 	var all struct {
 		config.Config `embed:""`
@@ -41,7 +41,7 @@ func startService(t *testing.T) service {
 		t.Fatal(err)
 	}
 	data := filepath.Dir(strings.TrimPrefix(storetest.URL(t, "sqlite"), "sqlite:"))
-	if _, err := parser.Parse([]string{"--data", data, "--addr", "127.0.0.1:0"}); err != nil {
+	if _, err := parser.Parse(append([]string{"--data", data, "--addr", "127.0.0.1:0"}, flags...)); err != nil {
 		t.Fatal(err)
 	}
 	a, err := app.New(t.Context(), app.Options{Config: all.Config, Version: "dev", Log: slog.New(slog.DiscardHandler)})
@@ -177,7 +177,7 @@ func put(t *testing.T, dir, path, text string) {
 
 func TestClientHelp(t *testing.T) {
 	all := run(t, "--help").stdout
-	for _, command := range []string{"login", "logout", "push", "list", "install", "sync", "status", "history", "rollback"} {
+	for _, command := range []string{"login", "logout", "push", "list", "install", "sync", "status", "history", "rollback", "promote", "withdraw"} {
 		if !strings.Contains(all, "\n  "+command+" ") {
 			t.Errorf("the help has no line for %s", command)
 		}

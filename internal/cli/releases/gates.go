@@ -1,0 +1,221 @@
+package releases
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+type gatesCommands struct {
+	List     gateList     `cmd:"" help:"List gates, newest first."`
+	Show     gateShow     `cmd:"" help:"Show a gate: its verdict, and what led to it."`
+	Rerun    gateRerun    `cmd:"" help:"Gate the same version again."`
+	Override gateOverride `cmd:"" help:"Make the candidate of a gate current against the verdict."`
+	Policy   gatePolicy   `cmd:"" help:"Show or change how versions are gated."`
+}
+
+type gateList struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" optional:"" help:"Name or id of an entry; all entries when empty."`
+	Verdict      string `env:"-" enum:",pass,block,inconclusive,skipped" default:"" placeholder:"VERDICT" help:"pass, block, inconclusive or skipped."`
+}
+
+// Run lists gates.
+func (c *gateList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		var entry client.Entry
+		var err error
+		if c.Name != "" {
+			if entry, err = s.OwnEntry(ctx, c.Name); err != nil {
+				return err
+			}
+		}
+		all, err := s.Gates(ctx, entry.ID, c.Verdict)
+		if err != nil {
+			return err
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No gates; `whetstone gates policy NAME --mode enforce` turns them on.")
+				return
+			}
+			fmt.Fprintln(w, "GATE\tSTARTED\tVERSION\tAGAINST\tVERDICT\tWHY")
+			for _, g := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.CreatedAt.UTC().Format("2006-01-02 15:04"), term.Plain(g.Version),
+					term.OrDash(g.Against), verdict(g), term.Cell(g.Reason))
+			}
+		})
+	})
+}
+
+func verdict(g client.Gate) string {
+	if g.Verdict == nil {
+		return g.Status
+	}
+	if g.Override != nil {
+		return *g.Verdict + ", overridden"
+	}
+	return *g.Verdict
+}
+
+type gateID struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" help:"Id of the gate."`
+}
+
+type gateShow struct {
+	gateID `embed:""`
+}
+
+// Run shows a gate.
+func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		g, err := s.Gate(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(g, func(w io.Writer) { printGate(w, g) })
+	})
+}
+
+func printGate(w io.Writer, g client.Gate) {
+	fmt.Fprintf(w, "%s against %s: %s\n%s\n", term.Plain(g.Version), term.OrDash(g.Against), verdict(g), term.Cell(g.Reason))
+	if g.Override != nil {
+		fmt.Fprintf(w, "Overridden: %s\n", term.Cell(g.Override.Reason))
+	}
+	for _, suite := range g.Suites {
+		fmt.Fprintf(w, "\nSuite %s: better on %d, worse on %d of %d cases, %d without a verdict", suite.SuiteID, len(suite.Better),
+			len(suite.Worse), suite.Cases, suite.Errors)
+		if suite.AdjustedP != nil {
+			fmt.Fprintf(w, "; p = %.2g", *suite.AdjustedP)
+		}
+		fmt.Fprintln(w)
+		for _, r := range suite.Results {
+			again := ""
+			if r.FreshNew != nil && r.FreshCurrent != nil {
+				again = fmt.Sprintf("; again %d of %d, was %d of %d", r.FreshNew.Passed, r.FreshNew.Tried, r.FreshCurrent.Passed, r.FreshCurrent.Tried)
+			}
+			fmt.Fprintf(w, "%s\t%d of %d, was %d of %d%s\n", term.Cell(r.Name), r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
+		}
+	}
+	for _, f := range g.Floors {
+		if !f.Passed {
+			fmt.Fprintf(w, "Below the floor %s: %s, wanted %s\n", f.Name, term.Cell(f.Got), term.Cell(f.Want))
+		}
+	}
+	fmt.Fprintf(w, "Cost: %s\n", term.Dollars(g.CostUSD))
+	if g.Mode == "enforce" && g.Verdict != nil && *g.Verdict != "pass" && g.Override == nil {
+		fmt.Fprintf(w, "\nTo try again: `whetstone gates rerun %s`. To publish all the same: `whetstone gates override %s --reason ...`.\n", g.ID, g.ID)
+	}
+}
+
+type gateRerun struct {
+	gateID `embed:""`
+}
+
+// Run gates the version again.
+func (c *gateRerun) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		g, err := s.RerunGate(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(g, func(w io.Writer) {
+			fmt.Fprintf(w, "Gate %s compares %s with %s; `whetstone gates show %s` says how it goes.\n", g.ID, term.Plain(g.Version),
+				term.OrDash(g.Against), g.ID)
+		})
+	})
+}
+
+type gateOverride struct {
+	gateID `embed:""`
+	Reason string `env:"-" help:"Reason, for the audit log."`
+}
+
+// Run overrides the verdict.
+func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
+	if c.Reason == "" {
+		c.Reason = p.Ask(ctx, "Reason, for the audit log:")
+	}
+	if c.Reason == "" {
+		return fault.Invalid("reason", "say why with --reason")
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		g, err := s.OverrideGate(ctx, c.ID, c.Reason)
+		if err != nil {
+			return err
+		}
+		return p.Print(g, func(w io.Writer) {
+			fmt.Fprintf(w, "Version %s is current; installations follow with their next sync.\n", term.Plain(g.Version))
+		})
+	})
+}
+
+type gatePolicy struct {
+	server.Flags   `embed:""`
+	Name           string   `arg:"" optional:"" help:"Name or id of an entry; the policy of all entries without one of their own when empty."`
+	Mode           string   `env:"-" enum:",off,report,enforce" default:"" placeholder:"MODE" help:"off, report or enforce."`
+	Suite          []string `env:"-" placeholder:"ID" help:"Suites to run; replaces those of the policy."`
+	Trials         *int     `env:"-" placeholder:"N" help:"How often to try each case."`
+	MinCases       *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs."`
+	OnInconclusive string   `env:"-" enum:",pass,hold" default:"" placeholder:"WHAT" help:"pass or hold."`
+	MaxMinutes     *int     `env:"-" placeholder:"N" help:"The gate is inconclusive after so long."`
+	MaxCostUSD     *float64 `env:"-" name:"max-cost-usd" placeholder:"N" help:"The gate is inconclusive beyond it."`
+}
+
+// Run shows the policy, or changes what flags name.
+func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		var entry client.Entry
+		var err error
+		if c.Name != "" {
+			if entry, err = s.OwnEntry(ctx, c.Name); err != nil {
+				return err
+			}
+		}
+		policy, err := s.GatePolicy(ctx, entry.ID)
+		if err != nil {
+			return err
+		}
+		if c.change(&policy) {
+			if policy, err = s.SetGatePolicy(ctx, entry.ID, policy); err != nil {
+				return err
+			}
+		}
+		return p.Print(policy, func(w io.Writer) {
+			cost := "no limit"
+			if policy.MaxCostUSD != nil {
+				cost = term.Dollars(policy.MaxCostUSD)
+			}
+			fmt.Fprintf(w, "Mode\t%s\nSuites\t%s\nTrials\t%d\nMin cases\t%d\nOn inconclusive\t%s\nMax minutes\t%d\nMax cost\t%s\nFloors\t%s\n",
+				policy.Mode, strings.Join(policy.Suites, ", "), policy.Trials, policy.MinCases, policy.OnInconclusive, policy.MaxMinutes, cost, policy.Floors)
+		})
+	})
+}
+
+// change applies the flags, and reports whether there are any.
+func (c *gatePolicy) change(p *client.GatePolicy) (changed bool) {
+	for field, given := range map[*string]string{&p.Mode: c.Mode, &p.OnInconclusive: c.OnInconclusive} {
+		if given != "" {
+			*field, changed = given, true
+		}
+	}
+	for field, given := range map[*int]*int{&p.Trials: c.Trials, &p.MinCases: c.MinCases, &p.MaxMinutes: c.MaxMinutes} {
+		if given != nil {
+			*field, changed = *given, true
+		}
+	}
+	if len(c.Suite) > 0 {
+		p.Suites, changed = c.Suite, true
+	}
+	if c.MaxCostUSD != nil {
+		p.MaxCostUSD, changed = c.MaxCostUSD, true
+	}
+	return changed
+}
