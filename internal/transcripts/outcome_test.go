@@ -106,9 +106,6 @@ type checkout struct {
 
 func newCheckout(t *testing.T, now time.Time) *checkout {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
 	c := &checkout{t, t.TempDir(), now}
 	c.git("init", "--quiet", "--initial-branch=main")
 	return c

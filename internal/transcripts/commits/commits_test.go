@@ -63,9 +63,6 @@ func made(hash string) commits.Commit {
 // TestFates: what people do to a commit after the session decides; what cannot be known
 // is unknown.
 func TestFates(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
 	t.Parallel()
 	for name, c := range map[string]struct {
 		later time.Duration
