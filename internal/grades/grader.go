@@ -143,6 +143,11 @@ func (s *Service) SetGrader(ctx context.Context, c access.Caller, idOrName strin
 		if err != nil || !g.Enabled {
 			return err
 		}
+		if skillID != allSkills {
+			if err := s.enqueueLabels(ctx, tx, c.OrgID, skillID); err != nil {
+				return err
+			}
+		}
 		return s.enqueueBacklog(ctx, tx, c.OrgID)
 	})
 }

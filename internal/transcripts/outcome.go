@@ -181,7 +181,9 @@ const (
 // addCommits adds the commits of a turn, in place of what is known of them.
 func (s *State) addCommits(all []sessionCommit) {
 	for _, c := range all {
-		s.content.Commits = slices.DeleteFunc(s.content.Commits, func(o sessionCommit) bool { return o.key() == c.key() })
+		s.content.Commits = slices.DeleteFunc(s.content.Commits, func(o sessionCommit) bool {
+			return o.ToolCall == c.ToolCall && o.Session == c.Session
+		})
 		s.content.Commits = append(s.content.Commits, c)
 		s.changed = true
 	}

@@ -219,9 +219,9 @@ var reverts = regexp.MustCompile(`\bThis reverts commit ([0-9a-f]{40})\b`)
 // visit notes whether a commit is one of those that are looked for, and what it
 // reverts, unless it was reverted itself: that commit is newer, and was seen before.
 func (w *walk) visit(c *object.Commit) {
+	hash, made := c.Hash.String(), c.Committer.When
 	for i, want := range w.all {
-		made := c.Committer.When
-		if strings.HasPrefix(c.Hash.String(), want.Hash) && !made.Before(want.From.Add(-skew)) && !made.After(want.To.Add(skew)) {
+		if strings.HasPrefix(hash, want.Hash) && !made.Before(want.From.Add(-skew)) && !made.After(want.To.Add(skew)) {
 			w.found[i] = c
 		}
 	}
