@@ -84,3 +84,22 @@ func (s *Service) Signals(ctx context.Context, ids []string) (map[string][]Signa
 	}
 	return signals, outcomesOf(ctx, s.DB, ids, add)
 }
+
+// outcomesOf returns the reported outcomes of sessions as signals, one of each name:
+// of tests the last ones count, of commits that one was lost.
+func outcomesOf(ctx context.Context, q store.Querier, ids []string, add func(session string, g Signal)) error {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `
+		SELECT session_id, name, ok FROM (
+			SELECT session_id, name, ok, ROW_NUMBER() OVER (PARTITION BY session_id, name
+				ORDER BY CASE WHEN name = $2 AND NOT ok THEN 0 ELSE 1 END, at DESC, id DESC) AS place
+			FROM agent_session_events WHERE session_id`+in+` AND kind = 'grade' AND ok IS NOT NULL
+		) AS o WHERE place = 1 ORDER BY session_id, name`, list, CommitSurvived)
+	return store.Each(rows, err, func(row store.Row) error {
+		var id string
+		g := Signal{Kind: Graded}
+		err := row.Scan(&id, &g.Name, &g.OK)
+		add(id, g)
+		return err
+	})
+}

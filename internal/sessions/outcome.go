@@ -1,13 +1,10 @@
 package sessions
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // The outcomes that clients report: what came of commands that a session ran. They
@@ -33,23 +30,4 @@ func NewOutcome(session, id, name string, at time.Time, passed *bool) (Event, er
 		return Event{}, errors.New("passed is required: an outcome that is not known is not reported")
 	}
 	return Event{Session: session, Kind: Graded, ID: name + "\n" + id, At: at, Name: name, OK: passed}, nil
-}
-
-// outcomesOf returns the reported outcomes of sessions as signals, one of each name:
-// of tests the last ones count, of commits that one was lost.
-func outcomesOf(ctx context.Context, q store.Querier, ids []string, add func(session string, g Signal)) error {
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `
-		SELECT session_id, name, ok FROM (
-			SELECT session_id, name, ok, ROW_NUMBER() OVER (PARTITION BY session_id, name
-				ORDER BY CASE WHEN name = $2 AND NOT ok THEN 0 ELSE 1 END, at DESC, id DESC) AS place
-			FROM agent_session_events WHERE session_id`+in+` AND kind = 'grade' AND ok IS NOT NULL
-		) AS o WHERE place = 1 ORDER BY session_id, name`, list, CommitSurvived)
-	return store.Each(rows, err, func(row store.Row) error {
-		var id string
-		g := Signal{Kind: Graded}
-		err := row.Scan(&id, &g.Name, &g.OK)
-		add(id, g)
-		return err
-	})
 }
