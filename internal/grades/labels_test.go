@@ -150,27 +150,28 @@ func TestErasedWhileLabelled(t *testing.T) {
 	})
 }
 
-// TestNoLabel: without a judge or a grader, after an outage, nonsense and the end of
-// the budget, groups keep their reasons.
+// TestNoLabel: without a grader, after an outage, nonsense and the end of the budget,
+// groups keep their reasons.
 func TestNoLabel(t *testing.T) {
 	nonsense := func(judgetest.Request) judgetest.Reply { return judgetest.Text("columns") }
 	down := func(judgetest.Request) judgetest.Reply { return judgetest.Fail(http.StatusUnauthorized, "no") }
-	for name, test := range map[string]struct {
-		respond judgetest.Responder
-		grader  object
-		prompts int  // in two runs
-		later   bool // it is tried again
-	}{
-		"built-in judge": {nil, object{}, 0, false},
-		"no grader":      {labelling, object{"enabled": false}, 0, false},
-		"no sample":      {labelling, object{"sample_per_day": 0}, 0, false},
-		"no money":       {labelling, object{"max_cost_usd_per_day": 0}, 0, true},
-		"nonsense":       {nonsense, object{}, 2, false}, // one, and its repair
-		"outage":         {down, object{}, 2, true},
-	} {
-		storetest.Each(t, func(t *testing.T, db *store.DB) {
-			w := newWorld(t, db, test.respond)
-			ada := w.Org("acme")
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var respond judgetest.Responder
+		w := newWorld(t, db, func(r judgetest.Request) judgetest.Reply { return respond(r) })
+		for name, test := range map[string]struct {
+			respond judgetest.Responder
+			grader  object
+			prompts int  // in two runs
+			later   bool // it is tried again
+		}{
+			"no grader": {labelling, object{"enabled": false}, 0, false},
+			"no sample": {labelling, object{"sample_per_day": 0}, 0, false},
+			"no money":  {labelling, object{"max_cost_usd_per_day": 0}, 0, true},
+			"nonsense":  {nonsense, object{}, 2, false}, // one, and its repair
+			"outage":    {down, object{}, 2, true},
+		} {
+			respond = test.respond
+			ada, before := w.Org(name), len(w.prompts())
 			w.Exec(`INSERT INTO cost_prices (org_id, models, table_hash) VALUES ($1, '[{"match":"gpt-5","input":1.25,"output":0}]', '')`, ada.Org.ID)
 			w.use(ada, "s1", 2, 0)
 			w.enable(ada, test.grader)
@@ -182,12 +183,12 @@ func TestNoLabel(t *testing.T) {
 				}
 			}
 			want(t, w.groups(ada)["Lost columns"], object{"label": "Lost columns", "labelled_by": nil})
-			if test.respond != nil && len(w.prompts()) != test.prompts {
-				t.Errorf("%s: %d prompts, want %d", name, len(w.prompts()), test.prompts)
+			if n := len(w.prompts()) - before; n != test.prompts {
+				t.Errorf("%s: %d prompts, want %d", name, n, test.prompts)
 			}
-			w.wantSound()
-		})
-	}
+		}
+		w.wantSound()
+	})
 }
 
 // TestLabelBudget: what labels cost is in the grader's budget, and there are only so
