@@ -63,8 +63,8 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, out any
 	return err
 }
 
-// do makes a call, with retries, and decodes the answer into out unless that is
-// nil. It returns the HTTP status of the answer.
+// do makes a call, with retries, and decodes the answer into out, a *[]byte for a
+// file, unless that is nil. It returns the HTTP status of the answer.
 func (c *Client) do(ctx context.Context, in call, out any) (status int, err error) {
 	err = retry(ctx, in.idempotent, func() error {
 		status, err = c.try(ctx, in, out)
@@ -95,8 +95,12 @@ func (c *Client) try(ctx context.Context, in call, out any) (int, error) {
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return 0, newError(resp)
 	}
-	if out == nil {
+	switch file := out.(type) {
+	case nil:
 		return resp.StatusCode, nil
+	case *[]byte:
+		*file, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		return resp.StatusCode, err
 	}
 	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out)
 	_, notJSON := errors.AsType[*json.SyntaxError](err)
@@ -123,7 +127,9 @@ func (c *Client) request(ctx context.Context, in call) (*http.Request, error) {
 	if in.body != nil {
 		setBody(req, in.body)
 	}
-	req.Header.Set("Accept", "application/json")
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}

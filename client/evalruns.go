@@ -38,11 +38,19 @@ type EvalRun struct {
 	// CostUSDByVariant is the cost by skill, no_skill and previous; nil values are
 	// unknown.
 	CostUSDByVariant map[string]*float64 `json:"cost_usd_by_variant"`
+	Imported         *EvalOrigin         `json:"imported"` // nil for runs made on the server
 	Error            *string             `json:"error"`
 	CreatedAt        time.Time           `json:"created_at"`
 	StartedAt        *time.Time          `json:"started_at"`
 	FinishedAt       *time.Time          `json:"finished_at"`
 	Cases            []EvalCase          `json:"cases,omitempty"` // lists and events have none
+}
+
+// An EvalOrigin is the tool that made a run elsewhere.
+type EvalOrigin struct {
+	Tool    string  `json:"tool"` // e.g. claude plugin eval
+	Version string  `json:"version"`
+	CostUSD float64 `json:"cost_usd"`
 }
 
 // Over reports whether the run has ended.

@@ -85,11 +85,15 @@ func (c *Client) DeleteEvalSuite(ctx context.Context, id string) error {
 }
 
 // An EvalImport is a file to become a suite: evals.json, trigger queries, an
-// exported suite, or an archive of Harbor task folders.
+// exported suite, or an archive of Harbor task folders or of cases of
+// `claude plugin eval`.
 type EvalImport struct {
 	Name     string // of the suite; taken from the file when empty
 	SourceID string
 	Oracle   bool // task packages run their solution before their verifier
+	// Partial leaves out cases of `claude plugin eval` that the server cannot run. Else
+	// one of them refuses all.
+	Partial  bool
 	Filename string
 	// Content is the file: its first Size bytes.
 	Content io.ReaderAt
@@ -118,6 +122,9 @@ func (c *Client) ImportEvalSuite(ctx context.Context, i EvalImport) (out EvalImp
 	if i.Oracle {
 		fields["oracle"] = "true"
 	}
+	if i.Partial {
+		fields["partial"] = "true"
+	}
 	file := formFile{field: "file", name: i.Filename, content: i.Content, size: i.Size, progress: i.Progress}
 	_, err = c.do(ctx, call{
 		method: http.MethodPost, path: suitesPath + "/import", body: newForm(fields, file), timeout: transferTimeout,
@@ -126,11 +133,27 @@ func (c *Client) ImportEvalSuite(ctx context.Context, i EvalImport) (out EvalImp
 }
 
 // ExportEvalSuite returns a suite as a file in one of the formats suite,
-// evals.json and trigger. A format that cannot represent the suite's cases is an
-// *Error with the status 409.
+// evals.json, trigger and plugin-eval, which is a zip. A format that cannot
+// represent the suite's cases is an *Error with the status 409.
 func (c *Client) ExportEvalSuite(ctx context.Context, id, format string) (file []byte, err error) {
-	var raw json.RawMessage
-	query := url.Values{"format": {format}}
-	err = c.get(ctx, suitePath(id)+"/export", query, &raw)
-	return raw, err
+	_, err = c.do(ctx, call{
+		method: http.MethodGet, path: suitePath(id) + "/export", query: url.Values{"format": {format}}, idempotent: true,
+		header: http.Header{"Accept": {"*/*"}},
+	}, &file)
+	return file, err
+}
+
+// ImportEvalRun imports the result of a run that was made elsewhere, the file
+// aggregate-result.json of `claude plugin eval`, as a run of a suite, and reports
+// whether the suite did not have it before.
+func (c *Client) ImportEvalRun(ctx context.Context, suiteID string, content io.ReaderAt, size int64) (EvalRun, bool, error) {
+	var out struct {
+		Run EvalRun `json:"run"`
+	}
+	file := formFile{field: "file", name: "aggregate-result.json", content: content, size: size}
+	status, err := c.do(ctx, call{
+		method: http.MethodPost, path: suitePath(suiteID) + "/runs/import", body: newForm(nil, file), timeout: transferTimeout,
+		idempotent: true,
+	}, &out)
+	return out.Run, status == http.StatusCreated, err
 }

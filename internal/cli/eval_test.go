@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"compress/gzip"
 	"encoding/json"
 	"os"
@@ -272,4 +273,55 @@ func TestEvalImprove(t *testing.T) {
 	m.eval(t, "improve", suite.ID, "--source", m.source, "--holdout", "0").want(t, term.ExitUsage, "above 0")
 	few := m.imported(t, `[{"query":"a","should_trigger":true}]`)
 	m.eval(t, "improve", few.ID, "--source", m.source).want(t, term.ExitFailed, "at least 4")
+}
+
+func TestEvalImportPlugin(t *testing.T) {
+	m := startEvals(t)
+	plugin := t.TempDir()
+	put(t, plugin, ".claude-plugin/plugin.json", `{"name":"greeter"}`)
+	put(t, plugin, "evals/hello/prompt.md", "Say hello to Alex.\n")
+	put(t, plugin, "evals/hello/graders/greets.md", "---\ntype: regex\n---\nAlex\n")
+	put(t, plugin, "evals/results/now/prompt.md", "no case")
+	r := m.eval(t, "import", plugin, "--name", "greeter")
+	for _, part := range []string{"Imported 1 case into the suite greeter", "Note: hello: the case asks for 3 runs: start runs with as many trials"} {
+		if !strings.Contains(r.stdout, part) {
+			t.Errorf("no %q in %q %s", part, r.stdout, r.stderr)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out.zip")
+	m.eval(t, "export", "greeter", "--format", "plugin-eval", "-o", out).want(t, term.ExitOK, "")
+	archive, err := zip.OpenReader(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	var names []string
+	for _, f := range archive.File {
+		names = append(names, f.Name)
+	}
+	if diff := cmp.Diff([]string{"evals/hello/graders/greets.md", "evals/hello/prompt.md"}, names); diff != "" {
+		t.Errorf("exported (-want +got):\n%s", diff)
+	}
+
+	result := filepath.Join(t.TempDir(), "aggregate-result.json")
+	write(t, result, `{"schemaVersion":1,"claudeVersion":"2.1.325","startedAt":"2026-11-02T10:00:00Z","costUsd":0.5,
+		"cases":[{"name":"hello","arms":{"with":[{"score":1,"passed":true}]}}]}`)
+	m.eval(t, "import", result).want(t, term.ExitUsage, "import it as a run of its suite")
+	r = m.eval(t, "import", result, "--suite", "greeter")
+	for _, part := range []string{"hello  boolean_assertion  pass", ": succeeded, imported", "claude plugin eval 2.1.325 for 0.5000 USD, elsewhere"} {
+		if !strings.Contains(r.stdout, part) {
+			t.Errorf("no %q in %q %s", part, r.stdout, r.stderr)
+		}
+	}
+	m.eval(t, "import", result, "--suite", "greeter").want(t, term.ExitOK, "the run was imported before")
+	if r := m.eval(t, "show", "greeter"); strings.Count(r.stdout, "succeeded, imported") != 1 {
+		t.Errorf("show: %s", r.stdout)
+	}
+
+	put(t, plugin, "evals/hello/graders/trace.md", "---\ntype: regex\ntarget: trace\n---\nBash\n")
+	m.eval(t, "import", plugin).want(t, term.ExitUsage, `the grader "trace": it reads trace`)
+	put(t, plugin, "evals/evals.json", `{"skill_name":"pdf","evals":[{"id":1,"prompt":"p"}]}`)
+	m.eval(t, "import", plugin).want(t, term.ExitUsage, "choose one with --format")
+	m.eval(t, "import", plugin, "--format", "evals.json").want(t, term.ExitOK, "")
+	m.eval(t, "import", plugin, "--format", "plugin-eval", "--partial").want(t, term.ExitUsage, "it reads trace")
 }

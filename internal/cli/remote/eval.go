@@ -18,7 +18,7 @@ import (
 type evalCommands struct {
 	List    evalListCommand    `cmd:"" help:"List the eval suites."`
 	Show    evalShowCommand    `cmd:"" help:"Show a suite, its cases and its latest runs."`
-	Import  evalImportCommand  `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite or Harbor task folders."`
+	Import  evalImportCommand  `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite, Harbor task folders or cases of claude plugin eval."`
 	Export  evalExportCommand  `cmd:"" help:"Write a suite to a file."`
 	Run     evalRunCommand     `cmd:"" help:"Run a suite against a skill."`
 	Trial   evalTrialCommand   `cmd:"" help:"Show what was asked and done in a trial of a run, and why it has its verdict."`
@@ -129,7 +129,7 @@ func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
 	}
 	fmt.Fprintln(w, "\nRUN\tSTATUS\tPASS RATE\tSTARTED")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, r.Status, runPassRate(r), r.CreatedAt.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, runStatus(r), runPassRate(r), r.CreatedAt.Local().Format("2006-01-02 15:04"))
 	}
 }
 
@@ -153,12 +153,12 @@ func caseRow(raw json.RawMessage) string {
 type evalExportCommand struct {
 	serverFlags `embed:""`
 	suiteArg    `embed:""`
-	Format      string `env:"-" enum:"suite,evals.json,trigger" default:"suite" help:"suite (everything), evals.json (rubric cases) or trigger (trigger queries)."`
+	Format      string `env:"-" enum:"suite,evals.json,trigger,plugin-eval" default:"suite" help:"suite (everything), evals.json (rubric cases), trigger (trigger queries) or plugin-eval (a zip of cases of claude plugin eval)."`
 	Output      string `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
 }
 
 // Run writes a suite to a file or to standard output, as JSON with or without
-// --json.
+// --json, or as a zip.
 func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
 		id, err := s.suiteID(ctx, c.Suite)
@@ -169,7 +169,6 @@ func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		file = append(file, '\n')
 		if c.Output == "" {
 			_, err = p.Stdout.Write(file)
 			return err

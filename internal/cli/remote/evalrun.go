@@ -209,7 +209,10 @@ func printRun(w io.Writer, run client.EvalRun) {
 		}
 		fmt.Fprintln(w, strings.Join(append(row, failureReason(c)), "\t"))
 	}
-	fmt.Fprintf(w, "\nRun\t%s: %s\n", run.ID, run.Status)
+	fmt.Fprintf(w, "\nRun\t%s: %s\n", run.ID, runStatus(run))
+	if o := run.Imported; o != nil {
+		fmt.Fprintf(w, "Made by\t%s for %s, elsewhere\n", term.Plain(o.Tool+" "+o.Version), dollars(&o.CostUSD))
+	}
 	if run.Error != nil {
 		fmt.Fprintf(w, "Error\t%s\n", term.Plain(*run.Error))
 	}
@@ -255,6 +258,14 @@ func costByVariant(costs map[string]*float64) string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// runStatus is the status of a run, and whether it was made elsewhere.
+func runStatus(r client.EvalRun) string {
+	if r.Imported != nil {
+		return r.Status + ", imported"
+	}
+	return r.Status
 }
 
 // runPassRate formats the pass rate with the number of trials that ended with an
