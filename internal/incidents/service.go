@@ -177,7 +177,7 @@ func (s *Service) markCommit(ctx context.Context, i *Incident) {
 	switch i.Tries++; {
 	case err == nil:
 		i.CommitStatus, i.CommitDetail, i.MarkedAt, i.Tries = Done, "", &now, 0
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || errors.Is(err, repohost.ErrBusy):
 		i.Tries--
 	case !repohost.IsTransient(err) || i.Tries >= maxTries:
 		s.Log.Warn("a commit was not marked", "incident", i.ID, "error", err)

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -35,13 +36,25 @@ func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID,
 	return Commit{a.ConnectionID, a.ID, a.Commit, on, connection.OpenIssues && mode != ModeOff}, err
 }
 
+// ErrBusy says that an attempt is being reported right now: try again soon.
+var ErrBusy = errors.New("the attempt is being reported")
+
 // FailCommit turns the status and the check-run of an attempt to failure, with the
-// evidence. A host without check-runs gets the status only.
+// evidence. A host without check-runs gets the status only. What the attempt has yet
+// to report is not sent any more: it would hide the failure.
 func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, url string) (err error) {
 	defer fault.Wrap(&err, "fail attempt %s", attemptID)
+	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Attempts, attemptID)
+	if err != nil {
+		return err
+	}
+	defer held.Release(ctx, s.Log)
 	a, err := attempt.ByID(ctx, s.DB, attemptID)
 	if err != nil {
 		return err
+	}
+	if !acquired {
+		return ErrBusy
 	}
 	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
 	if err != nil {
@@ -63,13 +76,15 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 		Conclusion: host.ConclusionFailure, Title: title, Summary: evidence, URL: url, GateID: rolledBack,
 	})
 	err = s.Host.SetCheck(ctx, repo, &check)
-	if errors.Is(err, host.ErrUnsupported) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, host.ErrUnsupported) {
 		return err
 	}
-	a.CheckRunID, a.Reported = &check.ID, rolledBack
+	if err == nil {
+		a.CheckRunID, a.Reported = &check.ID, rolledBack
+	}
+	if a.WriteBack == attempt.Pending {
+		a.WriteBack, a.WriteBackDetail = attempt.Success, "the rollback of the version was reported instead"
+	}
 	return attempt.UpdateWriteBack(ctx, s.DB, a)
 }
 
