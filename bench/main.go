@@ -54,6 +54,7 @@ func benchmarks() []benchmark {
 		{"signals-read", "GET of the overview as signals grow", benchSignalsRead},
 		{"backup", "backup and restore as data grow", benchBackup},
 		{"validate", "check of a skill of 200 files", benchValidate},
+		{"gate", "the decision of a large gate, and a push with the gate off", benchGate},
 	}
 }
 
