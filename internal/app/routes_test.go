@@ -254,6 +254,7 @@ var formGates = map[string]gate{
 	"POST /sources/{id}/delete":       write,
 	"POST /suites/new":                write,
 	"POST /suites/import":             write,
+	"POST /suites/{id}/runs/import":   write,
 	"POST /suites/{id}":               write,
 	"POST /suites/{id}/delete":        write,
 	"POST /suites/{id}/runs":          write,

@@ -23,13 +23,22 @@ var errKnown = errors.New("the run was imported before")
 // Import stores the result of a run that another tool made of a suite's cases. It
 // is marked as such: nothing but its own page counts it. It is idempotent: of a
 // file that the suite has a run of already, it returns that run and false.
-func (s *Service) Import(ctx context.Context, caller access.Caller, suiteID string, file []byte) (r Run, added bool, err error) {
+func (s *Service) Import(
+	ctx context.Context, caller access.Caller, suiteID string, file *io.SectionReader,
+) (r Run, added bool, err error) {
 	defer fault.Wrap(&err, "import a run of suite %s", suiteID)
-	if err := s.Suites.Exists(ctx, caller.OrgID, suiteID); err != nil {
+	if file.Size() > imported.MaxFile {
+		return r, false, fault.New(fault.TooLarge, "The file is over the limit of 10 MiB")
+	}
+	raw, err := io.ReadAll(io.NewSectionReader(file, 0, file.Size()))
+	if err != nil {
 		return r, false, err
 	}
-	result, err := imported.Parse(file)
+	result, err := imported.Parse(raw)
 	if err != nil {
+		return r, false, err
+	}
+	if err := s.Suites.Exists(ctx, caller.OrgID, suiteID); err != nil {
 		return r, false, err
 	}
 	r, trials, err := newImported(caller, suiteID, result)
@@ -176,14 +185,7 @@ func (s *Service) handleImport(ctx context.Context, in importRunInput) (imported
 	if len(files) != 1 {
 		return importedOutput{}, fault.Invalid("file", "file must be one file part")
 	}
-	if files[0].Content.Size() > imported.MaxFile {
-		return importedOutput{}, fault.New(fault.TooLarge, "The file is over the limit of 10 MiB")
-	}
-	raw, err := io.ReadAll(io.NewSectionReader(files[0].Content, 0, files[0].Content.Size()))
-	if err != nil {
-		return importedOutput{}, err
-	}
-	r, added, err := s.Import(ctx, access.From(ctx), in.ID, raw)
+	r, added, err := s.Import(ctx, access.From(ctx), in.ID, files[0].Content)
 	if err != nil {
 		return importedOutput{}, err
 	}

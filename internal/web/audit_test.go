@@ -144,6 +144,7 @@ func (a auditor) workshop() {
 	a.send("/suites/{id}", suite, "evals.suite.change", form)
 	run := a.send("/suites/{id}/runs", suite+"/runs", "evals.run.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
 	a.send("/runs/{id}/cancel", run+"/cancel", "evals.run.cancel", nil)
+	a.check("/suites/{id}/runs/import", "evals.run.import", a.browser.send(suite+"/runs/import", nil, map[string]string{"file": resultFile}))
 	many := a.newSuite("many", invoices...)
 	improve := a.send("/suites/{id}/improve-runs", many+"/improve-runs", "evals.improve.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
 	a.send("/improve-runs/{id}/cancel", improve+"/cancel", "evals.improve.cancel", nil)

@@ -241,6 +241,10 @@ func routes() []route {
 		},
 		{permission: access.Write, method: "POST", path: "/suites/{id}/runs", do: (*Service).handleStartRun},
 		{
+			permission: access.Write, method: "POST", path: "/suites/{id}/runs/import", maxBody: suites.MaxImport, upload: true,
+			do: (*Service).handleImportRun,
+		},
+		{
 			permission: access.Read, method: "GET", path: "/suites/{id}/compare",
 			do: (*Service).handleCompareChosen,
 		},

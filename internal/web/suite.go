@@ -37,6 +37,7 @@ type suiteView struct {
 type suiteForm struct {
 	Name, Source, Verifier string
 	NoSkill                bool
+	Partial                bool // of an import
 	Rows                   []caseRow
 	Others                 int    // cases of other kinds, which have no row
 	Text                   string // the cases as JSON

@@ -2,9 +2,11 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -18,7 +20,9 @@ func (s *Service) handleImportSuite(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Import = suiteForm{Name: v.PostFormValue("name"), Source: v.PostFormValue("source")}
+	view.Import = suiteForm{
+		Name: v.PostFormValue("name"), Source: v.PostFormValue("source"), Partial: v.PostFormValue("partial") != "",
+	}
 	return show("suites", "Suites", view).refused(problem)
 }
 
@@ -34,7 +38,7 @@ func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	}
 	f := suites.Import{
 		Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename,
-		Content: files[0].Content, Size: files[0].Content.Size(),
+		Content: files[0].Content, Size: files[0].Content.Size(), Partial: v.PostFormValue("partial") != "",
 	}
 	if source := v.PostFormValue("source"); source != "" {
 		f.SourceID = &source
@@ -60,19 +64,48 @@ func (s suiteView) Formats() []choice {
 		{string(suites.FormatSuite), "suite (everything)"},
 		{string(suites.FormatEvals), "evals.json (rubric cases)"},
 		{string(suites.FormatTrigger), "trigger queries"},
+		{string(suites.FormatPluginEval), "claude plugin eval (zip)"},
 	}
 }
 
 func (s *Service) handleExportSuite(v *visit) (answer, error) {
 	format := suites.Format(v.URL.Query().Get("format"))
-	switch format {
-	case suites.FormatSuite, suites.FormatEvals, suites.FormatTrigger:
-	default:
-		return answer{}, fault.Invalid("format", "format must be suite, evals.json or trigger")
+	if !slices.Contains(suites.Formats(), format) {
+		return answer{}, fault.Invalid("format", "format must be suite, evals.json, trigger or plugin-eval")
 	}
 	suite, file, err := s.Suites.Export(v.Context(), v.Caller.OrgID, v.PathValue("id"), format)
 	return raw(func(w http.ResponseWriter) error {
-		w.Header().Set("Content-Disposition", `attachment; filename="`+suite.ID+`.json"`)
-		return send(w, "application/json", file)
+		w.Header().Set("Content-Disposition", `attachment; filename="`+format.Filename(suite)+`"`)
+		return send(w, format.ContentType(), file)
 	}), err
+}
+
+// handleImportRun makes a run of the suite of a result of another tool.
+func (s *Service) handleImportRun(v *visit) (answer, error) {
+	id := v.PathValue("id")
+	r, added, problem := s.takeRun(v, id)
+	switch {
+	case problem == nil && added:
+		return redirect(pathTo("runs", r.ID), "The run was imported."), nil
+	case problem == nil:
+		return redirect(pathTo("runs", r.ID), "The run was imported before."), nil
+	}
+	view, err := s.suiteView(v, id)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Troubles = troubles(view.Issues, view.Form.Text, false)
+	return show("suite", view.Name, view).refused(problem)
+}
+
+func (s *Service) takeRun(v *visit, suiteID string) (r runs.Run, added bool, err error) {
+	form, err := readUpload(v)
+	if err != nil {
+		return r, false, err
+	}
+	defer form.Close()
+	if len(form.Files["file"]) != 1 {
+		return r, false, fault.Invalid("file", "Choose a file")
+	}
+	return s.Runs.Import(v.Context(), v.Caller, suiteID, form.Files["file"][0].Content)
 }

@@ -184,3 +184,33 @@ func TestSuiteFiles(t *testing.T) {
 	viewer.get("/suites").want(http.StatusOK).wantForms()
 	w.otherOrg(access.Team).get(path + "/export?format=suite").want(http.StatusNotFound)
 }
+
+// resultFile is the result of a run of another tool.
+const resultFile = `{"schemaVersion":1,"claudeVersion":"2.1.325","startedAt":"2026-11-02T10:00:00Z","costUsd":0.42,
+	"suite":{"threshold":1,"judgeModel":"haiku","plugins":[{"name":"<script>greeter"}]},
+	"cases":[{"name":"hello","promptMarkdown":"hi","graders":[{"name":"tone","type":"llm","weight":1,"config":{"criteria":"c"}}],
+		"arms":{"with":[{"score":0,"passed":false,"turns":2,"costUsd":0.2,"graders":[
+			{"name":"tone","passed":false,"weight":1,"explanation":"judge votes: FAIL FAIL <script>","evidence":"No."}]}]}}]}`
+
+// TestImportedRun shows a run that was made elsewhere, marked as such.
+func TestImportedRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, viewer := w.as(access.Member), w.as(access.Viewer)
+	suite := b.newSuite("triggers", "extract the tables")
+	file := map[string]string{"file": resultFile}
+	path := b.send(suite+"/runs/import", nil, file).want(http.StatusSeeOther).Header.Get("Location")
+	b.get(path).want(http.StatusOK).wantInert().wantText("The run was imported.", "imported", "claude plugin eval 2.1.325", "it counts in no gate",
+		"0 of 1 case at the threshold", "graded by haiku", "1 of 1 graders failed: tone: judge votes: FAIL FAIL", "2 turns")
+	b.get(suite).want(http.StatusOK).wantText("imported")
+	viewer.get("/suites").want(http.StatusOK).wantText("imported")
+	if again := b.send(suite+"/runs/import", nil, file).want(http.StatusSeeOther).Header.Get("Location"); again != path {
+		t.Errorf("the same file is another run: %s and %s", path, again)
+	}
+	b.send(suite+"/runs/import", nil, nil).want(http.StatusBadRequest).wantText("Choose a file")
+	b.send(suite+"/runs/import", nil, map[string]string{"file": "{}"}).want(http.StatusBadRequest).wantText("no aggregate-result.json")
+	viewer.send(suite+"/runs/import", nil, file).want(http.StatusForbidden)
+	other := w.otherOrg(access.Team)
+	other.send(suite+"/runs/import", nil, file).want(http.StatusNotFound)
+	other.get(path).want(http.StatusNotFound)
+}

@@ -109,6 +109,7 @@ func Pages() map[string]Row {
 		"GET /suites":                      {},
 		"GET /suites/new":                  {Query: "source=<source>", Others: map[string]int{"source": 200}},
 		"POST /suites/new":                 form("", `name=<new>&source=<source>&verifier=llm_judge&as=json&cases=[{"query":"x","expectation":"should_trigger"}]`, nil),
+		"POST /suites/{}/runs/import":      {Path: "<suite>", Form: [][3]string{{"file", "aggregate-result.json", resultFile}}},
 		"POST /suites/import":              {Form: [][3]string{{"name", "", "<new>"}, {"file", "cases.json", `[{"query":"x","should_trigger":true}]`}}},
 		"GET /suites/{}":                   {Path: "<suite>"},
 		"GET /suites/{}/export":            {Path: "<suite>", Query: "format=suite"},

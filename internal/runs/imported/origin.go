@@ -30,6 +30,9 @@ type Origin struct {
 	Digest      string   `json:"digest" doc:"SHA-256 of the file"`
 }
 
+// USD is the cost as pages take it.
+func (o Origin) USD() *float64 { return &o.CostUSD }
+
 // A Plugin is one that was tested.
 type Plugin struct {
 	Name    string `json:"name"`

@@ -66,6 +66,9 @@ type Reported struct {
 	Error        string  `json:"error,omitempty"` // with which it ended, although it was graded
 }
 
+// USD is the cost as pages take it.
+func (r Reported) USD() *float64 { return &r.CostUSD }
+
 // file is aggregate-result.json, as far as it is read.
 type file struct {
 	SchemaVersion *int       `json:"schemaVersion"`
