@@ -138,7 +138,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Sources: p.sources, Suites: p.suites, Repohost: p.repohost,
 		PublicURL: a.URL(), Log: log("checks"),
 	}
-	p.gates.Watcher, p.release.Watcher, p.repohost.Gates = p.checks, p.checks, p.checks
+	p.gates.Watcher, p.release.Watcher, p.repohost.Gates, p.repohost.Pulls = p.checks, p.checks, p.checks, p.checks
 	p.suggestions = &suggestions.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Sessions: p.sessions,
 	}
@@ -157,7 +157,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
 		Trials: p.trials, Gates: p.gates,
 		Improve:  p.improve,
-		Repohost: p.repohost, Community: p.community, Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: log("web"),
+		Repohost: p.repohost, Checks: p.checks, Community: p.community, Signals: p.signals, Proposals: p.proposals,
+		PublicURL: a.URL(), Log: log("web"),
 	})
 	if err != nil {
 		return nil, err
@@ -175,7 +176,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	for _, s := range []interface{ Register() }{
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.incidents, p.telemetry, p.sources,
-		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.improve, p.repohost, p.proposals,
+		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.improve, p.repohost, p.checks, p.proposals,
 	} {
 		s.Register()
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/gates/outcome"
@@ -36,6 +37,9 @@ type Service struct {
 // GateChanged implements gates.Watcher: what the code host shows of a gate's
 // version follows it.
 func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
+	if g.Pull != nil {
+		return s.gateChanged(ctx, tx, g)
+	}
 	message := fmt.Sprintf("Version %s is a candidate until its gate lets it pass", g.Version)
 	if !g.Status.Open() {
 		message = fmt.Sprintf("Version %s: %s", g.Version, outcome.Title(g.Output()))
@@ -58,6 +62,22 @@ func (s *Service) VersionDecided(
 		message += ": " + reason
 	}
 	return s.Repohost.VersionDecided(ctx, tx, e.OrgID, e.ID, v.Version, message)
+}
+
+// Rerun implements repohost.Gates.
+func (s *Service) Rerun(ctx context.Context, c repohost.Connection, version string) (bool, error) {
+	_, v, err := s.Registry.Version(ctx, c.OrgID, c.EntryID, version)
+	if fault.Is(err, fault.NotFound) || err == nil && v.GateID == nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = s.Gates.Rerun(ctx, access.Caller{OrgID: c.OrgID, UserID: c.CreatedBy}, *v.GateID)
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
+		return false, nil // it is published, or the gate of another version is running
+	}
+	return err == nil, err
 }
 
 // ReportOf implements repohost.Gates.

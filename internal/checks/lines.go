@@ -44,7 +44,7 @@ func (s *Service) annotations(ctx context.Context, g gates.Gate, folder string) 
 				continue
 			}
 			if where == nil {
-				if where, err = s.open(ctx, g); err != nil || where == nil {
+				if where, err = s.read(ctx, g); err != nil || where == nil {
 					return nil, err
 				}
 			}
@@ -82,8 +82,8 @@ type lines struct {
 	text []string
 }
 
-// open reads the files of what a gate tried. It returns nil if they are gone.
-func (s *Service) open(ctx context.Context, g gates.Gate) (_ *places, err error) {
+// read reads the files of what a gate tried. It returns nil if they are gone.
+func (s *Service) read(ctx context.Context, g gates.Gate) (_ *places, err error) {
 	pkg, err := s.Gates.Content(ctx, g)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil //nolint:nilnil // a closed pull request has no files

@@ -139,11 +139,14 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 			Repohost: w.repohost, PublicURL: apptest.PublicURL, Log: rw.Log,
 		}
 		people := &release.Service{DB: db, Registry: rw.Registry, Watcher: w.checks}
-		judged.Watcher, w.repohost.Gates = w.checks, w.checks
+		w.checks.Register()
+		judged.Watcher, w.repohost.Gates, w.repohost.Pulls = w.checks, w.checks, w.checks
 		rw.Registry.Mount(rw.API)
 		people.Mount(rw.API)
 		judged.Mount(rw.API)
 		w.repohost.Mount(rw.API)
+		rw.Sources.Register()
+		rw.Sources.Mount(rw.API)
 	})
 	w.Caller = w.OrgWithPlan("acme", access.Team)
 	w.Post(base+"/settings", object{"write_back_mode": "checks_and_prs"}).Want(http.StatusOK)

@@ -31,6 +31,7 @@ type connectionOutput struct {
 	TagPattern       string             `json:"tag_pattern"`
 	PublishUnchanged bool               `json:"publish_unchanged"`
 	OpenIssues       bool               `json:"open_issues"`
+	PullRequests     PullRequests       `json:"pull_requests" enum:"off,same_repository,all"`
 	CreatedBy        string             `json:"created_by" format:"uuid"`
 	CreatedAt        httpapi.Time       `json:"created_at"`
 	UpdatedAt        httpapi.Time       `json:"updated_at"`
@@ -55,7 +56,7 @@ func newConnectionOutput(c Connection, last *attempt.Attempt) connectionOutput {
 		ID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, EntryName: c.EntryName, InstallationID: c.InstallationID,
 		RepoOwner: owner, RepoName: name, RepoFullName: c.RepoFullName, DefaultBranch: c.DefaultBranch, SkillPath: c.SkillPath,
 		AutoPublish: c.AutoPublish, WriteBackEnabled: c.WriteBackEnabled, TagPattern: c.TagPattern,
-		PublishUnchanged: c.PublishUnchanged, OpenIssues: c.OpenIssues, CreatedBy: c.CreatedBy,
+		PublishUnchanged: c.PublishUnchanged, OpenIssues: c.OpenIssues, PullRequests: c.PullRequests, CreatedBy: c.CreatedBy,
 		CreatedAt: httpapi.Time(c.CreatedAt), UpdatedAt: httpapi.Time(c.UpdatedAt),
 	}
 	if last != nil {
@@ -100,6 +101,8 @@ type connectInput struct {
 		TagPattern       string `json:"tag_pattern,omitempty" default:"v*" doc:"Glob of the tags that are published"`
 		PublishUnchanged bool   `json:"publish_unchanged,omitempty" default:"false" doc:"Publish every push to the branch, also one that leaves the folder as it is"`
 		OpenIssues       bool   `json:"open_issues,omitempty" default:"false" doc:"Open an issue when an alert rolls a version back"`
+
+		PullRequests PullRequests `json:"pull_requests,omitempty" default:"same_repository" enum:"off,same_repository,all" doc:"Which pull requests are gated before they are merged; all includes those of forks"`
 	}
 }
 
@@ -109,6 +112,7 @@ func (s *Service) handleConnect(ctx context.Context, in connectInput) (connectio
 		EntryID: b.EntryID, InstallationID: b.InstallationID, RepoFullName: b.RepoFullName, DefaultBranch: b.DefaultBranch,
 		SkillPath: b.SkillPath, AutoPublish: b.AutoPublish == nil || *b.AutoPublish, WriteBackEnabled: b.WriteBackEnabled,
 		TagPattern: b.TagPattern, PublishUnchanged: b.PublishUnchanged, OpenIssues: b.OpenIssues,
+		PullRequests: b.PullRequests,
 	})
 	if err != nil {
 		return connectionOutput{}, err
@@ -126,6 +130,8 @@ type updateInput struct {
 		TagPattern       *string `json:"tag_pattern,omitempty"`
 		PublishUnchanged *bool   `json:"publish_unchanged,omitempty"`
 		OpenIssues       *bool   `json:"open_issues,omitempty"`
+
+		PullRequests *PullRequests `json:"pull_requests,omitempty" enum:"off,same_repository,all"`
 	}
 }
 
@@ -134,7 +140,7 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (connectionO
 	c, err := s.Update(ctx, org, in.ID, Change{
 		DefaultBranch: in.Body.DefaultBranch, SkillPath: in.Body.SkillPath, AutoPublish: in.Body.AutoPublish,
 		WriteBackEnabled: in.Body.WriteBackEnabled, TagPattern: in.Body.TagPattern,
-		PublishUnchanged: in.Body.PublishUnchanged, OpenIssues: in.Body.OpenIssues,
+		PublishUnchanged: in.Body.PublishUnchanged, OpenIssues: in.Body.OpenIssues, PullRequests: in.Body.PullRequests,
 	})
 	if err != nil {
 		return connectionOutput{}, err

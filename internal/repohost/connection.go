@@ -120,6 +120,8 @@ type Connection struct {
 	// OpenIssues opens an issue on the code host when a version of the repository
 	// was rolled back by an alert.
 	OpenIssues bool
+	// PullRequests says whose heads are gated before they are merged.
+	PullRequests PullRequests
 	// HostDefault is the repository's default branch as the code host last named
 	// it, "" before it did.
 	HostDefault string
@@ -131,10 +133,21 @@ type Connection struct {
 	ConfiguredAt time.Time
 }
 
+// PullRequests says which pull requests a connection gates. A gate costs what its
+// trials cost, and the head of a fork is anybody's text.
+type PullRequests string
+
+// Which pull requests are gated.
+const (
+	NoPulls  PullRequests = "off"
+	OwnPulls PullRequests = "same_repository"
+	AllPulls PullRequests = "all" // those of forks, too
+)
+
 // DefaultConnection has the defaults of a new connection, which the API's schema
 // states, too.
 func DefaultConnection() Connection {
-	return Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true}
+	return Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true, PullRequests: OwnPulls}
 }
 
 // follow applies the name and the default branch that the code host reports for
@@ -165,8 +178,7 @@ func repoKey(fullName string) string { return strings.ToLower(fullName) }
 // "whetstone/publish/1a2b3c4d": 8 characters of the last group of the id, which
 // is its random part.
 func (c Connection) statusContext() string {
-	group := c.ID[strings.LastIndex(c.ID, "-")+1:]
-	return "whetstone/publish/" + group[:min(8, len(group))]
+	return "whetstone/publish/" + c.ShortID()
 }
 
 // Check validates what a user can set, and normalises the path.
@@ -184,6 +196,9 @@ func (c *Connection) Check() error {
 			"skill_path must be a folder inside the repository, with forward slashes and without .."))
 	}
 	c.SkillPath = path
+	if !slices.Contains([]PullRequests{NoPulls, OwnPulls, AllPulls}, c.PullRequests) {
+		issues = append(issues, fault.At("pull_requests", "pull_requests must be %s, %s or %s", NoPulls, OwnPulls, AllPulls))
+	}
 	if _, err := c.tags(); err != nil {
 		issues = append(issues, fault.At("tag_pattern", "%s", err))
 	}

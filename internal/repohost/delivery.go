@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -88,7 +89,7 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 		return received, err
 	}
 	received.Action, received.InstallationID, received.RepoFullName = e.Action, e.Installation, e.Repository.FullName
-	if e.Kind == host.EventPing || e.Kind == host.EventOther {
+	if !used(e) {
 		received.Status, received.Detail, received.FinishedAt = DeliveryIgnored, nothingToDo, &received.ReceivedAt
 	}
 	// Stored before it is answered, and with its job: the code host sends a delivery
@@ -112,6 +113,21 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 		return s.enqueueProcess(ctx, tx, d.ID)
 	})
 	return d, err
+}
+
+// used reports whether something is done for an event: most news of checks and
+// pull requests are about labels, reviews, and what we wrote ourselves.
+func used(e host.Event) bool {
+	switch e.Kind {
+	case host.EventPush, host.EventInstallation, host.EventAccess, host.EventRepo:
+		return true
+	case host.EventPull:
+		return slices.Contains(pullActions, e.Action)
+	case host.EventCheckRun, host.EventCheckSuite:
+		return e.Rerun != nil
+	case host.EventPing, host.EventOther:
+	}
+	return false
 }
 
 // nothingToDo is the detail of a delivery whose event is not used.
@@ -182,6 +198,10 @@ func (s *Service) processDelivery(ctx context.Context, id string) (err error) {
 		return s.accessChanged(ctx, d, e)
 	case host.EventRepo:
 		return s.repositoryChanged(ctx, d, e)
+	case host.EventPull:
+		return s.pullChanged(ctx, d, e)
+	case host.EventCheckRun, host.EventCheckSuite:
+		return s.rerun(ctx, d, e)
 	case host.EventPing, host.EventOther:
 	}
 	return s.finishDelivery(ctx, d, DeliveryIgnored, nothingToDo)

@@ -8,7 +8,7 @@ import (
 )
 
 // SetBackoff replaces the waits after failures of the code host.
-func (s *Service) SetBackoff(waits []time.Duration) { s.testBackoff = waits }
+func (s *Service) SetBackoff(waits []time.Duration) { s.Backoff = waits }
 
 // SetSyncTimeout replaces the timeout of a sync.
 func (s *Service) SetSyncTimeout(d time.Duration) { s.syncTimeout = d }

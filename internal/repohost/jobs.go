@@ -98,8 +98,8 @@ var defaultBackoff = []time.Duration{
 }
 
 func (s *Service) backoff() []time.Duration {
-	if s.testBackoff != nil {
-		return s.testBackoff
+	if s.Backoff != nil {
+		return s.Backoff
 	}
 	return defaultBackoff
 }

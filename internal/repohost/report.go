@@ -26,6 +26,8 @@ type Gates interface {
 	// ReportOf is what the gate of a version of the connection's entry says; false
 	// if the version met none.
 	ReportOf(ctx context.Context, c Connection, version string) (Report, bool, error)
+	// Rerun starts the gate of a version again; false if there is nothing to decide.
+	Rerun(ctx context.Context, c Connection, version string) (bool, error)
 }
 
 // reportOf is what the commit of an attempt says now.

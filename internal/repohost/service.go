@@ -36,11 +36,14 @@ type Service struct {
 	// PublicURL is the base of the links on the code host.
 	PublicURL string
 	Log       *slog.Logger
+	// Backoff is the waits after failures of the code host; nil for the default.
+	Backoff []time.Duration
 	// Gates says what gates decided about versions; it may be nil.
 	Gates Gates
+	// Pulls gates pull requests; it may be nil.
+	Pulls Pulls
 
-	testBackoff []time.Duration // replaces defaultBackoff in tests
-	syncTimeout time.Duration   // replaces the constant in tests
+	syncTimeout time.Duration // replaces the constant in tests
 }
 
 // Mode returns the organisation's write-back mode.
@@ -241,6 +244,7 @@ func (c Connection) recordAudit(ctx context.Context, tx *store.Tx, action string
 			"entry": c.EntryID, "entry_name": c.EntryName, "branch": c.DefaultBranch, "path": c.SkillPath,
 			"auto_publish": c.AutoPublish, "write_back": c.WriteBackEnabled, "tags": c.TagPattern,
 			"publish_unchanged": c.PublishUnchanged, "open_issues": c.OpenIssues,
+			"pull_requests": c.PullRequests,
 		},
 	})
 }
@@ -258,6 +262,7 @@ type Change struct {
 	TagPattern       *string
 	PublishUnchanged *bool
 	OpenIssues       *bool
+	PullRequests     *PullRequests
 }
 
 // Update changes a connection of the organisation.
@@ -275,11 +280,13 @@ func (s *Service) Update(ctx context.Context, orgID, id string, change Change) (
 		set(&c.TagPattern, change.TagPattern)
 		set(&c.PublishUnchanged, change.PublishUnchanged)
 		set(&c.OpenIssues, change.OpenIssues)
+		set(&c.PullRequests, change.PullRequests)
 		if err := c.Check(); err != nil {
 			return err
 		}
 		c.UpdatedAt = store.Now()
-		before.WriteBackEnabled, before.OpenIssues, before.UpdatedAt = c.WriteBackEnabled, c.OpenIssues, c.UpdatedAt
+		before.WriteBackEnabled, before.OpenIssues, before.PullRequests = c.WriteBackEnabled, c.OpenIssues, c.PullRequests
+		before.UpdatedAt = c.UpdatedAt
 		if c != before { // something that decides what is published
 			c.ConfiguredAt = c.UpdatedAt
 		}
@@ -307,6 +314,11 @@ func (s *Service) Disconnect(ctx context.Context, orgID, id string) (err error) 
 		c, err := connectionOfOrg(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
 		if err != nil {
 			return err
+		}
+		if s.Pulls != nil {
+			if err := s.Pulls.DeleteOfConnection(ctx, tx, c); err != nil {
+				return err
+			}
 		}
 		if err := deleteConnection(ctx, tx, id); err != nil {
 			return err

@@ -98,13 +98,13 @@ func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspe
 
 const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name,
 	c.default_branch, c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at,
-	c.updated_at, c.configured_at, c.publish_unchanged, c.open_issues, c.host_default`
+	c.updated_at, c.configured_at, c.publish_unchanged, c.open_issues, c.host_default, c.pull_requests`
 
 func scanConnection(row store.Row) (c Connection, err error) {
 	err = row.Scan(&c.ID, &c.OrgID, &c.EntryID, &c.EntryName, &c.InstallationID, &c.RepoID, &c.RepoFullName, &c.DefaultBranch,
 		&c.SkillPath, &c.AutoPublish, &c.WriteBackEnabled, &c.TagPattern, &c.CreatedBy,
 		store.Time(&c.CreatedAt), store.Time(&c.UpdatedAt), store.Time(&c.ConfiguredAt),
-		&c.PublishUnchanged, &c.OpenIssues, &c.HostDefault)
+		&c.PublishUnchanged, &c.OpenIssues, &c.HostDefault, &c.PullRequests)
 	return c, err
 }
 
@@ -112,11 +112,11 @@ func insertConnection(ctx context.Context, q store.Querier, c Connection) error 
 	_, err := q.Exec(ctx, `
 		INSERT INTO repohost_connections (id, org_id, entry_id, entry_name, installation_id, repo_id, repo_full_name, repo_key,
 			default_branch, skill_path, auto_publish, write_back_enabled, tag_pattern, created_by, created_at, updated_at,
-			configured_at, held_until, publish_unchanged, open_issues, host_default)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15, 0, $16, $17, $18)`,
+			configured_at, held_until, publish_unchanged, open_issues, host_default, pull_requests)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15, 0, $16, $17, $18, $19)`,
 		c.ID, c.OrgID, c.EntryID, c.EntryName, c.InstallationID, c.RepoID, c.RepoFullName, repoKey(c.RepoFullName),
 		c.DefaultBranch, c.SkillPath, c.AutoPublish, c.WriteBackEnabled, c.TagPattern, c.CreatedBy, store.Micros(c.CreatedAt),
-		c.PublishUnchanged, c.OpenIssues, c.HostDefault)
+		c.PublishUnchanged, c.OpenIssues, c.HostDefault, c.PullRequests)
 	return err
 }
 
@@ -124,10 +124,10 @@ func updateConnection(ctx context.Context, q store.Querier, c Connection) error 
 	_, err := q.Exec(ctx, `
 		UPDATE repohost_connections SET repo_full_name = $2, repo_key = $3, default_branch = $4, skill_path = $5,
 			auto_publish = $6, write_back_enabled = $7, tag_pattern = $8, updated_at = $9, configured_at = $10,
-			publish_unchanged = $11, open_issues = $12, host_default = $13
+			publish_unchanged = $11, open_issues = $12, host_default = $13, pull_requests = $14
 		WHERE id = $1`, c.ID, c.RepoFullName, repoKey(c.RepoFullName), c.DefaultBranch, c.SkillPath, c.AutoPublish,
 		c.WriteBackEnabled, c.TagPattern, store.Micros(c.UpdatedAt), store.Micros(c.ConfiguredAt),
-		c.PublishUnchanged, c.OpenIssues, c.HostDefault)
+		c.PublishUnchanged, c.OpenIssues, c.HostDefault, c.PullRequests)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 type ItemOutput struct {
 	ID        string       `json:"id" example:"src_0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"`
 	Label     string       `json:"label"`
-	Type      Type         `json:"sourceType" enum:"upload,repohost"`
+	Type      Type         `json:"sourceType" enum:"upload,repohost,pull" doc:"pull: the files of a pull request, which no list shows"`
 	SkillID   *string      `json:"skillId"`
 	CreatedAt httpapi.Time `json:"createdAt"`
 }

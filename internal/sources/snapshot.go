@@ -66,6 +66,38 @@ func (s *Service) CreateFrom(
 	return r, err
 }
 
+// Hold keeps the files of a pull request as a source of its own, whose id the
+// caller has chosen: calling it again, e.g. after a crash, returns the same
+// snapshot.
+func (s *Service) Hold(ctx context.Context, c access.Caller, id, label string, pkg *skillpkg.Package) (_ Snapshot, err error) {
+	defer fault.Wrap(&err, "hold source %s", id)
+	src, err := s.Get(ctx, c.OrgID, id)
+	if err == nil {
+		return s.snapshotIn(ctx, src, "")
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return Snapshot{}, err
+	}
+	n := NewSource{Label: label, Type: Pull}
+	src = n.source(c)
+	src.ID = id
+	p, err := prepare(ctx, c, src, pkg)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var r Result
+	err = s.storeSnapshot(ctx, p, func(tx *store.Tx) error {
+		if err := insertSource(ctx, tx, src); err != nil {
+			return err
+		}
+		if r, err = p.commit(ctx, tx, src); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, src.OrgID, quota.Sources, r.Snapshot.TotalBytes)
+	})
+	return r.Snapshot, err
+}
+
 // AddSnapshot adds a snapshot to an upload source and makes it the current one.
 // It is idempotent: if the current snapshot has the same content, that one is
 // returned.
@@ -76,6 +108,9 @@ func (s *Service) AddSnapshot(
 	src, err := s.Get(ctx, c.OrgID, sourceID)
 	if err != nil {
 		return r, err
+	}
+	if src.Type == Pull {
+		return r, fault.New(fault.Conflict, "This source is a pull request; push to its branch instead")
 	}
 	if src.Type != Upload {
 		return r, fault.New(fault.Conflict, "This source comes from a code host; sync it instead")

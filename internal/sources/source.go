@@ -39,6 +39,9 @@ type Type string
 const (
 	Upload   Type = "upload"
 	Repohost Type = "repohost"
+	// Pull holds the files of a pull request while they are gated. It is in no
+	// list, and goes when the pull request is closed.
+	Pull Type = "pull"
 )
 
 // A Repo locates a skill at a code host.

@@ -54,7 +54,7 @@ func sourceByID(ctx context.Context, q store.Querier, id, suffix string) (Source
 func sourcesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Source, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources
-		WHERE org_id = $1 AND ($2 = '' OR source_type = $2) AND ($3 = '' OR skill_id = $3)
+		WHERE org_id = $1 AND ($2 = '' AND source_type <> 'pull' OR source_type = $2) AND ($3 = '' OR skill_id = $3)
 		ORDER BY id DESC`, orgID, f.Type, f.SkillID)
 	return store.All(rows, err, scanSource)
 }

@@ -27,8 +27,8 @@ func (s *Service) Derive(ctx context.Context, orgID, sourceID string) (err error
 	defer fault.Wrap(&err, "suggestions of source %s", sourceID)
 	began := store.Now()
 	src, err := s.Sources.Get(ctx, orgID, sourceID)
-	if fault.Is(err, fault.NotFound) {
-		return nil
+	if fault.Is(err, fault.NotFound) || err == nil && src.Type == sources.Pull {
+		return nil // nobody reviews the suggestions of a pull request
 	}
 	if err != nil {
 		return err

@@ -219,6 +219,7 @@ var badgeKinds = map[string]string{
 	"healthy": "good", "pass": "good", "passed": "good", "succeeded": "good", "delivered": "good", "published": "good",
 	"approved": "good", "accepted": "good", "applied": "good", "resolved": "good", "up_to_date": "good", "active": "good",
 	"ok": "good", "current": "good", "enabled": "good", "processed": "good", "done": "good",
+	"valid": "good", "refused": "bad", "gating": "busy",
 	"warning": "warn", "warn": "warn", "retrying": "warn", "outdated": "warn", "behind": "warn",
 	"modified": "warn", "edited": "warn",
 	"suspended": "warn", "rolled_back": "warn", "skipped": "warn", "update_available": "warn",

@@ -101,11 +101,16 @@ func (s *Service) gateView(v *visit) (view gateView, err error) {
 	if view.Gate, err = s.Gates.Get(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return view, err
 	}
-	e, version, err := s.Registry.Version(v.Context(), v.Caller.OrgID, view.EntryID, view.Version)
+	if view.Pull != nil {
+		view.Entry, err = s.Registry.Own(v.Context(), v.Caller.OrgID, view.EntryID)
+	} else {
+		var version registry.Version
+		view.Entry, version, err = s.Registry.Version(v.Context(), v.Caller.OrgID, view.EntryID, view.Version)
+		view.Held = version.State == registry.Candidate
+	}
 	if err != nil {
 		return view, err
 	}
-	view.Entry, view.Held = e, version.State == registry.Candidate
 	if o := view.Override; o != nil {
 		names, err := s.userNames(v)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
@@ -17,6 +18,7 @@ import (
 type connectionView struct {
 	Form          repohost.Connection // ID is "" for a new one
 	Last          *attempt.Attempt    // nil if there was none
+	Pulls         []checks.Pull       // newest first
 	Installations []repohost.Installation
 	Entries       []registry.Listed           // to publish to
 	EntryTotal    int                         // of which Entries may be the first only
@@ -84,10 +86,9 @@ func (c connectionView) Choose(r repohost.ListedRepository) string {
 
 func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 if invalid, which does not exist
-	form := repohost.Connection{
-		EntryID: v.FormValue("entry_id"), InstallationID: installation,
-		RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name")),
-	}
+	form := repohost.DefaultConnection()
+	form.EntryID, form.InstallationID = v.FormValue("entry_id"), installation
+	form.RepoFullName = strings.TrimSpace(v.FormValue("repo_full_name"))
 	readConnection(v, &form)
 	made, err := s.Repohost.ConnectChosen(v.Context(), v.Caller, form, v.FormValue("confirm_name") != "")
 	if err == nil {
@@ -113,6 +114,9 @@ func readConnection(v *visit, c *repohost.Connection) {
 			*field = strings.TrimSpace(v.PostForm.Get(name))
 		}
 	}
+	if v.PostForm.Has("pull_requests") {
+		c.PullRequests = repohost.PullRequests(v.PostForm.Get("pull_requests"))
+	}
 	c.AutoPublish, c.WriteBackEnabled = v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
 	c.PublishUnchanged, c.OpenIssues = v.FormValue("publish_unchanged") != "", v.FormValue("open_issues") != ""
 }
@@ -120,7 +124,12 @@ func readConnection(v *visit, c *repohost.Connection) {
 // handleConnection shows a connection with its form.
 func (s *Service) handleConnection(v *visit) (answer, error) {
 	row, err := s.connectionRow(v)
-	return show("repohost_connection", row.RepoFullName, connectionView{Form: row.Connection, Last: row.Last}), err
+	if err != nil {
+		return answer{}, err
+	}
+	view := connectionView{Form: row.Connection, Last: row.Last}
+	view.Pulls, err = s.Checks.Pulls(v.Context(), v.Caller.OrgID, row.ID)
+	return show("repohost_connection", row.RepoFullName, view), err
 }
 
 func (s *Service) connectionRow(v *visit) (connectionRow, error) {
@@ -146,6 +155,7 @@ func (s *Service) handleChangeConnection(v *visit) (answer, error) {
 		DefaultBranch: &form.DefaultBranch, SkillPath: &form.SkillPath, TagPattern: &form.TagPattern,
 		AutoPublish: &form.AutoPublish, WriteBackEnabled: &form.WriteBackEnabled,
 		PublishUnchanged: &form.PublishUnchanged, OpenIssues: &form.OpenIssues,
+		PullRequests: &form.PullRequests,
 	})
 	if err != nil {
 		return show("repohost_connection", form.RepoFullName, connectionView{Form: form, Last: row.Last}).refused(err)

@@ -83,6 +83,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
@@ -137,6 +138,7 @@ type Parts struct {
 	Gates         *gates.Service
 	Improve       *improve.Service
 	Repohost      *repohost.Service
+	Checks        *checks.Service
 	Community     *community.Service
 	Signals       *signals.Service
 	Proposals     *proposals.Service

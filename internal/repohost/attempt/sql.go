@@ -136,6 +136,14 @@ func OfVersion(ctx context.Context, q store.Querier, orgID, entryID, version str
 	return store.One(rows, err, "Attempt", scan)
 }
 
+// OfCommit returns the finished attempts of a connection's commit.
+func OfCommit(ctx context.Context, q store.Querier, connectionID, commit string) ([]Attempt, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+` FROM repohost_attempts a
+		WHERE a.connection_id = $1 AND a.commit_sha = $2 AND a.status <> 'queued' ORDER BY a.id`, connectionID, commit)
+	return store.All(rows, err, scan)
+}
+
 // maxOfVersion is how many commits with the content of one version follow it.
 const maxOfVersion = 20
 
