@@ -129,6 +129,7 @@ func TestConnections(t *testing.T) {
 			"repo_name": "deploy", "repo_full_name": "acme/deploy", "default_branch": "main", "skill_path": ".", "auto_publish": true,
 			"write_back_enabled": false, "tag_pattern": "v*", "created_by": c.User.ID, "created_at": got["created_at"],
 			"updated_at": got["updated_at"], "last_attempt": nil, "publish_unchanged": false, "open_issues": false,
+			"pull_requests": "same_repository",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("connection (- want, + got):\n%s", diff)
