@@ -89,6 +89,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	w.alerts.SetBackoff(s.backoff)
 	w.alerts.Register()
 	paid := &costs.Service{DB: db, Skills: known}
+	known.Costs = paid
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid,
 		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,

@@ -22,6 +22,12 @@ func TestQueryPlans(t *testing.T) {
 		if _, err := installations.InstallationsOfUser(t.Context(), q, access.Caller{OrgID: "a", UserID: "b"}); err != nil {
 			t.Error(err)
 		}
+		if _, err := new(installations.Service).ForwardOnly(t.Context(), q, "a"); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := new(installations.Service).Holding(t.Context(), q, "a", "b", "c", 10); err != nil {
+			t.Error(err)
+		}
 		if _, err := installations.RecordsOfUser(t.Context(), q, "a"); err != nil {
 			t.Error(err)
 		}

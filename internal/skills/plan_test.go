@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -40,6 +41,8 @@ func TestQueryPlans(t *testing.T) {
 			"days of sessions": func() error { return second(skills.SessionDays(ctx, q, ids)) },
 			"session grades":   func() error { return second(skills.SessionGrades(ctx, q, ids)) },
 			"first and last":   func() error { return skills.RecomputeSeen(ctx, q, "a") },
+			"one by one":       func() error { return second(graded.Sessions(ctx, q, "a", time.Now(), 10)) },
+			"last grade":       func() error { return second(graded.LastAt(ctx, q, "a")) },
 			"versions":         func() error { return second(r.registry.Timelines(ctx, q, published)) },
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {

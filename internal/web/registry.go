@@ -38,10 +38,11 @@ const (
 
 func (s *Service) handleRegistry(v *visit) (answer, error) {
 	q := v.URL.Query()
-	f := registry.Filter{Search: strings.TrimSpace(q.Get("q")), Limit: entriesShown, Offset: v.offset(entriesShown)}
+	f := registry.Filter{Search: strings.TrimSpace(q.Get("q")), Pending: true, Limit: entriesShown, Offset: v.offset(entriesShown)}
 	view := registryView{PerPage: entriesShown, Public: q.Get("of") == "everybody", Searched: f.Search != ""}
 	var err error
 	if view.Public {
+		f.Pending = false // of others
 		view.Entries, view.Total, err = s.Registry.ListPublic(v.Context(), f)
 		for i, l := range view.Entries {
 			if l.OrgID != v.Caller.OrgID {
