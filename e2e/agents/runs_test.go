@@ -133,7 +133,7 @@ func TestRuns(t *testing.T) {
 		w.check(t, a, runs[a.name], "pass", "fail", "pass", "pass", "fail", "fail")
 	}
 	w.check(t, claudeCode, w.startByCommand(t, claudeCode), "error", "fail", "pass", "pass", "error", "fail")
-	w.check(t, codex, w.startInBrowser(t, browser, codex), "error", "fail", "pass", "pass", "error", "fail")
+	w.check(t, codex, w.startInBrowser(browser, t, codex), "error", "fail", "pass", "pass", "error", "fail")
 
 	for _, a := range runAgents() {
 		for _, q := range w.models[a.name].Requests() {
@@ -253,7 +253,7 @@ func (w *runWorld) startByCommand(t *testing.T, a runAgent) string {
 }
 
 // startInBrowser does the same with the form of the page.
-func (w *runWorld) startInBrowser(t *testing.T, browser context.Context, a runAgent) string {
+func (w *runWorld) startInBrowser(browser context.Context, t *testing.T, a runAgent) string {
 	t.Helper()
 	agent := fmt.Sprintf(`[...document.querySelector("#agent").options].find((o) => o.value.includes(%q)).value`, a.name)
 	var where string

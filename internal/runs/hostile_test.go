@@ -141,8 +141,10 @@ func (w *hostileWorld) onTheMachine() []attempt {
 		{"another network interface", "attacker", "interfaces"},
 		{"raw sockets", "attacker", "raw"},
 		{"the hypervisor", "attacker", "vsock"},
-		{"another path of the model server", "attacker",
-			ask("POST /v1/files POST /admin POST / POST /v1/messages/batches POST /v1/messages/../files POST //v1/messages POST /v1/%6dessages")},
+		{
+			"another path of the model server", "attacker",
+			ask("POST /v1/files POST /admin POST / POST /v1/messages/batches POST /v1/messages/../files POST //v1/messages POST /v1/%6dessages"),
+		},
 		{"another method", "attacker", ask("GET /v1/messages PUT /v1/messages DELETE /v1/messages PATCH /v1/messages OPTIONS *")},
 		{"another host by the door", "attacker", ask("POST http://127.0.0.1:" + port(w.tcp[0]) + "/v1/messages CONNECT 127.0.0.1:" + port(w.tcp[0]))},
 		{"the key in an error of the model", "attacker", "echo " + door + "/v1/messages/count_tokens " + hostileKey},
@@ -167,8 +169,10 @@ func (w *hostileWorld) onTheMachine() []attempt {
 		{"a daemon that stays", "attacker", "daemon /work/lock " + w.marker},
 		{"a link to the service's data", "attacker", "link /work " + w.secret},
 		{"a daemon that writes later", "bash", "setsid bash -c 'sleep 0.2; echo late >late.txt; sleep " + w.marker + "' & echo denied: || true"},
-		{"links and pipes in the outputs", "bash",
-			"ln -s " + w.secret + " leak; ln -s / all; mkfifo pipe; ln -s /dev/zero zero; ln -s /proc/1/environ env; echo denied:"},
+		{
+			"links and pipes in the outputs", "bash",
+			"ln -s " + w.secret + " leak; ln -s / all; mkfifo pipe; ln -s /dev/zero zero; ln -s /proc/1/environ env; echo denied:",
+		},
 	}
 	for _, l := range w.tcp {
 		all = append(all, attempt{"the listener " + l.Addr().String(), "attacker", "dial " + l.Addr().Network() + " " + l.Addr().String()})
@@ -211,8 +215,10 @@ func (w *hostileWorld) onTheVerdict() []attempt {
 		{"programs of the same name", "bash", "for d in /app . ~ ~/bin ~/.local/bin /usr/local/bin /usr/bin /bin /run/image/bin /tmp; do mkdir -p $d; for p in cat bash sh env; do " + fake + " >$d/new-$p && chmod 755 $d/new-$p && mv $d/new-$p $d/$p; done; done 2>/dev/null; true"},
 		{"a folder of programs", "bash", "cp -r /usr/bin /app/b && PATH=/app/b && rm -rf /usr/bin && mkdir /usr/bin && cp /app/b/* /usr/bin && " + fake + " >/usr/bin/cat; true"},
 		{"a library for all programs", "bash", "echo /app/evil.so >/etc/ld.so.preload; true"},
-		{"a daemon that waits for the verifier", "bash",
-			"setsid bash -c 'for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; echo 1 >/logs/verifier/reward.txt; echo the answer >/app/out.txt; done; sleep " + w.marker + "' >/dev/null 2>&1 & true"},
+		{
+			"a daemon that waits for the verifier", "bash",
+			"setsid bash -c 'for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; echo 1 >/logs/verifier/reward.txt; echo the answer >/app/out.txt; done; sleep " + w.marker + "' >/dev/null 2>&1 & true",
+		},
 	}
 }
 

@@ -88,7 +88,7 @@ func (b *basics) restorePrograms(dir string) error {
 	var programs *os.Root
 	if at != "" {
 		if programs, err = b.original.OpenRoot(at); err != nil {
-			return nil //nolint:nilerr // it is no folder
+			return nil // it is no folder
 		}
 		defer programs.Close()
 	}

@@ -148,7 +148,7 @@ func TestTrial(t *testing.T) {
 
 		id := got["session_id"].(string)
 		opened := w.Get("/v1/sessions/" + id).Want(http.StatusOK).Field("session")
-		if diff := cmp.Diff(apptest.Object(session), opened); diff != "" {
+		if diff := cmp.Diff(session, opened); diff != "" {
 			t.Errorf("the trial as a session (-trial +session):\n%s", diff)
 		}
 		bare := w.Get(path(run, 0, 1, "&variant=no_skill")).Want(http.StatusOK).Field("trial")
@@ -194,7 +194,7 @@ func testPages(t *testing.T, w world, paths ...string) {
 // testOthers asks for what does not exist, or not for the caller.
 func testOthers(t *testing.T, w world, run object, id string) {
 	t.Helper()
-	other := w.World.Org("other")
+	other := w.Org("other")
 	for _, p := range []string{path(run, 0, 1, ""), "/v1/sessions/" + id} {
 		other.Get(p).Want(http.StatusNotFound)
 	}
@@ -204,7 +204,7 @@ func testOthers(t *testing.T, w world, run object, id string) {
 	for _, p := range []string{path(run, 0, 31, ""), path(run, 0, 1, "&variant=other"), runstest.RunsPath + run["id"].(string) + "/trials/1"} {
 		w.Get(p).Want(http.StatusBadRequest)
 	}
-	viewer := w.World.Member(w.Client.Org, access.Viewer)
+	viewer := w.Member(w.Client.Org, access.Viewer)
 	viewer.Get(path(run, 0, 1, "")).Want(http.StatusOK) // as it may read the run's outputs
 }
 
@@ -269,7 +269,7 @@ func production(t *testing.T, w world) map[string]int {
 	for _, name := range names {
 		if !strings.HasPrefix(name, "eval_") && !strings.HasPrefix(name, "river_") && !strings.HasPrefix(name, "job") &&
 			!strings.HasPrefix(name, "audit_") && !strings.HasPrefix(name, "sqlite_") {
-			counts[name] = w.World.Count(name)
+			counts[name] = w.Count(name)
 		}
 	}
 	if len(counts) < 30 {
@@ -299,7 +299,7 @@ func TestSweep(t *testing.T) {
 		}
 		sweep(1)
 		w.Do("DELETE", runstest.SuitesPath+"/"+suite["id"].(string), nil).Want(http.StatusNoContent)
-		if n := w.World.Count("eval_trial_recordings"); n != 0 {
+		if n := w.Count("eval_trial_recordings"); n != 0 {
 			t.Errorf("%d rows are left", n)
 		}
 		sweep(0)

@@ -91,7 +91,7 @@ func walk(root *os.Root, visit func(p string, info fs.FileInfo)) (complete bool,
 	err = fs.WalkDir(root.FS(), ".", func(p string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil
+			return nil //nolint:nilerr // what cannot be read is left out
 		case entry.IsDir() && entry.Name() == ".git":
 			return fs.SkipDir
 		case entry.IsDir():

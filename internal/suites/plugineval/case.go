@@ -6,6 +6,7 @@ package plugineval
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -240,7 +241,7 @@ func parse(d map[string]any) (Case, error) {
 // decode decodes JSON that was YAML. The error is for its author.
 func decode(raw []byte, v any) error {
 	err := json.NewDecoder(bytes.NewReader(raw)).Decode(v)
-	if wrong, ok := err.(*json.UnmarshalTypeError); ok {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s must not be a %s", wrong.Field, wrong.Value)
 	}
 	return err

@@ -31,7 +31,7 @@ func decodeYAML(text string) (map[string]any, error) {
 	var document yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
-		return nil, nil
+		return nil, nil //nolint:nilnil // an empty document has no fields
 	}
 	if err != nil {
 		return nil, fmt.Errorf("it is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
@@ -45,7 +45,7 @@ func decodeYAML(text string) (map[string]any, error) {
 	}
 	switch v := value.(type) {
 	case nil:
-		return nil, nil
+		return nil, nil //nolint:nilnil // an empty document has no fields
 	case map[string]any:
 		return v, nil
 	}

@@ -67,7 +67,7 @@ func compileGrader(g Grader) (graderCheck, error) {
 		return compileFileExists(g)
 	case LLM, Baseline:
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // a judge decides it
 }
 
 func compileRegex(g Grader) (graderCheck, error) {

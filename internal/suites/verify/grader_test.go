@@ -3,6 +3,7 @@ package verify_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -166,7 +167,7 @@ func TestGradersWithoutAgent(t *testing.T) {
 		if strings.Contains(g, "hello") {
 			want = nil
 		}
-		if _, err := check(t.Context(), alone); err != want {
+		if _, err := check(t.Context(), alone); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", g, err, want)
 		}
 	}

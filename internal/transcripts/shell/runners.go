@@ -113,9 +113,9 @@ func isTest(c command) bool {
 	first := subcommand(arguments)
 	switch {
 	case slices.Contains(testPrograms, name):
-		return !(name == "ctest" && slices.Contains(arguments, "-N"))
+		return name != "ctest" || !slices.Contains(arguments, "-N")
 	case slices.Contains(testCommands[name], first):
-		return !(name == "go" && slices.Contains(arguments, "-c"))
+		return name != "go" || !slices.Contains(arguments, "-c")
 	case slices.Contains([]string{"npm", "pnpm", "yarn", "bun", "turbo"}, name) && (first == "run" || first == "run-script"):
 		i := slices.Index(arguments, first)
 		return testScript.MatchString(subcommand(arguments[i+1:]))

@@ -79,7 +79,7 @@ func newScript(steps []step) (s script) {
 
 // tested reports whether the exit status 0 means that tests passed.
 func (s script) tested() bool {
-	return !s.alternative && slices.ContainsFunc(s.last, func(one step) bool { return s.decides(one) }) &&
+	return !s.alternative && slices.ContainsFunc(s.last, s.decides) &&
 		!slices.ContainsFunc(s.last, func(one step) bool { return one.mentionsTests() && !s.decides(one) })
 }
 
@@ -114,7 +114,7 @@ func (s script) failed(status int, output string) bool {
 			}
 		}
 	}
-	return tested && !(moved && strings.Contains(output, "No such file or directory"))
+	return tested && (!moved || !strings.Contains(output, "No such file or directory"))
 }
 
 var (

@@ -109,7 +109,7 @@ func search(args []string) error {
 	})
 	if err != nil {
 		fmt.Println(err)
-		return nil //nolint:nilerr // that is success
+		return nil // that is success
 	}
 	return fmt.Errorf("not in %d files", seen)
 }
