@@ -240,3 +240,16 @@ func (c *Client) Failures(ctx context.Context, idOrName string, days int) ([]Fai
 	err := c.get(ctx, skillPath(idOrName)+"/failures", newQuery(map[string]string{"days": strconv.Itoa(days)}), &out)
 	return out.Groups, err
 }
+
+// A Calibration is how often the judge agrees with people on the sessions of a skill.
+type Calibration struct {
+	Pairs     int         `json:"pairs"`     // sessions that both have graded
+	Agreement *float64    `json:"agreement"` // share of them with the same verdict; nil without any
+	Interval  *[2]float64 `json:"agreement_interval"`
+}
+
+// Calibration returns how often the judge agrees with people.
+func (c *Client) Calibration(ctx context.Context, idOrName string) (out Calibration, err error) {
+	err = c.get(ctx, skillPath(idOrName)+"/calibration", nil, &out)
+	return out, err
+}

@@ -121,7 +121,15 @@ func (c *skillsShow) Run(ctx context.Context, p *term.Program) error {
 			}
 			target = found.Skill.Name
 		}
-		return p.Print(detail, func(w io.Writer) { printSkill(w, detail, target) })
+		judge := ""
+		if detail.Skill.GradedByBasis["judge"] > 0 && !p.JSON {
+			found, err := s.Calibration(ctx, c.Name)
+			if err != nil {
+				return err
+			}
+			judge = agreement(found)
+		}
+		return p.Print(detail, func(w io.Writer) { printSkill(w, detail, target, judge) })
 	})
 }
 
@@ -134,9 +142,17 @@ func namedSkill(err error, name string) error {
 		"--hidden list the others", term.Plain(name))
 }
 
+// agreement says how far the judge can be trusted.
+func agreement(c client.Calibration) string {
+	if c.Agreement == nil {
+		return "not compared with people yet"
+	}
+	return fmt.Sprintf("agrees with people in %s of %s", term.Rate(c.Agreement, c.Interval), term.Count(c.Pairs, "session"))
+}
+
 // printSkill omits days without activity. target is the name of the skill that this
-// one is merged into, or "".
-func printSkill(w io.Writer, detail client.SkillDetail, target string) {
+// one is merged into, or "", and judge is the agreement of its judge with people.
+func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
 	s := detail.Skill
 	fmt.Fprintf(w, "Skill\t%s\n", term.Plain(s.Name))
 	fmt.Fprintf(w, "Status\t%s\n", s.Status)
@@ -153,6 +169,9 @@ func printSkill(w io.Writer, detail client.SkillDetail, target string) {
 		term.Count(int(s.GradedSessions), "graded session"))
 	if s.GradedSessions > 0 {
 		fmt.Fprintf(w, "Basis\t%s\n", term.Basis(s.GradedByBasis, s.PassRatesByBasis))
+	}
+	if judge != "" {
+		fmt.Fprintf(w, "Judge\t%s\n", judge)
 	}
 	fmt.Fprintf(w, "Trigger rate\t%s%s\n", term.Percent(s.TriggerRate), triggerBasis(s))
 	fmt.Fprintf(w, "Confidence\t%s\tknown of %s of the triggers\n", term.Percent(s.AvgConfidence),
