@@ -125,7 +125,8 @@ func (c *checkout) git(args ...string) string {
 	return string(out)
 }
 
-// work is a transcript in which the agent commits: what git prints is the result.
+// work is a transcript in which the agent commits. What git prints is the result;
+// newer versions of Claude Code also note the commit, here of every second one.
 func (c *checkout) work(ids ...string) *script {
 	c.Helper()
 	s := new(script)
@@ -134,7 +135,17 @@ func (c *checkout) work(ids ...string) *script {
 		s.with = object{"timestamp": c.now.Format(time.RFC3339Nano), "cwd": c.dir, "uuid": fmt.Sprint("u", i)}
 		message := marker + " " + id
 		s.user("Do "+id).use(id, "Bash", object{"command": "git commit --allow-empty -m '" + message + "'"})
-		s.ran(id, 0, c.git("commit", "--allow-empty", "-m", message))
+		printed := c.git("commit", "--allow-empty", "-m", message)
+		if i%2 == 0 {
+			s.ran(id, 0, printed)
+			continue
+		}
+		s.add(object{
+			"type": "user", "toolUseResult": object{"gitOperation": object{"commit": object{
+				"sha": strings.TrimSpace(c.git("rev-parse", "--short", "HEAD")), "kind": "committed", "branch": "main",
+			}}},
+			"message": object{"content": []object{{"type": "tool_result", "tool_use_id": id, "content": "...", "is_error": false}}},
+		})
 	}
 	return s
 }
