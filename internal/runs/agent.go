@@ -100,7 +100,7 @@ func (x *execution) addCost(t *Trial) {
 	x.budget.Add(gateway.Usage{Requests: judged.Requests, Micros: judged.Micros, Unpriced: judged.Unpriced})
 	total := t.agentCost
 	total.Add(judged)
-	if total.Requests > 0 {
+	if total.Requests > 0 || t.Evidence.Agent != nil { // an agent that asked nothing has cost nothing
 		t.Evidence.Cost = &total
 	}
 	if isBudgetSpent(*t) {

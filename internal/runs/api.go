@@ -193,7 +193,7 @@ type TrialOutput struct {
 	Evidence   Evidence `json:"evidence" doc:"Why; summary says it in a sentence"`
 	OutputTail string   `json:"output_tail"`
 	DurationMS int64    `json:"duration_ms"`
-	CostUSD    *float64 `json:"cost_usd" doc:"Of the models that took part; null without one, or if its price is unknown"`
+	CostUSD    *float64 `json:"cost_usd" doc:"Of the models that took part; 0 if the agent asked none, null without an agent or a judge, or if a price is unknown"`
 	Activated  *bool    `json:"activated" doc:"Whether the agent activated the skill; null without an agent, or if it does not tell"`
 	Turns      *int     `json:"turns" doc:"Answers of the agent's model; null without an agent"`
 	ToolCalls  *int     `json:"tool_calls" doc:"Calls of tools; null without an agent"`

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/agents"
@@ -51,6 +52,8 @@ type Maker struct {
 	Prices pricing.Table
 	// Dir is the run's folder, for the working folders.
 	Dir string
+
+	images sync.Map // what findTraceInImage found, by folder and skill
 }
 
 // A Task is an attempt to make.
@@ -168,6 +171,9 @@ func (m *Maker) Prompt(ctx context.Context, t Task, instruction string) (r Resul
 func (m *Maker) Package(ctx context.Context, t Task, w taskpkg.Workplace) (Result, error) {
 	if t.Without {
 		trace, err := findTrace(w.Root, t.Skill)
+		if err == nil && trace == "" && w.Spec.Root != nil {
+			trace, err = m.findTraceInImage(w.Spec.Root.Dir, t.Skill)
+		}
 		if err != nil {
 			return Result{}, err
 		}

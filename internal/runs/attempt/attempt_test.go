@@ -70,5 +70,8 @@ func TestTraces(t *testing.T) {
 		if got, err := findTrace(dir, "pdf"); got != c.want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", path, got, err, c.want)
 		}
+		if got, err := (&Maker{}).findTraceInImage(dir, "pdf"); got != c.want || err != nil {
+			t.Errorf("%s in an image: got %q, %v, want %q", path, got, err, c.want)
+		}
 	}
 }

@@ -44,8 +44,9 @@ var memories = []string{"AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md"
 const maxMemory = 1 << 20
 
 // findTrace returns what names a skill in an environment: its folder, or a file
-// that agents read before they begin; "" if there is nothing.
-func findTrace(dir, skill string) (trace string, err error) {
+// that agents read before they begin; "" if there is nothing. It does not look into
+// the folders without.
+func findTrace(dir, skill string, without ...string) (trace string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err
@@ -55,6 +56,9 @@ func findTrace(dir, skill string) (trace string, err error) {
 	err = fs.WalkDir(root.FS(), ".", func(p string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if entry.IsDir() && slices.Contains(without, p) {
+			return fs.SkipDir
 		}
 		isSkill := path.Base(p) == "SKILL.md" && path.Base(path.Dir(p)) == skill
 		if isMemory := slices.Contains(memories, path.Base(p)); isMemory && entry.Type().IsRegular() {
@@ -70,5 +74,21 @@ func findTrace(dir, skill string) (trace string, err error) {
 		}
 		return nil
 	})
+	return trace, err
+}
+
+// systemDirs of an image have programs, and most of its files.
+var systemDirs = []string{"bin", "boot", "dev", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr", "var"}
+
+// findTraceInImage is findTrace for an image. It is the same for all trials.
+func (m *Maker) findTraceInImage(dir, skill string) (string, error) {
+	key := [2]string{dir, skill}
+	if found, ok := m.images.Load(key); ok {
+		return found.(string), nil
+	}
+	trace, err := findTrace(dir, skill, systemDirs...)
+	if err == nil {
+		m.images.Store(key, trace)
+	}
 	return trace, err
 }
