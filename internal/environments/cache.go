@@ -169,7 +169,7 @@ func (s *Service) list() (all []kept, err error) {
 		info, err := os.Stat(filepath.Join(dir, aboutFile))
 		if err != nil {
 			if !s.isBuilding() {
-				err = sandbox.Remove(dir)
+				err = s.Builder.Remove(dir)
 			}
 			if err != nil && !isMissing(err) {
 				return nil, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -38,11 +39,11 @@ type Service struct {
 	builder builderProbe
 }
 
-// builderProbe remembers why nothing can be built.
+// builderProbe remembers why nothing can be built, or no RUN lines.
 type builderProbe struct {
-	mu     sync.Mutex
-	at     time.Time
-	reason string
+	mu           sync.Mutex
+	at           time.Time
+	reason, runs string
 }
 
 // An entry is what this process knows of an environment.
@@ -64,6 +65,10 @@ func (s *Service) Describe(ctx context.Context) (string, error) {
 	if s.overlays(ctx) {
 		trial = "an overlay on its image"
 	}
+	runs := ""
+	if _, without := s.noBuilder(ctx); without != "" {
+		runs = "; only Dockerfiles without RUN lines are built: " + without
+	}
 	network := "no network"
 	if s.Network {
 		network = "the machine's network"
@@ -72,8 +77,8 @@ func (s *Service) Describe(ctx context.Context) (string, error) {
 	if err != nil || s.Images == "" {
 		archives = nil // the folder's name is no pattern
 	}
-	return fmt.Sprintf("buildah %s: builds have %s, each trial gets %s; base images in --environments-images: %d",
-		version, network, trial, len(archives)), nil
+	return fmt.Sprintf("buildah %s: builds have %s, each trial gets %s; base images in --environments-images: %d%s",
+		version, network, trial, len(archives), runs), nil
 }
 
 // A Recipe says what an environment is made of.
@@ -108,7 +113,11 @@ const (
 // Missing returns why an environment cannot be had here, or "". It looks at what is
 // installed and configured; nothing is built.
 func (s *Service) Missing(ctx context.Context, r Recipe) (reason string) {
-	if reason := s.noBuilder(ctx); reason != "" {
+	reason, runs := s.noBuilder(ctx)
+	if reason == "" && runLine.MatchString(r.Dockerfile) {
+		reason = runs
+	}
+	if reason != "" {
 		return reason
 	}
 	for _, image := range r.Images {
@@ -124,21 +133,28 @@ func (s *Service) Missing(ctx context.Context, r Recipe) (reason string) {
 // would start it otherwise.
 const probeEvery = time.Minute
 
-// noBuilder returns why nothing can be built here, or "".
-func (s *Service) noBuilder(ctx context.Context) string {
-	s.builder.mu.Lock()
-	defer s.builder.mu.Unlock()
-	if !s.builder.at.IsZero() && time.Since(s.builder.at) < probeEvery {
-		return s.builder.reason
+// runLine finds the RUN lines of a Dockerfile.
+var runLine = regexp.MustCompile(`(?mi)^\s*(ONBUILD\s+)?RUN\s`)
+
+// noBuilder returns why nothing can be built here, and why no RUN lines, or "".
+func (s *Service) noBuilder(ctx context.Context) (reason, runs string) {
+	p := &s.builder
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.at.IsZero() && time.Since(p.at) < probeEvery {
+		return p.reason, p.runs
 	}
-	s.builder.reason = ""
+	p.reason, p.runs = "", ""
 	if _, err := s.Builder.Version(ctx); err != nil {
-		s.builder.reason = reasonOf(err)
+		p.reason = reasonOf(err)
+	}
+	if _, err := s.Builder.Users(ctx); err != nil && !s.Builder.NeedsNoUsers {
+		p.runs = reasonOf(err)
 	}
 	if ctx.Err() == nil {
-		s.builder.at = time.Now()
+		p.at = time.Now()
 	}
-	return s.builder.reason
+	return p.reason, p.runs
 }
 
 func reasonOf(err error) string {

@@ -286,3 +286,100 @@ func TestSweep(t *testing.T) {
 		t.Errorf("left over: %v, %v", entries, err)
 	}
 }
+
+// TestOrdinaryUser builds with buildah as a user with ranges of others, as a service
+// is that does not run as root, and as one without: RUN lines need them.
+func TestOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"buildah", "newuidmap", "unshare", "setpriv"} {
+		if _, err := exec.LookPath(program); err != nil || os.Geteuid() != 0 {
+			t.Skipf("needs root and %s", program)
+		}
+	}
+	if _, err := os.Stat("/etc/subuid"); err != nil {
+		t.Skip(err)
+	}
+	const id = "65531"
+	for name, test := range map[string]struct{ ranges, run, want string }{
+		"ranges":    {"builder:1000000:65536\n", "^(TestGet|TestSecondUser)$/^buildah$", "--- PASS: TestSecondUser/buildah"},
+		"no ranges": {"other:1000000:65536\n", "^TestOneUser$", "--- PASS: TestOneUser"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := sandboxtest.Folder(t)
+			check := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(os.Chmod(dir, 0o755))
+			for file, content := range map[string]string{
+				"passwd": "root:x:0:0::/root:/bin/sh\nbuilder:x:" + id + ":" + id + "::/:/bin/sh\n", "group": "builder:x:" + id + ":\n",
+				"subuid": test.ranges, "subgid": test.ranges,
+			} {
+				check(os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644))
+			}
+			self, err := os.ReadFile("/proc/self/exe")
+			check(err)
+			check(os.WriteFile(filepath.Join(dir, "test"), self, 0o755))
+			check(os.Mkdir(filepath.Join(dir, "tmp"), 0o755))
+			check(os.Chown(filepath.Join(dir, "tmp"), 65531, 65531))
+			// Only this process sees the other files.
+			const script = `for f in passwd group subuid subgid; do mount --bind "$0/$f" /etc/$f || exit 1; done
+				exec setpriv --reuid 65531 --regid 65531 --clear-groups "$0/test" -test.v -test.run "$1"`
+			cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", script, dir, test.run)
+			cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(dir, "tmp")}
+			output, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(output), test.want) {
+				t.Errorf("%v\n%s", err, output)
+			}
+			if left, err := os.ReadDir(filepath.Join(dir, "tmp")); err != nil || len(left) > 0 {
+				t.Errorf("left over: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestSecondUser: programs of RUN lines can be other users, whose files are theirs
+// while the image is built, and do not stay behind.
+func TestSecondUser(t *testing.T) {
+	t.Parallel()
+	t.Run("buildah", func(t *testing.T) {
+		t.Parallel()
+		s := environmentstest.NewBuildah(t)
+		lines := "COPY passwd /etc/passwd\nRUN mkdir /home && mkdir -m 777 /home/open\nUSER 1000:1000\n" +
+			"RUN mkdir -m 700 /home/open/own && echo mine > /home/open/own/file\nUSER 0:0\nRUN cat /home/open/own/file > /seen"
+		e := get(t, s, recipe(t, lines, "passwd", "root:x:0:0::/root:/bin/sh\nother:x:1000:1000::/:/bin/sh\n"))
+		if got := runIn(t, root(t, e), "cat /seen /home/open/own/file"); got != "mine\nmine\n" {
+			t.Errorf("the image has %q", got)
+		}
+		_, err := s.Get(t.Context(), recipe(t, "RUN mkdir -m 777 /open\nUSER 1000:1000\nRUN mkdir -m 700 /open/own && touch /open/own/x && exit 3"))
+		if _, ok := errors.AsType[*builder.Failed](err); !ok {
+			t.Errorf("a build that fails: %v", err)
+		}
+	})
+}
+
+// TestOneUser is a part of TestOrdinaryUser: what needs other users is said before
+// it is built, and the rest is built.
+func TestOneUser(t *testing.T) {
+	if _, err := (&builder.Builder{}).Users(t.Context()); err == nil {
+		t.Skip("there are several users")
+	}
+	s := environmentstest.New(t)
+	s.Builder = &builder.Builder{Dir: s.Builder.Dir}
+	if reason := s.Missing(t.Context(), recipe(t, "RUN true")); !strings.Contains(reason, "/etc/subuid has no range for user builder") {
+		t.Errorf("a RUN line: %q", reason)
+	}
+	if message, err := s.Describe(t.Context()); err != nil || !strings.Contains(message, "only Dockerfiles without RUN lines are built") {
+		t.Errorf("described as %q, %v", message, err)
+	}
+	r := recipe(t, "COPY data.txt /data.txt", "data.txt", "given\n")
+	if reason := s.Missing(t.Context(), r); reason != "" {
+		t.Errorf("no RUN line: %s", reason)
+	}
+	if got := runIn(t, root(t, get(t, s, r)), "cat /data.txt"); got != "given\n" {
+		t.Errorf("the image has %q", got)
+	}
+}

@@ -20,6 +20,8 @@ type Builder struct {
 	// Dir is the parent of the builds' folders; "" means the system's temporary
 	// folder. If the service runs as root, other users must be able to enter it.
 	Dir string
+	// NeedsNoUsers says that Program runs RUN lines with one user, too.
+	NeedsNoUsers bool
 }
 
 // A Build describes an image.

@@ -22,8 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// userCount is how many users an image may have, if the service runs as root.
-// Otherwise it has one.
+// userCount is how many users an image may have at most.
 const userCount = 1 << 16
 
 // The paths in the namespace of a build.
@@ -73,9 +72,10 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	if err != nil {
 		return err
 	}
+	users, _ := b.Users(ctx) // one user will do for some
 	dir, err := b.makeDir(build)
 	if dir != "" {
-		defer func() { err = errors.Join(err, sandbox.Remove(dir)) }()
+		defer func() { err = errors.Join(err, b.Remove(dir)) }()
 	}
 	if err != nil {
 		return err
@@ -87,16 +87,17 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	})
 	defer timeout.Stop()
 	output := &sandbox.Tail{Limit: maxOutput}
-	cmd := exec.CommandContext(ctx, "bwrap", arguments(program, dir, build)...)
-	cmd.Stderr, cmd.SysProcAttr, cmd.WaitDelay = output, namespaces(), 10*time.Second
-	stdout, err := cmd.StdoutPipe()
+	stdout, written, err := os.Pipe()
 	if err != nil {
 		return err
 	}
+	defer stdout.Close()
 	// A build is killed when its parent dies, which is the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := cmd.Start(); err != nil {
+	cmd, err := start(ctx, users, func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = written, output },
+		append([]string{"bwrap"}, arguments(program, dir, users, build)...)...)
+	if err = errors.Join(err, written.Close()); err != nil {
 		return fault.New(fault.Unavailable, "images cannot be built here: %s", text.OneLine(err.Error())).Because(err)
 	}
 	// The programs of a RUN line are the first to go when memory runs out.
@@ -159,7 +160,7 @@ func (b *Builder) find() (string, error) {
 }
 
 // Version returns that of buildah. The error is an Unavailable.
-func (b *Builder) Version(ctx context.Context) (string, error) {
+func (b *Builder) Version(ctx context.Context) (_ string, err error) {
 	program, err := b.find()
 	if err != nil {
 		return "", err
@@ -167,7 +168,14 @@ func (b *Builder) Version(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		return "", fault.New(fault.Unavailable, "images are built in bubblewrap; install it: apt-get install bubblewrap").Because(err)
 	}
-	output, err := exec.CommandContext(ctx, program, "--version").Output()
+	home, err := os.MkdirTemp("", dirPrefix) // without one it does not run, and it leaves folders there
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
+	cmd := exec.CommandContext(ctx, program, "--version")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
+	output, err := cmd.Output()
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "%s does not run", program).Because(err)
 	}
@@ -214,7 +222,7 @@ func namespaces() *syscall.SysProcAttr {
 
 // arguments are those of bwrap. The user namespace exists already: buildah needs the
 // capabilities that it has in it.
-func arguments(program, dir string, build Build) []string {
+func arguments(program, dir string, users Users, build Build) []string {
 	args := []string{
 		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--die-with-parent", "--new-session",
 		"--cap-add", "ALL", "--clearenv",
@@ -237,7 +245,7 @@ func arguments(program, dir string, build Build) []string {
 		args = append(args, "--ro-bind", build.Context, insideContext)
 	}
 	oneUser, pull := "true", "--pull-never"
-	if os.Geteuid() == 0 {
+	if users != OneUser {
 		oneUser = "false"
 	}
 	if build.Network {
