@@ -19,6 +19,9 @@ const (
 	// one takes longer, another worker may publish the same commit, which is
 	// idempotent.
 	ttl = 30 * time.Second
+	// writeTTL is that of a lease to write about one thing: a worker that takes over
+	// finds on the code host what the other one has made.
+	writeTTL = 10 * time.Second
 	// timeout is how long a sync waits for the lease of a worker to end.
 	timeout = 15 * time.Second
 )
@@ -34,6 +37,13 @@ const (
 	Comments    Table = "pull_comments"
 )
 
+func (t Table) ttl() time.Duration {
+	if t == Connections {
+		return ttl
+	}
+	return writeTTL
+}
+
 // A Lease is a worker's right to publish for a connection, or to work on another
 // thing. The time at which it expires identifies it: a worker whose lease has
 // expired can neither renew nor release the one that another worker has acquired
@@ -48,7 +58,7 @@ type Lease struct {
 // Acquire reports false if another worker's lease has not expired, or if the thing
 // is gone.
 func Acquire(ctx context.Context, db *store.DB, table Table, id string) (l *Lease, acquired bool, err error) {
-	l = &Lease{db, table, id, store.Now().Add(ttl)}
+	l = &Lease{db, table, id, store.Now().Add(table.ttl())}
 	acquired, err = l.insert(ctx)
 	return l, acquired, err
 }
@@ -78,7 +88,7 @@ func ErrPublishing() error {
 
 // Renew reports false if the lease has expired and another worker has one.
 func (l *Lease) Renew(ctx context.Context) (held bool, err error) {
-	until := store.Now().Add(ttl)
+	until := store.Now().Add(l.table.ttl())
 	if held, err = l.move(ctx, store.Micros(until)); held {
 		l.until = until
 	}
