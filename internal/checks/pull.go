@@ -217,7 +217,8 @@ func (s *Service) follow(ctx context.Context, c repohost.Connection, p Pull, hel
 	}
 	now, err := s.Repohost.Host.Pull(ctx, repo, p.Number)
 	if fault.Is(err, fault.NotFound) {
-		now, err = host.Pull{Number: p.Number, Title: p.Title, URL: p.URL, Head: p.Head, Closed: true}, nil
+		const gone = "The code host does not show it: it was deleted, or the permission to read pull requests is missing"
+		return s.leave(ctx, p, Closed, gone, "the code host does not show the pull request")
 	}
 	if err != nil {
 		return err

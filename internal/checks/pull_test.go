@@ -303,10 +303,11 @@ func TestPullTroubles(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"), host.GitHub)
 	w.repohost.Backoff = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}
 	w.Work()
-	lost := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	w.host.Break(
 		hosttest.Fault{On: "/pulls/1", Answer: hosttest.Status(502)}, hosttest.Fault{On: "GET /tarball", Answer: hosttest.Status(429, "Retry-After", "0")},
-		hosttest.Fault{On: "POST /repos/acme/pdf/check-runs", Answer: lost}, hosttest.Fault{On: "/comments", Answer: hosttest.Status(500)},
+		// Made, and the response is lost.
+		hosttest.Fault{On: "POST /repos/acme/pdf/check-runs"}, hosttest.Fault{On: "POST /repos/acme/pdf/issues/1/comments"},
+		hosttest.Fault{On: "PATCH /repos/acme/pdf/check-runs", Answer: hosttest.Status(500)},
 	)
 	head := w.branch("topic", "good")
 	p := w.host.OpenPull("acme/pdf", "acme/pdf", "topic")
@@ -325,6 +326,8 @@ func TestPullTroubles(t *testing.T) {
 		t.Errorf("without checks: got the status %+v", got)
 	}
 	w.host.Mend()
+	w.host.Rename("acme/pdf", "acme/renamed")
+	w.work.Git("remote", "set-url", "origin", w.repos.Bare("acme/renamed"))
 	w.host.Break(hosttest.Fault{On: "/pulls/1", Answer: hosttest.Status(502), Always: true})
 	w.branch("topic", "better")
 	head = p.Update()

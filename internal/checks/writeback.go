@@ -87,6 +87,9 @@ func (s *Service) reportOfPull(ctx context.Context, c repohost.Connection, p Pul
 	r = repohost.Report{
 		Title: p.Message, Summary: p.Message, URL: s.PublicURL + "/repohost/connections/" + c.ID, Annotations: findings.Annotations(p.Findings),
 	}
+	if p.Head == "" {
+		return r, false, nil // it was never read
+	}
 	switch p.Status {
 	case Gating, Decided, Closed:
 		return s.reportOfGate(ctx, c, p)

@@ -243,6 +243,15 @@ func pulls(t *testing.T, s Subject) {
 		t.Errorf("a missing one: got %v, want NotFound", err)
 	}
 	comments(t, s, repo)
+	// Renamed, and asked for by the old name.
+	s.Pulls.Rename("acme/skill", "acme/renamed")
+	if got, err = s.Host.Pull(t.Context(), repo, theirs.Number); err != nil || got.Head != foreign || !got.Fork {
+		t.Errorf("renamed: got %+v, %v", got, err)
+	}
+	c := host.Comment{Pull: 1, Marker: "<!-- n -->", Body: "<!-- n -->\nx"}
+	if err := s.Host.SetComment(t.Context(), repo, &c); err != nil || c.ID == 0 {
+		t.Errorf("renamed: got comment %d, %v", c.ID, err)
+	}
 }
 
 // comments tests that there is one comment, and that it is ours.

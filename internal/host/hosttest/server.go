@@ -34,7 +34,8 @@ type server struct {
 }
 
 // A Fault replaces the response to a request: the next whose method and path
-// contain a text, or all of them.
+// contain a text, or all of them. Without an answer the request is served, and its
+// response is lost.
 type Fault struct {
 	On     string
 	Answer http.HandlerFunc
@@ -98,6 +99,19 @@ func (s *server) Rename(from, to string) {
 		s.tb.Fatal(err)
 	}
 	s.ids[to], s.moved[from] = s.id(from), to
+	for _, p := range s.pulls {
+		if p.Base == from {
+			p.Base = to
+		}
+		if p.From == from {
+			p.From = to
+		}
+	}
+	for i, c := range s.comments {
+		if c.FullName == from {
+			s.comments[i].FullName = to
+		}
+	}
 }
 
 // id is called with the lock held.
@@ -118,11 +132,16 @@ func (s *server) ID(fullName string) int64 {
 func (s *server) start(tb testing.TB, repos *Repos, handler http.Handler) {
 	s.tb, s.Repos, s.ids, s.moved = tb, repos, map[string]int64{}, map[string]string{}
 	started := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f, broken := s.fault(r); broken {
+		f, broken := s.fault(r)
+		switch {
+		case !broken:
+			handler.ServeHTTP(w, r)
+		case f != nil:
 			f(w, r)
-			return
+		default:
+			handler.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
 		}
-		handler.ServeHTTP(w, r)
 	}))
 	tb.Cleanup(started.Close)
 	s.URL = started.URL
