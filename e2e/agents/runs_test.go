@@ -54,11 +54,13 @@ func (a runAgent) script(marker string) map[string][]reply {
 	do := func(c toolCall) reply { return reply{Calls: []toolCall{c}, Usage: runTokens} }
 	isTwo := "grep -rhc 'version two' " + a.skillsDir + " | sort -r | head -1"
 	return map[string][]reply{
-		"uses the skill":  {do(a.use("pdf-tables")), do(a.shell("echo 12.50 >total.txt")), say("Pencils, 12.50.")},
-		"looks around":    {do(a.shell(isTwo + " >two.txt")), say("Done.")},
-		"takes a while":   {do(a.shell("sleep " + marker)), say("Waited.")},
-		"only answers":    {say("Nothing to do.")},
-		"built an image":  {do(a.use("pdf-tables")), do(a.shell("cat data.txt made.txt >answer.txt; " + isTwo + " >>answer.txt")), say("Done.")},
+		"uses the skill": {do(a.use("pdf-tables")), do(a.shell("echo 12.50 >total.txt")), say("Pencils, 12.50.")},
+		"looks around":   {do(a.shell(isTwo + " >two.txt")), say("Done.")},
+		"takes a while":  {do(a.shell("sleep " + marker)), say("Waited.")},
+		"only answers":   {say("Nothing to do.")},
+		"built an image": {
+			do(a.use("pdf-tables")), do(a.shell("cat data.txt made.txt >answer.txt; " + isTwo + " >>answer.txt")), say("Done."),
+		},
 		"the first step":  {do(a.shell("cp /opt/price.txt first.txt")), say("First.")},
 		"the second step": {do(a.shell("cat first.txt >second.txt; " + isTwo + " >>second.txt")), say("Second.")},
 	}
@@ -69,13 +71,17 @@ const runAnswers = 3 + 2 + 2 + 1 + 3 + 2 + 2
 // runTasks are two task packages with a Dockerfile each, of which one has two steps.
 // The verifiers run in the images, too, and want the second version of the skill.
 func runTasks() []byte {
-	const verifier = "#!/bin/bash\ngrep -q '^ID=debian' /etc/os-release && diff %s - >/dev/null <<'END' && echo 1 >/logs/verifier/reward.txt\n%sEND\n"
+	const verifier = `#!/bin/bash
+grep -q '^ID=debian' /etc/os-release && diff %s - >/dev/null <<'END' && echo 1 >/logs/verifier/reward.txt
+%sEND
+`
 	text := func(name, content string) runstest.File { return runstest.File{Name: name, Text: content, Mode: 0o644} }
 	program := func(name, content string) runstest.File { return runstest.File{Name: name, Text: content, Mode: 0o755} }
 	return runstest.Pack(
 		text("image/task.toml", "schema_version = \"1.1\"\n[environment]\ncpus = 1\n"),
 		text("image/instruction.md", "Somebody built an image for this.\n"),
-		text("image/environment/Dockerfile", "FROM debian:12\nWORKDIR /srv/work\nCOPY data.txt ./\nRUN echo pencils | tr a-z A-Z >made.txt\n"),
+		text("image/environment/Dockerfile",
+			"FROM debian:12\nWORKDIR /srv/work\nCOPY data.txt ./\nRUN echo pencils | tr a-z A-Z >made.txt\n"),
 		text("image/environment/data.txt", "12.50\n"),
 		program("image/tests/test.sh", fmt.Sprintf(verifier, "/srv/work/answer.txt", "12.50\nPENCILS\n1\n")),
 		program("image/solution/solve.sh", "#!/bin/bash\nfalse\n"),
@@ -151,7 +157,8 @@ func newRunWorld(t *testing.T, images string) *runWorld {
 		scratch: agentstest.Folder(t), marker: fmt.Sprintf("2.%d", time.Now().UnixNano()), models: map[string]*modeltest.Model{},
 	}
 	shared := agentstest.Folder(t)
-	for name, file := range map[string]string{"claude": claude, "codex": codex, "debian_12.tar": filepath.Join(images, "debian_12.tar")} {
+	const image = "debian_12.tar"
+	for name, file := range map[string]string{"claude": claude, "codex": codex, image: filepath.Join(images, image)} {
 		linkOrCopy(t, file, filepath.Join(shared, name))
 	}
 	s := &service{data: filepath.Join(t.TempDir(), "data")}
@@ -170,7 +177,8 @@ func newRunWorld(t *testing.T, images string) *runWorld {
 			return nil
 		})
 		w.models[a.name] = model
-		args = append(args, "--model", a.model+"="+model.URL+a.base, "--model-api", a.model+"="+a.api, "--model-key", a.model+"=sk-outside")
+		args = append(args, "--model", a.model+"="+model.URL+a.base, "--model-api", a.model+"="+a.api,
+			"--model-key", a.model+"=sk-outside")
 	}
 	w.start = func() {
 		var err error
@@ -194,7 +202,8 @@ func newRunWorld(t *testing.T, images string) *runWorld {
 	if err := os.Mkdir(second, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(second, "SKILL.md"), []byte(skillFile("pdf-tables")+"\nThis is version two.\n"), 0o600); err != nil {
+	text := skillFile("pdf-tables") + "\nThis is version two.\n"
+	if err := os.WriteFile(filepath.Join(second, "SKILL.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.o.command(t, w.o.env(), "push", second)
@@ -211,13 +220,16 @@ func (o organisation) env() []string {
 // newSuite makes the suite of four instructions and the two tasks.
 func (w *runWorld) newSuite(t *testing.T) string {
 	t.Helper()
-	tasks := w.o.api(t).Upload("/api/v1/eval-suites/import",
-		apptest.Part{Name: "name", Content: []byte("tasks")}, apptest.Part{Name: "file", File: "tasks.tar.gz", Content: runTasks()}).Want(201).Field("suite")
+	tasks := w.o.api(t).Upload("/api/v1/eval-suites/import", apptest.Part{Name: "name", Content: []byte("tasks")},
+		apptest.Part{Name: "file", File: "tasks.tar.gz", Content: runTasks()}).Want(201).Field("suite")
+	assertion := func(prompt, expression string) object {
+		return object{"case_kind": "boolean_assertion", "prompt": prompt, "assertion": expression}
+	}
 	cases := []object{
-		{"case_kind": "boolean_assertion", "prompt": "Read the invoice; it uses the skill.", "assertion": `activated && turns == 3 && files["total.txt"] == "12.50\n"`},
-		{"case_kind": "boolean_assertion", "prompt": "It looks around.", "assertion": `!activated && files["two.txt"] == "1\n"`},
+		assertion("Read the invoice; it uses the skill.", `activated && turns == 3 && files["total.txt"] == "12.50\n"`),
+		assertion("It looks around.", `!activated && files["two.txt"] == "1\n"`),
 		{"case_kind": "exact_match", "prompt": "It takes a while.", "expected": "Waited."},
-		{"case_kind": "boolean_assertion", "prompt": "It only answers.", "assertion": `turns == 1 && tokens == 1060 && size(tools) == 0 && cost_usd > 0.0018 && cost_usd < 0.004`},
+		assertion("It only answers.", `turns == 1 && tokens == 1060 && size(tools) == 0 && cost_usd > 0.0018 && cost_usd < 0.004`),
 	}
 	for _, c := range apptest.List(t, tasks, "cases_json") {
 		delete(c, "id")
@@ -311,7 +323,8 @@ func (w *runWorld) check(t *testing.T, a runAgent, id string, baseline ...any) {
 			if trial["variant"] == "skill" {
 				got[2] = append(got[2], trial["activated"])
 			}
-			if inImage := apptest.Text(trial, "evidence", "package", "image_sha256") != ""; inImage != (i >= 4) && trial["verdict"] != "error" {
+			inImage := apptest.Text(trial, "evidence", "package", "image_sha256") != ""
+			if inImage != (i >= 4) && trial["verdict"] != "error" {
 				t.Errorf("%s: case %d ran in an image: %v\n%v", a.name, i, inImage, trial)
 			}
 		}

@@ -354,7 +354,8 @@ func TestSecondUser(t *testing.T) {
 		if got := runIn(t, root(t, e), "cat /seen /home/open/own/file"); got != "mine\nmine\n" {
 			t.Errorf("the image has %q", got)
 		}
-		_, err := s.Get(t.Context(), recipe(t, "RUN mkdir -m 777 /open\nUSER 1000:1000\nRUN mkdir -m 700 /open/own && touch /open/own/x && exit 3"))
+		fails := "RUN mkdir -m 777 /open\nUSER 1000:1000\nRUN mkdir -m 700 /open/own && touch /open/own/x && exit 3"
+		_, err := s.Get(t.Context(), recipe(t, fails))
 		if _, ok := errors.AsType[*builder.Failed](err); !ok {
 			t.Errorf("a build that fails: %v", err)
 		}
@@ -369,10 +370,12 @@ func TestOneUser(t *testing.T) {
 	}
 	s := environmentstest.New(t)
 	s.Builder = &builder.Builder{Dir: s.Builder.Dir}
-	if reason := s.Missing(t.Context(), recipe(t, "RUN true")); !strings.Contains(reason, "/etc/subuid has no range for user builder") {
+	reason := s.Missing(t.Context(), recipe(t, "RUN true"))
+	if !strings.Contains(reason, "/etc/subuid has no range for user builder") {
 		t.Errorf("a RUN line: %q", reason)
 	}
-	if message, err := s.Describe(t.Context()); err != nil || !strings.Contains(message, "only Dockerfiles without RUN lines are built") {
+	message, err := s.Describe(t.Context())
+	if err != nil || !strings.Contains(message, "only Dockerfiles without RUN lines are built") {
 		t.Errorf("described as %q, %v", message, err)
 	}
 	r := recipe(t, "COPY data.txt /data.txt", "data.txt", "given\n")

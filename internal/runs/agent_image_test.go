@@ -41,7 +41,7 @@ func TestAgentInImages(t *testing.T) {
 	text := func(name, content string) runstest.File { return runstest.File{Name: name, Text: content, Mode: 0o644} }
 	program := func(name, content string) runstest.File { return runstest.File{Name: name, Text: content, Mode: 0o755} }
 	verifier := func(name string) string {
-		return "#!/bin/bash\ngrep -q ID=small /app/" + name + " && echo 1 >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n"
+		return "#!/bin/bash\ngrep -q ID=small /app/" + name + "\necho $((1 - $?)) >/logs/verifier/reward.txt\n"
 	}
 	run := c.Finish(c.Create(with(deterministic(
 		task("whole", text("task.toml", "[[steps]]\nname = 'one'\n[[steps]]\nname = 'two'\n"),
@@ -61,7 +61,8 @@ func TestAgentInImages(t *testing.T) {
 		t.Errorf("with the skill: %v", got)
 	}
 	got = trialOf(t, run, 1, "no_skill", 1)
-	if message := fmt.Sprint(got["error"]); !strings.HasPrefix(message, "contaminated: the environment has the file srv/skills/pdf/SKILL.md") {
+	const contaminated = "contaminated: the environment has the file srv/skills/pdf/SKILL.md"
+	if !strings.HasPrefix(fmt.Sprint(got["error"]), contaminated) {
 		t.Errorf("without the skill: %v", got)
 	}
 }

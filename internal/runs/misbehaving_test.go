@@ -19,12 +19,15 @@ func TestMisbehavingAgents(t *testing.T) {
 	t.Parallel()
 	w := newHostileWorld(t)
 	w.Work()
-	const ask = "exec 3<>/dev/tcp/127.0.0.1/8787; printf 'POST /v1/messages HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 2\\r\\n\\r\\n{}' >&3; head -n 1 <&3; exit 1"
+	const ask = `exec 3<>/dev/tcp/127.0.0.1/8787
+		printf 'POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}' >&3
+		head -n 1 <&3
+		exit 1`
 	broken := runstest.Pack(
 		runstest.File{Name: "task.toml", Text: "version = \"1.0\"\n", Mode: 0o644},
 		runstest.File{Name: "tests/test.sh", Text: "#!/bin/bash\n", Mode: 0o755},
 		runstest.File{Name: "environment/Dockerfile", Text: "FROM debian:12\nRUN echo no such package; exit 7\n", Mode: 0o644})
-	brief := object{"name": "bash", "timeout_s": 2}
+	bash, brief := object{"name": "bash"}, object{"name": "bash", "timeout_s": 2}
 	var cases []object
 	var wants []string // how the errors begin
 	add := func(c object, want string) { cases, wants = append(cases, c), append(wants, want) }
@@ -32,17 +35,17 @@ func TestMisbehavingAgents(t *testing.T) {
 		return with(assertion(instruction, "true"), object{"agent": agent})
 	}
 	add(prompt("sleep "+w.marker, object{"name": "bash", "timeout_s": 1}), "agent_timeout: the agent did not end in time")
-	add(prompt("trap '' TERM HUP INT; while :; do sleep "+w.marker+"; done", object{"name": "bash", "timeout_s": 1}), "agent_timeout: ")
+	add(prompt("trap '' TERM HUP INT; while :; do sleep "+w.marker+"; done", brief), "agent_timeout: ")
 	add(prompt("for i in {1..2000}; do sleep "+w.marker+" & done; wait", brief), "agent_timeout: ")
 	add(prompt("f() { sleep "+w.marker+" & f | f & }; f; wait", brief), "agent_")
-	add(prompt("for i in 1 2 3; do setsid nohup sleep "+w.marker+" >/dev/null 2>&1 & done; disown -a; exit 0", object{"name": "bash"}), "")
-	add(prompt("kill -9 $$", object{"name": "bash"}), "agent_failed: the agent ended with status 137")
-	add(prompt("echo no such command >&2; exit 5", object{"name": "bash"}), "agent_failed: the agent ended with status 5: no such command")
+	add(prompt("for i in 1 2 3; do setsid nohup sleep "+w.marker+" >/dev/null 2>&1 & done; disown -a; exit 0", bash), "")
+	add(prompt("kill -9 $$", bash), "agent_failed: the agent ended with status 137")
+	add(prompt("echo no such command >&2; exit 5", bash), "agent_failed: the agent ended with status 5: no such command")
 	add(prompt(ask, object{"name": "bash", "model": "away"}), "model_unreachable: the model cannot be reached")
 	add(prompt("hello", object{"name": "missing"}), "agent_unavailable: Agent missing is not available")
 	add(prompt("hello", object{"name": "clippy"}), `agent_unavailable: Agent "clippy" is not known`)
 	add(object{
-		"case_kind": "task_package", "environment_ref": w.storeTask(t, broken), "instruction": "true", "agent": object{"name": "bash"},
+		"case_kind": "task_package", "environment_ref": w.storeTask(t, broken), "instruction": "true", "agent": bash,
 	}, "environment_failed: the image of the task cannot be built: the build ended with status 7; the build wrote \"no such package")
 	add(prompt("echo well", object{"name": "bash"}), "")
 
@@ -50,7 +53,8 @@ func TestMisbehavingAgents(t *testing.T) {
 	for i, want := range wants {
 		trial := trialOf(t, run, i, "skill", 1)
 		message, _ := trial["error"].(string)
-		if verdict := map[bool]string{true: "pass", false: "error"}[want == ""]; trial["verdict"] != verdict || !strings.HasPrefix(message, want) {
+		verdict := map[bool]string{true: "pass", false: "error"}[want == ""]
+		if trial["verdict"] != verdict || !strings.HasPrefix(message, want) {
 			t.Errorf("%v: %v %q, want %q", cases[i]["prompt"], trial["verdict"], message, want)
 		}
 	}
@@ -67,7 +71,8 @@ func TestTalkativeAgents(t *testing.T) {
 	w.Work()
 	var cases []object
 	for _, instruction := range []string{
-		"yes 'much to say' | head -c 1G", "yes '' | head -c 256M", "head -c 256M /dev/zero >&2", `yes '{"type":"assistant"}' | head -c 256M`,
+		"yes 'much to say' | head -c 1G", "yes '' | head -c 64M", "head -c 64M /dev/zero >&2",
+		`yes '{"type":"assistant"}' | head -c 64M`,
 	} {
 		cases = append(cases, with(assertion(instruction, "exit_code == 0"), object{"agent": object{"name": "bash"}}))
 	}

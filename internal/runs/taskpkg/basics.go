@@ -17,15 +17,16 @@ import (
 
 // basicPrograms are looked for in each folder of PATH.
 var basicPrograms = []string{
-	"[", "awk", "bash", "basename", "cat", "chmod", "cmp", "cp", "cut", "dash", "date", "diff", "dirname", "echo", "env", "expr", "false",
-	"find", "grep", "head", "ls", "md5sum", "mkdir", "mktemp", "mv", "printf", "pwd", "readlink", "realpath", "rm", "sed", "seq", "sh",
-	"sha256sum", "sleep", "sort", "stat", "tail", "tee", "test", "timeout", "touch", "tr", "true", "uniq", "wc", "which", "xargs",
+	"[", "awk", "bash", "basename", "cat", "chmod", "cmp", "cp", "cut", "dash", "date", "diff", "dirname", "echo", "env",
+	"expr", "false", "find", "grep", "head", "ls", "md5sum", "mkdir", "mktemp", "mv", "printf", "pwd", "readlink", "realpath",
+	"rm", "sed", "seq", "sh", "sha256sum", "sleep", "sort", "stat", "tail", "tee", "test", "timeout", "touch", "tr", "true",
+	"uniq", "wc", "which", "xargs",
 }
 
 // basicFiles are the dynamic loader's: its settings, itself and the C library.
 var basicFiles = []string{
-	"etc/ld.so.preload", "lib/ld-*.so*", "lib64/ld-*.so*", "usr/lib/ld-*.so*", "usr/lib64/ld-*.so*", "lib/*/ld-*.so*", "usr/lib/*/ld-*.so*",
-	"usr/lib/*/libc.so.6", "usr/lib64/libc.so.6",
+	"etc/ld.so.preload", "lib/ld-*.so*", "lib64/ld-*.so*", "usr/lib/ld-*.so*", "usr/lib64/ld-*.so*", "lib/*/ld-*.so*",
+	"usr/lib/*/ld-*.so*", "usr/lib/*/libc.so.6", "usr/lib64/libc.so.6",
 }
 
 // usualPath is where images have programs, whatever they say.

@@ -12,8 +12,8 @@ import (
 // image, and in a changed copy of it.
 func TestBasics(t *testing.T) {
 	image := map[string]string{
-		"usr/bin/": "", "usr/bin/cat": "image", "usr/bin/dash": "image", "usr/bin/sh": "-> dash", "bin": "-> usr/bin", "usr/bin/tool": "image",
-		"opt/bin": "-> /usr/bin",
+		"usr/bin/": "", "usr/bin/cat": "image", "usr/bin/dash": "image", "usr/bin/sh": "-> dash", "usr/bin/tool": "image",
+		"bin": "-> usr/bin", "opt/bin": "-> /usr/bin",
 	}
 	for _, test := range []struct {
 		name          string
@@ -23,23 +23,30 @@ func TestBasics(t *testing.T) {
 		{
 			"an overlay", true,
 			map[string]string{
-				"usr/bin/cat": "fake", "usr/bin/tool": "mended", "usr/local/bin/cat": "fake", "bin": "fake", "usr/local/bin/mine": "new", "usr/bin/grep": "fake",
+				"usr/bin/cat": "fake", "usr/bin/grep": "fake", "usr/bin/tool": "mended", "bin": "fake",
+				"usr/local/bin/cat": "fake", "usr/local/bin/mine": "new",
 			},
 			map[string]string{"usr/bin/tool": "mended", "usr/local/bin/mine": "new"},
 		},
 		{
 			"a copy", false,
 			map[string]string{
-				"usr/bin/cat": "-> /app/x", "usr/bin/dash": "image", "usr/bin/sh": "fake", "bin": "-> /app", "usr/bin/tool": "mended", "usr/bin/ls": "fake",
+				"usr/bin/cat": "-> /app/x", "usr/bin/dash": "image", "usr/bin/sh": "fake", "usr/bin/tool": "mended",
+				"usr/bin/ls": "fake", "bin": "-> /app",
 			},
-			map[string]string{"usr/bin/cat": "image", "usr/bin/dash": "image", "usr/bin/sh": "-> dash", "bin": "-> usr/bin", "usr/bin/tool": "mended"},
+			map[string]string{
+				"usr/bin/cat": "image", "usr/bin/dash": "image", "usr/bin/sh": "-> dash", "usr/bin/tool": "mended",
+				"bin": "-> usr/bin",
+			},
 		},
 		{"an emptied copy", false, map[string]string{"usr": "fake"}, map[string]string{
 			"usr/bin/cat": "image", "usr/bin/dash": "image", "usr/bin/sh": "-> dash",
 		}},
 	} {
 		b := basics{original: makeTree(t, image), written: makeTree(t, test.changed), overlay: test.overlay}
-		for _, name := range []string{"bin/sh", "usr/bin/sh", "usr/bin/cat", "usr/local/bin/cat", "usr/bin/grep", "usr/bin/ls", "opt/bin/cat"} {
+		for _, name := range []string{
+			"bin/sh", "usr/bin/sh", "usr/bin/cat", "usr/local/bin/cat", "usr/bin/grep", "usr/bin/ls", "opt/bin/cat",
+		} {
 			if err := b.restore(name); err != nil {
 				t.Fatalf("%s: %s: %v", test.name, name, err)
 			}

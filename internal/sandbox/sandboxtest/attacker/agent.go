@@ -72,7 +72,8 @@ func exchange(address, method, target, body string) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return "", err
 	}
-	request := "%s %s HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+	request := "%s %s HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n" +
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 	if _, err := fmt.Fprintf(conn, request, method, target, len(body), body); err != nil {
 		return "", err
 	}
