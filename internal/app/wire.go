@@ -140,7 +140,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.gates.Watcher, p.release.Watcher, p.repohost.Gates, p.repohost.Pulls = p.checks, p.checks, p.checks, p.checks
 	p.suggestions = &suggestions.Service{
-		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Sessions: p.sessions,
+		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Sessions: p.sessions,
 	}
 	p.community = &community.Service{DB: db, Quota: on.quota, Secret: on.contributors}
 	p.signals = &signals.Service{DB: db, Secret: on.contributors, MinContributors: c.SignalsMinContributors}

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -163,7 +164,7 @@ func triggerCase(query string, e suites.Expectation) (c suites.Fields, err error
 
 func (f *filling) run(ctx context.Context, suite suites.Suite, b runs.Baseline) error {
 	_, err := f.Runs.Start(ctx, f.people[0], suite.ID,
-		runs.NewRun{Subject: runs.SkillRef{SourceID: *suite.SourceID}, Baseline: b})
+		runs.NewRun{Subject: subject.Ref{SourceID: *suite.SourceID}, Baseline: b})
 	return err
 }
 
@@ -171,7 +172,7 @@ func (f *filling) run(ctx context.Context, suite suites.Suite, b runs.Baseline) 
 // demo has a winner.
 func (f *filling) improve(ctx context.Context, suite suites.Suite) error {
 	_, err := f.Improve.Start(ctx, f.people[1], improve.NewRun{
-		Subject: runs.SkillRef{SourceID: *suite.SourceID}, SuiteID: suite.ID, MaxIterations: 3, Holdout: 0.4,
+		Subject: subject.Ref{SourceID: *suite.SourceID}, SuiteID: suite.ID, MaxIterations: 3, Holdout: 0.4,
 	})
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -284,7 +285,7 @@ func (s *Service) earlierRun(ctx context.Context, g Gate, suiteID string, n *run
 func (s *Service) planRun(
 	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, of arm, versionID string,
 ) (p plannedRun, err error) {
-	n.MaxMicros = runs.Micros(g.Policy.MaxCostUSD)
+	n.MaxMicros = spend.Micros(g.Policy.MaxCostUSD)
 	if n.Agent, err = g.Policy.agent(); err != nil {
 		return p, err
 	}

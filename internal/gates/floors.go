@@ -15,7 +15,7 @@ const bytesPerToken = 4
 
 // Content opens what a gate tries. The caller closes the package.
 func (s *Service) Content(ctx context.Context, g Gate) (*skillpkg.Package, error) {
-	skill, err := s.Runs.FindSkill(ctx, g.OrgID, g.subject())
+	skill, err := s.Runs.Subjects().Find(ctx, g.OrgID, g.subject())
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
-	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 )
 
 // A Gate is the comparison of one version with the one that was current.
@@ -78,15 +78,15 @@ type Override struct {
 func (g Gate) holds() bool { return g.Policy.Mode == Enforce && g.Pull == nil }
 
 // subject is what the trials are about.
-func (g Gate) subject() runs.SkillRef {
+func (g Gate) subject() subject.Ref {
 	if g.Pull != nil {
-		return runs.SkillRef{SnapshotID: g.Pull.SnapshotID}
+		return subject.Ref{SnapshotID: g.Pull.SnapshotID}
 	}
-	return runs.SkillRef{EntryID: g.EntryID, Version: g.Version}
+	return subject.Ref{EntryID: g.EntryID, Version: g.Version}
 }
 
 // current is the version that the trials are compared with.
-func (g Gate) current() runs.SkillRef { return runs.SkillRef{EntryID: g.EntryID, Version: *g.Against} }
+func (g Gate) current() subject.Ref { return subject.Ref{EntryID: g.EntryID, Version: *g.Against} }
 
 // pullID is that of the pull request, "" for a version.
 func (g Gate) pullID() string {

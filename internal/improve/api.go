@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -153,7 +154,7 @@ func (s *Service) handleStart(ctx context.Context, in startImproveInput) (oneImp
 		return oneImproveOutput{}, err
 	}
 	r, err := s.Start(ctx, access.From(ctx), NewRun{
-		Subject: runs.SkillRef{SourceID: sourceID, EntryID: b.EntryID}, SuiteID: b.SuiteID,
+		Subject: subject.Ref{SourceID: sourceID, EntryID: b.EntryID}, SuiteID: b.SuiteID,
 		MaxIterations: b.MaxIterations, Holdout: b.Holdout,
 	})
 	return oneImproveOutput{newImproveOutput(r)}, err

@@ -182,7 +182,7 @@ func (x *execution) next(ctx context.Context) (Iteration, error) {
 // write asks the judge for a new description. The held-out queries must stay
 // out of the request.
 func (x *execution) write(ctx context.Context) (judge.Rewriting, error) {
-	skill, err := x.s.Runs.FindPinned(ctx, x.run.OrgID, x.run.Subject)
+	skill, err := x.s.Runs.Subjects().FindPinned(ctx, x.run.OrgID, x.run.Subject)
 	if err != nil {
 		return judge.Rewriting{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
@@ -21,7 +22,7 @@ type Run struct {
 	OrgID   string
 	SuiteID string
 	Status  runs.Status
-	Subject runs.PinnedSkill
+	Subject subject.Pinned
 	// Description is the skill's when the run was started.
 	Description   string
 	Distractors   []judge.Skill

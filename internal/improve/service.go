@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -47,7 +48,7 @@ type BeforeAfter struct {
 
 // NewRun describes an improve run to start.
 type NewRun struct {
-	Subject       runs.SkillRef // a source or an entry
+	Subject       subject.Ref // a source or an entry
 	SuiteID       string
 	MaxIterations int     // 1 to MaxIterations
 	Holdout       float64 // MinHoldout to MaxHoldout
@@ -88,20 +89,20 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r 
 	if err != nil {
 		return r, err
 	}
-	skill, err := s.Runs.FindSkill(ctx, caller.OrgID, n.Subject)
+	skill, err := s.Runs.Subjects().Find(ctx, caller.OrgID, n.Subject)
 	if err != nil {
 		return r, err
 	}
 	r = Run{
 		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, Status: runs.Queued,
-		Subject: runs.PinSkill(n.Subject, skill), Description: text.Clean(skill.Description),
-		MaxIterations: n.MaxIterations, Holdout: n.Holdout, Seed: runs.NewSeed(), Judge: s.Judge.Improving(),
+		Subject: subject.Pin(n.Subject, skill), Description: text.Clean(skill.Description),
+		MaxIterations: n.MaxIterations, Holdout: n.Holdout, Seed: subject.NewSeed(), Judge: s.Judge.Improving(),
 		CreatedBy: caller.UserID, CreatedAt: store.Now(),
 	}
 	if err := r.setQueries(suite); err != nil {
 		return r, err
 	}
-	if r.Distractors, err = s.Runs.Distractors(ctx, r.OrgID, skill.Name, r.Seed); err != nil {
+	if r.Distractors, err = s.Runs.Subjects().Distractors(ctx, r.OrgID, skill.Name, r.Seed); err != nil {
 		return r, err
 	}
 	return r, s.DB.InTx(ctx, func(tx *store.Tx) error {

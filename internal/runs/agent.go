@@ -4,25 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
-	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // agentOf returns the agent that works on a case: the case's own, or that of the
@@ -46,47 +40,16 @@ func (r Run) agentOf(c suites.Case) *suites.Agent {
 }
 
 // openBudget continues the meter of the run where earlier workers left it.
-func (x *execution) openBudget(ctx context.Context, made []Trial) error {
-	micros, err := spend.Spent(ctx, x.s.DB, x.run.ID)
-	if err != nil {
-		return err
+func (x *execution) openBudget(ctx context.Context, made []Trial) (err error) {
+	x.budget, err = spend.OpenBudget(ctx, x.s.DB, x.run.ID, x.run.Terms)
+	if err == nil && slices.ContainsFunc(made, isBudgetSpent) {
+		x.budget.SetSpent()
 	}
-	var budget gateway.Budget
-	if most := x.run.Terms.MaxMicros; most != nil {
-		budget.Micros = *most
-	}
-	x.budget = gateway.NewMeter(budget, gateway.Usage{Micros: micros}, nil)
-	x.spent.Store(slices.ContainsFunc(made, isBudgetSpent))
-	return nil
+	return err
 }
 
 func isBudgetSpent(t Trial) bool {
 	return t.Error != nil && strings.HasPrefix(*t.Error, attempt.BudgetSpent+":")
-}
-
-// budgetSpent reports whether nothing is left of what the run may cost.
-func (x *execution) budgetSpent() bool {
-	if most := x.run.Terms.MaxMicros; most != nil && x.budget.Used().Micros >= *most {
-		x.spent.Store(true)
-	}
-	return x.spent.Load()
-}
-
-// saveSpent stores what the run's requests have cost, so that the next worker keeps
-// the budget.
-func (x *execution) saveSpent(ctx context.Context, q store.Querier) error {
-	if x.run.Terms == (spend.Terms{}) {
-		return nil
-	}
-	micros := x.budget.Used().Micros
-	if micros == x.saved.Load() {
-		return nil
-	}
-	if err := spend.SaveSpent(ctx, q, x.run.ID, micros); err != nil {
-		return err
-	}
-	x.saved.Store(micros)
-	return nil
 }
 
 // addCost gives a trial its cost. What the agent used is in the budget already.
@@ -97,43 +60,28 @@ func (x *execution) addCost(t *Trial) {
 			judged.Add(spend.OfRecord(*record, x.prices, time.Now()))
 		}
 	}
-	x.budget.Add(gateway.Usage{Requests: judged.Requests, Micros: judged.Micros, Unpriced: judged.Unpriced})
+	x.budget.Add(judged)
 	total := t.agentCost
 	total.Add(judged)
 	if total.Requests > 0 || t.Evidence.Agent != nil { // an agent that asked nothing has cost nothing
 		t.Evidence.Cost = &total
 	}
 	if isBudgetSpent(*t) {
-		x.spent.Store(true)
+		x.budget.SetSpent()
 	}
 }
 
-// prepareAttempts writes the distractors of the run as skills. They have their
-// names and descriptions, by which agents choose, and no content.
-func (x *execution) prepareAttempts() error {
-	x.attempts = &attempt.Maker{Agents: x.s.Agents, Meter: x.budget, Prices: x.prices, Dir: x.dir}
-	x.distractors = map[string]string{}
-	for i, d := range x.run.Distractors {
-		dir := filepath.Join(x.dir, fmt.Sprintf("distractor-%d", i))
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-		name := attempt.SkillName("", d.Name)
-		content := fmt.Sprintf("---\nname: %s\ndescription: %q\n---\nThis skill is not available here.\n",
-			name, text.PlainLine(d.Description))
-		err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(content), 0o644) //nolint:gosec // the sandbox's user reads it
-		if err != nil {
-			return err
-		}
-		x.distractors[name] = dir
-	}
-	return nil
+// prepareAttempts installs the distractors of the run, beside which agents choose.
+func (x *execution) prepareAttempts() (err error) {
+	x.attempts = &attempt.Maker{Agents: x.s.Agents, Meter: x.budget.Meter, Prices: x.prices, Dir: x.dir}
+	x.distractors, err = attempt.WriteDistractors(x.dir, x.run.Distractors)
+	return err
 }
 
 // task returns the task of an agent in a trial.
 func (x *execution) task(a suites.Agent, t *Trial) attempt.Task {
 	task := attempt.Task{
-		Agent: a, Without: t.Arm == WithoutSkill, Skills: maps.Clone(x.distractors), Answered: x.reporter(t.TrialKey),
+		Agent: a, Without: t.Arm == WithoutSkill, Skills: maps.Clone(x.distractors), Answered: x.activity.Of(x.cases[t.Case].ID, string(t.Arm), t.N),
 	}
 	skill := x.skills[t.Arm]
 	if task.Without {
@@ -249,77 +197,4 @@ func (x *execution) packageAgent(c suites.Case, t *Trial) func(context.Context, 
 		}
 		return err
 	}
-}
-
-// materialOf is what the judge reads of a sample: the output, and the files that an
-// agent left.
-func materialOf(s verify.Sample) string {
-	if s.Agent == nil || len(s.Files) == 0 {
-		return s.Output
-	}
-	var b strings.Builder
-	b.WriteString(s.Output)
-	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-		fmt.Fprintf(&b, "\n\n[file %s]\n%s", text.PlainLine(name), text.Truncate(s.Files[name], maxMaterialFile))
-		if b.Len() > maxMaterial {
-			break
-		}
-	}
-	return text.Truncate(b.String(), maxMaterial)
-}
-
-// Limits of what the judge reads of an agent's files.
-const (
-	maxMaterialFile = 16 << 10
-	maxMaterial     = 64 << 10
-)
-
-// agentEvent is the name of the events that say what an agent does.
-const agentEvent = "agent"
-
-// agentData is the data of such an event: one answer of the model.
-type agentData struct {
-	CaseID  string   `json:"case_id"`
-	Variant Arm      `json:"variant"`
-	N       int      `json:"n"`
-	Turn    int      `json:"turn"`
-	Text    string   `json:"text"` // its beginning
-	Tools   []string `json:"tools"`
-}
-
-// Limits of the events of agents, each of which is a row.
-const (
-	maxTrialEvents = 100
-	maxAgentEvents = 5_000 // of one turn of the job
-	maxEventText   = 200
-)
-
-// reporter returns a function that reports what the agent of a trial does.
-func (x *execution) reporter(key TrialKey) func(gateway.Answer) {
-	turn := 0
-	return func(a gateway.Answer) {
-		x.activityMu.Lock()
-		defer x.activityMu.Unlock()
-		turn++
-		if x.agentEvents++; turn > maxTrialEvents || x.agentEvents > maxAgentEvents {
-			return
-		}
-		data := agentData{
-			CaseID: x.cases[key.Case].ID, Variant: key.Arm, N: key.N, Turn: turn, Tools: []string{},
-			Text: x.s.Judge.Redact(text.Ellipsis(text.PlainLine(a.Text), maxEventText)),
-		}
-		for _, c := range a.Calls[:min(len(a.Calls), 10)] {
-			data.Tools = append(data.Tools, text.PlainLine(c.Tool))
-		}
-		x.activity = append(x.activity, sse.New(agentEvent, data))
-	}
-}
-
-// takeActivity returns the events of agents that are not stored yet.
-func (x *execution) takeActivity() []sse.Event {
-	x.activityMu.Lock()
-	defer x.activityMu.Unlock()
-	events := x.activity
-	x.activity = nil
-	return events
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/runs/imported"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -119,8 +120,8 @@ type SubjectOutput struct {
 }
 
 // NewSubjectOutput is a skill in an answer.
-func NewSubjectOutput(p PinnedSkill) SubjectOutput {
-	return SubjectOutput{SubjectInput: SubjectInput(p.SkillRef), Name: p.Name, ContentHash: p.ContentHash, Label: p.Label}
+func NewSubjectOutput(p subject.Pinned) SubjectOutput {
+	return SubjectOutput{SubjectInput: SubjectInput(p.Ref), Name: p.Name, ContentHash: p.ContentHash, Label: p.Label}
 }
 
 // TotalsOutput counts cases by verdict.
@@ -291,8 +292,8 @@ func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutp
 	}
 	b.Subject.SourceID = sourceID
 	r, err := s.Start(ctx, access.From(ctx), in.ID, NewRun{
-		Subject: SkillRef(b.Subject), Trials: b.Trials, Baseline: b.Baseline, Seed: b.Seed, CaseIDs: b.CaseIDs,
-		Agent: (*suites.Agent)(b.Agent), MaxMicros: Micros(b.MaxCostUSD),
+		Subject: subject.Ref(b.Subject), Trials: b.Trials, Baseline: b.Baseline, Seed: b.Seed, CaseIDs: b.CaseIDs,
+		Agent: (*suites.Agent)(b.Agent), MaxMicros: spend.Micros(b.MaxCostUSD),
 	})
 	if err != nil {
 		return oneRunOutput{}, err

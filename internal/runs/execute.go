@@ -61,7 +61,7 @@ func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) 
 		return jobs.Snooze(0)
 	case err != nil:
 		return s.retryOrFail(ctx, r, err)
-	case x.spent.Load():
+	case x.budget.WasSpent():
 		return s.complete(ctx, r, BudgetSpent)
 	}
 	return s.complete(ctx, r, Succeeded)
@@ -130,7 +130,7 @@ func (x *execution) running(ctx context.Context) (bool, error) {
 			x.yield.Store(true)
 		}
 	}
-	if err := x.saveSpent(ctx, x.s.DB); err != nil {
+	if err := x.budget.Save(ctx, x.s.DB); err != nil {
 		return true, err
 	}
 	status, err := runStatus(ctx, x.s.DB, x.run.OrgID, x.run.ID)
@@ -156,7 +156,7 @@ func (x *execution) work(ctx context.Context, stop context.CancelCauseFunc) erro
 	recording.Wait()
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), FlushTimeout)
 	defer cancel()
-	if err := x.saveSpent(saving, x.s.DB); err != nil { // interrupted trials have cost something, too
+	if err := x.budget.Save(saving, x.s.DB); err != nil { // interrupted trials have cost something, too
 		return err
 	}
 	if recordErr != nil {
@@ -196,7 +196,7 @@ func (x *execution) runTrials(
 		var next atomic.Int64
 		for range min(size, len(keys)) {
 			wg.Go(func() {
-				for ctx.Err() == nil && time.Now().Before(turnEnds) && !x.yield.Load() && !x.budgetSpent() {
+				for ctx.Err() == nil && time.Now().Before(turnEnds) && !x.yield.Load() && !x.budget.IsSpent() {
 					i := int(next.Add(1)) - 1
 					if i >= len(keys) {
 						return
@@ -216,7 +216,7 @@ func (x *execution) runTrials(
 	for next, all := range pools {
 		rest = rest || int(next.Load()) < all
 	}
-	return rest && !x.spent.Load()
+	return rest && !x.budget.WasSpent()
 }
 
 // JudgeConcurrency is how many trials of a run wait for the judge at once.
@@ -271,7 +271,7 @@ func (x *execution) record(ctx context.Context, trials <-chan Trial) error {
 // flush stores trials, the progress and the events that follow from them. The
 // error is watch.ErrOver if the run has ended meanwhile: then they do not count.
 func (x *execution) flush(ctx context.Context, batch []Trial) error {
-	activity := x.takeActivity()
+	activity := x.activity.Take()
 	if len(batch) == 0 && len(activity) == 0 {
 		return nil
 	}

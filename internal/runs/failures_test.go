@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -73,15 +74,15 @@ func TestFailures(t *testing.T) {
 		choose("none yet") // so that the run cannot end before it is cancelled
 		c.Post(runsPath+c.Start(triggers, object{"subject": source})["id"].(string)+"/cancel", nil).Want(http.StatusOK)
 		close(cancelled)
-		got, err := w.Runs.Failures(t.Context(), db, c.Org.ID, ownedID)
+		got, err := failures.OfSource(t.Context(), db, c.Org.ID, ownedID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []runs.Failure{
+		want := []failures.Failure{
 			{SuiteID: prompts["id"].(string), RunID: third["id"].(string), CaseID: "p", Query: "say it", ShouldTrigger: true, Failed: 1, Runs: 1},
 			{SuiteID: triggers["id"].(string), RunID: second["id"].(string), CaseID: "a", Query: "good", ShouldTrigger: true, Failed: 1, Runs: 2, Regression: true},
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(runs.Failure{}, "LastAt")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(failures.Failure{}, "LastAt")); diff != "" {
 			t.Errorf("failures (-want +got):\n%s", diff)
 		}
 		for _, f := range got {
@@ -89,7 +90,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("last at %v", f.LastAt)
 			}
 		}
-		other, err := w.Runs.Failures(t.Context(), db, w.Org("other").Org.ID, ownedID)
+		other, err := failures.OfSource(t.Context(), db, w.Org("other").Org.ID, ownedID)
 		if err != nil || len(other) != 0 {
 			t.Errorf("another organisation gets %v, %v", other, err)
 		}

@@ -2,34 +2,12 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
-
-// PackageEvidence is what the verifier of a task package reported.
-type PackageEvidence struct {
-	// Raw is the reward before it is clamped to 0..1, and Metrics are all numbers
-	// that the verifier reported.
-	Raw        float64            `json:"raw"`
-	Metrics    map[string]float64 `json:"metrics,omitempty"`
-	Report     json.RawMessage    `json:"report,omitempty"` // its ctrf.json
-	PeakMemory int64              `json:"peak_memory_bytes,omitempty"`
-	// Digest is the SHA-256 of the environment.
-	Digest string `json:"environment_sha256,omitempty"`
-	// Image identifies the image in which the programs ran; "" for the service's own
-	// machine.
-	Image     string `json:"image_sha256,omitempty"`
-	TimeoutMS int64  `json:"timeout_ms"`
-	// Runner is the version of the rules by which the package was run.
-	Runner string `json:"runner"`
-}
-
-// maxReport bounds the verifier's report that is stored with a trial. A larger
-// one is dropped: half a JSON document is of no use.
-const maxReport = 64 << 10
 
 // runPackage runs a task package in the sandbox.
 func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) error {
@@ -49,17 +27,11 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 		output += "\n[stderr]\n" + stderr // last, since the tail is stored
 	}
 	t.OutputTail = tail(output, x.tailLimit)
-	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, &PackageEvidence{
-		Raw: got.Raw, Metrics: got.Metrics, PeakMemory: got.PeakMemory, Digest: got.Digest, Image: got.Image,
-		TimeoutMS: got.Limits.Wall.Milliseconds(), Runner: got.Version,
-	}
-	if len(got.Report) <= maxReport && json.Valid(got.Report) {
-		t.Evidence.Package.Report = got.Report
-	}
+	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, got.Evidence()
 	switch got.Verdict {
 	case taskpkg.Pass, taskpkg.Fail:
 		if got.Code != "" {
-			return &defect{string(got.Code), got.Message}
+			return attempt.NewDefect(string(got.Code), got.Message)
 		}
 		t.decide(got.Verdict == taskpkg.Pass, got.Score,
 			"the verifier gives %.4g and ends with status %d", got.Score, got.ExitCode)

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
-	"github.com/whetstone-dev/whetstone/internal/runs/sse"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -36,18 +36,14 @@ type execution struct {
 	tailLimit int
 	prices    pricing.Table
 	attempts  *attempt.Maker     // nil if no case has an agent
-	budget    *gateway.Meter     // what the run's requests cost, and may cost
-	spent     atomic.Bool        // the budget is
-	saved     atomic.Int64       // what is stored of it
+	budget    *spend.Budget      // what the run's requests cost, and may cost
 	resources taskfile.Resources // the most that a program gets; zero fields: the defaults
 	dir       string             // for skills and what programs write; "" if none is run
 	sliceEnds time.Time
 	yield     atomic.Bool // end the turn: another organisation's run waits for the worker
 
 	distractors map[string]string // folders of skills, by name; nil without agents
-	activityMu  sync.Mutex
-	activity    []sse.Event // of agents, to be stored
-	agentEvents int
+	activity    attempt.Activity
 }
 
 // A loadedSkill is the skill of one arm. That of WithoutSkill is zero.
@@ -62,6 +58,7 @@ type loadedSkill struct {
 // skill does not exist any more.
 func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) {
 	x = &execution{s: s, run: r, skills: map[Arm]*loadedSkill{}, made: map[TrialKey]bool{}, tailLimit: r.tailLimit()}
+	x.activity.Redact = s.Judge.Redact
 	if x.cases, err = r.cases(); err != nil {
 		return nil, err
 	}
@@ -168,12 +165,12 @@ func (x *execution) loadSkills(ctx context.Context) error {
 		}
 	}
 	x.skills[WithoutSkill] = &loadedSkill{}
-	pinned := map[Arm]*PinnedSkill{WithSkill: &x.run.Subject, WithPrevious: x.run.Previous}
+	pinned := map[Arm]*subject.Pinned{WithSkill: &x.run.Subject, WithPrevious: x.run.Previous}
 	for _, arm := range x.run.Baseline.Arms() {
 		if arm == WithoutSkill {
 			continue
 		}
-		skill, err := x.s.FindPinned(ctx, x.run.OrgID, *pinned[arm])
+		skill, err := x.s.Subjects().FindPinned(ctx, x.run.OrgID, *pinned[arm])
 		if err != nil {
 			return err
 		}
@@ -182,7 +179,7 @@ func (x *execution) loadSkills(ctx context.Context) error {
 		if !content {
 			continue
 		}
-		if loaded.content, loaded.text, err = skill.open(ctx); err != nil {
+		if loaded.content, loaded.text, err = skill.Read(ctx); err != nil {
 			return err
 		}
 		if files {

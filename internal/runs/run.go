@@ -16,6 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/imported"
 	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
@@ -28,8 +30,8 @@ type Run struct {
 	SuiteID  string
 	SourceID *string // the cloud source that the result is about
 	Status   Status
-	Subject  PinnedSkill
-	Previous *PinnedSkill // the skill of the baseline PreviousBaseline
+	Subject  subject.Pinned
+	Previous *subject.Pinned // the skill of the baseline PreviousBaseline
 	// Distractors are the skills that compete with the subject in trigger
 	// queries, the same for all trials.
 	Distractors []judge.Skill
@@ -172,7 +174,7 @@ type Evidence struct {
 	// Cost is that of the models; nil if none took part.
 	Cost *spend.Cost `json:"cost,omitempty"`
 	// Package is what the verifier of a task package reported.
-	Package *PackageEvidence `json:"package,omitempty"`
+	Package *taskpkg.Evidence `json:"package,omitempty"`
 	// ExitCode is that of a command or verifier.
 	ExitCode *int `json:"exit_code,omitempty"`
 }

@@ -19,15 +19,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/sse"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Service starts, executes and reports runs.
@@ -63,6 +64,11 @@ type Service struct {
 	folders sync.Map      // of executions, which Sweep must spare
 }
 
+// Subjects finds the skills that runs are about.
+func (s *Service) Subjects() subject.Finder {
+	return subject.Finder{Sources: s.Sources, Registry: s.Registry}
+}
+
 // A Suggester derives suggestions from the results of a source's runs. It is
 // called in the transaction that ends the run.
 type Suggester interface {
@@ -71,7 +77,7 @@ type Suggester interface {
 
 // NewRun describes a run to start.
 type NewRun struct {
-	Subject  SkillRef
+	Subject  subject.Ref
 	Trials   int // of each case and arm; 0 means one
 	Baseline Baseline
 	Seed     int64    // 0 means a new one
@@ -99,7 +105,7 @@ func (n NewRun) validate() error {
 	if n.Trials > MaxTrials {
 		return fault.Invalid("trials", "trials must be at most %d", MaxTrials)
 	}
-	if n.Seed < 0 || n.Seed >= maxSeed {
+	if n.Seed < 0 || n.Seed >= subject.MaxSeed {
 		return fault.Invalid("seed", "seed must be at least 0 and below 2^53")
 	}
 	return nil
@@ -134,7 +140,7 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 	}
 	r = Run{
 		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, SourceID: suite.SourceID, Status: Queued,
-		Trials: max(1, n.Trials), Baseline: n.Baseline, Seed: cmp.Or(n.Seed, NewSeed()),
+		Trials: max(1, n.Trials), Baseline: n.Baseline, Seed: cmp.Or(n.Seed, subject.NewSeed()),
 		CreatedBy: caller.UserID, CreatedAt: store.Now(),
 		verifier: suite.VerifierKind, noSkill: suite.SupportsNoSkill, caseCount: len(suite.Cases), document: suite.Document,
 	}
@@ -212,26 +218,26 @@ func (r Run) auditDetail() audit.Detail {
 // pinSkills looks up the skill and, for the baseline, the version before it. The
 // run pins both by content hash: a version that is published while the run waits
 // must not be tested in its name.
-func (s *Service) pinSkills(ctx context.Context, r *Run, ref SkillRef) error {
-	skill, err := s.FindSkill(ctx, r.OrgID, ref)
+func (s *Service) pinSkills(ctx context.Context, r *Run, ref subject.Ref) error {
+	skill, err := s.Subjects().Find(ctx, r.OrgID, ref)
 	if err != nil {
 		return err
 	}
-	r.Subject = PinSkill(ref, skill)
+	r.Subject = subject.Pin(ref, skill)
 	if skill.SourceID != "" {
 		r.SourceID = &skill.SourceID
 	}
 	if r.Baseline != PreviousBaseline {
 		return nil
 	}
-	previous, err := s.findPrevious(ctx, r.OrgID, skill.Pin)
+	previous, err := s.Subjects().Previous(ctx, r.OrgID, skill.Pin)
 	if fault.Is(err, fault.NotFound) {
 		return fault.New(fault.Conflict, "There is no version before this one to compare with")
 	}
 	if err != nil {
 		return err
 	}
-	pinned := PinSkill(previous.Pin, previous)
+	pinned := subject.Pin(previous.Pin, previous)
 	r.Previous = &pinned
 	return nil
 }
@@ -249,7 +255,7 @@ func (s *Service) pinJudge(ctx context.Context, r *Run, cases []suites.Case) (er
 		r.Judge = &about
 	}
 	if routed {
-		r.Distractors, err = s.Distractors(ctx, r.OrgID, r.Subject.Name, r.Seed)
+		r.Distractors, err = s.Subjects().Distractors(ctx, r.OrgID, r.Subject.Name, r.Seed)
 	}
 	return err
 }
@@ -390,7 +396,11 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if problem != "" {
 		r.Error = &problem
 	}
-	if err := insertRunCases(ctx, tx, r.ID, cases, results); err != nil {
+	verdicts := make([]string, len(results))
+	for i, result := range results {
+		verdicts[i] = string(*result.Verdict)
+	}
+	if err := failures.Insert(ctx, tx, r.ID, cases, verdicts); err != nil {
 		return r, err
 	}
 	if err := markRunFinished(ctx, tx, r); err != nil {
@@ -403,39 +413,4 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 		return r, s.Suggester.Suggest(ctx, tx, r.OrgID, *r.SourceID)
 	}
 	return r, nil
-}
-
-// queryOf returns what a user would ask in a case; nil for cases without it.
-func queryOf(c suites.Case) *string {
-	query := c.Query
-	if c.Kind != suites.TriggerQuery {
-		if c.Subject.Prompt == nil {
-			return nil
-		}
-		query = *c.Subject.Prompt
-	}
-	query = text.Clean(query)
-	return &query
-}
-
-// A Failure is a case with a query that failed in the newest run of its suite.
-type Failure struct {
-	SuiteID, RunID, CaseID string
-	Query                  string
-	// ShouldTrigger is false for a query that must not trigger the skill.
-	ShouldTrigger bool
-	Invocation    string    // how the skill is called, or ""
-	Failed, Runs  int       // of the last runs with a verdict on the case
-	LastAt        time.Time // when the newest run ended
-	// Regression says that the case passed in the run before.
-	Regression bool
-}
-
-// recentRuns is how many runs of a suite Failures looks back.
-const recentRuns = 20
-
-// Failures returns the cases with a query that failed in the newest succeeded
-// run of each suite on the source.
-func (s *Service) Failures(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error) {
-	return failuresOfSource(ctx, q, orgID, sourceID)
 }

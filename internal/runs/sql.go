@@ -9,8 +9,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/suites"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge,
@@ -264,55 +262,6 @@ func verdictsOfRun(ctx context.Context, q store.Querier, runID string) ([]Trial,
 		SELECT case_index, variant, n, verdict, score, duration_ms, error, '{}', '' FROM eval_run_trials
 		WHERE run_id = $1`+byTrial, runID)
 	return store.All(rows, err, scanTrial)
-}
-
-// insertRunCases stores the verdicts of a run that is over, for failuresOfSource.
-func insertRunCases(ctx context.Context, tx *store.Tx, runID string, cases []suites.Case, all []CaseResult) error {
-	n := len(cases)
-	ids, verdicts, queries := make([]string, n), make([]string, n), make([]*string, n)
-	trigger, invocations := make([]bool, n), make([]string, n)
-	for i, c := range cases {
-		ids[i], verdicts[i], queries[i] = c.ID, string(*all[i].Verdict), queryOf(c)
-		trigger[i], invocations[i] = c.Expectation != suites.ShouldNotTrigger, text.Clean(c.Invocation)
-	}
-	_, err := store.Bulk{
-		Table: "eval_run_cases",
-		Columns: []store.Column{
-			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("case_id", ids), store.Col("query", queries),
-			store.Col("should_trigger", trigger), store.Col("verdict", verdicts), store.Col("invocation", invocations),
-		},
-		OnConflict: "ON CONFLICT DO NOTHING",
-	}.Insert(ctx, tx)
-	return err
-}
-
-// failuresOfSource returns the cases with a query that failed in the newest run
-// of each suite, with their verdict in the run before it and their failures in
-// the recent runs.
-func failuresOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error) {
-	rows, err := q.Query(ctx, `
-		WITH ranked AS (
-			SELECT id, suite_id, finished_at, ROW_NUMBER() OVER (PARTITION BY suite_id ORDER BY id DESC) AS place
-			FROM eval_runs WHERE org_id = $1 AND source_id = $2 AND status = $3
-		), scored AS (
-			SELECT r.suite_id, c.case_id, COUNT(*) FILTER (WHERE c.verdict = $4) AS failed, COUNT(*) AS runs
-			FROM ranked r JOIN eval_run_cases c ON c.run_id = r.id AND c.verdict IN ($4, $5)
-			WHERE r.place <= $6 GROUP BY r.suite_id, c.case_id
-		)
-		SELECT newest.suite_id, newest.id, c.case_id, c.query, c.should_trigger, c.invocation, scored.failed, scored.runs,
-			newest.finished_at, COALESCE(before.verdict = $5, FALSE)
-		FROM ranked newest
-		JOIN eval_run_cases c ON c.run_id = newest.id AND c.verdict = $4 AND c.query IS NOT NULL
-		JOIN scored ON scored.suite_id = newest.suite_id AND scored.case_id = c.case_id
-		LEFT JOIN ranked earlier ON earlier.suite_id = newest.suite_id AND earlier.place = 2
-		LEFT JOIN eval_run_cases before ON before.run_id = earlier.id AND before.case_id = c.case_id
-		WHERE newest.place = 1
-		ORDER BY newest.id DESC, c.case_id`, orgID, sourceID, Succeeded, Fail, Pass, recentRuns)
-	return store.All(rows, err, func(row store.Row) (f Failure, err error) {
-		err = row.Scan(&f.SuiteID, &f.RunID, &f.CaseID, &f.Query, &f.ShouldTrigger, &f.Invocation, &f.Failed, &f.Runs,
-			store.Time(&f.LastAt), &f.Regression)
-		return f, err
-	})
 }
 
 // insertEvents numbers events and stores them. The UPDATE locks the run's row

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,15 +32,6 @@ func (s *Service) setTerms(ctx context.Context, r *Run, n NewRun, cases []suites
 	}
 	r.Terms.Estimate, err = spend.Estimate(ctx, s.DB, r.OrgID, trials)
 	return err
-}
-
-// Micros converts dollars to millionths; nil stays nil.
-func Micros(usd *float64) *int64 {
-	if usd == nil {
-		return nil
-	}
-	micros := max(1, int64(math.Round(*usd*1e6)))
-	return &micros
 }
 
 // Estimate returns how many trials of a run would have an agent, and what they

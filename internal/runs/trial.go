@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/command"
 	"github.com/whetstone-dev/whetstone/internal/runs/grading"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
@@ -20,13 +21,6 @@ import (
 
 // A Problem is why a trial or a run has no verdict. It is safe to show.
 type Problem = attempt.Problem
-
-// A defect is something a program did that makes its trial fail, whatever the
-// case expects, e.g. exceeding a limit. It must not be an error: errors do not
-// count in the pass rate, so a skill that cannot pass could choose them.
-type defect Problem
-
-func (d *defect) Error() string { return d.Code + ": " + d.Message }
 
 // try makes one trial. With an error there is no verdict.
 func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) {
@@ -64,7 +58,7 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 	default:
 		err = x.verify(ctx, c, &t)
 	}
-	if d, ok := errors.AsType[*defect](err); ok {
+	if d, ok := errors.AsType[*attempt.Defect](err); ok {
 		t.decide(false, 0, "%s", d)
 		err = nil
 	}
@@ -149,13 +143,13 @@ func (x *execution) grade(ctx context.Context, c suites.Case, t *Trial) error {
 	if err != nil {
 		return err
 	}
-	criteria := criteriaOf(c)
+	criteria := grading.Criteria(c)
 	task := strings.Join(c.Subject.Command, " ")
 	if c.Subject.Prompt != nil {
 		task = *c.Subject.Prompt
 	}
 	got, err := x.s.Judge.Grade(ctx, judge.GradeRequest{
-		Task: task, Criteria: criteria, Material: materialOf(sample), Others: x.otherCriteria(t.Case),
+		Task: task, Criteria: criteria, Material: grading.Material(sample), Others: x.otherCriteria(t.Case),
 		Seed: x.run.Seed, Trial: t.N,
 	})
 	if err != nil {
@@ -180,23 +174,6 @@ func (x *execution) grade(ctx context.Context, c suites.Case, t *Trial) error {
 	return nil
 }
 
-// criteriaOf returns what the judge holds the output of a rubric case against.
-func criteriaOf(c suites.Case) []string {
-	switch {
-	case c.Graders != nil:
-		var all []string
-		for _, g := range c.Graders {
-			if g.IsJudged() {
-				all = append(all, g.Criteria)
-			}
-		}
-		return all
-	case len(c.Expectations) > 0:
-		return c.Expectations
-	}
-	return judge.Criteria(c.Rubric)
-}
-
 // maxOthers is how many criteria of other cases a grading gets.
 const maxOthers = 50
 
@@ -205,7 +182,7 @@ const maxOthers = 50
 func (x *execution) otherCriteria(of int) (all []string) {
 	for i := 1; i < len(x.cases) && len(all) < maxOthers; i++ {
 		if c := x.cases[(of+i)%len(x.cases)]; c.Kind == suites.LLMRubric {
-			all = append(all, criteriaOf(c)...)
+			all = append(all, grading.Criteria(c)...)
 		}
 	}
 	return all
@@ -241,7 +218,7 @@ func (x *execution) decideGraders(ctx context.Context, c suites.Case, t *Trial) 
 	case err != nil && ctx.Err() == nil && judge.CodeOf(err) == "" && c.Subject.Output != nil:
 		return &Problem{Code: "check_failed", Message: err.Error()} // no skill took part: the case is to blame
 	case err != nil && ctx.Err() == nil && judge.CodeOf(err) == "":
-		return &defect{"check_failed", err.Error()}
+		return attempt.NewDefect("check_failed", err.Error())
 	case err != nil:
 		return err
 	}
@@ -276,7 +253,7 @@ func (x *execution) verify(ctx context.Context, c suites.Case, t *Trial) error {
 	case err != nil && (c.Subject.Output != nil || errors.Is(err, verify.ErrNoProcess)):
 		return &Problem{Code: "check_failed", Message: err.Error()} // no skill took part: the case is to blame
 	case err != nil:
-		return &defect{"check_failed", err.Error()}
+		return attempt.NewDefect("check_failed", err.Error())
 	}
 	t.decideBinary(got.Pass, "%s", got.Evidence)
 	return nil
@@ -294,7 +271,11 @@ func (x *execution) produce(ctx context.Context, c suites.Case, t *Trial) (s ver
 			s, err = x.answer(ctx, *c.Subject.Prompt, t)
 		}
 	default:
-		s, err = x.command(ctx, c, t)
+		s, err = command.Run(ctx, command.Request{
+			Sandbox: x.s.Sandbox, Argv: c.Subject.Command, Dir: x.dir, SkillDir: x.skills[t.Arm].dir, Most: x.resources,
+			Files: c.Kind == suites.BooleanAssertion,
+		})
+		t.Evidence.ExitCode = s.ExitCode
 	}
 	t.OutputTail = tail(s.Output, x.tailLimit)
 	return s, err

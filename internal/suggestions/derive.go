@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -75,11 +75,11 @@ func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion
 			delete(e, key)
 		}
 	}
-	failures, err := s.Runs.Failures(ctx, s.DB, src.OrgID, src.ID)
+	failed, err := failures.OfSource(ctx, s.DB, src.OrgID, src.ID)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range failures {
+	for _, f := range failed {
 		e.addFailure(f)
 	}
 	return e.suggestions(src.ID), nil
@@ -144,7 +144,7 @@ func (e evidence) addPrompt(p considered.Prompt) {
 	}
 }
 
-func (e evidence) addFailure(f runs.Failure) {
+func (e evidence) addFailure(f failures.Failure) {
 	c := e.of(f.Query, f.ShouldTrigger)
 	c.query = f.Query
 	c.mode = cmp.Or(f.Invocation, c.mode)

@@ -8,7 +8,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -22,7 +21,6 @@ type Service struct {
 	Jobs     *jobs.Queue
 	Sources  *sources.Service
 	Suites   *suites.Service
-	Runs     *runs.Service
 	Sessions *sessions.Service
 }
 

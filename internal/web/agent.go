@@ -50,7 +50,7 @@ func (f runForm) setAgent(n *runs.NewRun) error {
 	if !ok || usd <= 0 {
 		return fault.Invalid("max_cost_usd", "the most that the run may cost must be dollars, like 1.50")
 	}
-	n.MaxMicros = runs.Micros(&usd)
+	n.MaxMicros = spend.Micros(&usd)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
@@ -326,15 +327,15 @@ func (s *Service) handleStartRun(v *visit) (answer, error) {
 
 // subjectOf parses the skill in a form, e.g. "source:ID" or "entry:ID"; missing is
 // the error message if there is none.
-func subjectOf(text, missing string) (runs.SkillRef, error) {
+func subjectOf(text, missing string) (subject.Ref, error) {
 	kind, id, _ := strings.Cut(text, ":")
 	switch kind {
 	case "source":
-		return runs.SkillRef{SourceID: id}, nil
+		return subject.Ref{SourceID: id}, nil
 	case "entry":
-		return runs.SkillRef{EntryID: id}, nil
+		return subject.Ref{EntryID: id}, nil
 	}
-	return runs.SkillRef{}, fault.Invalid("subject", "%s", missing)
+	return subject.Ref{}, fault.Invalid("subject", "%s", missing)
 }
 
 func (f runForm) run() (n runs.NewRun, err error) {

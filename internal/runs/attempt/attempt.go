@@ -33,6 +33,16 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Code + ": " + p.Message }
 
+// A Defect is something a program did that makes its trial fail, whatever the
+// case expects, e.g. exceeding a limit. It must not be an error: errors do not
+// count in the pass rate, so a skill that cannot pass could choose them.
+type Defect Problem
+
+// NewDefect returns a defect.
+func NewDefect(code, message string) *Defect { return &Defect{code, message} }
+
+func (d *Defect) Error() string { return d.Code + ": " + d.Message }
+
 // The codes of problems of agents.
 const (
 	AgentUnavailable = "agent_unavailable"

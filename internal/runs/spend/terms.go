@@ -2,6 +2,7 @@ package spend
 
 import (
 	"context"
+	"math"
 
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -23,6 +24,15 @@ func USD(micros *int64) *float64 {
 	}
 	dollars := pricing.Dollars(*micros)
 	return &dollars
+}
+
+// Micros converts dollars to millionths; nil stays nil.
+func Micros(usd *float64) *int64 {
+	if usd == nil {
+		return nil
+	}
+	micros := max(1, int64(math.Round(*usd*1e6)))
+	return &micros
 }
 
 // A Model is an agent with the model that it asks.

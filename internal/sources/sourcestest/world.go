@@ -73,7 +73,7 @@ func New(t *testing.T, db *store.DB) *World {
 		DB: db, Jobs: w.Queue, Suites: w.Suites, Sources: w.Sources, Registry: entries, Judge: w.judge(), Log: w.Log,
 	}
 	w.Suggestions = &suggestions.Service{
-		DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Runs: trials, Sessions: w.Sessions,
+		DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Sessions: w.Sessions,
 	}
 	pushes.Watcher = w.Suggestions
 	w.Sources.Suggester, w.Sources.Dependent, trials.Suggester = w.Suggestions, w.Suggestions, w.Suggestions

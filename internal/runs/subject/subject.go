@@ -1,4 +1,7 @@
-package runs
+// Package subject finds the skill that a run is about: a snapshot of a source or a
+// version of the registry, the one before it, and the skills that it competes with.
+// It owns no tables.
+package subject
 
 import (
 	"context"
@@ -12,10 +15,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
 
-// A SkillRef names the skill that a run is about: a source, which means its
+// A Finder looks up skills.
+type Finder struct {
+	Sources  *sources.Service
+	Registry *registry.Service
+}
+
+// A Ref names the skill that a run is about: a source, which means its
 // current snapshot, a snapshot, or an entry of the registry with a version or
 // its current one.
-type SkillRef struct {
+type Ref struct {
 	SourceID   string `json:"source_id,omitempty"` // without its prefix
 	SnapshotID string `json:"snapshot_id,omitempty"`
 	EntryID    string `json:"entry_id,omitempty"`
@@ -29,36 +38,36 @@ type Skill struct {
 	Label             string // its version, to be shown; may be empty
 	SourceID          string // the cloud source that it comes from, or ""
 	// Pin refers to exactly this content, also when there is a newer version.
-	Pin SkillRef
+	Pin Ref
 	// Open reads the content. The caller closes the package.
 	Open func(ctx context.Context) (*skillpkg.Package, error)
 }
 
-// A PinnedSkill is the skill of a run as the run stores it.
-type PinnedSkill struct {
-	SkillRef        // as the caller named it
-	Name     string `json:"name"`
+// A Pinned is the skill of a run as the run stores it.
+type Pinned struct {
+	Ref         // as the caller named it
+	Name string `json:"name"`
 	// ContentHash is that of the tested content, which never changes.
 	ContentHash string `json:"content_hash"`
 	Label       string `json:"label,omitempty"`
 	// Pin refers to exactly that content.
-	Pin SkillRef `json:"pin"`
+	Pin Ref `json:"pin"`
 }
 
-// PinSkill returns the skill that was found for a reference, to be stored.
-func PinSkill(ref SkillRef, skill Skill) PinnedSkill {
-	return PinnedSkill{SkillRef: ref, Name: skill.Name, ContentHash: skill.ContentHash, Label: skill.Label, Pin: skill.Pin}
+// Pin returns the skill that was found for a reference, to be stored.
+func Pin(ref Ref, skill Skill) Pinned {
+	return Pinned{Ref: ref, Name: skill.Name, ContentHash: skill.ContentHash, Label: skill.Label, Pin: skill.Pin}
 }
 
-// FindSkill looks up the skill that a reference names. The error is a NotFound
+// Find looks up the skill that a reference names. The error is a NotFound
 // if there is none, a Denied for the source of another organisation, and a
 // Conflict for a snapshot that failed its validation.
-func (s *Service) FindSkill(ctx context.Context, orgID string, ref SkillRef) (Skill, error) {
+func (f Finder) Find(ctx context.Context, orgID string, ref Ref) (Skill, error) {
 	if ref.EntryID != "" {
-		e, v, err := s.Registry.Find(ctx, orgID, ref.EntryID, ref.Version)
-		return s.skillOfVersion(e, v), err
+		e, v, err := f.Registry.Find(ctx, orgID, ref.EntryID, ref.Version)
+		return f.skillOfVersion(e, v), err
 	}
-	snapshot, err := s.Sources.Snapshot(ctx, orgID, ref.SourceID, ref.SnapshotID)
+	snapshot, err := f.Sources.Snapshot(ctx, orgID, ref.SourceID, ref.SnapshotID)
 	if err != nil {
 		return Skill{}, err
 	}
@@ -66,13 +75,13 @@ func (s *Service) FindSkill(ctx context.Context, orgID string, ref SkillRef) (Sk
 		return Skill{}, fault.New(fault.Conflict,
 			"The validation of snapshot %s failed; mend the skill and upload it again", snapshot.ID)
 	}
-	return s.skillOfSnapshot(snapshot), nil
+	return f.skillOfSnapshot(snapshot), nil
 }
 
 // FindPinned looks up the content that a run was started for. The error is a
 // NotFound if it does not exist any more.
-func (s *Service) FindPinned(ctx context.Context, orgID string, pinned PinnedSkill) (Skill, error) {
-	skill, err := s.FindSkill(ctx, orgID, pinned.Pin)
+func (f Finder) FindPinned(ctx context.Context, orgID string, pinned Pinned) (Skill, error) {
+	skill, err := f.Find(ctx, orgID, pinned.Pin)
 	if err != nil {
 		return skill, err
 	}
@@ -82,47 +91,47 @@ func (s *Service) FindPinned(ctx context.Context, orgID string, pinned PinnedSki
 	return skill, nil
 }
 
-// findPrevious looks up the version or snapshot before the one that a reference
+// Previous looks up the version or snapshot before the one that a reference
 // pins. The error is a NotFound if there is none.
-func (s *Service) findPrevious(ctx context.Context, orgID string, ref SkillRef) (Skill, error) {
+func (f Finder) Previous(ctx context.Context, orgID string, ref Ref) (Skill, error) {
 	if ref.EntryID != "" {
-		e, v, err := s.Registry.Find(ctx, orgID, ref.EntryID, ref.Version)
+		e, v, err := f.Registry.Find(ctx, orgID, ref.EntryID, ref.Version)
 		if err != nil {
 			return Skill{}, err
 		}
-		v, err = s.Registry.Before(ctx, s.DB, v)
-		return s.skillOfVersion(e, v), err
+		v, err = f.Registry.Before(ctx, f.Registry.DB, v)
+		return f.skillOfVersion(e, v), err
 	}
-	snapshot, err := s.Sources.Snapshot(ctx, orgID, ref.SourceID, ref.SnapshotID)
+	snapshot, err := f.Sources.Snapshot(ctx, orgID, ref.SourceID, ref.SnapshotID)
 	if err != nil {
 		return Skill{}, err
 	}
-	snapshot, err = s.Sources.Previous(ctx, snapshot)
-	return s.skillOfSnapshot(snapshot), err
+	snapshot, err = f.Sources.Previous(ctx, snapshot)
+	return f.skillOfSnapshot(snapshot), err
 }
 
-func (s *Service) skillOfVersion(e registry.Entry, v registry.Version) Skill {
+func (f Finder) skillOfVersion(e registry.Entry, v registry.Version) Skill {
 	return Skill{
 		Name: e.Name, Description: v.Description, ContentHash: v.ContentHash, Label: v.Version,
-		Pin:  SkillRef{EntryID: e.ID, Version: v.Version},
-		Open: func(ctx context.Context) (*skillpkg.Package, error) { return s.Registry.Open(ctx, v) },
+		Pin:  Ref{EntryID: e.ID, Version: v.Version},
+		Open: func(ctx context.Context) (*skillpkg.Package, error) { return f.Registry.Open(ctx, v) },
 	}
 }
 
-func (s *Service) skillOfSnapshot(snapshot sources.Snapshot) Skill {
+func (f Finder) skillOfSnapshot(snapshot sources.Snapshot) Skill {
 	return Skill{
 		Name: snapshot.SkillName, Description: snapshot.Description, ContentHash: snapshot.ContentHash,
 		SourceID: snapshot.SourceID,
-		Pin:      SkillRef{SourceID: snapshot.SourceID, SnapshotID: snapshot.ID},
-		Open:     func(ctx context.Context) (*skillpkg.Package, error) { return s.Sources.OpenSnapshot(ctx, snapshot) },
+		Pin:      Ref{SourceID: snapshot.SourceID, SnapshotID: snapshot.ID},
+		Open:     func(ctx context.Context) (*skillpkg.Package, error) { return f.Sources.OpenSnapshot(ctx, snapshot) },
 	}
 }
 
-// maxSeed keeps seeds exact in every JSON parser: numbers are float64 in many.
-const maxSeed = 1 << 53
+// MaxSeed keeps seeds exact in every JSON parser: numbers are float64 in many.
+const MaxSeed = 1 << 53
 
 // NewSeed returns a seed for the random choices of a run. It is no secret.
-func NewSeed() int64 { return rand.Int64N(maxSeed) }
+func NewSeed() int64 { return rand.Int64N(MaxSeed) }
 
 // maxDistractors is how many of the organisation's skills the choice of
 // distractors is made from.
@@ -130,8 +139,8 @@ const maxDistractors = 100
 
 // Distractors returns other skills of the organisation which a router could
 // choose instead of the named one. The same seed makes the same choice.
-func (s *Service) Distractors(ctx context.Context, orgID, name string, seed int64) ([]judge.Skill, error) {
-	listed, _, err := s.Registry.List(ctx, orgID, registry.Filter{Limit: maxDistractors})
+func (f Finder) Distractors(ctx context.Context, orgID, name string, seed int64) ([]judge.Skill, error) {
+	listed, _, err := f.Registry.List(ctx, orgID, registry.Filter{Limit: maxDistractors})
 	if err != nil {
 		return nil, err
 	}
@@ -144,9 +153,9 @@ func (s *Service) Distractors(ctx context.Context, orgID, name string, seed int6
 	return judge.Distractors(others, name, seed), nil
 }
 
-// open reads the content of a skill and the text of its SKILL.md. The caller
+// Read reads the content of a skill and the text of its SKILL.md. The caller
 // closes the package, which is nil with an error.
-func (skill Skill) open(ctx context.Context) (_ *skillpkg.Package, text string, err error) {
+func (skill Skill) Read(ctx context.Context) (_ *skillpkg.Package, text string, err error) {
 	defer fault.Wrap(&err, "content of %s", skill.Name)
 	content, err := skill.Open(ctx)
 	if err != nil {
@@ -164,7 +173,7 @@ func (skill Skill) open(ctx context.Context) (_ *skillpkg.Package, text string, 
 
 // Text reads the skill's SKILL.md.
 func (skill Skill) Text(ctx context.Context) (string, error) {
-	content, text, err := skill.open(ctx)
+	content, text, err := skill.Read(ctx)
 	if err != nil {
 		return "", err
 	}

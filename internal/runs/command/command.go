@@ -1,4 +1,6 @@
-package runs
+// Package command runs the command of a case in the sandbox, with the skill mounted,
+// and says what it wrote and left. It owns no tables.
+package command
 
 import (
 	"context"
@@ -8,12 +10,13 @@ import (
 	"path"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/runs/workdir"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // The paths of the skill and of the working folder in a sandbox with bind
@@ -29,31 +32,43 @@ const (
 	notFound      = 127
 )
 
-// command runs the command of a case in the sandbox, with the skill mounted and
-// an empty working folder.
-func (x *execution) command(ctx context.Context, c suites.Case, t *Trial) (s verify.Sample, err error) {
-	work, err := os.MkdirTemp(x.dir, "work-*")
+// A Request is a command to run.
+type Request struct {
+	Sandbox sandbox.Sandbox
+	Argv    []string
+	// Dir is the run's folder, for the working folder, and SkillDir has the skill; it is
+	// "" in the arm without it.
+	Dir, SkillDir string
+	// Most is what the program gets at most; zero fields mean the defaults.
+	Most taskfile.Resources
+	// Files asks for those that the command leaves.
+	Files bool
+}
+
+// Run runs a command in an empty working folder. The error is an *attempt.Defect if
+// the trial fails, and an *attempt.Problem if it has no verdict.
+func Run(ctx context.Context, r Request) (s verify.Sample, err error) {
+	work, err := os.MkdirTemp(r.Dir, "work-*")
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, sandbox.Remove(work)) }()
-	got, err := x.s.Sandbox.Run(ctx, x.spec(c, t.Arm, work))
+	got, err := r.Sandbox.Run(ctx, r.spec(work))
 	if err != nil {
 		return s, err
 	}
 	s = verify.Sample{Output: string(got.Stdout.Tail), Duration: got.Duration, ExitCode: &got.ExitCode}
-	t.Evidence.ExitCode = &got.ExitCode
 	switch {
 	case got.Exceeded == sandbox.WallLimit:
-		return s, &defect{"timeout", "the command was ended: it took longer than it may"}
+		return s, attempt.NewDefect("timeout", "the command was ended: it took longer than it may")
 	case got.Exceeded != "":
-		return s, &defect{"limit_exceeded", "the command was ended: it used more " + string(got.Exceeded) + " than it may"}
+		return s, attempt.NewDefect("limit_exceeded", "the command was ended: it used more "+string(got.Exceeded)+" than it may")
 	case got.ExitCode == notExecutable, got.ExitCode == notFound:
-		return s, x.notStarted(ctx, c, got)
+		return s, r.notStarted(ctx, got)
 	case got.Stdout.Discarded > 0:
-		return s, &defect{"output_too_large", "the command wrote more than is kept of an output"}
+		return s, attempt.NewDefect("output_too_large", "the command wrote more than is kept of an output")
 	}
-	if c.Kind == suites.BooleanAssertion {
+	if r.Files {
 		s.Files, err = workdir.ReadFiles(work)
 	}
 	return s, err
@@ -62,39 +77,39 @@ func (x *execution) command(ctx context.Context, c suites.Case, t *Trial) (s ver
 // notStarted decides what an exit status of 126 or 127 means: a problem of the
 // case if its program is not installed here, else a defect of the skill or of
 // what the command calls.
-func (x *execution) notStarted(ctx context.Context, c suites.Case, got sandbox.Result) error {
+func (r Request) notStarted(ctx context.Context, got sandbox.Result) error {
 	const code = "command_not_started"
-	program := c.Subject.Command[0]
+	program := r.Argv[0]
 	mounted := strings.HasPrefix(program, skillTarget+"/") || strings.HasPrefix(program, workTarget+"/")
 	if !strings.Contains(program, "/") || path.IsAbs(program) && !mounted {
-		found, err := sandbox.Finds(ctx, x.s.Sandbox, program)
+		found, err := sandbox.Finds(ctx, r.Sandbox, program)
 		if err != nil {
 			return err
 		}
 		if !found {
-			return &Problem{
-				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", Truncate(program)),
+			return &attempt.Problem{
+				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", text.Clean(text.Truncate(program, 2*maxText))),
 			}
 		}
 	}
 	wrote := strings.TrimSpace(string(got.Stderr.Tail))
-	wrote = tail(wrote[strings.LastIndexByte(wrote, '\n')+1:], maxText/2)
-	return &defect{code, fmt.Sprintf("the command, or one that it calls, could not be run (status %d); it wrote %q",
-		got.ExitCode, wrote)}
+	wrote = text.Clean(text.Tail(wrote[strings.LastIndexByte(wrote, '\n')+1:], maxText))
+	return attempt.NewDefect(code, fmt.Sprintf("the command, or one that it calls, could not be run (status %d); it wrote %q",
+		got.ExitCode, wrote))
 }
 
 // spec describes the sandbox of a command. The skill is mounted read-only: trials
 // share it, and one must not change it for the others.
-func (x *execution) spec(c suites.Case, arm Arm, work string) sandbox.Spec {
-	workAt, skillAt, skillDir := workTarget, skillTarget, x.skills[arm].dir
-	if !x.s.Sandbox.Binds() {
+func (r Request) spec(work string) sandbox.Spec {
+	workAt, skillAt, skillDir := workTarget, skillTarget, r.SkillDir
+	if !r.Sandbox.Binds() {
 		workAt, skillAt = work, skillDir
 	}
 	spec := sandbox.Spec{
-		Argv: c.Subject.Command, Dir: workAt,
+		Argv: r.Argv, Dir: workAt,
 		Env:    map[string]string{"WORK_DIR": workAt, "SKILL_MODE": "no_skill"},
 		Mounts: []sandbox.Mount{{Source: work, Target: workAt, Writable: true}},
-		Limits: commandLimits(x.resources),
+		Limits: limits(r.Most),
 	}
 	if skillDir != "" {
 		spec.Env["SKILL_MODE"], spec.Env["SKILL_DIR"] = "with_skill", skillAt
@@ -107,9 +122,11 @@ func (x *execution) spec(c suites.Case, arm Arm, work string) sandbox.Spec {
 // assertion. A real result is far smaller.
 const maxOutput = 1 << 20
 
-// commandLimits are the limits of a command: the suite's, and no more than the
-// machine gives.
-func commandLimits(r taskfile.Resources) sandbox.Limits {
+// maxText is how much of its last line is shown of a command that did not start.
+const maxText = 512
+
+// limits are those of a command: the suite's, and no more than the machine gives.
+func limits(r taskfile.Resources) sandbox.Limits {
 	r = r.AtMost(taskpkg.Machine())
 	return sandbox.Limits{
 		Wall: r.Timeout, CPUs: r.CPUs, Memory: r.Memory, Disk: r.Storage, Processes: r.Processes, Output: maxOutput,

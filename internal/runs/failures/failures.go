@@ -1,0 +1,18 @@
+// Package failures finds the cases that failed in the newest runs of a source, from
+// which suggestions are made. It writes the table eval_run_cases of package runs.
+package failures
+
+import "time"
+
+// A Failure is a case with a query that failed in the newest run of its suite.
+type Failure struct {
+	SuiteID, RunID, CaseID string
+	Query                  string
+	// ShouldTrigger is false for a query that must not trigger the skill.
+	ShouldTrigger bool
+	Invocation    string    // how the skill is called, or ""
+	Failed, Runs  int       // of the last runs with a verdict on the case
+	LastAt        time.Time // when the newest run ended
+	// Regression says that the case passed in the run before.
+	Regression bool
+}

@@ -1,0 +1,67 @@
+package spend
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/whetstone-dev/whetstone/internal/gateway"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Budget is what a run may cost and has cost, while a worker makes its trials.
+type Budget struct {
+	// Meter counts the requests of the run.
+	Meter *gateway.Meter
+
+	runID string
+	terms Terms
+	spent atomic.Bool
+	saved atomic.Int64 // what is stored
+}
+
+// OpenBudget continues the budget of a run where earlier workers left it.
+func OpenBudget(ctx context.Context, q store.Querier, runID string, t Terms) (*Budget, error) {
+	micros, err := Spent(ctx, q, runID)
+	var most gateway.Budget
+	if t.MaxMicros != nil {
+		most.Micros = *t.MaxMicros
+	}
+	return &Budget{Meter: gateway.NewMeter(most, gateway.Usage{Micros: micros}, nil), runID: runID, terms: t}, err
+}
+
+// Add adds what others than the agents used.
+func (b *Budget) Add(c Cost) {
+	b.Meter.Add(gateway.Usage{Requests: c.Requests, Micros: c.Micros, Unpriced: c.Unpriced})
+}
+
+// SetSpent says that nothing is left.
+func (b *Budget) SetSpent() { b.spent.Store(true) }
+
+// IsSpent reports whether nothing is left.
+func (b *Budget) IsSpent() bool {
+	if most := b.terms.MaxMicros; most != nil && b.Meter.Used().Micros >= *most {
+		b.spent.Store(true)
+	}
+	return b.spent.Load()
+}
+
+// WasSpent reports whether SetSpent was called, or IsSpent has found that nothing is
+// left.
+func (b *Budget) WasSpent() bool { return b.spent.Load() }
+
+// Save stores what the run's requests have cost, so that the next worker keeps the
+// budget.
+func (b *Budget) Save(ctx context.Context, q store.Querier) error {
+	if b.terms == (Terms{}) {
+		return nil
+	}
+	micros := b.Meter.Used().Micros
+	if micros == b.saved.Load() {
+		return nil
+	}
+	if err := SaveSpent(ctx, q, b.runID, micros); err != nil {
+		return err
+	}
+	b.saved.Store(micros)
+	return nil
+}
