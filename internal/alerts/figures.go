@@ -131,13 +131,22 @@ func (r Rule) passRateLimit(f figures) (float64, bool) {
 	if f.before.GradedSessions < minReference || f.before.PassRate == nil {
 		return 0, false
 	}
-	return max(0, *f.before.PassRate-r.Threshold), true
+	rate := *f.before.PassRate
+	if r.Sensitivity == Sequential {
+		// The sessions since add up, and with them an error of the reference: a rate that
+		// looks better than it is would raise an alarm sooner or later.
+		rate -= referenceMargin * stats.StandardError(rate, int(f.before.GradedSessions))
+	}
+	return max(0, rate-r.Threshold), true
 }
 
 const (
 	// minReference is how many graded sessions make the pass rate of the version
 	// before a reference.
 	minReference = 20
+	// referenceMargin is how many standard errors below its pass rate the reference is
+	// taken to be. TestReference holds the false alarms that are left.
+	referenceMargin = 1
 	// minRequests is how many model requests say what a use costs.
 	minRequests = 5
 	// minOffered is how many sessions that were offered the skill say how often it

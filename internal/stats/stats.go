@@ -23,6 +23,14 @@ func Wilson(p float64, n int) (low, high float64) {
 	return max(0, centre-half), min(1, centre+half)
 }
 
+// StandardError is that of a rate p in n trials. One more pass and one more failure
+// keep it above 0 where all trials agree (Agresti and Coull).
+func StandardError(p float64, n int) float64 {
+	m := float64(n) + 2
+	p = (p*float64(n) + 1) / m
+	return math.Sqrt(p * (1 - p) / m)
+}
+
 // Gain is the normalised gain of a pass rate over its baseline: the share of
 // the possible improvement that was reached.
 func Gain(with, without float64) float64 {

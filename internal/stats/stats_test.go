@@ -138,3 +138,9 @@ func TestHolm(t *testing.T) {
 		near(t, "Holm", got[i], want, 1e-12)
 	}
 }
+
+func TestStandardError(t *testing.T) {
+	near(t, "20 at 90 %", stats.StandardError(0.9, 20), 0.0732, 5e-5)
+	near(t, "all of 20", stats.StandardError(1, 20), 0.0444, 5e-5)
+	near(t, "none", stats.StandardError(0.5, 0), 0.3536, 5e-5)
+}
