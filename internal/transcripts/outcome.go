@@ -118,7 +118,8 @@ func (t *turn) addOutcomes(e entry, callID string, c shellCall) {
 
 func (t *turn) addOutcome(e entry, name, id string, passed bool) {
 	t.outcomes = append(t.outcomes, outcomeRecord{
-		base: newBase(outcomeKind, t.file.sessionOf(e), e.at, t.file.source(e)), OutcomeID: id, OccurredAt: e.at, Outcome: name, Passed: passed,
+		base:      newBase(outcomeKind, t.file.sessionOf(e), e.at, t.file.source(e)),
+		OutcomeID: id, OccurredAt: e.at, Outcome: name, Passed: passed,
 	})
 }
 

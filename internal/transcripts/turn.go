@@ -42,7 +42,8 @@ type turn struct {
 func newTurn(f *file, number int) *turn {
 	t := &turn{
 		file: f, number: number,
-		calls: map[string]*toolCallRecord{}, shell: map[string]string{}, tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
+		calls: map[string]*toolCallRecord{}, shell: map[string]string{},
+		tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
 		byCall: map[string]*invocationRecord{}, invoked: map[string]bool{},
 	}
 	if f.content {

@@ -135,7 +135,8 @@ var address = regexp.MustCompile(`(?i)://|\bwww\.|@|\b(?:mailto|javascript|data)
 // usable reports whether a label is a few plain words.
 func usable(s string) bool {
 	plain := func(r rune) bool {
-		return unicode.IsPrint(r) && r != utf8.RuneError && !unicode.In(r, unicode.Bidi_Control, unicode.Co) && !strings.ContainsRune("<>[]{}|\\`*_~#\"", r)
+		return unicode.IsPrint(r) && r != utf8.RuneError && !unicode.In(r, unicode.Bidi_Control, unicode.Co) &&
+			!strings.ContainsRune("<>[]{}|\\`*_~#\"", r)
 	}
 	return utf8.RuneCountInString(s) <= Max && strings.ContainsFunc(s, unicode.IsLetter) &&
 		strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 &&

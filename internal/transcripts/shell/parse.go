@@ -46,7 +46,8 @@ type parser struct {
 
 // keywords begin or end what is more than a list of pipelines.
 var keywords = []string{
-	"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function", "{", "}", "[[", "!", "coproc",
+	"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function", "coproc",
+	"{", "}", "[[", "!",
 }
 
 // script reads everything.
