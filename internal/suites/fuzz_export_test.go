@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
+	"github.com/whetstone-dev/whetstone/internal/suites/harbor"
 )
 
 // ReadCases reads the cases of a suite as Create does, and returns what is
@@ -41,30 +42,21 @@ func ReadTasks(ctx context.Context, archive []byte) (said []string, err error) {
 		return nil, nil // the archive itself is another test's
 	}
 	defer p.Close()
-	for _, t := range findTasks(p, "archive") {
-		settings, err := t.settings()
-		if err != nil {
+	service := harbor.Service{
+		Missing: func(context.Context, environments.Recipe) string { return "images are not built here" },
+		Store: func(ctx context.Context, packed []byte) (string, error) {
+			again, err := skillpkg.Read(ctx, bytes.NewReader(packed), skillpkg.DefaultLimits())
+			if err != nil {
+				return "", err
+			}
+			return "blob://evals/org/environment", again.Close()
+		},
+	}
+	for _, t := range harbor.Find(p, "archive") {
+		if _, err := t.Case(ctx, service, true); err != nil {
 			return said, err
 		}
-		_, _ = settings.TimeoutMS(), t.env(settings)
-		if _, err := t.layOut(taskfile.Settings{}); err != nil {
-			return said, err
-		}
-		said = slices.Concat(said, t.reasons, t.warnings)
-		if len(t.reasons) > 0 {
-			continue
-		}
-		packed, err := t.pack(ctx)
-		if err != nil {
-			return said, err
-		}
-		again, err := skillpkg.Read(ctx, bytes.NewReader(packed), skillpkg.DefaultLimits())
-		if err != nil {
-			return said, err
-		}
-		if err := again.Close(); err != nil {
-			return said, err
-		}
+		said = slices.Concat(said, t.Reasons, t.Warnings)
 	}
 	return said, nil
 }

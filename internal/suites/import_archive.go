@@ -3,8 +3,10 @@ package suites
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites/harbor"
 	"github.com/whetstone-dev/whetstone/internal/suites/plugineval"
 )
 
@@ -22,10 +24,58 @@ func (s *Service) importArchive(ctx context.Context, orgID string, f Import) (d 
 		return d, err
 	}
 	defer p.Close()
-	if len(findTasks(p, "")) == 0 && plugineval.HasCases(p) {
+	if len(harbor.Find(p, "")) == 0 && plugineval.HasCases(p) {
 		return importPluginCases(p, f)
 	}
 	return s.importTasks(ctx, orgID, p, f)
+}
+
+// importTasks reads Harbor task folders: each folder with a task.toml is one.
+func (s *Service) importTasks(ctx context.Context, orgID string, p *skillpkg.Package, f Import) (d draft, err error) {
+	d = draft{NewSuite: NewSuite{SourceKind: Imported, VerifierKind: Deterministic, SupportsNoSkill: true}}
+	tasks := harbor.Find(p, baseName(f.Filename))
+	if len(tasks) < 1 || len(tasks) > maxCases {
+		return d, fault.Invalid("file", "the archive must have 1 to %d folders with a task.toml, not %d", maxCases, len(tasks))
+	}
+	stored := int64(0)
+	service := harbor.Service{
+		Missing: func(ctx context.Context, r environments.Recipe) string {
+			if s.Environments == nil {
+				return "images are not built here"
+			}
+			return s.Environments.Missing(ctx, r)
+		},
+		// The quota is enforced when the suite is created. What is refused then would
+		// stay in the bucket until the sweep.
+		Store: func(ctx context.Context, archive []byte) (string, error) {
+			stored += int64(len(archive))
+			if err := s.Quota.Room(ctx, orgID, stored); err != nil {
+				return "", err
+			}
+			return s.putEnvironment(ctx, orgID, archive)
+		},
+	}
+	for _, t := range tasks {
+		fields, err := t.Case(ctx, service, f.Oracle)
+		if err != nil {
+			return d, err
+		}
+		if len(t.Reasons) > 0 {
+			d.refused = append(d.refused, Refusal{t.Name, t.Reasons})
+			continue
+		}
+		d.Cases = append(d.Cases, fields)
+		for _, w := range t.Warnings {
+			d.warnings = append(d.warnings, t.Name+": "+w)
+		}
+	}
+	if len(tasks) == 1 {
+		d.Name = tasks[0].Name
+	}
+	if len(d.Cases) > 0 {
+		return d, nil
+	}
+	return d, d.refusal()
 }
 
 // importPluginCases reads cases of `claude plugin eval`. Unless the caller wants

@@ -1,4 +1,7 @@
-package suites
+// Package harbor makes cases of task folders in the format of Harbor and
+// SkillsBench: it reads what a task needs, says why one cannot be a case here, and
+// packs its environment. It owns no tables.
+package harbor
 
 import (
 	"archive/tar"
@@ -15,41 +18,10 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
-
-// importTasks reads an archive of Harbor task folders: each folder with a
-// task.toml is one.
-func (s *Service) importTasks(ctx context.Context, orgID string, p *skillpkg.Package, f Import) (d draft, err error) {
-	d = draft{NewSuite: NewSuite{SourceKind: Imported, VerifierKind: Deterministic, SupportsNoSkill: true}}
-	tasks := findTasks(p, baseName(f.Filename))
-	if len(tasks) < 1 || len(tasks) > maxCases {
-		return d, fault.Invalid("file", "the archive must have 1 to %d folders with a task.toml, not %d", maxCases, len(tasks))
-	}
-	for _, t := range tasks {
-		fields, err := s.importTask(ctx, orgID, t, f.Oracle)
-		if err != nil {
-			return d, err
-		}
-		if len(t.reasons) > 0 {
-			d.refused = append(d.refused, Refusal{t.name, t.reasons})
-			continue
-		}
-		d.Cases = append(d.Cases, fields)
-		for _, w := range t.warnings {
-			d.warnings = append(d.warnings, t.name+": "+w)
-		}
-	}
-	if len(tasks) == 1 {
-		d.Name = tasks[0].name
-	}
-	if len(d.Cases) > 0 {
-		return d, nil
-	}
-	return d, d.refusal()
-}
 
 // maxEnvironments bounds the environments of one archive together, unpacked: each
 // file of the archive twice, on average.
@@ -59,18 +31,19 @@ const maxEnvironments = 100 << 20
 // hundreds of tasks, and the Dockerfile of each may copy the same file many
 // times: with a limit for each task only, 10 MiB would become gigabytes of blobs.
 type environmentSpace struct {
-	left   int64 // of maxEnvironments
-	stored int64 // bytes of the archives that were made
+	left int64 // of maxEnvironments
 }
 
-// A task is a Harbor task folder.
-type task struct {
-	name     string // of the folder
-	files    []skillpkg.File
-	root     string // of the folder in the package, with its slash, or ""
-	pkg      *skillpkg.Package
-	reasons  []string // why it cannot be a case
-	warnings []string
+// A Task is a Harbor task folder.
+type Task struct {
+	Name string // of the folder
+	// Reasons say why it cannot be a case, and Warnings where it will run differently
+	// from what its author meant. Case finds them.
+	Reasons, Warnings []string
+
+	files []skillpkg.File
+	root  string // of the folder in the package, with its slash, or ""
+	pkg   *skillpkg.Package
 	// layout maps paths of the environment's archive to files of the package, and
 	// folders are those that must exist even if they are empty.
 	layout    map[string]skillpkg.File
@@ -89,20 +62,19 @@ type task struct {
 // environment variable, which Linux bounds to 128 KiB.
 const maxTaskText = 120 << 10
 
-// findTasks finds the task folders. A task at the root is named after the
-// archive.
-func findTasks(p *skillpkg.Package, archive string) []*task {
-	var all []*task
+// Find finds the task folders. A task at the root is named after the archive.
+func Find(p *skillpkg.Package, archive string) []*Task {
+	var all []*Task
 	space := &environmentSpace{left: maxEnvironments}
 	for _, f := range p.Installed() {
 		if path.Base(f.Path) != taskfile.Manifest {
 			continue
 		}
-		t := &task{
-			name: path.Base(path.Dir(f.Path)), root: strings.TrimSuffix(f.Path, taskfile.Manifest), pkg: p, space: space,
+		t := &Task{
+			Name: path.Base(path.Dir(f.Path)), root: strings.TrimSuffix(f.Path, taskfile.Manifest), pkg: p, space: space,
 		}
 		if t.root == "" {
-			t.name = cmp.Or(archive, "task")
+			t.Name = cmp.Or(archive, "task")
 		}
 		for _, f := range p.Installed() {
 			if rest, ok := strings.CutPrefix(f.Path, t.root); ok && rest != "" {
@@ -114,17 +86,17 @@ func findTasks(p *skillpkg.Package, archive string) []*task {
 	return all
 }
 
-func (t *task) refuse(reason string) {
-	if !slices.Contains(t.reasons, reason) { // a limit is exceeded by every further file
-		t.reasons = append(t.reasons, reason)
+func (t *Task) refuse(reason string) {
+	if !slices.Contains(t.Reasons, reason) { // a limit is exceeded by every further file
+		t.Reasons = append(t.Reasons, reason)
 	}
 }
 
-func (t *task) warn(warning string) { t.warnings = append(t.warnings, warning) }
+func (t *Task) warn(warning string) { t.Warnings = append(t.Warnings, warning) }
 
 // read returns a file of the task, and whether there is one. A file that is too
 // long refuses the task.
-func (t *task) read(name string) (text string, ok bool, err error) {
+func (t *Task) read(name string) (text string, ok bool, err error) {
 	i := slices.IndexFunc(t.files, func(f skillpkg.File) bool { return f.Path == t.root+name })
 	if i < 0 {
 		return "", false, nil
@@ -139,7 +111,7 @@ func (t *task) read(name string) (text string, ok bool, err error) {
 
 // put adds a file to the layout. It refuses an environment that is larger than
 // an upload may be: a Dockerfile can copy a file many times.
-func (t *task) put(name string, f skillpkg.File) {
+func (t *Task) put(name string, f skillpkg.File) {
 	limits, added := skillpkg.DefaultLimits(), f.Size-t.layout[name].Size
 	if t.bytes += added; t.bytes > limits.Unpacked || len(t.layout) >= limits.Files {
 		t.refuse("its environment is too large")
@@ -157,15 +129,23 @@ func (t *task) put(name string, f skillpkg.File) {
 const maxFolders = 100
 
 // addFolder adds a folder, by its path in the image, to the archive.
-func (t *task) addFolder(name string) {
+func (t *Task) addFolder(name string) {
 	if name = strings.TrimPrefix(name, "/"); name != "" && len(t.folders) < maxFolders {
 		t.folders = append(t.folders, name)
 	}
 }
 
-// importTask makes a case of a task, and stores its environment unless the task
-// is refused.
-func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle bool) (Fields, error) {
+// A Service is where the cases will run.
+type Service struct {
+	// Missing says why the image of a task cannot be had there, or "".
+	Missing func(context.Context, environments.Recipe) string
+	// Store keeps the archive of an environment, and returns a reference to it.
+	Store func(ctx context.Context, archive []byte) (ref string, err error)
+}
+
+// Case makes a case of the task, and stores its environment unless the task is
+// refused: then it has Reasons.
+func (t *Task) Case(ctx context.Context, s Service, oracle bool) (map[string]json.RawMessage, error) {
 	settings, err := t.settings()
 	if err != nil {
 		return nil, err
@@ -185,29 +165,23 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	} else if !ok {
 		t.refuse("it has no " + taskfile.DefaultVerifier)
 	}
-	if err := s.findImage(ctx, t, settings); err != nil {
+	if err := t.findImage(ctx, s, settings); err != nil {
 		return nil, err
 	}
 	workingDir, err := t.layOut(settings)
-	if err != nil || len(t.reasons) > 0 {
+	if err != nil || len(t.Reasons) > 0 {
 		return nil, err
 	}
 	archive, err := t.pack(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The quota is enforced when the suite is created. What is refused then would
-	// stay in the bucket until the sweep.
-	t.space.stored += int64(len(archive))
-	if err := s.Quota.Room(ctx, orgID, t.space.stored); err != nil {
-		return nil, err
-	}
-	ref, err := s.putEnvironment(ctx, orgID, archive)
+	ref, err := s.Store(ctx, archive)
 	if err != nil {
 		return nil, err
 	}
 	c := harborCase{
-		Kind: TaskPackage, Name: cmp.Or(settings.Title(), t.name), TaskID: t.name, Source: "harbor", Tags: settings.Tags(), Weight: 1,
+		Kind: "task_package", Name: cmp.Or(settings.Title(), t.Name), TaskID: t.Name, Source: "harbor", Tags: settings.Tags(), Weight: 1,
 		EnvironmentRef: ref, Instruction: instruction, VerifierRef: taskfile.DefaultVerifier, SkillBundleRef: t.skillBundle(),
 		Hints: harborHints{WorkingDir: workingDir, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings)},
 	}
@@ -227,13 +201,13 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	if err != nil {
 		return nil, err
 	}
-	var fields Fields
+	var fields map[string]json.RawMessage
 	return fields, json.Unmarshal(raw, &fields)
 }
 
 // readSteps returns the instructions and the verifiers of all steps, and refuses a
 // task with a step that has none.
-func (t *task) readSteps(steps []taskfile.Step, hasVerifier bool) (instructions, verifiers string, err error) {
+func (t *Task) readSteps(steps []taskfile.Step, hasVerifier bool) (instructions, verifiers string, err error) {
 	for i, step := range steps {
 		dir := taskfile.StepsDir + step.Name + "/"
 		instruction, ok, err := t.read(dir + taskfile.Instruction)
@@ -261,7 +235,7 @@ func (t *task) readSteps(steps []taskfile.Step, hasVerifier bool) (instructions,
 
 // oracle returns the path of the task's solution, or of the first that a step has;
 // "" if there is none.
-func (t *task) oracle(steps []taskfile.Step) string {
+func (t *Task) oracle(steps []taskfile.Step) string {
 	candidates := []string{taskfile.Solution}
 	for _, step := range steps {
 		candidates = append(candidates, taskfile.StepsDir+step.Name+"/"+taskfile.Solution)
@@ -275,7 +249,7 @@ func (t *task) oracle(steps []taskfile.Step) string {
 }
 
 // settings parses task.toml, and refuses what no sandbox here provides.
-func (t *task) settings() (s taskfile.Settings, err error) {
+func (t *Task) settings() (s taskfile.Settings, err error) {
 	text, _, err := t.read(taskfile.Manifest)
 	if err != nil {
 		return s, err
@@ -295,7 +269,7 @@ func (t *task) settings() (s taskfile.Settings, err error) {
 
 // env returns the environment variables that a case may set: those of the image's
 // service, of the environment and of the verifier.
-func (t *task) env(s taskfile.Settings) map[string]string {
+func (t *Task) env(s taskfile.Settings) map[string]string {
 	given, all := map[string]string{}, map[string]string{}
 	for _, more := range []map[string]string{t.variables, s.Environment.Env, s.Verifier.Env} {
 		maps.Copy(given, more)
@@ -317,7 +291,7 @@ func (t *task) env(s taskfile.Settings) map[string]string {
 
 // harborCase is the case that a task becomes.
 type harborCase struct {
-	Kind           CaseKind    `json:"case_kind"`
+	Kind           string      `json:"case_kind"`
 	Name           string      `json:"name"`
 	TaskID         string      `json:"task_id"`
 	Source         string      `json:"source"`
@@ -343,7 +317,7 @@ type harborHints struct {
 
 // pack makes the environment's archive, a tar.gz. It is reproducible: the same
 // files give the same bytes, and so the same blob.
-func (t *task) pack(ctx context.Context) ([]byte, error) {
+func (t *Task) pack(ctx context.Context) ([]byte, error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)
 	tw := tar.NewWriter(zw)

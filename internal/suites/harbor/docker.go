@@ -1,4 +1,4 @@
-package suites
+package harbor
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 // are. For a service without the task's image, the files of the context are also
 // where its Dockerfile copies them, as far as that can be followed. It returns the
 // folder in which the verifier starts, or "" for the image's own.
-func (t *task) layOut(s taskfile.Settings) (workingDir string, err error) {
+func (t *Task) layOut(s taskfile.Settings) (workingDir string, err error) {
 	t.layout = map[string]skillpkg.File{}
 	for _, f := range t.files {
 		name := strings.TrimPrefix(f.Path, t.root)
@@ -32,23 +32,23 @@ func (t *task) layOut(s taskfile.Settings) (workingDir string, err error) {
 			t.put(name, f)
 		}
 	}
-	if len(t.reasons) > 0 {
+	if len(t.Reasons) > 0 {
 		return "", nil
 	}
-	plain, folders, warnings := maps.Clone(t.layout), slices.Clone(t.folders), slices.Clone(t.warnings)
+	plain, folders, warnings := maps.Clone(t.layout), slices.Clone(t.folders), slices.Clone(t.Warnings)
 	if workingDir, err = t.standIn(s); err != nil || !t.buildable || t.severalServices {
 		return workingDir, err
 	}
-	t.warnings = warnings // it does not run on the service's own system
-	if len(t.reasons) > 0 {
-		t.layout, t.folders, t.reasons, t.needsImage = plain, folders, nil, true
+	t.Warnings = warnings // it does not run on the service's own system
+	if len(t.Reasons) > 0 {
+		t.layout, t.folders, t.Reasons, t.needsImage = plain, folders, nil, true
 		workingDir = strings.Trim(path.Clean("/"+s.Environment.WorkDir), "/")
 	}
 	return workingDir, nil
 }
 
 // composeImage is the image of the only service of the task, or "".
-func (t *task) composeImage() string {
+func (t *Task) composeImage() string {
 	for _, file := range taskfile.ComposeFiles {
 		text, ok, err := t.read(file)
 		if err != nil || !ok {
@@ -65,7 +65,7 @@ var keptFolders = []string{"environment", "solution", "steps", "tests"}
 
 // addSkillFolder keeps the folder of a skill that is left out: a Dockerfile may copy
 // it.
-func (t *task) addSkillFolder(file string) {
+func (t *Task) addSkillFolder(file string) {
 	folder := path.Join(taskfile.EnvironmentDir, skillsDir)
 	if name, _, nested := strings.Cut(file, "/"); nested {
 		folder = path.Join(folder, name)
@@ -75,7 +75,7 @@ func (t *task) addSkillFolder(file string) {
 
 // standIn lays the files out for the service's own machine, and refuses the task if
 // that cannot stand in for its image.
-func (t *task) standIn(s taskfile.Settings) (workingDir string, err error) {
+func (t *Task) standIn(s taskfile.Settings) (workingDir string, err error) {
 	text, ok, err := t.read(taskfile.Dockerfile)
 	if err != nil {
 		return "", err
@@ -90,7 +90,7 @@ func (t *task) standIn(s taskfile.Settings) (workingDir string, err error) {
 	}
 	d := dockerfile{task: t, workdir: "/"}
 	for _, line := range taskfile.DockerInstructions(text) {
-		if d.execute(line); len(t.reasons) > 0 {
+		if d.execute(line); len(t.Reasons) > 0 {
 			return "", nil
 		}
 	}
@@ -104,7 +104,7 @@ func (t *task) standIn(s taskfile.Settings) (workingDir string, err error) {
 }
 
 // findImage decides whether the image of the task can be built here.
-func (s *Service) findImage(ctx context.Context, t *task, settings taskfile.Settings) error {
+func (t *Task) findImage(ctx context.Context, s Service, settings taskfile.Settings) error {
 	text, ok, err := t.read(taskfile.Dockerfile)
 	if err != nil {
 		return err
@@ -116,17 +116,14 @@ func (s *Service) findImage(ctx context.Context, t *task, settings taskfile.Sett
 	if slices.Contains(recipe.Images, "") {
 		return nil // it has no image
 	}
-	t.missing = "images are not built here"
-	if s.Environments != nil {
-		t.missing = s.Environments.Missing(ctx, recipe)
-	}
+	t.missing = s.Missing(ctx, recipe)
 	t.buildable = t.missing == ""
 	return nil
 }
 
 // readCompose returns the only service of the task's docker-compose.yaml, if it has
 // one. It refuses an environment of several services.
-func (t *task) readCompose(hasDockerfile bool) (service taskfile.Service, err error) {
+func (t *Task) readCompose(hasDockerfile bool) (service taskfile.Service, err error) {
 	for _, file := range taskfile.ComposeFiles {
 		text, ok, err := t.read(file)
 		if err != nil {
@@ -165,7 +162,7 @@ func (t *task) readCompose(hasDockerfile bool) (service taskfile.Service, err er
 var replaceableImages = []string{"scratch", "debian", "ubuntu", "buildpack-deps", "bash", "python"}
 
 // checkImage refuses an image that nothing can stand in for.
-func (t *task) checkImage(image string) {
+func (t *Task) checkImage(image string) {
 	name := taskfile.ImageName(image)
 	if !slices.Contains(replaceableImages, name) {
 		t.refuse("its image " + image + " cannot be had here (" + t.missing + "), and the service's own system stands in for " +
@@ -179,7 +176,7 @@ func (t *task) checkImage(image string) {
 
 // A dockerfile interprets the instructions that copy files.
 type dockerfile struct {
-	task    *task
+	task    *Task
 	workdir string
 	hasFrom bool
 	hasRun  bool
@@ -300,7 +297,7 @@ const skillsDir = "skills/"
 
 // skillBundle returns where to put the skill under test: in the place of the
 // environment's only skill, or at the default path.
-func (t *task) skillBundle() string {
+func (t *Task) skillBundle() string {
 	var names []string
 	for _, f := range t.files {
 		rest, ok := strings.CutPrefix(f.Path, t.root+taskfile.EnvironmentDir+skillsDir)
