@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -202,6 +203,47 @@ func TestPackageComments(t *testing.T) {
 // TestNoInitFunctions looks at the tests, too: two servers live in one of them.
 func TestNoInitFunctions(t *testing.T) {
 	report(t, initFunctions(readTree(t)))
+}
+
+// maxPackage is how many lines a package may have without its tests: more is not read
+// in one go.
+const maxPackage = 3_000
+
+// larger are the packages that have more, with the most that they may have. A limit
+// only falls, and the entry goes when the package has been split.
+var larger = map[string]int{
+	"client":              3_500, // one type and method for each route of the API
+	"internal/cli/remote": 3_250,
+	"internal/repohost":   3_250,
+	"internal/runs":       3_250,
+	"internal/skills":     3_300,
+	"internal/suites":     3_150,
+	"internal/telemetry":  3_250,
+	"internal/web":        9_500, // one handler for each page; they share nothing but the frame
+}
+
+// TestPackageSizes keeps packages small enough to be read.
+func TestPackageSizes(t *testing.T) {
+	report(t, oversizedPackages(readTree(t)))
+}
+
+func oversizedPackages(files []*source) (problems []string) {
+	lines := map[string]int{}
+	for _, f := range files {
+		if !f.forTests {
+			lines[f.dir] += f.files.File(f.file.Pos()).LineCount()
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		most, listed := larger[dir]
+		switch n := lines[dir]; {
+		case listed && n <= maxPackage:
+			problems = append(problems, fmt.Sprintf("%s has %d lines: remove it from larger in internal/arch_test.go", dir, n))
+		case n > max(most, maxPackage):
+			problems = append(problems, fmt.Sprintf("%s has %d lines, at most %d are allowed: move a part of it to a package of its own", dir, n, max(most, maxPackage)))
+		}
+	}
+	return problems
 }
 
 func report(t *testing.T, problems []string) {

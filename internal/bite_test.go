@@ -9,6 +9,7 @@ import (
 // a rule that finds nothing proves nothing.
 func TestRulesBite(t *testing.T) {
 	const m = module + "internal/"
+	large := "package p" + strings.Repeat("\n", maxPackage)
 	for _, c := range []struct {
 		name, path, text string
 		rule             func([]*source) []string
@@ -48,6 +49,10 @@ func TestRulesBite(t *testing.T) {
 		{"no comment", "internal/alerts/a.go", "package p", missingComments, "say what it does for someone"},
 		{"comment of another package", "internal/alerts/a.go", "// Package q does it.\npackage p", missingComments, "say what it does for someone"},
 		{"command", "cmd/whetstone/main.go", "// Command whetstone does it.\npackage main", missingComments, ""},
+
+		{"large package", "internal/alerts/a.go", large, oversizedPackages, "internal/alerts has 3001 lines, at most 3000 are allowed"},
+		{"large tests", "internal/alerts/a_test.go", large, oversizedPackages, ""},
+		{"small again", "internal/web/a.go", "package p", oversizedPackages, "remove it from larger"},
 
 		{"init", "internal/alerts/a.go", "package p\nfunc init() {}", initFunctions, "internal/alerts/a.go:2 has an init function"},
 		{"method named init", "internal/alerts/a.go", "package p\nfunc (t T) init() {}", initFunctions, ""},
