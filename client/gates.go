@@ -133,6 +133,24 @@ func (c *Client) Gate(ctx context.Context, id string) (Gate, error) {
 	return out.Gate, err
 }
 
+// A GateQuestion asks for the gate of a snapshot; what is empty or nil is as the
+// entry's policy says.
+type GateQuestion struct {
+	SnapshotID string   `json:"snapshot_id"` // of a cloud source
+	Version    string   `json:"version,omitempty"`
+	Against    string   `json:"against,omitempty"` // empty: the current version
+	Suites     []string `json:"suites,omitempty"`
+	Trials     *int     `json:"trials,omitempty"`
+	MinCases   *int     `json:"min_cases,omitempty"`
+}
+
+// AskGate starts the gate of a snapshot, of which nothing is published.
+func (c *Client) AskGate(ctx context.Context, entryID string, q GateQuestion) (Gate, error) {
+	var out gateOutput
+	_, err := c.do(ctx, call{method: http.MethodPost, path: entryPath(entryID) + "/gates", body: encode(q)}, &out)
+	return out.Gate, err
+}
+
 // RerunGate gates the same version again and returns the new gate.
 func (c *Client) RerunGate(ctx context.Context, id string) (Gate, error) {
 	var out gateOutput

@@ -103,6 +103,7 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/device-code/poll": none,
 	"GET /api/v1/device-code/poll":  none,
 
+	"POST /api/v1/registry/{id}/gates":                       write,
 	"GET /api/v1/incidents":                                  read,
 	"GET /api/v1/incidents/{id}":                             read,
 	"GET /api/v1/registry/{id}/rollback":                     read,

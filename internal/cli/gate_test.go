@@ -77,11 +77,28 @@ func TestGate(t *testing.T) {
 	}
 	var log struct {
 		Version string
-		Runs    []struct{ Results []struct{ Level string } }
+		Runs    []struct {
+			Results []struct {
+				Level     string
+				Locations []struct {
+					PhysicalLocation struct {
+						ArtifactLocation struct{ URI string }
+						Region           struct{ StartLine int }
+					}
+				}
+			}
+		}
 	}
+	put(t, bad, "evals/cases.json", "[\n{\"id\": \"c0\"}\n]\n")
 	r = m.run(t, "gate", bad, "--suite", suite, "--format", "sarif")
 	if err := json.Unmarshal([]byte(r.stdout), &log); err != nil || log.Version != "2.1.0" || len(log.Runs[0].Results) != 11 {
 		t.Errorf("SARIF: %v: %s", err, r.stdout)
+	}
+	for i, want := range map[int]string{0: "SKILL.md:3", 1: "evals/cases.json:2", 2: "SKILL.md:3"} {
+		at := log.Runs[0].Results[i].Locations[0].PhysicalLocation
+		if got := fmt.Sprintf("%s:%d", at.ArtifactLocation.URI, at.Region.StartLine); !strings.HasSuffix(got, want) {
+			t.Errorf("finding %d is at %s, want %s", i, got, want)
+		}
 	}
 	var gate struct {
 		Verdict string

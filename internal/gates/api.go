@@ -39,6 +39,10 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.Read, Method: "GET", Path: "/api/v1/gates/{id}",
 		Summary: "Get a gate",
 	})
+	httpapi.Add(a, s.handleAsk, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/registry/{id}/gates", Status: http.StatusAccepted,
+		Summary: "Gate a snapshot of a cloud source as a push of it would be, without publishing it",
+	})
 	httpapi.Add(a, s.handleRerun, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/gates/{id}/rerun", Status: http.StatusAccepted,
 		Summary: "Gate the same version again",
@@ -153,6 +157,27 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 		out.Gates[i] = g.Output()
 	}
 	return out, err
+}
+
+type askInput struct {
+	registry.EntryPath
+	Body struct {
+		SnapshotID string   `json:"snapshot_id" format:"uuid" doc:"Of a cloud source"`
+		Version    string   `json:"version,omitempty" doc:"What it is called in the answer; snapshot when omitted"`
+		Against    string   `json:"against,omitempty" doc:"Version to compare with; the current one when omitted"`
+		Suites     []string `json:"suites,omitempty" doc:"Ids of suites; those of the policy when omitted"`
+		Trials     *int     `json:"trials,omitempty" doc:"As the policy says when omitted"`
+		MinCases   *int     `json:"min_cases,omitempty" doc:"As the policy says when omitted"`
+	}
+}
+
+func (s *Service) handleAsk(ctx context.Context, in askInput) (gateOutput, error) {
+	b := in.Body
+	g, err := s.Ask(ctx, access.From(ctx), Question{
+		EntryID: in.ID, SnapshotID: b.SnapshotID, Version: b.Version, Against: b.Against, Suites: b.Suites, Trials: b.Trials,
+		MinCases: b.MinCases,
+	})
+	return gateOutput{g.Output()}, err
 }
 
 // GatePath names a gate in a path.

@@ -57,11 +57,11 @@ type Result struct {
 	CostUSD *float64        `json:"cost_usd"`
 }
 
-// A Pull is the head of a pull request: content that is tried before it is merged,
-// and that no verdict publishes.
+// A Pull is the head of a pull request, or a folder that somebody is about to
+// push: content that is tried before it is merged, and that no verdict publishes.
 type Pull struct {
-	ID         string `json:"id"` // ours
-	Number     int64  `json:"number"`
+	ID         string `json:"id"`     // ours
+	Number     int64  `json:"number"` // 0 for a folder
 	Commit     string `json:"commit"`
 	URL        string `json:"url"`
 	SnapshotID string `json:"snapshot_id"` // of a cloud source
@@ -116,7 +116,7 @@ func (g Gate) Output() gateapi.Gate {
 		verdict := string(*g.Verdict)
 		out.Verdict = &verdict
 	}
-	if p := g.Pull; p != nil {
+	if p := g.Pull; p != nil && p.Number != 0 {
 		out.PullRequest = &gateapi.PullRequest{Number: p.Number, Commit: p.Commit, URL: p.URL}
 	}
 	if o := g.Override; o != nil {

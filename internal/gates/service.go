@@ -47,7 +47,7 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, g Gate) error {
 }
 
 func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
-	if s.Watcher == nil {
+	if s.Watcher == nil || g.Pull != nil && g.Pull.Number == 0 { // a folder is on no code host
 		return nil
 	}
 	return s.Watcher.GateChanged(ctx, tx, g)
@@ -244,6 +244,9 @@ func (s *Service) Override(ctx context.Context, c access.Caller, id, reason stri
 	}
 	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, found Gate) error {
 		g = found
+		if g.Pull != nil && g.Pull.Number == 0 {
+			return fault.New(fault.Conflict, "This gate is of a folder, which it does not publish: push it")
+		}
 		if g.Pull != nil {
 			return fault.New(fault.Conflict, "Pull request %d publishes nothing: merge it, and override the gate of the push", g.Pull.Number)
 		}

@@ -63,6 +63,7 @@ var auditAreas = []auditArea{
 	{"gates.", "gates", []auditWords{
 		{"gates.policy.change", "changed the gate policy of"},
 		{"gates.gate.decide", "decided the gate of version"},
+		{"gates.gate.ask", "asked for the gate of a folder,"},
 		{"gates.gate.rerun", "reran the gate of version"},
 		{"gates.gate.override", "overrode the gate of version"},
 	}},

@@ -158,6 +158,7 @@ func Rows() map[string]Row {
 		"GET /api/v1/incidents":                         {},
 		"GET /api/v1/incidents/{}":                      {Path: "<incident>"},
 		"GET /api/v1/gates":                             {Query: "entry_id=<entry>", Others: map[string]int{"entry": 200}},
+		"POST /api/v1/registry/{}/gates":                {Path: "<entry>", Body: `{"snapshot_id":"<snapshot>","suites":["<suite>"]}`, Others: map[string]int{"snapshot": 404, "suite": 400}},
 		"GET /api/v1/gates/{}":                          {Path: "<gate>"},
 		"POST /api/v1/gates/{}/rerun":                   {Path: "<gate>", Spends: "gate"},
 		"POST /api/v1/gates/{}/override":                {Path: "<gate>", Body: `{"reason":"<text>"}`, Spends: "gate"},

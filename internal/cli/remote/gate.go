@@ -19,15 +19,17 @@ type gateCommand struct {
 	Against     string   `env:"-" default:"current" help:"Version to compare with."`
 	Entry       string   `env:"-" placeholder:"NAME" help:"Entry of the registry; the name in SKILL.md when empty."`
 	Suite       []string `env:"-" help:"Suites to run (names or ids); those of the entry's gate policy when empty."`
-	Trials      int      `env:"-" default:"0" help:"How often to try each case; as the gate policy says when 0."`
-	MinCases    int      `env:"-" default:"-1" help:"Decided cases that a verdict needs; as the gate policy says when -1."`
+	Trials      *int     `env:"-" placeholder:"N" help:"How often to try each case; as the gate policy says when empty."`
+	MinCases    *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs; as the gate policy says when empty."`
 	Format      string   `env:"-" enum:"markdown,json,junit,sarif" default:"markdown" help:"markdown, json, junit or sarif."`
 	Output      string   `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
 }
 
 // Help is shown below the description of the command.
 func (gateCommand) Help() string {
-	return `Exit codes: 0 the version is not worse; 1 it is worse (or the command failed); 3 inconclusive.`
+	return `The server makes the same decision as after a push, and publishes nothing.
+
+Exit codes: 0 the version is not worse; 1 it is worse (or the command failed); 3 inconclusive.`
 }
 
 // Run gates the skill in a folder. Nothing is published.
@@ -62,19 +64,28 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 			o.Suites = append(o.Suites, id)
 		}
 		progress := p.Progress()
-		o.Progress = func(done, total int) { progress.Show("Running  %d of %s", done, term.Count(total, "trial")) }
+		o.Progress = func(state string) { progress.Show("The gate is %s", state) }
 		gate, err := gating.Compare(ctx, s.Client, o)
 		progress.Clear()
 		if err != nil {
 			return err
 		}
+		if gate.Verdict != nil && *gate.Verdict == "skipped" {
+			return fault.Invalid("suite", "name a suite with --suite: the gate policy of %s has none", entry.Name)
+		}
 		err = c.write(p, func(w io.Writer) error {
-			return gating.Write(w, gate, c.Format, path.Join(filepath.ToSlash(c.Dir), "SKILL.md"))
+			return gating.Write(w, gate, c.Format, path.Clean(filepath.ToSlash(c.Dir)), packed.Package)
 		})
 		if err != nil {
 			return err
 		}
-		return map[string]error{"block": term.ErrPrinted, "inconclusive": term.ExitCode(term.ExitInconclusive)}[*gate.Verdict]
+		switch {
+		case gate.Verdict == nil || *gate.Verdict == "inconclusive": // without a verdict it was superseded or cancelled
+			return term.ExitCode(term.ExitInconclusive)
+		case *gate.Verdict == "block":
+			return term.ErrPrinted
+		}
+		return nil
 	})
 }
 

@@ -157,26 +157,28 @@ func clean(s string) string {
 }
 
 // SARIF returns a gate for code hosts and editors, to be encoded as JSON: a
-// finding in SKILL.md for each case that got worse.
-func SARIF(g gateapi.Gate, skillFile string) any {
+// finding for each case that got worse, and one for the verdict, where the caller
+// says that they are.
+func SARIF(g gateapi.Gate, where func(c gateapi.CaseOutcome) (file string, line int)) any {
 	type object = map[string]any
 	level := map[string]string{"block": "error", "inconclusive": "warning"}[verdict(g)]
 	results := []object{}
-	finding := func(rule, level, text string) {
+	finding := func(of gateapi.CaseOutcome, rule, level, text string) {
+		file, line := where(of)
 		results = append(results, object{
 			"ruleId": rule, "level": level, "message": object{"text": text},
 			"locations": []object{{"physicalLocation": object{
-				"artifactLocation": object{"uri": skillFile}, "region": object{"startLine": 1},
+				"artifactLocation": object{"uri": file}, "region": object{"startLine": line},
 			}}},
 		})
 	}
 	if level != "" {
-		finding("gate", level, g.Reason)
+		finding(gateapi.CaseOutcome{}, "gate", level, g.Reason)
 	}
 	for _, s := range g.Suites {
 		for _, c := range s.Results {
 			if slices.Contains(s.Worse, c.Case) {
-				finding("worse-case", cmp.Or(level, "note"), fmt.Sprintf("%s: %s", cmp.Or(c.Name, c.Case), Worse(c)))
+				finding(c, "worse-case", cmp.Or(level, "note"), fmt.Sprintf("%s: %s", cmp.Or(c.Name, c.Case), Worse(c)))
 			}
 		}
 	}
