@@ -119,7 +119,7 @@ func newTrials(ctx context.Context, dir string) (*taskpkg.Runner, *attempt.Maker
 	}
 	images, program := filepath.Join(dir, "images"), filepath.Join(dir, "buildah")
 	err = errors.Join(os.Mkdir(images, 0o755), //nolint:gosec // the build's user reads it
-		writeImage(filepath.Join(images, "large_1.tar")),
+		writeImage(ctx, filepath.Join(images, "large_1.tar")),
 		os.WriteFile(program, []byte(imageBuilder), 0o755)) //nolint:gosec // and runs it
 	if err != nil {
 		return nil, nil, err
@@ -187,7 +187,7 @@ var library = regexp.MustCompile(`/\S+\.so\S*`)
 
 // writeImage writes an image of 1 GB: a few programs of this machine with their
 // libraries, and large files.
-func writeImage(path string) (err error) {
+func writeImage(ctx context.Context, path string) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func writeImage(path string) (err error) {
 			return err
 		}
 		files["/usr/bin/"+name] = program
-		needs, err := exec.Command("ldd", program).Output()
+		needs, err := exec.CommandContext(ctx, "ldd", program).Output()
 		if err != nil {
 			return err
 		}
