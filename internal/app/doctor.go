@@ -42,6 +42,6 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 		OpenAgents: func(s sandbox.Sandbox) (*agents.Service, error) {
 			return newAgents(c, s, slog.New(slog.DiscardHandler))
 		},
-		OpenEnvironments: func() (*environments.Service, error) { return newEnvironments(c, nil) },
+		OpenEnvironments: func() (*environments.Service, error) { return newEnvironments(c, nil, nil) },
 	}
 }

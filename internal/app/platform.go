@@ -109,7 +109,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	if err != nil {
 		return p, err
 	}
-	if p.environments, err = newEnvironments(c, a.logFor("environments")); err != nil {
+	if p.environments, err = newEnvironments(c, p.sandbox, a.logFor("environments")); err != nil {
 		return p, err
 	}
 	p.packages = &taskpkg.Runner{
@@ -169,7 +169,7 @@ func newSandbox(c config.Config, log *slog.Logger) (sandbox.Sandbox, error) {
 // newEnvironments keeps the images of task packages beside the trials, in a folder
 // that the programs of a trial can reach. It returns nil if the sandbox has no use
 // for them.
-func newEnvironments(c config.Config, log *slog.Logger) (*environments.Service, error) {
+func newEnvironments(c config.Config, s sandbox.Sandbox, log *slog.Logger) (*environments.Service, error) {
 	if sandbox.Driver(c.Sandbox) != sandbox.Bubblewrap {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -185,7 +185,7 @@ func newEnvironments(c config.Config, log *slog.Logger) (*environments.Service, 
 	digest := sha256.Sum256([]byte(data))
 	dir := filepath.Join(scratch, fmt.Sprintf("whetstone-environments-%x", digest[:4]))
 	return &environments.Service{
-		Builder: &builder.Builder{Dir: dir}, Dir: dir, Images: c.EnvironmentsImages, Network: c.EnvironmentsNetwork,
+		Builder: &builder.Builder{Dir: dir, Sandbox: s}, Dir: dir, Images: c.EnvironmentsImages, Network: c.EnvironmentsNetwork,
 		MaxBytes: int64(c.EnvironmentsMax), Log: log,
 	}, nil
 }

@@ -386,3 +386,44 @@ func TestOneUser(t *testing.T) {
 		t.Errorf("the image has %q", got)
 	}
 }
+
+// TestBuildCgroup: a build has a cgroup of its own where programs of the sandbox do.
+func TestBuildCgroup(t *testing.T) {
+	t.Parallel()
+	s := environmentstest.New(t)
+	report, err := s.Builder.Sandbox.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(report.InForce, "; "), "cgroup") {
+		t.Skip("programs have no cgroups here")
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := fmt.Sprintf("62.%d", time.Now().UnixNano())
+	built := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		_, err := s.Get(ctx, recipe(t, "RUN sleep "+marker))
+		built <- err
+	}()
+	var found []byte
+	for deadline := time.Now().Add(20 * time.Second); found == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
+		for _, file := range files {
+			if line, err := os.ReadFile(file); err == nil && string(line) == "sleep\x00"+marker+"\x00" {
+				found, _ = os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup")) // it may have ended
+			}
+		}
+	}
+	if len(found) == 0 || string(found) == string(own) {
+		t.Errorf("the build is in %q, and the service in %q", found, own)
+	}
+	cancel()
+	if err := <-built; !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"os"
@@ -81,13 +82,21 @@ func (b *bubblewrap) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	return p.wait(ctx)
 }
 
+// Confine puts a process into a cgroup where programs of the sandbox have one; end kills it.
+func Confine(s Sandbox, pid int, l Limits) (end func(), err error) {
+	if b, ok := s.(*bubblewrap); ok && b.cgroups.version > 0 {
+		c, err := b.cgroups.create(l)
+		if err != nil {
+			return func() {}, err
+		}
+		return c.remove, c.add(pid)
+	}
+	return func() {}, nil
+}
+
 // find returns the path of bwrap.
 func (b *bubblewrap) find() (string, error) {
-	name := b.program
-	if name == "" {
-		name = "bwrap"
-	}
-	path, err := exec.LookPath(name)
+	path, err := exec.LookPath(cmp.Or(b.program, "bwrap"))
 	if err != nil {
 		return "", fault.New(fault.Unavailable,
 			"there is no sandbox on this machine; install bubblewrap: apt-get install bubblewrap").Because(err)

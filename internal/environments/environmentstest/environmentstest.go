@@ -87,7 +87,7 @@ func NewBuildah(t *testing.T) *environments.Service {
 
 func newService(t *testing.T, buildah string) *environments.Service {
 	t.Helper()
-	sandboxtest.Bubblewrap(t)
+	box := sandboxtest.Bubblewrap(t)
 	dir, images := sandboxtest.Folder(t), sandboxtest.Folder(t)
 	for _, open := range []string{dir, images} {
 		check(t, os.Chmod(open, 0o755))
@@ -95,7 +95,7 @@ func newService(t *testing.T, buildah string) *environments.Service {
 	archive := filepath.Join(images, "debian_12.tar")
 	check(t, os.WriteFile(archive, smallImage(t), 0o644))
 	return &environments.Service{
-		Builder: &builder.Builder{Program: buildah, Dir: dir, NeedsNoUsers: buildah != ""}, Dir: dir, Images: images, MaxBytes: 1 << 30,
+		Builder: &builder.Builder{Program: buildah, Dir: dir, Sandbox: box, NeedsNoUsers: buildah != ""}, Dir: dir, Images: images, MaxBytes: 1 << 30,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
 )
 
 // A Builder builds images. It is safe for concurrent use.
@@ -20,6 +21,9 @@ type Builder struct {
 	// Dir is the parent of the builds' folders; "" means the system's temporary
 	// folder. If the service runs as root, other users must be able to enter it.
 	Dir string
+	// Sandbox is the one of trials, in whose cgroups builds have limits of memory and
+	// processors. It may be nil.
+	Sandbox sandbox.Sandbox
 	// NeedsNoUsers says that Program runs RUN lines with one user, too.
 	NeedsNoUsers bool
 }

@@ -95,8 +95,15 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	// A build is killed when its parent dies, which is the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd, err := start(ctx, users, func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = written, output },
-		append([]string{"bwrap"}, arguments(program, dir, users, build)...)...)
+	limits, release := buildLimits(), func() {}
+	defer func() { release() }()
+	cmd, err := start(ctx, users, process{
+		argv: append([]string{"bwrap"}, arguments(program, dir, users, build)...), stdout: written, stderr: output,
+		confine: func(pid int) (err error) {
+			release, err = sandbox.Confine(b.Sandbox, pid, limits)
+			return err
+		},
+	})
 	if err = errors.Join(err, written.Close()); err != nil {
 		return fault.New(fault.Unavailable, "images cannot be built here: %s", text.OneLine(err.Error())).Because(err)
 	}
@@ -119,10 +126,28 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](ended); ok {
 		failed := &Failed{Reason: fmt.Sprintf("the build ended with status %d", exit.ExitCode())}
+		if !exit.Exited() {
+			failed.Reason = fmt.Sprintf("the build was killed; it may take %d MiB of memory", limits.Memory>>20)
+		}
 		return failed.with(output)
 	}
 	return ended
 }
+
+// buildLimits are those of a cgroup. What else they limit has limits of its own.
+func buildLimits() sandbox.Limits {
+	memory := int64(maxMemory)
+	if most := sandbox.MachineMemory() / 4 * 3; most > 0 {
+		memory = min(memory, most)
+	}
+	return sandbox.Limits{Memory: memory, Processes: maxProcesses, CPUs: max(1, float64(runtime.NumCPU())-1)}
+}
+
+// maxMemory and maxProcesses are the most that a build may have at a time.
+const (
+	maxMemory    = 8 << 30
+	maxProcesses = 4096
+)
 
 // with adds the last lines of the output.
 func (f *Failed) with(output *sandbox.Tail) *Failed {

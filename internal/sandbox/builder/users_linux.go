@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/user"
@@ -45,7 +46,7 @@ func (b *Builder) Users(ctx context.Context) (Users, error) {
 	defer cancel()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p, err := start(ctx, MappedUsers, nil, "true")
+	p, err := start(ctx, MappedUsers, process{argv: []string{"true"}})
 	if err == nil {
 		err = p.Wait()
 	}
@@ -57,25 +58,24 @@ func (b *Builder) Users(ctx context.Context) (Users, error) {
 	return MappedUsers, nil
 }
 
+// A process is what start starts.
+type process struct {
+	argv           []string
+	stdout, stderr io.Writer
+	// confine, if not nil, is called with its id before it begins.
+	confine func(pid int) error
+}
+
 // start starts a program as root of a user namespace, with a mount namespace of its
-// own. It is killed when the thread of the caller ends, who locks it.
-func start(ctx context.Context, users Users, set func(*exec.Cmd), argv ...string) (*exec.Cmd, error) {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.WaitDelay = usersTimeout
-	if users != MappedUsers {
-		cmd.SysProcAttr = namespaces()
-		if set != nil {
-			set(cmd)
-		}
-		return cmd, cmd.Start()
-	}
-	// The namespace has no users until the helpers have mapped them; the program must
-	// start after that, or it would have no capabilities.
-	cmd = exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `read -r go <&3 && exec "$@" 3<&-`, "sh"}, argv...)...)
-	cmd.WaitDelay = usersTimeout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if set != nil {
-		set(cmd)
+// own. It is killed when the thread of the caller ends, who locks it. A shell waits
+// until the process is confined and, if they are mapped, has its users: a program
+// that starts before would have no capabilities.
+func start(ctx context.Context, users Users, p process) (*exec.Cmd, error) {
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `read -r go <&3 && exec "$@" 3<&-`, "sh"}, p.argv...)...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.stdout, p.stderr, usersTimeout
+	cmd.SysProcAttr = namespaces()
+	if users == MappedUsers {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: cmd.SysProcAttr.Cloneflags, Pdeathsig: syscall.SIGKILL}
 	}
 	wait, proceed, err := os.Pipe()
 	if err != nil {
@@ -87,7 +87,12 @@ func start(ctx context.Context, users Users, set func(*exec.Cmd), argv ...string
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	err = mapUsers(ctx, cmd.Process.Pid)
+	if users == MappedUsers {
+		err = mapUsers(ctx, cmd.Process.Pid)
+	}
+	if err == nil && p.confine != nil {
+		err = p.confine(cmd.Process.Pid)
+	}
 	if err == nil {
 		_, err = proceed.WriteString("go\n")
 	}
@@ -155,7 +160,7 @@ func (b *Builder) Remove(dir string) error {
 	defer cancel()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p, startErr := start(ctx, MappedUsers, nil, "rm", "-rf", "--", dir)
+	p, startErr := start(ctx, MappedUsers, process{argv: []string{"rm", "-rf", "--", dir}})
 	if startErr != nil {
 		return errors.Join(err, startErr)
 	}
