@@ -9,7 +9,7 @@ import (
 // a rule that finds nothing proves nothing.
 func TestRulesBite(t *testing.T) {
 	const m = module + "internal/"
-	large := "package p" + strings.Repeat("\n", maxPackage)
+	large := "package p" + strings.Repeat("\n", maxPackage) + "var x int"
 	for _, c := range []struct {
 		name, path, text string
 		rule             func([]*source) []string
