@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
-	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -58,7 +58,7 @@ func (s *Service) Ask(ctx context.Context, c access.Caller, q Question) (g Gate,
 	if len(issues) > 0 {
 		return g, fault.Issues(issues...)
 	}
-	if _, err := s.Runs.FindSkill(ctx, c.OrgID, runs.SkillRef{SnapshotID: q.SnapshotID}); err != nil {
+	if _, err := s.Runs.Subjects().Find(ctx, c.OrgID, subject.Ref{SnapshotID: q.SnapshotID}); err != nil {
 		return g, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {

@@ -30,9 +30,3 @@ func (s *Service) ForwardOnly(ctx context.Context, q store.Querier, entryID stri
 	clients, err := clientsOf(ctx, q, entryID)
 	return slices.ContainsFunc(clients, func(c string) bool { return slices.Contains(forwardOnly, c) }), err
 }
-
-// clientsOf reads which clients have installed an entry.
-func clientsOf(ctx context.Context, q store.Querier, entryID string) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT DISTINCT client FROM registry_installations WHERE entry_id = $1 AND client <> ''`, entryID)
-	return store.All(rows, err, store.Value[string])
-}

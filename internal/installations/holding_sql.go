@@ -25,3 +25,9 @@ func (s *Service) Holding(
 	some, err = store.All(rows, err, store.Value[string])
 	return total, some, err
 }
+
+// clientsOf reads which clients have installed an entry.
+func clientsOf(ctx context.Context, q store.Querier, entryID string) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT DISTINCT client FROM registry_installations WHERE entry_id = $1 AND client <> ''`, entryID)
+	return store.All(rows, err, store.Value[string])
+}
