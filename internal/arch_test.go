@@ -217,7 +217,6 @@ var larger = map[string]int{
 	"internal/repohost":   3_250,
 	"internal/runs":       3_250,
 	"internal/skills":     3_300,
-	"internal/suites":     3_150,
 	"internal/telemetry":  3_250,
 	"internal/web":        9_500, // one handler for each page; they share nothing but the frame
 }
