@@ -23,6 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/trials"
@@ -183,7 +184,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
-		p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
+		p.improve, hostapi.API{Service: p.repohost}, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}

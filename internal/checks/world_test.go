@@ -23,6 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
@@ -144,7 +145,7 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 		rw.Registry.Mount(rw.API)
 		people.Mount(rw.API)
 		judged.Mount(rw.API)
-		w.repohost.Mount(rw.API)
+		hostapi.API{Service: w.repohost}.Mount(rw.API)
 		rw.Sources.Register()
 		rw.Sources.Mount(rw.API)
 	})

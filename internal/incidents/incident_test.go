@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -93,7 +94,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid, Retention: 90 * 24 * time.Hour, Log: w.Log,
 		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts,
 	}
-	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, code, pushes, w.alerts, w.incidents} {
+	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, hostapi.API{Service: code}, pushes, w.alerts, w.incidents} {
 		s.Mount(w.API)
 	}
 	w.ada = w.OrgWithPlan("acme", access.Pro)

@@ -174,10 +174,10 @@ func (c *Connection) follow(r host.EventRepository, oldDefault string) (changed 
 // ignore case.
 func repoKey(fullName string) string { return strings.ToLower(fullName) }
 
-// statusContext is the name of the commit status, e.g.
+// StatusContext is the name of the commit status, e.g.
 // "whetstone/publish/1a2b3c4d": 8 characters of the last group of the id, which
 // is its random part.
-func (c Connection) statusContext() string {
+func (c Connection) StatusContext() string {
 	return "whetstone/publish/" + c.ShortID()
 }
 

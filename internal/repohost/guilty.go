@@ -65,7 +65,7 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 		return err
 	}
 	err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
-		State: host.StateFailure, Context: c.statusContext(), Description: title, TargetURL: url,
+		State: host.StateFailure, Context: c.StatusContext(), Description: title, TargetURL: url,
 	})
 	if err != nil && !errors.Is(err, host.ErrUnsupported) {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -67,7 +68,7 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 	w.service.SetBackoff([]time.Duration{time.Millisecond, time.Millisecond, time.Millisecond})
 	w.service.Register()
 	w.registry.Mount(w.API)
-	w.service.Mount(w.API)
+	hostapi.API{Service: w.service}.Mount(w.API)
 	return w
 }
 

@@ -72,7 +72,7 @@ func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo,
 	mode, err := modeOf(ctx, s.DB, c.OrgID)
 	if err == nil && mode != ModeOff && c.WriteBackEnabled && a.Tries == 1 {
 		err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
-			State: host.StatePending, Context: c.statusContext(), Description: "Whetstone reads the commit", TargetURL: s.entryURL(c),
+			State: host.StatePending, Context: c.StatusContext(), Description: "Whetstone reads the commit", TargetURL: s.entryURL(c),
 		})
 	}
 	if err != nil && !errors.Is(err, host.ErrUnsupported) {
@@ -97,7 +97,7 @@ func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Atte
 	var failures []error
 	if !a.StatusSent {
 		err := s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
-			State: report.State, Context: c.statusContext(), Description: cmp.Or(report.Description, report.Title),
+			State: report.State, Context: c.StatusContext(), Description: cmp.Or(report.Description, report.Title),
 			TargetURL: report.URL,
 		})
 		a.StatusSent = err == nil

@@ -1,4 +1,6 @@
-package repohost
+// Package hostapi has the routes of the code host: settings, installations,
+// connections, deliveries and the webhook.
+package hostapi
 
 import (
 	"context"
@@ -7,73 +9,77 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 )
 
 // maxDelivery is the largest payload of a webhook, GitHub's limit.
 const maxDelivery = 25 << 20
 
+// API is the service of the code host with its routes.
+type API struct{ *repohost.Service }
+
 // Mount adds the routes of the code host.
-func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.handleSettings, httpapi.Route{
+func (a API) Mount(to *httpapi.API) {
+	httpapi.Add(to, a.handleSettings, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "GET", Path: "/api/v1/repohost/settings",
 		Summary: "Get the code-host settings",
 	})
-	httpapi.Add(a, s.handleSetSettings, httpapi.Route{
+	httpapi.Add(to, a.handleSetSettings, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "POST", Path: "/api/v1/repohost/settings",
 		Summary: "Change the code-host settings",
 	})
-	httpapi.Add(a, s.handleInstallations, httpapi.Route{
+	httpapi.Add(to, a.handleInstallations, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "GET", Path: "/api/v1/repohost/installations",
 		Summary: "List bound installations",
 	})
-	httpapi.Add(a, s.handleBind, httpapi.Route{
+	httpapi.Add(to, a.handleBind, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "POST", Path: "/api/v1/repohost/installations", Status: http.StatusCreated,
 		Also:    []int{http.StatusConflict, http.StatusBadGateway},
 		Summary: "Bind an installation",
 	})
-	httpapi.Add(a, s.handleRepos, httpapi.Route{
+	httpapi.Add(to, a.handleRepos, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "GET", Path: "/api/v1/repohost/repos",
 		Also:    []int{http.StatusConflict, http.StatusBadGateway},
 		Summary: "List the repositories of an installation",
 	})
-	httpapi.Add(a, s.handleConnections, httpapi.Route{
+	httpapi.Add(to, a.handleConnections, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "GET", Path: "/api/v1/repohost/connections",
 		Summary: "List connections",
 	})
-	httpapi.Add(a, s.handleConnect, httpapi.Route{
+	httpapi.Add(to, a.handleConnect, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "POST", Path: "/api/v1/repohost/connections", Status: http.StatusCreated,
 		Also:    []int{http.StatusBadGateway},
 		Summary: "Connect a repository to an entry",
 	})
-	httpapi.Add(a, s.handleUpdate, httpapi.Route{
+	httpapi.Add(to, a.handleUpdate, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "PATCH", Path: "/api/v1/repohost/connections/{id}",
 		Summary: "Change a connection",
 	})
-	httpapi.Add(a, s.handleDisconnect, httpapi.Route{
+	httpapi.Add(to, a.handleDisconnect, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "DELETE", Path: "/api/v1/repohost/connections/{id}", Status: http.StatusNoContent,
 		Summary: "Remove a connection; its versions stay",
 	})
-	httpapi.Add(a, s.handleSync, httpapi.Route{
+	httpapi.Add(to, a.handleSync, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Also: []int{http.StatusBadGateway},
 		Summary: "Read the repository again and publish",
 	})
-	httpapi.Add(a, s.handleDeliveries, httpapi.Route{
+	httpapi.Add(to, a.handleDeliveries, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "GET", Path: "/api/v1/repohost/deliveries",
 		Summary: "List what the code host sent, newest first",
 	})
-	httpapi.Add(a, s.handleRedeliver, httpapi.Route{
+	httpapi.Add(to, a.handleRedeliver, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Status: http.StatusAccepted,
 		Summary: "Handle a delivery once more",
 	})
-	httpapi.Add(a, s.handleWebhook, httpapi.Route{
+	httpapi.Add(to, a.handleWebhook, httpapi.Route{
 		Public: true, Precheck: host.CheckSigned,
 		Method: "POST", Path: "/api/v1/repohost/webhook", Status: http.StatusAccepted,
 		Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery,
@@ -85,16 +91,16 @@ func (s *Service) Mount(a *httpapi.API) {
 
 // SettingsBody is an organisation's code-host settings.
 type SettingsBody struct {
-	WriteBackMode Mode `json:"write_back_mode" enum:"off,checks,checks_and_prs"`
+	WriteBackMode repohost.Mode `json:"write_back_mode" enum:"off,checks,checks_and_prs"`
 }
 
-func (s *Service) handleSettings(ctx context.Context, _ struct{}) (SettingsBody, error) {
-	mode, err := s.Mode(ctx, access.From(ctx).OrgID)
+func (a API) handleSettings(ctx context.Context, _ struct{}) (SettingsBody, error) {
+	mode, err := a.Mode(ctx, access.From(ctx).OrgID)
 	return SettingsBody{mode}, err
 }
 
-func (s *Service) handleSetSettings(ctx context.Context, in struct{ Body SettingsBody }) (SettingsBody, error) {
-	return in.Body, s.SetMode(ctx, access.From(ctx).OrgID, in.Body.WriteBackMode)
+func (a API) handleSetSettings(ctx context.Context, in struct{ Body SettingsBody }) (SettingsBody, error) {
+	return in.Body, a.SetMode(ctx, access.From(ctx).OrgID, in.Body.WriteBackMode)
 }
 
 type installationOutput struct {
@@ -108,7 +114,7 @@ type installationOutput struct {
 	UpdatedAt      httpapi.Time `json:"updated_at"`
 }
 
-func newInstallationOutput(i Installation) installationOutput {
+func newInstallationOutput(i repohost.Installation) installationOutput {
 	return installationOutput{
 		ID: i.ID, InstallationID: i.InstallationID, AccountLogin: i.AccountLogin, AccountType: i.AccountType,
 		Suspended: i.Inactive(), HasToken: i.Token != nil, CreatedAt: httpapi.Time(i.CreatedAt), UpdatedAt: httpapi.Time(i.UpdatedAt),
@@ -119,8 +125,8 @@ type installationsOutput struct {
 	Installations []installationOutput `json:"installations" nullable:"false"`
 }
 
-func (s *Service) handleInstallations(ctx context.Context, _ struct{}) (installationsOutput, error) {
-	all, err := s.Installations(ctx, access.From(ctx).OrgID)
+func (a API) handleInstallations(ctx context.Context, _ struct{}) (installationsOutput, error) {
+	all, err := a.Installations(ctx, access.From(ctx).OrgID)
 	out := installationsOutput{make([]installationOutput, len(all))}
 	for n, i := range all {
 		out.Installations[n] = newInstallationOutput(i)
@@ -139,8 +145,8 @@ type bindInput struct {
 	}
 }
 
-func (s *Service) handleBind(ctx context.Context, in bindInput) (installationOutput, error) {
-	i, err := s.Bind(ctx, Installation{
+func (a API) handleBind(ctx context.Context, in bindInput) (installationOutput, error) {
+	i, err := a.Bind(ctx, repohost.Installation{
 		OrgID: access.From(ctx).OrgID, InstallationID: in.Body.InstallationID, AccountLogin: in.Body.AccountLogin,
 		AccountType: in.Body.AccountType, Suspended: in.Body.Suspended, Token: in.Body.Token,
 	})
@@ -170,8 +176,8 @@ type reposOutput struct {
 	Repos []repoOutput `json:"repos" nullable:"false"`
 }
 
-func (s *Service) handleRepos(ctx context.Context, in reposInput) (reposOutput, error) {
-	all, err := s.Repositories(ctx, access.From(ctx).OrgID, in.InstallationID)
+func (a API) handleRepos(ctx context.Context, in reposInput) (reposOutput, error) {
+	all, err := a.Repositories(ctx, access.From(ctx).OrgID, in.InstallationID)
 	out := reposOutput{make([]repoOutput, len(all))}
 	for i, r := range all {
 		out.Repos[i] = repoOutput{

@@ -1,4 +1,4 @@
-package repohost
+package hostapi
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 )
 
@@ -16,26 +17,26 @@ type ConnectionPath struct {
 }
 
 type connectionOutput struct {
-	ID               string             `json:"id" format:"uuid"`
-	OrgID            string             `json:"org_id" format:"uuid"`
-	EntryID          string             `json:"entry_id" format:"uuid"`
-	EntryName        string             `json:"entry_name"`
-	InstallationID   int64              `json:"installation_id"`
-	RepoOwner        string             `json:"repo_owner"`
-	RepoName         string             `json:"repo_name"`
-	RepoFullName     string             `json:"repo_full_name"`
-	DefaultBranch    string             `json:"default_branch"`
-	SkillPath        string             `json:"skill_path"`
-	AutoPublish      bool               `json:"auto_publish"`
-	WriteBackEnabled bool               `json:"write_back_enabled"`
-	TagPattern       string             `json:"tag_pattern"`
-	PublishUnchanged bool               `json:"publish_unchanged"`
-	OpenIssues       bool               `json:"open_issues"`
-	PullRequests     PullRequests       `json:"pull_requests" enum:"off,same_repository,all"`
-	CreatedBy        string             `json:"created_by" format:"uuid"`
-	CreatedAt        httpapi.Time       `json:"created_at"`
-	UpdatedAt        httpapi.Time       `json:"updated_at"`
-	LastAttempt      *lastAttemptOutput `json:"last_attempt"`
+	ID               string                `json:"id" format:"uuid"`
+	OrgID            string                `json:"org_id" format:"uuid"`
+	EntryID          string                `json:"entry_id" format:"uuid"`
+	EntryName        string                `json:"entry_name"`
+	InstallationID   int64                 `json:"installation_id"`
+	RepoOwner        string                `json:"repo_owner"`
+	RepoName         string                `json:"repo_name"`
+	RepoFullName     string                `json:"repo_full_name"`
+	DefaultBranch    string                `json:"default_branch"`
+	SkillPath        string                `json:"skill_path"`
+	AutoPublish      bool                  `json:"auto_publish"`
+	WriteBackEnabled bool                  `json:"write_back_enabled"`
+	TagPattern       string                `json:"tag_pattern"`
+	PublishUnchanged bool                  `json:"publish_unchanged"`
+	OpenIssues       bool                  `json:"open_issues"`
+	PullRequests     repohost.PullRequests `json:"pull_requests" enum:"off,same_repository,all"`
+	CreatedBy        string                `json:"created_by" format:"uuid"`
+	CreatedAt        httpapi.Time          `json:"created_at"`
+	UpdatedAt        httpapi.Time          `json:"updated_at"`
+	LastAttempt      *lastAttemptOutput    `json:"last_attempt"`
 }
 
 type lastAttemptOutput struct {
@@ -50,7 +51,7 @@ type lastAttemptOutput struct {
 	AttemptedAt     httpapi.Time            `json:"attempted_at"`
 }
 
-func newConnectionOutput(c Connection, last *attempt.Attempt) connectionOutput {
+func newConnectionOutput(c repohost.Connection, last *attempt.Attempt) connectionOutput {
 	owner, name := host.Repo{FullName: c.RepoFullName}.Split()
 	out := connectionOutput{
 		ID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, EntryName: c.EntryName, InstallationID: c.InstallationID,
@@ -73,8 +74,8 @@ type connectionsOutput struct {
 	Connections []connectionOutput `json:"connections" nullable:"false"`
 }
 
-func (s *Service) handleConnections(ctx context.Context, _ struct{}) (connectionsOutput, error) {
-	all, last, err := s.Connections(ctx, access.From(ctx).OrgID)
+func (a API) handleConnections(ctx context.Context, _ struct{}) (connectionsOutput, error) {
+	all, last, err := a.Connections(ctx, access.From(ctx).OrgID)
 	out := connectionsOutput{make([]connectionOutput, len(all))}
 	for i, c := range all {
 		out.Connections[i] = newConnectionOutput(c, attemptOf(last, c.ID))
@@ -102,13 +103,13 @@ type connectInput struct {
 		PublishUnchanged bool   `json:"publish_unchanged,omitempty" default:"false" doc:"Publish every push to the branch, also one that leaves the folder as it is"`
 		OpenIssues       bool   `json:"open_issues,omitempty" default:"false" doc:"Open an issue when an alert rolls a version back"`
 
-		PullRequests PullRequests `json:"pull_requests,omitempty" default:"same_repository" enum:"off,same_repository,all" doc:"Which pull requests are gated before they are merged; all includes those of forks"`
+		PullRequests repohost.PullRequests `json:"pull_requests,omitempty" default:"same_repository" enum:"off,same_repository,all" doc:"Which pull requests are gated before they are merged; all includes those of forks"`
 	}
 }
 
-func (s *Service) handleConnect(ctx context.Context, in connectInput) (connectionOutput, error) {
+func (a API) handleConnect(ctx context.Context, in connectInput) (connectionOutput, error) {
 	b := in.Body
-	c, err := s.Connect(ctx, access.From(ctx), Connection{
+	c, err := a.Connect(ctx, access.From(ctx), repohost.Connection{
 		EntryID: b.EntryID, InstallationID: b.InstallationID, RepoFullName: b.RepoFullName, DefaultBranch: b.DefaultBranch,
 		SkillPath: b.SkillPath, AutoPublish: b.AutoPublish == nil || *b.AutoPublish, WriteBackEnabled: b.WriteBackEnabled,
 		TagPattern: b.TagPattern, PublishUnchanged: b.PublishUnchanged, OpenIssues: b.OpenIssues,
@@ -131,13 +132,13 @@ type updateInput struct {
 		PublishUnchanged *bool   `json:"publish_unchanged,omitempty"`
 		OpenIssues       *bool   `json:"open_issues,omitempty"`
 
-		PullRequests *PullRequests `json:"pull_requests,omitempty" enum:"off,same_repository,all"`
+		PullRequests *repohost.PullRequests `json:"pull_requests,omitempty" enum:"off,same_repository,all"`
 	}
 }
 
-func (s *Service) handleUpdate(ctx context.Context, in updateInput) (connectionOutput, error) {
+func (a API) handleUpdate(ctx context.Context, in updateInput) (connectionOutput, error) {
 	org := access.From(ctx).OrgID
-	c, err := s.Update(ctx, org, in.ID, Change{
+	c, err := a.Update(ctx, org, in.ID, repohost.Change{
 		DefaultBranch: in.Body.DefaultBranch, SkillPath: in.Body.SkillPath, AutoPublish: in.Body.AutoPublish,
 		WriteBackEnabled: in.Body.WriteBackEnabled, TagPattern: in.Body.TagPattern,
 		PublishUnchanged: in.Body.PublishUnchanged, OpenIssues: in.Body.OpenIssues, PullRequests: in.Body.PullRequests,
@@ -145,12 +146,12 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (connectionO
 	if err != nil {
 		return connectionOutput{}, err
 	}
-	last, err := attempt.Last(ctx, s.DB, org)
+	last, err := attempt.Last(ctx, a.DB, org)
 	return newConnectionOutput(c, attemptOf(last, c.ID)), err
 }
 
-func (s *Service) handleDisconnect(ctx context.Context, in ConnectionPath) (httpapi.None, error) {
-	return httpapi.None{}, s.Disconnect(ctx, access.From(ctx).OrgID, in.ID)
+func (a API) handleDisconnect(ctx context.Context, in ConnectionPath) (httpapi.None, error) {
+	return httpapi.None{}, a.Disconnect(ctx, access.From(ctx).OrgID, in.ID)
 }
 
 type syncOutput struct {
@@ -166,37 +167,37 @@ type syncOutput struct {
 	Trigger         attempt.Cause           `json:"trigger" enum:"sync"`
 }
 
-func (s *Service) handleSync(ctx context.Context, in ConnectionPath) (syncOutput, error) {
-	c, a, err := s.Sync(ctx, access.From(ctx).OrgID, in.ID)
+func (a API) handleSync(ctx context.Context, in ConnectionPath) (syncOutput, error) {
+	c, last, err := a.Sync(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
 		return syncOutput{}, err
 	}
 	out := syncOutput{
-		ConnectionID: c.ID, Status: a.Status.Shown(), Version: a.Version, PublishedAt: httpapi.NullTime(a.PublishedAt),
-		Message: a.Message, WriteBackStatus: a.WriteBack, CheckRunID: a.CheckRunID, StatusContext: c.statusContext(), Trigger: a.Cause,
+		ConnectionID: c.ID, Status: last.Status.Shown(), Version: last.Version, PublishedAt: httpapi.NullTime(last.PublishedAt),
+		Message: last.Message, WriteBackStatus: last.WriteBack, CheckRunID: last.CheckRunID, StatusContext: c.StatusContext(), Trigger: last.Cause,
 	}
-	if ref := a.SourceRef(); ref != "" {
+	if ref := last.SourceRef(); ref != "" {
 		out.SourceRef = &ref
 	}
 	return out, nil
 }
 
 type deliveryOutput struct {
-	ID             string         `json:"id" format:"uuid"`
-	DeliveryID     string         `json:"delivery_id" doc:"The code host's"`
-	Provider       host.Provider  `json:"provider" enum:"git,github,gitea"`
-	Event          string         `json:"event"`
-	Action         string         `json:"action"`
-	InstallationID int64          `json:"installation_id" doc:"0 where the host has none"`
-	RepoFullName   string         `json:"repo_full_name"`
-	Status         DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
-	Attempts       int            `json:"attempts"`
-	Detail         string         `json:"detail"`
-	ReceivedAt     httpapi.Time   `json:"received_at"`
-	FinishedAt     *httpapi.Time  `json:"finished_at"`
+	ID             string                  `json:"id" format:"uuid"`
+	DeliveryID     string                  `json:"delivery_id" doc:"The code host's"`
+	Provider       host.Provider           `json:"provider" enum:"git,github,gitea"`
+	Event          string                  `json:"event"`
+	Action         string                  `json:"action"`
+	InstallationID int64                   `json:"installation_id" doc:"0 where the host has none"`
+	RepoFullName   string                  `json:"repo_full_name"`
+	Status         repohost.DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
+	Attempts       int                     `json:"attempts"`
+	Detail         string                  `json:"detail"`
+	ReceivedAt     httpapi.Time            `json:"received_at"`
+	FinishedAt     *httpapi.Time           `json:"finished_at"`
 }
 
-func newDeliveryOutput(d Delivery) deliveryOutput {
+func newDeliveryOutput(d repohost.Delivery) deliveryOutput {
 	return deliveryOutput{
 		ID: d.ID, DeliveryID: d.DeliveryID, Provider: d.Provider, Event: d.Event, Action: d.Action, InstallationID: d.InstallationID,
 		RepoFullName: d.RepoFullName, Status: d.Status, Attempts: d.Attempts, Detail: d.Detail,
@@ -209,8 +210,8 @@ type deliveriesOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) handleDeliveries(ctx context.Context, in struct{ httpapi.Page }) (deliveriesOutput, error) {
-	all, total, err := s.Deliveries(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+func (a API) handleDeliveries(ctx context.Context, in struct{ httpapi.Page }) (deliveriesOutput, error) {
+	all, total, err := a.Deliveries(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
 	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
 	for i, d := range all {
 		out.Deliveries[i] = newDeliveryOutput(d)
@@ -223,8 +224,8 @@ type DeliveryPath struct {
 	ID string `path:"id" doc:"Id of the delivery, ours"`
 }
 
-func (s *Service) handleRedeliver(ctx context.Context, in DeliveryPath) (deliveryOutput, error) {
-	d, err := s.Redeliver(ctx, access.From(ctx).OrgID, in.ID)
+func (a API) handleRedeliver(ctx context.Context, in DeliveryPath) (deliveryOutput, error) {
+	d, err := a.Redeliver(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
 		return deliveryOutput{}, err
 	}
@@ -246,20 +247,20 @@ type formBody struct {
 
 // webhookOutput reveals nothing but that the delivery was stored.
 type webhookOutput struct {
-	ID     string         `json:"id" format:"uuid"`
-	Status DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
+	ID     string                  `json:"id" format:"uuid"`
+	Status repohost.DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
 }
 
 // HTTPStatus is 202 while there is something left to do.
 func (o webhookOutput) HTTPStatus() int {
-	if o.Status == DeliveryIgnored {
+	if o.Status == repohost.DeliveryIgnored {
 		return http.StatusOK
 	}
 	return http.StatusAccepted
 }
 
-func (s *Service) handleWebhook(ctx context.Context, in webhookInput) (webhookOutput, error) {
-	d, err := s.Receive(ctx, Incoming{
+func (a API) handleWebhook(ctx context.Context, in webhookInput) (webhookOutput, error) {
+	d, err := a.Receive(ctx, repohost.Incoming{
 		Signature: in.Signature, Event: in.Event, DeliveryID: in.DeliveryID, ContentType: in.ContentType, Body: in.RawBody,
 	})
 	return webhookOutput{d.ID, d.Status}, err
