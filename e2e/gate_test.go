@@ -87,7 +87,7 @@ func (w *gateWorld) pushes() {
 	w.await("a bad version is blocked", func() bool { return strings.HasPrefix(w.verdict(bad), "failure Block") })
 	if w.github != nil {
 		summary := w.check(bad).Output.Summary
-		if !strings.Contains(summary, "| case-2 | 3 of 3 | 0 of 3 |") || strings.Contains(summary, "| case-4 ") {
+		if !strings.Contains(summary, "| query 2 | 3 of 3 | 0 of 3 |") || strings.Contains(summary, "| query 4 ") {
 			t.Errorf("the check-run says\n%s", summary)
 		}
 	}

@@ -128,7 +128,7 @@ func (p *places) find(c suites.Case) (file string, line int) {
 	}
 	for _, f := range p.files {
 		for i, text := range f.text {
-			if id != nil && id.MatchString(text) || len(c.Query) >= minNeedle && strings.Contains(text, c.Query) {
+			if id != nil && strings.Contains(text, c.ID) && id.MatchString(text) || len(c.Query) >= minNeedle && strings.Contains(text, c.Query) {
 				return f.path, i + 1
 			}
 		}

@@ -79,7 +79,7 @@ func testPull(t *testing.T, w *world) {
 	}
 	comments := w.host.Comments()
 	if len(comments) != 1 || !strings.Contains(comments[0].Body, "### pdf: Block: better on 0, worse on 2 of 10 cases") ||
-		!strings.Contains(comments[0].Body, "| case-2 | 3 of 3 | 0 of 3 |") || strings.Contains(comments[0].Body, "case-4") {
+		!strings.Contains(comments[0].Body, "| the query 2 | 3 of 3 | 0 of 3 |") || strings.Contains(comments[0].Body, "the query 4") {
 		t.Errorf("got the comments %+v", comments)
 	}
 	gates := w.Get("/api/v1/gates").Want(http.StatusOK).List("gates")

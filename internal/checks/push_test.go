@@ -34,12 +34,12 @@ func TestPush(t *testing.T) {
 		w.Settle()
 		check = w.check(sha)
 		if check.Conclusion != "failure" || check.Output.Title != "Block: better on 0, worse on 2 of 10 cases" ||
-			!strings.Contains(check.Output.Summary, "3 of 3 | 0 of 3") || strings.Contains(check.Output.Summary, "case-4") {
+			!strings.Contains(check.Output.Summary, "3 of 3 | 0 of 3") || strings.Contains(check.Output.Summary, "the query 4") {
 			t.Errorf("a bad version: got the check-run %+v", check)
 		}
 		want := []hosttest.Annotation{
-			{Path: "evals/cases.json", StartLine: 3, EndLine: 3, AnnotationLevel: "failure", Title: "Worse: case-2"},
-			{Path: "SKILL.md", StartLine: 3, EndLine: 3, AnnotationLevel: "failure", Title: "Worse: case-3"},
+			{Path: "evals/cases.json", StartLine: 3, EndLine: 3, AnnotationLevel: "failure", Title: "Worse: the query 2"},
+			{Path: "SKILL.md", StartLine: 3, EndLine: 3, AnnotationLevel: "failure", Title: "Worse: the query 3"},
 		}
 		var got []hosttest.Annotation
 		for _, a := range check.Output.Annotations {

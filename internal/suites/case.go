@@ -1,7 +1,9 @@
 package suites
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
@@ -58,6 +60,15 @@ type Case struct {
 	Fields Fields
 
 	problems []fault.Issue // why it cannot be run; their paths are relative to the case
+}
+
+// Title is what to call the case: its name, or what it asks.
+func (c Case) Title() string {
+	prompt := ""
+	if c.Subject.Prompt != nil {
+		prompt = *c.Subject.Prompt
+	}
+	return cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID)
 }
 
 // Runnable reports whether the case can be run.

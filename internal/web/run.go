@@ -104,13 +104,7 @@ func readRunCases(report runs.Report) []runCase {
 }
 
 // caseLabel is what a case is called on pages.
-func caseLabel(c suites.Case) string {
-	prompt := ""
-	if c.Subject.Prompt != nil {
-		prompt = *c.Subject.Prompt
-	}
-	return short(labelLength, cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID))
-}
+func caseLabel(c suites.Case) string { return short(labelLength, c.Title()) }
 
 func verdictText(v *runs.Verdict) string {
 	if v == nil {

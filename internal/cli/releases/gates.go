@@ -1,6 +1,7 @@
 package releases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -40,15 +41,23 @@ func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		entries, err := s.ListEntries(ctx, client.Filter{Name: entry.Name})
+		if err != nil {
+			return err
+		}
+		names := map[string]string{}
+		for _, e := range entries {
+			names[e.ID] = e.Name
+		}
 		return p.Print(all, func(w io.Writer) {
 			if len(all) == 0 {
 				fmt.Fprintln(w, "No gates; `whetstone gates policy NAME --mode enforce` turns them on.")
 				return
 			}
-			fmt.Fprintln(w, "GATE\tSTARTED\tVERSION\tAGAINST\tVERDICT\tWHY")
+			fmt.Fprintln(w, "GATE\tSTARTED\tSKILL\tVERSION\tAGAINST\tVERDICT\tWHY")
 			for _, g := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.CreatedAt.UTC().Format("2006-01-02 15:04"), term.Plain(g.Version),
-					term.OrDash(g.Against), verdict(g), term.Cell(g.Reason))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.CreatedAt.UTC().Format("2006-01-02 15:04"), term.Cell(names[g.EntryID]),
+					term.Plain(g.Version), term.OrDash(g.Against), verdict(g), term.Cell(g.Reason))
 			}
 		})
 	})
@@ -101,7 +110,7 @@ func printGate(w io.Writer, g client.Gate) {
 			if r.FreshNew != nil && r.FreshCurrent != nil {
 				again = fmt.Sprintf("; again %d of %d, was %d of %d", r.FreshNew.Passed, r.FreshNew.Tried, r.FreshCurrent.Passed, r.FreshCurrent.Tried)
 			}
-			fmt.Fprintf(w, "%s\t%d of %d, was %d of %d%s\n", term.Cell(r.Name), r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
+			fmt.Fprintf(w, "%s\t%d of %d, was %d of %d%s\n", term.Cell(cmp.Or(r.Name, r.Case)), r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
 		}
 	}
 	for _, f := range g.Floors {

@@ -72,7 +72,7 @@ func share(t gateapi.Trials) string { return fmt.Sprintf("%d of %d", t.Passed, t
 func fisher(s gateapi.Suite, id string) string {
 	for _, c := range s.Confirmed {
 		if c.Case == id {
-			return fmt.Sprintf("%.4f", c.FisherP)
+			return fmt.Sprintf("%.2g", c.FisherP)
 		}
 	}
 	return ""

@@ -59,7 +59,7 @@ type Confirmed struct {
 // A CaseOutcome has the decided trials of a case on both versions.
 type CaseOutcome struct {
 	Case         string  `json:"case"`
-	Name         string  `json:"name"`
+	Name         string  `json:"name" doc:"Of the case, or what it asks, shortened"`
 	New          Trials  `json:"new"`
 	Current      Trials  `json:"current"`
 	FreshNew     *Trials `json:"fresh_new" doc:"Of step two"`
