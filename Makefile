@@ -22,7 +22,7 @@ demo: ## Run the service in data-demo, filled with an organisation to look at
 
 .PHONY: build
 build: ## Build the static binary bin/whetstone
-	go build -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/whetstone ./cmd/whetstone
+	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/whetstone ./cmd/whetstone
 
 .PHONY: setup
 setup: ## Install what the tests need beyond Go, or say what is missing

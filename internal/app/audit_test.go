@@ -177,7 +177,7 @@ func changes(hook string) []change {
 		{
 			route: "POST /api/v1/registry/{id}/gates", path: "/api/v1/registry/{entry}/gates", action: "gates.gate.ask",
 			body: object{"snapshot_id": "{snapshot}"}, before: func(h *house) {
-				h.ids["snapshot"] = h.as(h.FirstKey).Get(h.fill(sources+"/{source}")).Want(http.StatusOK).Text("snapshot", "id")
+				h.ids["snapshot"] = h.as(h.FirstKey).Get(h.fill(sources+"/{source}")).Want(http.StatusOK).Text("currentSnapshot", "id")
 			},
 		},
 		{route: "PATCH " + sources + "/{id}", path: sources + "/{source}", action: "sources.source.change", body: object{"label": "deploy, ours"}},

@@ -212,8 +212,9 @@ func (s *service) findPaths(t *testing.T, key string) []string {
 	return paths
 }
 
-// unfilled are the routes of which the demo has no example.
-var unfilled = []string{"/api/v1/improve-runs/{id}", "/api/v1/push/{push_id}", "/api/v1/proposals/{id}"}
+// unfilled are the routes of which the demo has no example. An incident needs an
+// alert that rolled back.
+var unfilled = []string{"/api/v1/incidents/{id}", "/api/v1/improve-runs/{id}", "/api/v1/push/{push_id}", "/api/v1/proposals/{id}"}
 
 // candidates fills the last placeholder of a template with words, below paths
 // that were good.
@@ -227,6 +228,9 @@ func candidates(template string, paths []string, found map[string]bool) (all []s
 	for _, head := range heads(strings.TrimSuffix(template[:at], "/"), paths) {
 		// Names before ids, which begin with a digit.
 		for _, word := range slices.Backward(slices.Sorted(maps.Keys(found))) {
+			if template[at:] == "{n}" { // a trial, which is one of a case
+				word = "1?case_id=" + word
+			}
 			all = append(all, head+"/"+word+tail)
 		}
 	}

@@ -184,7 +184,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
-		p.improve, hostapi.API{Service: p.repohost}, p.community, p.signals, p.proposals, p.web,
+		p.improve,
+		hostapi.API{Service: p.repohost},
+		p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}

@@ -125,6 +125,8 @@ func Pages() map[string]Row {
 		"GET /runs/{}":                     {Path: "<run>"},
 		"GET /runs/{}/events":              {Path: "<run>"},
 		"GET /runs/{}/compare":             {Path: "<run>", Query: "with=<run>"},
+		"GET /runs/{}/trials/{}":           {Path: "<run> 1", Query: "case=<case>"},
+		"GET /runs/{}/trials/{}/compare":   {Path: "<run> 1", Query: "case=<case>&with=<run>"},
 		"POST /runs/{}/cancel":             spending("run", "<run>", "x="),
 
 		"GET /device":                   {},
