@@ -110,6 +110,7 @@ func fillForBackup(t *testing.T, flags []string) (keys map[string]string, first 
 		t.Fatal(err)
 	}
 	keys["busy"] = newKey(t, a, other.ID, access.Owner)
+	s.wantDemoGate(t) // after which it starts no more runs
 	s.wantDemoRuns(t)
 	if err := s.stop(); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ func (w *world) snapshot(version string) string {
 		w.T.Fatal(err)
 	}
 	defer pkg.Close()
-	caller := access.Caller{OrgID: w.Caller.Org.ID, UserID: w.Caller.User.ID}
-	taken, err := w.World.Sources.CreateFrom(w.T.Context(), caller, sources.NewSource{Label: "gate: pdf", Type: sources.Upload}, pkg)
+	caller := access.Caller{OrgID: w.Caller.Org.ID, UserID: w.User.ID}
+	taken, err := w.Sources.CreateFrom(w.T.Context(), caller, sources.NewSource{Label: "gate: pdf", Type: sources.Upload}, pkg)
 	if err != nil {
 		w.T.Fatal(err)
 	}
