@@ -296,11 +296,12 @@ func rollingBack(b *tab, key string) {
 	target := run(b, chromedp.Evaluate[string](`document.querySelector("input[name=version]:checked").value`))
 	const reason = "The new one forgets the footnotes."
 	b.do(chromedp.Click("details:has(#reason) > summary"), chromedp.WaitVisible("#reason"), chromedp.SendKeys("#reason", reason+"\r"))
-	b.await(".flash", "Version "+target+" is current again.")
+	b.await(".flash", " to "+target+".")
 	b.wantText("h1", target)
 	b.wantText(`[aria-label="Rollbacks"]`, reason, target)
 	b.do(chromedp.Click(`form[action$="/rollback/undo"] button`))
-	b.await(`[aria-label="Rollbacks"]`, "undone")
+	b.await(".flash", "is current again.")
+	b.wantText(`[aria-label="Rollbacks"]`, "undone")
 }
 
 // alertWithPreview makes an alert, which shows what it would have done while
