@@ -69,7 +69,7 @@ func newBadRelease(t *testing.T, database string, kills ...string) *badRelease {
 			w.Header()[key] = values
 		}
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes()) // nobody reads it after a kill
+		_, _ = w.Write(answer.Body.Bytes()) // the client is gone after a kill
 	}))
 	t.Cleanup(proxy.Close)
 	r.hooked = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {

@@ -13,8 +13,8 @@ import (
 )
 
 // TestPullOfTwoOrganisations: an account has one organisation. A pull request into
-// a repository that two have connected reaches only the one with the claim, and its
-// gates are nobody else's.
+// a repository that two have connected reaches only the one with the claim, and the
+// other cannot read its gates.
 func TestPullOfTwoOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -81,7 +81,9 @@ func (s *Service) Rerun(ctx context.Context, c repohost.Connection, version stri
 }
 
 // ReportOf implements repohost.Gates.
-func (s *Service) ReportOf(ctx context.Context, c repohost.Connection, version string) (r repohost.Report, gated bool, err error) {
+func (s *Service) ReportOf(
+	ctx context.Context, c repohost.Connection, version string,
+) (r repohost.Report, gated bool, err error) {
 	defer fault.Wrap(&err, "report on version %s", version)
 	_, v, err := s.Registry.Version(ctx, c.OrgID, c.EntryID, version)
 	if fault.Is(err, fault.NotFound) || err == nil && v.GateID == nil {

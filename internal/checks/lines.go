@@ -50,7 +50,8 @@ func (s *Service) annotations(ctx context.Context, g gates.Gate, folder string) 
 			}
 			file, line := where.find(cases[c.Case])
 			all = append(all, host.Annotation{
-				Path: path.Join(folder, file), Line: line, Level: level, Title: "Worse: " + cmp.Or(c.Name, c.Case), Message: outcome.Worse(c),
+				Path: path.Join(folder, file), Line: line, Level: level,
+				Title: "Worse: " + cmp.Or(c.Name, c.Case), Message: outcome.Worse(c),
 			})
 		}
 	}
@@ -128,7 +129,8 @@ func (p *places) find(c suites.Case) (file string, line int) {
 	}
 	for _, f := range p.files {
 		for i, text := range f.text {
-			if id != nil && strings.Contains(text, c.ID) && id.MatchString(text) || len(c.Query) >= minNeedle && strings.Contains(text, c.Query) {
+			hasID := id != nil && strings.Contains(text, c.ID) && id.MatchString(text)
+			if hasID || len(c.Query) >= minNeedle && strings.Contains(text, c.Query) {
 				return f.path, i + 1
 			}
 		}

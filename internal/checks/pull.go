@@ -42,7 +42,7 @@ type Pull struct {
 	Findings     []findings.Finding
 	SourceID     *string // holds the files of the head while it is gated
 	GateID       *string
-	Again        bool // somebody asked for another gate of the same head
+	Again        bool // another gate of the same head was requested
 	Tries        int  // at the code host, since it last answered
 
 	Asked           int // how often a write-back was asked for
@@ -279,7 +279,7 @@ func (s *Service) leave(ctx context.Context, p Pull, status Status, message, rea
 }
 
 // begin turns to another head. Its source has an id before it exists, so that a
-// crash leaves nothing behind that nobody knows of.
+// crash leaves no source that is not in this row.
 func (s *Service) begin(ctx context.Context, p *Pull, head, sourceID string) error {
 	return s.change(ctx, *p, func(tx *store.Tx) error {
 		reason := fmt.Sprintf("commit %.7s was pushed after it", head)

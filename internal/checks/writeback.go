@@ -85,7 +85,8 @@ func writeBack(err error) (attempt.WriteBackStatus, string) {
 // reportOfPull is what a pull request's check says; false if it says nothing.
 func (s *Service) reportOfPull(ctx context.Context, c repohost.Connection, p Pull) (r repohost.Report, said bool, err error) {
 	r = repohost.Report{
-		Title: p.Message, Summary: p.Message, URL: s.PublicURL + "/repohost/connections/" + c.ID, Annotations: findings.Annotations(p.Findings),
+		Title: p.Message, Summary: p.Message, URL: s.PublicURL + "/repohost/connections/" + c.ID,
+		Annotations: findings.Annotations(p.Findings),
 	}
 	if p.Head == "" {
 		return r, false, nil // it was never read
@@ -150,7 +151,8 @@ func (s *Service) post(ctx context.Context, c repohost.Connection, p *Pull, r re
 	}
 	if errors.Is(err, host.ErrUnsupported) || fault.Is(err, fault.Denied) || fault.Is(err, fault.NotFound) {
 		return s.Repohost.Host.SetStatus(ctx, repo, p.Head, host.Status{
-			State: r.State, Context: "whetstone/gate/" + c.ShortID(), Description: cmp.Or(r.Description, r.Title), TargetURL: r.URL,
+			State: r.State, Context: "whetstone/gate/" + c.ShortID(),
+			Description: cmp.Or(r.Description, r.Title), TargetURL: r.URL,
 		})
 	}
 	return err
@@ -194,7 +196,7 @@ func (s *Service) comment(ctx context.Context, at comment) (err error) {
 	return errors.Join(updateRemark(ctx, s.DB, is), again)
 }
 
-// postComment changes the comment, or writes a new one if somebody deleted it.
+// postComment changes the comment, or writes a new one if it was deleted.
 func (s *Service) postComment(ctx context.Context, c repohost.Connection, at comment, is *remark, body string) error {
 	repo, err := s.Repohost.RepoOf(ctx, c)
 	if err != nil {

@@ -58,9 +58,10 @@ func TestGates(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	m.run(t, "rollback", "pdf", version).want(t, term.ExitFailed, "is withdrawn")
-	if got := m.must(t, "withdraw", "pdf", version, "--undo"); !strings.Contains(got, "no longer withdrawn") {
+	if got := m.must(t, "withdraw", "pdf", version, "--undo"); !strings.Contains(got, "no longer withdrawn; `whetstone rollback pdf "+version+"`") {
 		t.Errorf("got %q", got)
 	}
+	m.must(t, "rollback", "pdf", version, "--reason", "funny after all", "--yes")
 }
 
 // TestAlerts manages an alert, lets it roll a skill back, and follows the incident.

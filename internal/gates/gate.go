@@ -57,8 +57,8 @@ type Result struct {
 	CostUSD *float64        `json:"cost_usd"`
 }
 
-// A Pull is the head of a pull request, or a folder that somebody is about to
-// push: content that is tried before it is merged, and that no verdict publishes.
+// A Pull is the head of a pull request, or a folder: content that is tried before it
+// is merged or pushed, and that no verdict publishes.
 type Pull struct {
 	ID         string `json:"id"`     // ours
 	Number     int64  `json:"number"` // 0 for a folder

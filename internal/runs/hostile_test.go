@@ -34,7 +34,7 @@ import (
 const hostileKey = "sk-hostile-0123456789"
 
 // A hostileWorld has agents that try to harm it, a model server that tells what it
-// was asked, and listeners that nobody may reach.
+// was asked, and listeners that must stay out of reach.
 type hostileWorld struct {
 	*runstest.World
 	client  *runstest.Client

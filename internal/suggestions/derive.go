@@ -28,7 +28,7 @@ func (s *Service) Derive(ctx context.Context, orgID, sourceID string) (err error
 	began := store.Now()
 	src, err := s.Sources.Get(ctx, orgID, sourceID)
 	if fault.Is(err, fault.NotFound) || err == nil && src.Type == sources.Pull {
-		return nil // nobody reviews the suggestions of a pull request
+		return nil // a pull request gets no suggestions
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 // maxFile is the size of files that cases are looked for in.
 const maxFile = 1 << 20
 
+// minNeedle is how long the name of a case must be to be looked for.
+const minNeedle = 8
+
 // places finds the lines of cases in a folder.
 type places struct {
 	dir         string
@@ -51,7 +54,8 @@ func newPlaces(dir string, pkg *skillpkg.Package) (*places, error) {
 func (p *places) find(c gateapi.CaseOutcome) (file string, line int) {
 	for _, f := range p.files {
 		for i, text := range f.text {
-			if c.Case != "" && (strings.Contains(text, `"`+c.Case+`"`) || c.Name != "" && strings.Contains(text, c.Name)) {
+			hasID := c.Case != "" && strings.Contains(text, `"`+c.Case+`"`)
+			if hasID || len(c.Name) >= minNeedle && strings.Contains(text, c.Name) {
 				return path.Join(p.dir, f.path), i + 1
 			}
 		}

@@ -56,8 +56,8 @@ func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 			}
 			fmt.Fprintln(w, "GATE\tSTARTED\tSKILL\tVERSION\tAGAINST\tVERDICT\tWHY")
 			for _, g := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.CreatedAt.UTC().Format("2006-01-02 15:04"), term.Cell(names[g.EntryID]),
-					term.Plain(g.Version), term.OrDash(g.Against), verdict(g), term.Cell(g.Reason))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.CreatedAt.UTC().Format("2006-01-02 15:04"),
+					term.Cell(names[g.EntryID]), term.Plain(g.Version), term.OrDash(g.Against), verdict(g), term.Cell(g.Reason))
 			}
 		})
 	})
@@ -110,7 +110,8 @@ func printGate(w io.Writer, g client.Gate) {
 			if r.FreshNew != nil && r.FreshCurrent != nil {
 				again = fmt.Sprintf("; again %d of %d, was %d of %d", r.FreshNew.Passed, r.FreshNew.Tried, r.FreshCurrent.Passed, r.FreshCurrent.Tried)
 			}
-			fmt.Fprintf(w, "%s\t%d of %d, was %d of %d%s\n", term.Cell(cmp.Or(r.Name, r.Case)), r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
+			fmt.Fprintf(w, "%s\t%d of %d, was %d of %d%s\n", term.Cell(cmp.Or(r.Name, r.Case)),
+				r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
 		}
 	}
 	for _, f := range g.Floors {

@@ -22,8 +22,10 @@ type versionArgs struct {
 // A change is a call that changes the state of a version.
 type change = func(ctx context.Context, entryID, version, reason string) (client.Released, error)
 
-// run changes the version's state and prints what was done.
-func (c *versionArgs) run(ctx context.Context, p *term.Program, done string, do func(s *server.Session) change) error {
+// run changes the version's state, and prints what was done and then what to do next.
+func (c *versionArgs) run(
+	ctx context.Context, p *term.Program, done string, next func(client.Version) string, do func(s *server.Session) change,
+) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entry, err := s.OwnEntry(ctx, c.Name)
 		if err != nil {
@@ -34,7 +36,8 @@ func (c *versionArgs) run(ctx context.Context, p *term.Program, done string, do 
 			return err
 		}
 		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintf(w, done+"\n", term.Plain(out.Version.Version), term.Plain(out.Entry.Name))
+			version, entry := term.Plain(out.Version.Version), term.Plain(out.Entry.Name)
+			fmt.Fprintf(w, "Version %s of %s is %s; %s\n", version, entry, done, next(out.Version))
 		})
 	})
 }
@@ -59,7 +62,7 @@ func (c *promoteCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.askReason(ctx, p); err != nil {
 		return err
 	}
-	return c.run(ctx, p, "Version %s of %s is current; installations follow with their next sync.",
+	return c.run(ctx, p, "current", func(client.Version) string { return "installations follow with their next sync." },
 		func(s *server.Session) change { return s.Promote })
 }
 
@@ -71,11 +74,17 @@ type withdrawCommand struct {
 // Run withdraws a version, or restores it.
 func (c *withdrawCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Undo {
-		return c.run(ctx, p, "Version %s of %s is no longer withdrawn; `whetstone rollback` or `whetstone promote` makes it current.",
-			func(s *server.Session) change { return s.Restore })
+		return c.run(ctx, p, "no longer withdrawn", func(v client.Version) string {
+			command := "rollback"
+			if v.State == "candidate" {
+				command = "promote"
+			}
+			return fmt.Sprintf("`whetstone %s %s %s` makes it current.", command, c.Name, term.Plain(v.Version))
+		}, func(s *server.Session) change { return s.Restore })
 	}
 	if err := c.askReason(ctx, p); err != nil {
 		return err
 	}
-	return c.run(ctx, p, "Version %s of %s is withdrawn; --undo restores it.", func(s *server.Session) change { return s.Withdraw })
+	return c.run(ctx, p, "withdrawn", func(client.Version) string { return "--undo restores it." },
+		func(s *server.Session) change { return s.Withdraw })
 }
