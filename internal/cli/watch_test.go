@@ -48,6 +48,9 @@ func TestGates(t *testing.T) {
 		!strings.Contains(got, "`whetstone gates override "+id) {
 		t.Errorf("got %q", got)
 	}
+	if got := m.must(t, "history", "pdf"); !strings.Contains(got, version+" pushed by cli, candidate") {
+		t.Errorf("got %q", got)
+	}
 	m.run(t, "promote", "pdf", version).want(t, term.ExitUsage, "say why with --reason")
 	m.run(t, "gates", "override", id).want(t, term.ExitUsage, "say why with --reason")
 	if got := m.must(t, "gates", "override", id, "--reason", "jokes are fine"); !strings.HasPrefix(got, "Version "+version+" is current") {
@@ -58,6 +61,9 @@ func TestGates(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	m.run(t, "rollback", "pdf", version).want(t, term.ExitFailed, "is withdrawn")
+	if got := m.must(t, "history", "pdf"); !strings.Contains(got, version+" pushed by cli, withdrawn") {
+		t.Errorf("got %q", got)
+	}
 	if got := m.must(t, "withdraw", "pdf", version, "--undo"); !strings.Contains(got, "no longer withdrawn; `whetstone rollback pdf "+version+"`") {
 		t.Errorf("got %q", got)
 	}

@@ -77,8 +77,11 @@ func historyOf(detail client.EntryDetail) []event {
 		if v.ChangeSummary != nil {
 			e.reason = "\t" + term.Cell(*v.ChangeSummary)
 		}
-		if v.IsCurrent {
+		switch {
+		case v.IsCurrent:
 			e.what += ", current"
+		case v.State == "candidate", v.State == "withdrawn":
+			e.what += ", " + v.State
 		}
 		if v.RolledBack {
 			e.what += ", rolled back"
