@@ -48,8 +48,13 @@ e2e-agents: setup ## Run the real Claude Code and Codex against the real binary;
 	@scripts/setup npm buildah mmdebstrap
 	@scripts/e2e-agents $(ARGS)
 
+.PHONY: e2e-gitea
+e2e-gitea: setup ## Run a real Gitea, which is built once, against the real binary, on both databases
+	@scripts/setup gcc
+	@gitea=$$(scripts/gitea) && WHETSTONE_GITEA=$$gitea scripts/with-postgres go test -v -count=1 -run '^TestGitea$$' ./e2e
+
 .PHONY: e2e-clients
-e2e-clients: setup ## Check the OpenAPI document with Redocly, and compile a TypeScript client made of it
+e2e-clients: setup ## Run the clients of others that npm has: skills, clawhub and Claude Code against the real binary, Redocly and a compiler on the OpenAPI document
 	@scripts/setup npm
 	@WHETSTONE_NPM=required go test -v -count=1 ./e2e/clients
 

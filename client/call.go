@@ -63,6 +63,19 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, out any
 	return err
 }
 
+// Call calls a route of the API that this package has no method for: method and
+// escaped path, with query if it has one. A body that is not nil is sent as JSON, and
+// the answer is decoded into out unless that is nil. A POST is never retried after it
+// may have had an effect.
+func (c *Client) Call(ctx context.Context, method, path string, body, out any) error {
+	in := call{method: method, path: path, idempotent: method != http.MethodPost}
+	if body != nil {
+		in.body = encode(body)
+	}
+	_, err := c.do(ctx, in, out)
+	return err
+}
+
 // do makes a call, with retries, and decodes the answer into out, a *[]byte for a
 // file, unless that is nil. It returns the HTTP status of the answer.
 func (c *Client) do(ctx context.Context, in call, out any) (status int, err error) {

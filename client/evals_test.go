@@ -104,23 +104,6 @@ func TestWatchEvalRunFails(t *testing.T) {
 	}
 }
 
-// TestImproveRuns sends the filters, and reads what comes back.
-func TestImproveRuns(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RequestURI() != "/api/v1/improve-runs?status=no_winner&suite_id=x" {
-			t.Errorf("asked for %s", r.URL.RequestURI())
-		}
-		_, _ = io.WriteString(w, `{"improve_runs":[{"id":"`+someRun+`","status":"no_winner","iterations":[{"n":1,"description":null}]}]}`)
-	}))
-	t.Cleanup(server.Close)
-	c := client.New(client.Options{Server: server.URL, APIKey: "st_test_x"})
-	runs, err := c.ImproveRuns(t.Context(), client.ImproveRunFilter{SuiteID: "x", Status: "no_winner"})
-	if err != nil || len(runs) != 1 || runs[0].ID != someRun || !runs[0].Over() || runs[0].Iterations[0].Description != nil {
-		t.Errorf("got %+v, %v", runs, err)
-	}
-}
-
 // TestDeleteEvalSuite deletes a suite of the real service. A second time it is
 // gone.
 func TestDeleteEvalSuite(t *testing.T) {

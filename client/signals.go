@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -64,36 +63,4 @@ type SignalsOverview struct {
 func (c *Client) SignalsOverview(ctx context.Context) (out SignalsOverview, err error) {
 	err = c.get(ctx, "/api/v1/creator-signals/overview", nil, &out)
 	return out, err
-}
-
-// A Proposal is a proposed change of a skill.
-type Proposal struct {
-	ID            string    `json:"id"`
-	SkillName     string    `json:"skill_name"`
-	Type          string    `json:"proposal_type"` // description or body
-	Status        string    `json:"status"`        // pending, approved, rejected or applied
-	CurrentValue  *string   `json:"current_value"`
-	ProposedValue *string   `json:"proposed_value"`
-	Reason        string    `json:"reason"`
-	Confidence    *float64  `json:"confidence"`
-	ProposedBy    string    `json:"proposed_by"`
-	CreatedAt     time.Time `json:"created_at"`
-}
-
-// Proposal returns a proposal. An unknown one is an *Error with the status 404.
-func (c *Client) Proposal(ctx context.Context, id string) (Proposal, error) {
-	var out struct{ Proposal Proposal }
-	err := c.get(ctx, "/api/v1/proposals/"+url.PathEscape(id), nil, &out)
-	return out.Proposal, err
-}
-
-// SetProposalStatus approves or rejects a proposal, or marks it as applied.
-// A transition that is not allowed is an *Error with the status 409.
-func (c *Client) SetProposalStatus(ctx context.Context, id, status string) (Proposal, error) {
-	var out struct{ Proposal Proposal }
-	_, err := c.do(ctx, call{
-		method: http.MethodPatch, path: "/api/v1/proposals/" + url.PathEscape(id),
-		body: encode(map[string]string{"status": status}), idempotent: true,
-	}, &out)
-	return out.Proposal, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/improving"
 )
 
 func TestSendSignals(t *testing.T) {
@@ -41,9 +42,10 @@ func TestSendSignals(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("overview (-want +got):\n%s", diff)
 	}
-	_, err = c.Proposal(ctx, "none")
+	skills := improving.Client{Client: c}
+	_, err = skills.Proposal(ctx, "none")
 	wantStatus(t, err, 404, "Proposal not found")
-	_, err = c.SetProposalStatus(ctx, "none", "approved")
+	_, err = skills.SetStatus(ctx, "none", "approved")
 	wantStatus(t, err, 404, "Proposal not found")
 }
 

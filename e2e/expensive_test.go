@@ -43,7 +43,7 @@ func TestExpensive(t *testing.T) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			// Reading archives takes most of the time: only `make expensive` meets the largest.
-			files := 10
+			files := 4
 			if *expensive {
 				files = 40
 			}

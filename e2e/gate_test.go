@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,8 @@ type gateWorld struct {
 	flags  []string
 	entry  string
 	sent   int
+
+	connection string
 }
 
 // codeHost is what both fakes have.
@@ -40,6 +43,9 @@ type codeHost interface {
 }
 
 var gatedVersion = regexp.MustCompile(`Version (\S+) reads tables`)
+
+// worseCase is a case of the check-run, whose name leads to its trials.
+var worseCase = regexp.MustCompile(`\| \[query 2\]\(http://[^)]+/trials/1/compare\?case=case-2&with=[^)]+\) \| 3 of 3 \| 0 of 3 \|`)
 
 // route decides a query: bad fails two of them, flaky and what came before it fail
 // one now and then, and slow never gets an answer while the model hangs.
@@ -87,7 +93,7 @@ func (w *gateWorld) pushes() {
 	w.await("a bad version is blocked", func() bool { return strings.HasPrefix(w.verdict(bad), "failure Block") })
 	if w.github != nil {
 		summary := w.check(bad).Output.Summary
-		if !strings.Contains(summary, "| query 2 | 3 of 3 | 0 of 3 |") || strings.Contains(summary, "| query 4 ") {
+		if !worseCase.MatchString(summary) || strings.Contains(summary, "| [query 4") {
 			t.Errorf("the check-run says\n%s", summary)
 		}
 	}
@@ -144,31 +150,43 @@ func (w *gateWorld) pullRequest() {
 func newGateWorld(t *testing.T, database string, on host.Provider) *gateWorld {
 	t.Helper()
 	w := &gateWorld{t: t}
-	model := judgetest.New(t, w.route(new(atomic.Int64)))
-	w.flags = []string{
-		"--repohost", string(on), "--repohost-webhook-secret", hookSecret, "--judge-api", "openai",
-		"--judge-url", model.URL(judgetest.OpenAI), "--judge-model", "scripted", "--judge-key", "sk-secret", "--allow-private-targets",
-	}
 	repos := hosttest.NewRepos(t)
 	if on == host.Gitea {
 		fake := hosttest.NewGitea(t, repos)
-		w.fake, w.flags = fake, append(w.flags, "--repohost-url", fake.URL, "--repohost-token", fake.Token)
+		w.fake = fake
+		w.begin(database, "--repohost", "gitea", "--repohost-url", fake.URL, "--repohost-token", fake.Token)
 	} else {
 		w.github = hosttest.NewGitHub(t, repos)
-		w.fake, w.flags = w.github, append(w.flags, "--repohost-url", w.github.URL,
+		w.fake = w.github
+		w.begin(database, "--repohost", "github", "--repohost-url", w.github.URL,
 			"--repohost-app-id", fmt.Sprint(w.github.AppID), "--repohost-private-key="+string(w.github.Key))
 	}
-	w.process = startProcess(t, database, w.flags...)
 	w.work = repos.Create("acme/pdf")
 	w.work.Push("first", gatedSkill("first"))
+	w.connect("acme/pdf")
+	return w
+}
+
+// begin starts the binary with the flags of a code host, and the model.
+func (w *gateWorld) begin(database string, flags ...string) {
+	w.t.Helper()
+	model := judgetest.New(w.t, w.route(new(atomic.Int64)))
+	w.flags = append(slices.Clip(flags), "--repohost-webhook-secret", hookSecret, "--judge-api", "openai",
+		"--judge-url", model.URL(judgetest.OpenAI), "--judge-model", "scripted", "--judge-key", "sk-secret", "--allow-private-targets")
+	w.process = startProcess(w.t, database, w.flags...)
+}
+
+// connect makes an entry whose gate is enforced, and connects a repository to it.
+func (w *gateWorld) connect(fullName string) {
+	w.t.Helper()
 	w.call("POST", "/api/v1/repohost/settings", map[string]any{"write_back_mode": "checks_and_prs"})
 	w.call("POST", "/api/v1/repohost/installations", map[string]any{
 		"installation_id": w.account(), "account_login": "acme", "account_type": "Organization",
 	})
 	w.entry = w.create()
-	w.call("POST", "/api/v1/repohost/connections", map[string]any{
-		"entry_id": w.entry, "installation_id": w.account(), "repo_full_name": "acme/pdf", "write_back_enabled": true,
-	})
+	w.connection = w.call("POST", "/api/v1/repohost/connections", map[string]any{
+		"entry_id": w.entry, "installation_id": w.account(), "repo_full_name": fullName, "write_back_enabled": true,
+	})["id"].(string)
 	var cases []any
 	for i := range 10 {
 		cases = append(cases, map[string]any{
@@ -181,7 +199,6 @@ func newGateWorld(t *testing.T, database string, on host.Provider) *gateWorld {
 	w.call("PUT", "/api/v1/registry/"+w.entry+"/gate-policy", map[string]any{"policy": map[string]any{
 		"mode": "enforce", "suites": []any{suite["suite"].(map[string]any)["id"]}, "min_cases": 5,
 	}})
-	return w
 }
 
 func gatedSkill(version string) map[string]string {

@@ -40,7 +40,7 @@ const bucket = "whetstone"
 func StartS3(t testing.TB) *S3 {
 	t.Helper()
 	s := &S3{binary: blobtest.ServerBinary(t), dir: t.TempDir()}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +114,9 @@ func AwaitOK(ctx context.Context, url string) error {
 	}
 }
 
-// freePort is a port that is not in use, below those that the kernel gives to
+// FreePort is a port that is not in use, below those that the kernel gives to
 // outgoing connections, so that a server that is restarted gets it again.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	for range 100 {
 		port := 12_000 + mathrand.IntN(8_000)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

@@ -16,15 +16,16 @@ import (
 
 // unaudited are the routes that may change something without an entry, and why.
 var unaudited = map[string]string{
-	"POST /api/v1/push":             "a measurement, not a decision, and many a second",
-	"POST /v1/logs":                 "a measurement",
-	"POST /v1/traces":               "a measurement",
-	"POST /v1/metrics":              "a measurement",
-	"POST /api/v1/signals":          "a measurement",
-	"POST /api/v1/registry/sync":    "asks; what it notes of installations is a measurement",
-	"POST /api/v1/device-code":      "decides nothing: somebody has to approve it, which is recorded",
-	"POST /api/v1/device-code/poll": "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
-	"POST /api/v1/repohost/webhook": "public, and kept as a delivery; what the service does because of it is recorded",
+	"POST /api/v1/push":                  "a measurement, not a decision, and many a second",
+	"POST /v1/logs":                      "a measurement",
+	"POST /v1/traces":                    "a measurement",
+	"POST /v1/metrics":                   "a measurement",
+	"POST /api/v1/signals":               "a measurement",
+	"POST /api/v1/registry/sync":         "asks; what it notes of installations is a measurement",
+	"POST /api/v1/improve-runs/estimate": "reads only; a body tells what about",
+	"POST /api/v1/device-code":           "decides nothing: somebody has to approve it, which is recorded",
+	"POST /api/v1/device-code/poll":      "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
+	"POST /api/v1/repohost/webhook":      "public, and kept as a delivery; what the service does because of it is recorded",
 }
 
 // A change is a call of the API that changes something.
@@ -73,6 +74,16 @@ func changes(hook string) []change {
 	return []change{
 		{route: "POST /api/v1/keys", path: "/api/v1/keys", action: "auth.key.create", body: object{"name": "CI"}, keeps: "key", at: []string{"key", "id"}},
 		{route: "DELETE /api/v1/keys/{id}", path: "/api/v1/keys/{key}", action: "auth.key.revoke"},
+
+		{
+			route: "POST /api/v1/catalog-tokens", path: "/api/v1/catalog-tokens", action: "catalog.token.create", body: object{"name": "laptops"},
+			keeps: "catalog_token", at: []string{"catalog_token", "id"},
+		},
+		{
+			route: "POST /api/v1/catalog-tokens/{id}/rotate", path: "/api/v1/catalog-tokens/{catalog_token}/rotate", action: "catalog.token.rotate",
+			body: object{"overlap_hours": 1},
+		},
+		{route: "DELETE /api/v1/catalog-tokens/{id}", path: "/api/v1/catalog-tokens/{catalog_token}", action: "catalog.token.delete"},
 
 		{
 			route: "POST /api/v1/registry", path: "/api/v1/registry", action: "registry.entry.create", keeps: "entry", at: []string{"entry", "id"},
@@ -124,6 +135,10 @@ func changes(hook string) []change {
 			before: (*house).useSkill, body: object{"skill": "deploy", "verdict": "fail", "reason": "slow"},
 		},
 		{route: "PUT /v1/skills/{skill_id}/grader", path: "/v1/skills/deploy/grader", action: "grades.grader.change", body: object{"enabled": true}},
+		{
+			route: "PUT /v1/skills/{skill_id}/improve-policy", path: "/v1/skills/deploy/improve-policy", action: "improve.policy.change",
+			body: object{"mode": "propose", "monthly_usd": 5},
+		},
 		{route: "PUT /api/v1/settings/grader", path: "/api/v1/settings/grader", action: "grades.grader.change", body: object{"enabled": true}},
 
 		{
@@ -246,8 +261,16 @@ func changes(hook string) []change {
 			body: object{"creator_id": uuid.NewString(), "skill_name": "deploy", "bundle": bundle},
 		},
 		{
+			route: "POST /api/v1/proposals/{id}/refresh", path: "/api/v1/proposals/{proposal}/refresh", action: "proposals.proposal.refresh",
+			before: (*house).propose,
+		},
+		{
+			route: "POST /api/v1/proposals/{id}/apply", path: "/api/v1/proposals/{proposal}/apply", action: "proposals.proposal.apply",
+			body: object{"as": "patch"}, before: (*house).writeProposal,
+		},
+		{
 			route: "PATCH /api/v1/proposals/{id}", path: "/api/v1/proposals/{proposal}", action: "proposals.proposal.move",
-			body: object{"status": "approved"}, before: (*house).propose,
+			body: object{"status": "rejected"},
 		},
 
 		{route: "DELETE " + alerts + "/{id}", path: alerts + "/{alert}", action: "alerts.rule.delete"},

@@ -155,15 +155,24 @@ func (h *house) linkSkill() {
 // propose makes a proposal to decide on.
 func (h *house) propose() {
 	h.t.Helper()
+	value := "Deploys. Use it also for search."
 	err := h.db.InTx(h.t.Context(), func(tx *store.Tx) (err error) {
 		h.ids["proposal"], err = (&proposals.Service{DB: h.db}).Propose(h.t.Context(), tx, proposals.Draft{
-			OrgID: h.orgID, SkillName: "deploy", Finding: "missed", Type: proposals.Description, Reason: "It is missed.", Evidence: object{}, ProposedBy: "signals",
+			OrgID: h.orgID, SkillName: "deploy", Finding: "missed", Type: proposals.Description, ProposedValue: &value, Reason: "It is missed.",
+			Evidence: object{}, ProposedBy: proposals.Contributors,
 		})
 		return err
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// writeProposal gives the proposal a value.
+func (h *house) writeProposal() {
+	h.t.Helper()
+	path := "/api/v1/proposals/" + h.ids["proposal"]
+	h.as(h.FirstKey).Do(http.MethodPatch, path, object{"proposed_value": "Deploys. Use it also for search."}).Want(http.StatusOK)
 }
 
 // fill puts the ids of what was made into a path: {alert} is the alert's.

@@ -213,9 +213,10 @@ func (s *service) findPaths(t *testing.T, key string) []string {
 	return paths
 }
 
-// unfilled are the routes of which the demo has no example. An incident needs an
-// alert that rolled back.
-var unfilled = []string{"/api/v1/incidents/{id}", "/api/v1/improve-runs/{id}", "/api/v1/push/{push_id}", "/api/v1/proposals/{id}"}
+// unfilled are the routes of which the demo has no example.
+var unfilled = []string{
+	"/api/v1/improve-runs/{id}", "/api/v1/push/{push_id}", "/api/v1/proposals/{id}", "/api/v1/repohost/pull-requests/{id}",
+}
 
 // candidates fills the last placeholder of a template with words, below paths
 // that were good.

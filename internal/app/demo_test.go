@@ -225,6 +225,17 @@ func (s *service) wantDemoAlerts(t *testing.T) {
 	if !firing["invoice-reader pass_rate_below"] || !firing["meeting-minutes no_data"] {
 		t.Errorf("what fires is %v, want invoice-reader by its rate and meeting-minutes by its silence", firing)
 	}
+	var incidents struct {
+		Incidents []struct {
+			Skill, Version string
+			GoodVersion    string `json:"good_version"`
+		}
+	}
+	s.into(t, "/api/v1/incidents", &incidents)
+	if all := incidents.Incidents; len(all) != 1 || all[0].Skill != "invoice-reader" || all[0].Version != "1.4.0" ||
+		all[0].GoodVersion != "1.3.0" {
+		t.Errorf("got the incidents %+v, want that of invoice-reader 1.4.0", all)
+	}
 }
 
 // wantDemoSources waits for the suggestions, which a job makes.

@@ -30,10 +30,10 @@ func TestSchemaLimits(t *testing.T) {
 		{"/api/v1/eval-suites", "name", "maxLength", float64(suites.MaxName)},
 		{"/api/v1/eval-suites/{id}/runs", "trials", "maximum", float64(runs.MaxTrials)},
 		{"/api/v1/improve-runs", "max_iterations", "maximum", float64(improve.MaxIterations)},
-		{"/api/v1/improve-runs", "max_iterations", "description", fmt.Sprintf("How many descriptions to try (default: %d)", improve.DefaultIterations)},
+		{"/api/v1/improve-runs", "max_iterations", "description", fmt.Sprintf("How many candidates to try (default: %d)", improve.DefaultIterations)},
 		{"/api/v1/improve-runs", "holdout", "minimum", improve.MinHoldout},
 		{"/api/v1/improve-runs", "holdout", "maximum", improve.MaxHoldout},
-		{"/api/v1/improve-runs", "holdout", "description", fmt.Sprintf("Share of the queries that only decide (default: %v)", improve.DefaultHoldout)},
+		{"/api/v1/improve-runs", "holdout", "description", fmt.Sprintf("Share of the cases that are not written from: half of them choose, half of them prove (default: %v)", improve.DefaultHoldout)},
 	} {
 		if got := schemaOf(t, c.path, c.field)[c.keyword]; got != c.want {
 			t.Errorf("POST %s: %s of %s is %v, want %v", c.path, c.keyword, c.field, got, c.want)

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
@@ -115,6 +116,11 @@ func (m *matrix) badKeys() {
 	}
 	m.keys["revoked"], id = m.key(org, "owner", access.Owner)
 	if err := m.service.Auth().RevokeKey(m.Context(), org.ID, id); err != nil {
+		m.Fatal(err)
+	}
+	opened := &tokens.Service{DB: m.service.DB()}
+	var err error
+	if _, m.keys["catalog token"], err = opened.Create(m.Context(), access.Caller{OrgID: org.ID, UserID: m.ours.Things["user"]}, "matrix", nil); err != nil {
 		m.Fatal(err)
 	}
 	m.keys["expired"], id = m.key(org, "owner", access.Owner)

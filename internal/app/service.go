@@ -33,7 +33,9 @@ func (p *parts) mountService(log *slog.Logger) {
 	if files, ok := p.blobs.(*blob.Files); ok {
 		// Many machines behind one address may install many skills at once.
 		downloads := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
-		p.api.Handle("/blobs/", downloads, files)
+		for _, path := range blob.DownloadPaths() {
+			p.api.Handle(path, downloads, files)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "improve-runs", Description: "Searches for a better description of a skill."},
 	{Name: "incidents", Description: "Rollbacks by alerts, followed until no installation has the bad version."},
 	{Name: "keys", Description: "API keys of the organisation."},
+	{Name: "catalog-tokens", Description: "Tokens that open the organisation's catalogs, and nothing else."},
 	{Name: "logs", Description: "OTLP logs of agents."},
 	{Name: "me", Description: "The holder of the key, and their data."},
 	{Name: "metrics", Description: "OTLP metrics of agents."},

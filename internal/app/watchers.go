@@ -3,7 +3,11 @@ package app
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/checks"
+	"github.com/whetstone-dev/whetstone/internal/gates"
+	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
@@ -32,4 +36,43 @@ func (all dependents) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID s
 		}
 	}
 	return nil
+}
+
+// versionWatchers notify several watchers of decisions about versions, by gates and by people.
+type versionWatchers struct {
+	checks *checks.Service
+	apply  *apply.Service
+}
+
+// GateChanged implements gates.Watcher.
+func (w versionWatchers) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
+	if err := w.checks.GateChanged(ctx, tx, g); err != nil {
+		return err
+	}
+	return w.apply.GateChanged(ctx, tx, g)
+}
+
+// VersionDecided implements release.Watcher.
+func (w versionWatchers) VersionDecided(
+	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string,
+) error {
+	if err := w.checks.VersionDecided(ctx, tx, e, v, decision, reason); err != nil {
+		return err
+	}
+	return w.apply.VersionDecided(ctx, tx, e, v, decision, reason)
+}
+
+// pullWatchers notify several watchers of pull requests: those that are gated, and those that
+// proposals became.
+type pullWatchers struct {
+	*checks.Service
+	apply *apply.Service
+}
+
+// PullChanged implements repohost.Pulls.
+func (w pullWatchers) PullChanged(ctx context.Context, tx *store.Tx, c repohost.Connection, number int64) error {
+	if err := w.Service.PullChanged(ctx, tx, c, number); err != nil {
+		return err
+	}
+	return w.apply.PullChanged(ctx, tx, c, number)
 }

@@ -6,6 +6,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
+	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
+	"github.com/whetstone-dev/whetstone/internal/catalog/marketplace"
+	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
@@ -15,10 +18,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/improve/unattended"
 	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
@@ -51,6 +56,8 @@ type parts struct {
 	registry      *registry.Service
 	release       *release.Service
 	catalog       *catalog.Service
+	clawhub       *clawhub.Service
+	tokens        *tokens.Service
 	checks        *checks.Service
 	incidents     *incidents.Service
 	installations *installations.Service
@@ -67,7 +74,9 @@ type parts struct {
 	community     *community.Service
 	signals       *signals.Service
 	proposals     *proposals.Service
+	apply         *apply.Service
 	improve       *improve.Service
+	unattended    *unattended.Service
 	web           *web.Service
 	handler       http.Handler
 }
@@ -90,7 +99,14 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.release = &release.Service{DB: db, Registry: p.registry}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
-	p.catalog = &catalog.Service{Registry: p.registry, Keys: on.auth, Memory: on.memory.work, Log: log("catalog")}
+	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
+	p.catalog = &catalog.Service{
+		Registry: p.registry, Tokens: p.tokens, Keys: on.auth, Memory: on.memory.work, PublicURL: a.URL(), Log: log("catalog"),
+	}
+	p.clawhub = &clawhub.Service{
+		DB: db, Blobs: on.blobs, Jobs: queue, Catalog: p.catalog, Registry: p.registry, Installations: p.installations,
+		Auth: on.auth, Quota: on.quota, Memory: on.memory.work, PublicURL: a.URL(), Log: log("clawhub"),
+	}
 	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry}
 	p.evidence = &evidence.Service{
 		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts),
@@ -139,25 +155,32 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Sources: p.sources, Suites: p.suites, Repohost: p.repohost,
 		PublicURL: a.URL(), Log: log("checks"),
 	}
-	p.gates.Watcher, p.release.Watcher, p.repohost.Gates, p.repohost.Pulls = p.checks, p.checks, p.checks, p.checks
 	p.suggestions = &suggestions.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Sessions: p.sessions,
 	}
 	p.community = &community.Service{DB: db, Quota: on.quota, Secret: on.contributors}
 	p.signals = &signals.Service{DB: db, Secret: on.contributors, MinContributors: c.SignalsMinContributors}
-	p.proposals = &proposals.Service{DB: db, Jobs: queue, Signals: p.signals, Registry: p.registry}
+	p.proposals = &proposals.Service{DB: db, Jobs: queue, Signals: p.signals, Registry: p.registry, Sources: p.sources}
+	p.apply = &apply.Service{
+		DB: db, Jobs: queue, Proposals: p.proposals, Registry: p.registry, Gates: p.gates, Repohost: p.repohost,
+		Interval: time.Duration(c.RepohostInterval), PublicURL: a.URL(), Log: log("proposals"),
+	}
 	p.improve = &improve.Service{
-		DB: db, Jobs: queue, Suites: p.suites, Runs: p.runs, Judge: on.judge, Proposals: p.proposals, Log: log("improve"),
+		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Judge: on.judge, Proposals: p.proposals, Log: log("improve"),
+	}
+	p.unattended = &unattended.Service{
+		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Sources: p.sources, Suites: p.suites, Gates: p.gates,
+		Improve: p.improve, Apply: p.apply, Log: log("unattended"),
 	}
 	p.web, err = web.New(web.Parts{
-		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills,
+		Auth: on.auth, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Installations: p.installations,
 		Telemetry:     p.telemetry,
 		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
 		Trials: p.trials, Gates: p.gates,
-		Improve:  p.improve,
+		Improve: p.improve, Unattended: p.unattended, Apply: p.apply,
 		Repohost: p.repohost, Checks: p.checks, Community: p.community, Signals: p.signals, Proposals: p.proposals,
 		PublicURL: a.URL(), Log: log("web"),
 	})
@@ -165,8 +188,11 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 
+	versions := versionWatchers{p.checks, p.apply}
+	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
+	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
-	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.gates}, p.gates
+	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, p.gates
 	p.release.Clients = p.installations
 	p.sessions.Content = p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
@@ -176,17 +202,22 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.incidents, p.telemetry, p.sources,
-		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.improve, p.repohost, p.checks, p.proposals,
+		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.clawhub, p.alerts, p.incidents,
+		p.telemetry, p.sources,
+		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.improve, p.unattended, p.repohost, p.checks, p.proposals,
+		p.apply,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog,
+		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
+		p.clawhub,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
-		p.improve,
+		p.improve, p.unattended,
+		&marketplace.Service{Catalog: p.catalog, Memory: on.memory.work},
 		hostapi.API{Service: p.repohost},
-		p.community, p.signals, p.proposals, p.web,
+		p.checks,
+		p.community, p.signals, p.proposals, p.apply, p.web,
 	} {
 		s.Mount(on.api)
 	}

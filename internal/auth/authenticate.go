@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -13,12 +14,15 @@ import (
 const touchInterval = 10 * time.Second
 
 // Authenticate returns the caller who holds the key. A key that is unknown,
-// revoked or expired is fault.Unauthorized.
+// revoked or expired is fault.Unauthorized, and a catalog token fault.Denied.
 //
 // The key is looked up by its SHA-256. That needs no comparison in constant
 // time: the time of a lookup may reveal how many leading bytes of the hash
 // match, but nothing about a key of 256 random bits that has such a hash.
 func (s *Service) Authenticate(ctx context.Context, raw string) (access.Caller, error) {
+	if strings.HasPrefix(raw, CatalogPrefix) {
+		return access.Caller{}, fault.New(fault.Denied, "Catalog tokens open catalogs, not the API; use an API key")
+	}
 	sum := hash(raw)
 	h, ok := s.keys.get(sum)
 	if !ok {

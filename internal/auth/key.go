@@ -119,7 +119,13 @@ func CheckRawKey(raw string) error {
 	return nil
 }
 
-func newRawKey() string { return livePrefix + randomText(base62, keyLength) }
+func newRawKey() string { return NewSecret(livePrefix) }
+
+// CatalogPrefix begins the tokens of internal/catalog, which are no keys.
+const CatalogPrefix = "ct_"
+
+// NewSecret returns a prefix and 256 random bits.
+func NewSecret(prefix string) string { return prefix + randomText(base62, keyLength) }
 
 // randomText returns n characters of the alphabet, from a cryptographically
 // secure generator.

@@ -22,6 +22,11 @@ import (
 // downloadPath is where the server mounts Files as a handler.
 const downloadPath = "/blobs/"
 
+// DownloadPaths are the patterns that Files is mounted at: the objects that signed
+// URLs are made for. One pattern for all would meet /{skill}/.well-known of the
+// catalogs.
+func DownloadPaths() []string { return []string{downloadPath + "registry/", downloadPath + "sha256/"} }
+
 // The query of a signed URL.
 const (
 	paramExpires  = "expires" // seconds since the epoch
@@ -118,7 +123,7 @@ func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
 }
 
 // ServeHTTP answers GET and HEAD of signed URLs, whole or in ranges. It is
-// mounted at /blobs/; the signature is the only authorization. An invalid or
+// mounted at DownloadPaths; the signature is the only authorization. An invalid or
 // expired URL is answered with 403, a missing blob with 404.
 func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -1,20 +1,18 @@
-// Package catalog lets installers that do not know Whetstone find and fetch the
-// skills of the registry: it serves the well-known index of the Agent Skills
-// discovery draft, versions 0.2.0 and 0.1.0. It owns no tables.
+// Package catalog lets clients that do not know Whetstone find and fetch the
+// skills of the registry. It tells which current versions a request may see, for
+// every protocol in the packages below it, and serves the well-known index of the
+// Agent Skills discovery draft, versions 0.2.0 and 0.1.0. It owns no tables.
 package catalog
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
-	"golang.org/x/sync/singleflight"
-
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
@@ -22,156 +20,123 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 )
 
-// Service serves the indexes. The host's own index has the public skills of all
-// organisations; the one under /o/{org} has the organisation's public ones, and
-// the one under /o/{org}/{token} also those that only the organisation may see.
-// The token is an API key with the permission read, in the path because
-// installers send no headers.
+// Service answers for shelves.
 type Service struct {
 	Registry *registry.Service
-	Keys     httpapi.Authenticator
+	Tokens   *tokens.Service
+	// Keys with the permission read are accepted like tokens: in a header, and until
+	// KeysEnd in paths.
+	Keys    httpapi.Authenticator
+	KeysEnd time.Time // that of the function when zero
 	// Memory bounds what building indexes takes together with other large
 	// answers.
 	Memory *httpapi.Budget
 	Log    *slog.Logger
+	// PublicURL is the address that clients use.
+	PublicURL string
 
 	once     sync.Once
-	indexes  *lru.Cache[indexKey, *index]
-	building singleflight.Group
+	listings *Cache[Listing]
+	indexes  *Cache[*Document]
+	warned   *lru.Cache[string, time.Time] // of keys in paths, by their ids
 }
 
-// retryAfter is how many seconds a client waits after a 503.
-const retryAfter = "5"
+func (s *Service) init() {
+	s.listings = &Cache[Listing]{Registry: s.Registry, Limit: maxListings}
+	s.indexes = &Cache[*Document]{Registry: s.Registry, Limit: maxIndexes}
+	s.warned = lru.New[string, time.Time](maxWarned)
+}
 
 // Mount adds the indexes. They speak another protocol than the API: no key in a
 // header, and plain errors.
 func (s *Service) Mount(a *httpapi.API) {
-	// A fleet behind one address may install a whole index at once.
-	limit := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
-	for _, base := range []string{"", "/o/{org}", "/o/{org}/{token}"} {
-		a.Handle("GET "+base+"/.well-known/agent-skills/index.json", limit, s.handler(s.handleIndex))
-		a.Handle("GET "+base+"/.well-known/agent-skills/{name}/{file}", limit, s.handler(s.handleArchive))
-		a.Handle("GET "+base+"/.well-known/skills/index.json", limit, s.handler(s.handleOldIndex))
-		a.Handle("GET "+base+"/.well-known/skills/{name}/{path...}", limit, s.handler(s.handleOldFile))
+	for _, base := range Bases() {
+		a.Handle("GET "+base+"/.well-known/agent-skills/index.json", Limit(), s.oneOrAll())
+		a.Handle("GET "+base+"/.well-known/agent-skills/{name}/{file}", Limit(), s.Handler(s.handleArchive))
+		a.Handle("GET "+base+"/.well-known/skills/index.json", Limit(), s.Handler(s.handleOldIndex))
+		a.Handle("GET "+base+"/.well-known/skills/{name}/{path...}", Limit(), s.Handler(s.handleOldFile))
+		a.Handle("GET "+base+"/api/search", Limit(), s.Handler(s.handleSearch))
 	}
+	// Of an organisation's public skills, one stands where a token could be.
+	a.Handle("GET /{skill}/.well-known/agent-skills/index.json", Limit(), s.oneOrAll())
+	// Nothing more exact is possible beside {name}/{path...} above.
+	a.Handle("GET /o/{org}/{token}/{skill}/{index...}", Limit(), s.oneOrAll())
 }
 
-// handler finds the shelf that a request is about, and turns errors into
-// answers.
-func (s *Service) handler(serve func(http.ResponseWriter, *http.Request, registry.Shelf) error) http.Handler {
+// oneOrAll serves the index of a shelf, or of one skill: installers that are given
+// {base}/{skill}, or {base}/{skill}@{skill} as "npx skills find" prints it, look for
+// an index below that.
+func (s *Service) oneOrAll() http.Handler {
+	next := s.Handler(s.handleIndex)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		shelf, err := s.shelf(r)
-		if err == nil {
-			err = serve(w, r, shelf)
+		skill := r.PathValue("skill")
+		// All tokens and keys have an underscore, and no skill on a shelf has.
+		if token := r.PathValue("token"); token != "" && !strings.Contains(token, "_") && skill == "" {
+			r.SetPathValue("token", "")
+			skill = token
 		}
-		switch {
-		case err == nil:
-		case fault.Is(err, fault.NotFound), fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Denied):
-			// An invalid key must not show that the organisation exists.
-			http.Error(w, "not found", http.StatusNotFound)
-		case fault.Is(err, fault.Unavailable):
-			// Mostly overload; an archive that cannot be read needs the operator.
-			s.Log.Warn("discovery unavailable", "error", err)
-			w.Header().Set("Retry-After", retryAfter)
-			http.Error(w, "busy; try again", http.StatusServiceUnavailable)
-		default:
-			s.Log.Error("discovery failed", "error", err)
-			http.Error(w, "internal error", http.StatusInternalServerError)
-		}
+		skill, _, _ = strings.Cut(skill, "@")
+		r.SetPathValue("skill", skill)
+		next.ServeHTTP(w, r)
 	})
 }
 
-// shelf authorizes a request.
-func (s *Service) shelf(r *http.Request) (registry.Shelf, error) {
-	sh := registry.Shelf{OrgName: r.PathValue("org")}
-	if !utf8.ValidString(r.URL.Path) || strings.ContainsRune(r.URL.Path, 0) { // PostgreSQL refuses such parameters
-		return sh, fault.New(fault.NotFound, "No such file")
-	}
-	token := r.PathValue("token")
-	if token == "" {
-		return sh, nil
-	}
-	caller, err := s.Keys.Authenticate(r.Context(), token)
-	if err != nil {
-		return sh, err
-	}
-	if caller.OrgName != sh.OrgName || !caller.May(access.Read) {
-		return sh, fault.New(fault.Denied, "This key does not open %s", sh.OrgName)
-	}
-	sh.Private = true
-	return sh, nil
-}
-
-var validName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-
-// discoverable reports whether installers would accept the entry. Some of them
-// drop the whole index because of one that they would not.
-func discoverable(l registry.Listed) bool {
-	return len(l.Name) <= 64 && validName.MatchString(l.Name) && l.Summary() != ""
-}
-
-// skill finds one skill of a shelf by the name in the path.
-func (s *Service) skill(r *http.Request, sh registry.Shelf) (registry.Listed, error) {
-	l, err := s.Registry.SkillOnShelf(r.Context(), sh, r.PathValue("name"))
+// skill finds one skill of a shelf by its name.
+func (s *Service) skill(ctx context.Context, sh Shelf, name string) (registry.Listed, error) {
+	l, err := s.Registry.SkillOnShelf(ctx, sh.Shelf, name)
 	if err == nil && !discoverable(l) {
 		err = fault.New(fault.NotFound, "Skill %s not found", l.Name)
 	}
 	return l, err
 }
 
-func (s *Service) handleIndex(w http.ResponseWriter, r *http.Request, sh registry.Shelf) error {
-	return s.serveIndex(w, r, indexKey{sh, false})
-}
-
-func (s *Service) handleOldIndex(w http.ResponseWriter, r *http.Request, sh registry.Shelf) error {
-	return s.serveIndex(w, r, indexKey{sh, true})
-}
-
-func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, key indexKey) error {
-	index, err := s.index(r.Context(), key)
+func (s *Service) handleIndex(w http.ResponseWriter, r *http.Request, sh Shelf) error {
+	if file := r.PathValue("index"); file != "" && file != ".well-known/agent-skills/index.json" {
+		return fault.New(fault.NotFound, "No such file")
+	}
+	only := r.PathValue("skill")
+	if only == "" {
+		return s.serveIndex(w, r, sh, newIndex)
+	}
+	l, err := s.skill(r.Context(), sh, only)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", cacheControl(key.Shelf))
-	w.Header().Set("Vary", "Accept-Encoding")
-	content, etag := index.content, index.etag
-	if index.gzipped != nil && acceptsGzip(r) {
-		w.Header().Set("Content-Encoding", "gzip")
-		content, etag = index.gzipped, etag+"-gzip"
+	index, err := indexOfOne(l)
+	if err == nil {
+		index.ServeJSON(w, r, sh)
 	}
-	stored.Serve(w, r, etag, content)
-	return nil
+	return err
 }
 
-// acceptsGzip reports whether a client names gzip without refusing it (q=0).
-func acceptsGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, quality, _ := strings.Cut(coding, ";")
-		if strings.TrimSpace(name) == "gzip" {
-			return strings.Trim(quality, " q=0.") != "" || strings.TrimSpace(quality) == ""
-		}
-	}
-	return false
+func (s *Service) handleOldIndex(w http.ResponseWriter, r *http.Request, sh Shelf) error {
+	return s.serveIndex(w, r, sh, oldIndex)
 }
 
-// handleArchive serves the canonical archive of any version of a skill: an
-// index that a client read before a push still works.
-func (s *Service) handleArchive(w http.ResponseWriter, r *http.Request, sh registry.Shelf) error {
+func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, sh Shelf, f indexFormat) error {
+	index, err := s.index(r.Context(), sh.Shelf, f)
+	if err == nil {
+		index.ServeJSON(w, r, sh)
+	}
+	return err
+}
+
+// handleArchive serves the canonical archive of any version of a skill that is not
+// withdrawn: an index that a client read before a push still works.
+func (s *Service) handleArchive(w http.ResponseWriter, r *http.Request, sh Shelf) error {
 	hash, ok := strings.CutSuffix(r.PathValue("file"), ".tar.gz")
 	if !ok {
 		return fault.New(fault.NotFound, "No such file")
 	}
-	l, err := s.skill(r, sh)
+	l, err := s.skill(r.Context(), sh, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
 	return s.Registry.ServeCanonical(w, r, l.Entry, hash)
 }
 
-func (s *Service) handleOldFile(w http.ResponseWriter, r *http.Request, sh registry.Shelf) error {
-	l, err := s.skill(r, sh)
+func (s *Service) handleOldFile(w http.ResponseWriter, r *http.Request, sh Shelf) error {
+	l, err := s.skill(r.Context(), sh, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -179,7 +144,7 @@ func (s *Service) handleOldFile(w http.ResponseWriter, r *http.Request, sh regis
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Cache-Control", cacheControl(sh))
+	w.Header().Set("Cache-Control", sh.CacheControl())
 	if stored.MatchesETag(r.Header.Get("If-None-Match"), f.Hash) {
 		stored.Serve(w, r, f.Hash, nil) // without reading the file
 		return nil
@@ -191,12 +156,4 @@ func (s *Service) handleOldFile(w http.ResponseWriter, r *http.Request, sh regis
 	w.Header().Set("Content-Type", registry.MediaType(content))
 	stored.Serve(w, r, f.Hash, content)
 	return nil
-}
-
-// cacheControl keeps private skills out of shared caches.
-func cacheControl(sh registry.Shelf) string {
-	if sh.Private {
-		return "private, max-age=60"
-	}
-	return "public, max-age=60"
 }

@@ -46,6 +46,14 @@ func TestPullOfTwoOrganisations(t *testing.T) {
 		if all := eve.Get("/api/v1/gates").Want(http.StatusOK).List("gates"); len(all) != 0 {
 			t.Errorf("eve sees the gates %v", all)
 		}
+		listed := w.Get(base + "/pull-requests").Want(http.StatusOK).List("pull_requests")
+		if len(listed) != 1 || listed[0]["gate_id"] != id {
+			t.Errorf("got the pull requests %v", listed)
+		}
+		eve.Get(base + "/pull-requests/" + listed[0]["id"].(string)).Want(http.StatusNotFound)
+		if all := eve.Get(base + "/pull-requests?entry_id=" + w.entry).Want(http.StatusOK).List("pull_requests"); len(all) != 0 {
+			t.Errorf("eve sees the pull requests %v", all)
+		}
 		if all, err := w.checks.Pulls(t.Context(), eve.Org.ID, w.connection); err != nil || len(all) != 0 {
 			t.Errorf("eve sees the pull requests %v, %v", all, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -54,9 +55,16 @@ const readTimeout = 10 * time.Minute
 
 // Register makes the queue run the jobs of checks.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args advance) error { return s.advance(ctx, args.PullID) },
-		jobs.Timeout(readTimeout), jobs.NeedsRoom())
-	jobs.Handle(s.Jobs, func(ctx context.Context, args report) error { return s.report(ctx, args.PullID) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, args advance) error {
+		return s.hold(ctx, args.PullID, func(held *lease.Lease, c repohost.Connection, p Pull) error {
+			return s.advance(ctx, held, c, p)
+		})
+	}, jobs.Timeout(readTimeout), jobs.NeedsRoom())
+	jobs.Handle(s.Jobs, func(ctx context.Context, args report) error {
+		return s.hold(ctx, args.PullID, func(_ *lease.Lease, c repohost.Connection, p Pull) error {
+			return s.report(ctx, c, p)
+		})
+	})
 	jobs.Handle(s.Jobs, func(ctx context.Context, args comment) error { return s.comment(ctx, args) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args dropSource) error {
 		if err := s.Sources.Delete(ctx, args.OrgID, args.SourceID); !fault.Is(err, fault.NotFound) {

@@ -22,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -129,6 +130,37 @@ func (s *Service) DeleteOfConnection(ctx context.Context, tx *store.Tx, c repoho
 	return deletePulls(ctx, tx, c.ID)
 }
 
+// DeleteOfEntry implements registry.Dependent. The gates go with the entry, too; a
+// check-run that waits for one is ended.
+func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	open, err := openPullsOfEntry(ctx, tx, entryID)
+	if err != nil {
+		return err
+	}
+	for _, p := range open {
+		if err := s.abandon(ctx, tx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon closes a pull request whose entry is deleted.
+func (s *Service) abandon(ctx context.Context, tx *store.Tx, p Pull) error {
+	if p.SourceID != nil {
+		if err := s.drop(ctx, tx, p.OrgID, *p.SourceID); err != nil {
+			return err
+		}
+	}
+	if p.Status != Gating {
+		p.GateID = nil
+	}
+	p.Status, p.Message, p.SourceID, p.Again = Closed, entryDeleted, nil, false
+	return s.save(ctx, tx, p)
+}
+
+const entryDeleted = "The entry was deleted"
+
 // gateChanged follows the gate of a pull request's head. An older gate says
 // nothing any more.
 func (s *Service) gateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
@@ -160,12 +192,17 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, p Pull) error {
 	if err := s.Jobs.Enqueue(ctx, tx, report{PullID: p.ID}, jobs.Unique(p.ID), repohost.MaxRuns()); err != nil {
 		return err
 	}
-	at := comment{OrgID: p.OrgID, RepoID: p.RepoID, Number: p.Number}
-	return s.Jobs.Enqueue(ctx, tx, at, jobs.Unique(at.id()), repohost.MaxRuns())
+	return s.Jobs.Enqueue(ctx, tx, p.comment(), jobs.Unique(p.comment().id()), repohost.MaxRuns())
 }
 
-// advance brings a pull request up to date with the code host.
-func (s *Service) advance(ctx context.Context, id string) (err error) {
+// comment is the job that writes the comment on the pull request.
+func (p Pull) comment() comment { return comment{OrgID: p.OrgID, RepoID: p.RepoID, Number: p.Number} }
+
+// hold calls fn with a pull request that no other worker has, and its connection.
+// One that was deleted needs nothing.
+func (s *Service) hold(
+	ctx context.Context, id string, fn func(held *lease.Lease, c repohost.Connection, p Pull) error,
+) (err error) {
 	defer fault.Wrap(&err, "pull request %s", id)
 	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Pulls, id)
 	if err != nil {
@@ -174,7 +211,7 @@ func (s *Service) advance(ctx context.Context, id string) (err error) {
 	defer held.Release(ctx, s.Log)
 	p, err := pullByID(ctx, s.DB, id, "")
 	if fault.Is(err, fault.NotFound) {
-		return nil // deleted with its connection
+		return nil
 	}
 	if err != nil {
 		return err
@@ -189,11 +226,17 @@ func (s *Service) advance(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
+	return fn(held, c, p)
+}
+
+// advance brings a pull request up to date with the code host.
+func (s *Service) advance(ctx context.Context, held *lease.Lease, c repohost.Connection, p Pull) error {
 	cause := s.follow(ctx, c, p, held)
 	if cause == nil || ctx.Err() != nil {
 		return cause
 	}
-	if p, err = pullByID(ctx, s.DB, id, ""); err != nil {
+	p, err := pullByID(ctx, s.DB, p.ID, "")
+	if err != nil {
 		return err
 	}
 	p.Tries++
@@ -211,11 +254,20 @@ func (s *Service) store(ctx context.Context, p Pull) error {
 
 // follow reads a pull request, and gates its head if that is new.
 func (s *Service) follow(ctx context.Context, c repohost.Connection, p Pull, held *lease.Lease) error {
+	if _, err := s.Registry.Own(ctx, p.OrgID, p.EntryID); fault.Is(err, fault.NotFound) {
+		if p.Status == Closed {
+			return nil
+		}
+		return s.DB.InTx(ctx, func(tx *store.Tx) error { return s.abandon(ctx, tx, p) })
+	}
 	repo, err := s.Repohost.RepoOf(ctx, c)
 	if err != nil {
 		return err
 	}
 	now, err := s.Repohost.Host.Pull(ctx, repo, p.Number)
+	if errors.Is(err, host.ErrUnsupported) {
+		return s.leave(ctx, p, Closed, "The code host has no pull requests", "the code host has no pull requests")
+	}
 	if fault.Is(err, fault.NotFound) {
 		const gone = "The code host does not show it: it was deleted, or the permission to read pull requests is missing"
 		return s.leave(ctx, p, Closed, gone, "the code host does not show the pull request")
@@ -224,7 +276,11 @@ func (s *Service) follow(ctx context.Context, c repohost.Connection, p Pull, hel
 		return err
 	}
 	p.Title, p.URL, p.Tries = now.Title, now.URL, 0
-	reason := notGated(c, now)
+	mode, err := s.Repohost.ModeFor(ctx, s.DB, c)
+	if err != nil {
+		return err
+	}
+	reason := notGated(c, mode, now)
 	switch {
 	case now.Closed && p.Status == Closed:
 		return nil
@@ -248,8 +304,10 @@ func (s *Service) follow(ctx context.Context, c repohost.Connection, p Pull, hel
 }
 
 // notGated says why a pull request is not gated; "" if it is.
-func notGated(c repohost.Connection, p host.Pull) string {
+func notGated(c repohost.Connection, mode repohost.Mode, p host.Pull) string {
 	switch {
+	case mode == repohost.ModeOff:
+		return "Nothing is written back"
 	case p.Base != c.DefaultBranch:
 		return fmt.Sprintf("Only pull requests into %s are gated", c.DefaultBranch)
 	case p.Draft:
@@ -264,7 +322,7 @@ func notGated(c repohost.Connection, p host.Pull) string {
 
 // leave ends what is done for a pull request: its gate, and the files that it held.
 func (s *Service) leave(ctx context.Context, p Pull, status Status, message, reason string) error {
-	return s.change(ctx, p, func(tx *store.Tx) error {
+	return s.change(ctx, p, func(tx *store.Tx, _ registry.Entry) error {
 		if err := s.Gates.SupersedePull(ctx, tx, p.EntryID, p.ID, reason); err != nil {
 			return err
 		}
@@ -281,7 +339,7 @@ func (s *Service) leave(ctx context.Context, p Pull, status Status, message, rea
 // begin turns to another head. Its source has an id before it exists, so that a
 // crash leaves no source that is not in this row.
 func (s *Service) begin(ctx context.Context, p *Pull, head, sourceID string) error {
-	return s.change(ctx, *p, func(tx *store.Tx) error {
+	return s.change(ctx, *p, func(tx *store.Tx, _ registry.Entry) error {
 		reason := fmt.Sprintf("commit %.7s was pushed after it", head)
 		if err := s.Gates.SupersedePull(ctx, tx, p.EntryID, p.ID, reason); err != nil {
 			return err
@@ -297,13 +355,17 @@ func (s *Service) begin(ctx context.Context, p *Pull, head, sourceID string) err
 }
 
 // change calls fn with the entry of a pull request locked, as everything that
-// changes gates does. An entry that is gone has no gates.
-func (s *Service) change(ctx context.Context, p Pull, fn func(tx *store.Tx) error) error {
+// changes gates does, or closes one whose entry is gone.
+func (s *Service) change(ctx context.Context, p Pull, fn func(tx *store.Tx, e registry.Entry) error) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := s.Registry.Lock(ctx, tx, p.OrgID, p.EntryID); err != nil && !fault.Is(err, fault.NotFound) {
+		e, err := s.Registry.Lock(ctx, tx, p.OrgID, p.EntryID)
+		if fault.Is(err, fault.NotFound) {
+			return s.abandon(ctx, tx, p)
+		}
+		if err != nil {
 			return err
 		}
-		return fn(tx)
+		return fn(tx, e)
 	})
 }
 
@@ -367,15 +429,11 @@ func (s *Service) refuse(ctx context.Context, p Pull, cause error) error {
 func (s *Service) open(ctx context.Context, c repohost.Connection, p Pull, pkg *skillpkg.Package) error {
 	caller := access.Caller{OrgID: p.OrgID, UserID: c.CreatedBy}
 	label := fmt.Sprintf("%s, pull request %d", c.RepoFullName, p.Number)
-	snapshot, err := s.Sources.Hold(ctx, caller, *p.SourceID, label, pkg)
+	snapshot, err := s.Sources.Hold(ctx, caller, *p.SourceID, sources.NewSource{Label: label, Type: sources.Pull}, pkg)
 	if err != nil {
 		return s.refuse(ctx, p, err) // e.g. the quota is used up
 	}
-	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		e, err := s.Registry.Lock(ctx, tx, p.OrgID, p.EntryID)
-		if err != nil {
-			return err
-		}
+	return s.change(ctx, p, func(tx *store.Tx, e registry.Entry) error {
 		p.Again = false
 		if err := updatePull(ctx, tx, p); err != nil {
 			return err

@@ -97,7 +97,7 @@ func TestPushReported(t *testing.T) {
 	w.policy(object{"mode": "report"})
 	sha, version := w.push("bad")
 	w.Settle()
-	if got := w.status(sha); got.State != "success" || got.Description != "Block: better on 0, worse on 2 of 10 cases" {
+	if got := w.status(sha); got.State != "success" || got.Description != "Block: better on 0, worse on 2 of 10 cases: the query 2, the query 3" {
 		t.Errorf("got the status %+v", got)
 	}
 	if w.version(version)["is_current"] != true {

@@ -3,6 +3,7 @@ package checks
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/gates"
@@ -25,8 +26,15 @@ func (s *Service) describe(ctx context.Context, g gates.Gate, folder string) (r 
 		b.WriteString(r.Title + ".\n")
 	} else {
 		r.Title = capital(outcome.Title(g.Output()))
+		if worst := outcome.Worst(g.Output()); worst != "" {
+			r.Description = r.Title + ": " + worst // a status has no body
+		}
 		r.State, r.Conclusion = stateOf(g)
-		if err := outcome.Markdown(&b, g.Output()); err != nil {
+		link, err := s.caseLinks(ctx, g)
+		if err != nil {
+			return r, err
+		}
+		if err := outcome.Markdown(&b, g.Output(), link); err != nil {
 			return r, err
 		}
 		if r.Annotations, err = s.annotations(ctx, g, folder); err != nil {
@@ -36,6 +44,23 @@ func (s *Service) describe(ctx context.Context, g gates.Gate, folder string) (r 
 	fmt.Fprintf(&b, "\n[The gate and its trials](%s)\n", r.URL)
 	r.Summary = b.String()
 	return r, nil
+}
+
+// caseLinks returns the pages that show the trials of a gate's cases on both versions
+// side by side, beginning with one that the new version failed.
+func (s *Service) caseLinks(ctx context.Context, g gates.Gate) (func(suiteID, caseID string) string, error) {
+	failed, err := s.Gates.Failures(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return func(suiteID, caseID string) string {
+		at, found := failed[suiteID]
+		if !found {
+			return ""
+		}
+		q := url.Values{"case": {caseID}, "with": {at.Current}}
+		return fmt.Sprintf("%s/runs/%s/trials/%d/compare?%s", s.PublicURL, at.New, max(1, at.First[caseID]), q.Encode())
+	}, nil
 }
 
 // capital makes the first letter a capital one.
@@ -66,6 +91,7 @@ func stateOf(g gates.Gate) (host.State, host.Conclusion) {
 // decide adds what became of the version of a gate.
 func decide(r *repohost.Report, g gates.Gate, v registry.Version) {
 	released := g.Verdict != nil && g.Policy.Releases(*g.Verdict)
+	verdict := r.Title
 	switch {
 	case v.State == registry.Withdrawn:
 		r.State, r.Conclusion = host.StateFailure, host.ConclusionFailure
@@ -84,5 +110,8 @@ func decide(r *repohost.Report, g gates.Gate, v registry.Version) {
 		r.Summary = fmt.Sprintf("A person promoted version %s.\n\n%s", v.Version, r.Summary)
 	default:
 		r.Summary += fmt.Sprintf("\nVersion %s is published.\n", v.Version)
+	}
+	if r.Title != verdict { // what a person decided is more telling than the cases
+		r.Description = ""
 	}
 }

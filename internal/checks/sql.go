@@ -83,6 +83,33 @@ func pullByID(ctx context.Context, q store.Querier, id, lock string) (Pull, erro
 	return store.One(rows, err, "Pull request", scanPull)
 }
 
+func pullOfOrg(ctx context.Context, q store.Querier, orgID, id string) (Pull, error) {
+	rows, err := q.Query(ctx, `SELECT `+columns+` FROM pull_requests WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Pull request", scanPull)
+}
+
+// A filter chooses pull requests of a list; "" is all.
+type filter struct {
+	connectionID, entryID, state, status string
+	limit, offset                        int
+}
+
+const listed = ` FROM pull_requests WHERE org_id = $1 AND ($2 = '' OR connection_id = $2) AND ($3 = '' OR entry_id = $3)
+	AND ($4 = '' OR ($4 = 'closed') = (status = 'closed')) AND ($5 = '' OR status = $5)`
+
+// listPulls reads a page of pull requests, newest first, and their number.
+func listPulls(ctx context.Context, q store.Querier, orgID string, f filter) ([]Pull, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.connectionID, f.entryID, f.state, f.status)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `SELECT `+columns+listed+` ORDER BY id DESC LIMIT $6 OFFSET $7`,
+		orgID, f.connectionID, f.entryID, f.state, f.status, f.limit, f.offset)
+	all, err := store.All(rows, err, scanPull)
+	return all, total, err
+}
+
 // maxListed is how many pull requests a page shows.
 const maxListed = 50
 
@@ -107,6 +134,28 @@ func pullsOfComment(ctx context.Context, q store.Querier, c comment) ([]Pull, er
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM pull_requests WHERE org_id = $1 AND repo_id = $2 AND number = $3 ORDER BY id`,
 		c.OrgID, c.RepoID, c.Number)
+	return store.All(rows, err, scanPull)
+}
+
+// pullsToCompare returns the pull requests of a connection that are not closed, and
+// those with a number, by their numbers.
+func pullsToCompare(ctx context.Context, q store.Querier, connectionID string, numbers []string) (map[int64]Pull, error) {
+	in, list := q.Dialect().In("$2", numbers)
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+` FROM pull_requests
+		WHERE connection_id = $1 AND (status <> 'closed' OR CAST(number AS TEXT)`+in+`)`, connectionID, list)
+	all, err := store.All(rows, err, scanPull)
+	known := map[int64]Pull{}
+	for _, p := range all {
+		known[p.Number] = p
+	}
+	return known, err
+}
+
+// openPullsOfEntry locks what it returns: a gate may end at the same time.
+func openPullsOfEntry(ctx context.Context, tx *store.Tx, entryID string) ([]Pull, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+columns+` FROM pull_requests WHERE entry_id = $1 AND status <> 'closed' ORDER BY id`+tx.Dialect().ForUpdate(), entryID)
 	return store.All(rows, err, scanPull)
 }
 
@@ -146,6 +195,21 @@ func remarkByID(ctx context.Context, q store.Querier, id string) (remark, error)
 		return remark{id: id}, nil
 	}
 	return r, err
+}
+
+// commentsByID returns the code host's ids of the comments that were written.
+func commentsByID(ctx context.Context, q store.Querier, ids []string) (map[string]int64, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT id, comment_id FROM pull_comments WHERE comment_id <> 0 AND id`+in, list)
+	written, err := store.All(rows, err, func(row store.Row) (r remark, err error) {
+		err = row.Scan(&r.id, &r.commentID)
+		return r, err
+	})
+	byID := map[string]int64{}
+	for _, r := range written {
+		byID[r.id] = r.commentID
+	}
+	return byID, err
 }
 
 func updateRemark(ctx context.Context, q store.Querier, r remark) error {

@@ -1,6 +1,7 @@
 package checks_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/hostapi"
@@ -83,6 +85,8 @@ type model struct {
 	calls map[string]int
 	// fails says whether a version fails a query in its nth trial, from 1.
 	fails func(version, query string, n int) bool
+	// held, if not nil, is closed when the version slow may be answered.
+	held chan struct{}
 }
 
 var versionOf = regexp.MustCompile(`Version (\S+) reads tables`)
@@ -92,6 +96,9 @@ func (m *model) respond(r judgetest.Request) judgetest.Reply {
 	match := versionOf.FindStringSubmatch(r.System)
 	if match == nil {
 		return judgetest.JSON(answer)
+	}
+	if m.held != nil && match[1] == "slow" {
+		<-m.held
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +136,7 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 			DB: db, Jobs: rw.Queue, Registry: rw.Registry, Sources: rw.Sources, Suites: rw.Suites, Runs: rw.Runs, Log: rw.Log,
 		}
 		judged.Register()
-		rw.Registry.Gate, rw.Registry.Dependent = judged, judged
+		rw.Registry.Gate = judged
 		w.repohost = &repohost.Service{
 			DB: db, Jobs: rw.Queue, Host: provider, Registry: rw.Registry, Secrets: []string{secret}, Interval: time.Hour,
 			PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: rw.Log,
@@ -141,11 +148,13 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 		}
 		people := &release.Service{DB: db, Registry: rw.Registry, Watcher: w.checks}
 		w.checks.Register()
+		rw.Registry.Dependent = dependents{w.checks, judged}
 		judged.Watcher, w.repohost.Gates, w.repohost.Pulls = w.checks, w.checks, w.checks
 		rw.Registry.Mount(rw.API)
 		people.Mount(rw.API)
 		judged.Mount(rw.API)
 		hostapi.API{Service: w.repohost}.Mount(rw.API)
+		w.checks.Mount(rw.API)
 		rw.Sources.Register()
 		rw.Sources.Mount(rw.API)
 	})
@@ -209,6 +218,18 @@ func (w *world) connect(entry string, more object) string {
 	return w.Post(base+"/connections", apptest.With(object{
 		"entry_id": entry, "installation_id": w.at, "repo_full_name": "acme/pdf", "write_back_enabled": true,
 	}, more)).Want(http.StatusCreated).Text("id")
+}
+
+// dependents are told about a deleted entry in the order of internal/app.
+type dependents []registry.Dependent
+
+func (all dependents) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	for _, d := range all {
+		if err := d.DeleteOfEntry(ctx, tx, entryID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // skill is a version of the skill, which names its cases.

@@ -20,29 +20,9 @@ import (
 
 // report writes the check-run of a pull request's head or, where there are none,
 // its status.
-func (s *Service) report(ctx context.Context, id string) (err error) {
-	defer fault.Wrap(&err, "report on pull request %s", id)
-	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Pulls, id)
-	if err != nil {
-		return err
-	}
-	defer held.Release(ctx, s.Log)
-	p, err := pullByID(ctx, s.DB, id, "")
-	if fault.Is(err, fault.NotFound) || err == nil && p.WriteBack != attempt.Pending {
+func (s *Service) report(ctx context.Context, c repohost.Connection, p Pull) error {
+	if p.WriteBack != attempt.Pending {
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !acquired {
-		return jobs.Snooze(lease.Poll)
-	}
-	c, err := s.Repohost.ConnectionByID(ctx, s.DB, p.ConnectionID)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
 	}
 	r, said, err := s.reportOfPull(ctx, c, p)
 	if err != nil {
@@ -118,7 +98,13 @@ func (s *Service) reportOfGate(ctx context.Context, c repohost.Connection, p Pul
 		return r, false, nil
 	}
 	g, err := s.Gates.Get(ctx, p.OrgID, *p.GateID)
-	if fault.Is(err, fault.NotFound) || err == nil && p.Status == Closed && g.Status == gates.Decided {
+	if fault.Is(err, fault.NotFound) {
+		return repohost.Report{
+			GateID: *p.GateID, State: host.StateError, Conclusion: host.ConclusionCancelled, Title: entryDeleted,
+			Summary: entryDeleted + ".\n", URL: s.PublicURL + "/repohost/connections/" + c.ID,
+		}, true, nil
+	}
+	if err == nil && p.Status == Closed && g.Status == gates.Decided {
 		return r, false, nil
 	}
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
-// internal/cli/remote, internal/cli/releases, internal/cli/sessions and
-// internal/cli/watch talk to a server.
+// internal/cli/catalog, internal/cli/improving, internal/cli/remote,
+// internal/cli/releases, internal/cli/sessions and internal/cli/watch talk to a server.
 package cli
 
 import (
@@ -11,6 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/catalog"
+	"github.com/whetstone-dev/whetstone/internal/cli/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/releases"
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
@@ -41,10 +43,12 @@ type commands struct {
 
 	Repohost repohostCommands `cmd:"" help:"Assign accounts of the code host to organisations, and create bare repositories."`
 
-	Remote   remote.Commands   `embed:""`
-	Releases releases.Commands `embed:""`
-	Watch    watch.Commands    `embed:""`
-	Sessions sessions.Commands `embed:""`
+	Remote   remote.Commands    `embed:""`
+	Releases releases.Commands  `embed:""`
+	Watch    watch.Commands     `embed:""`
+	Sessions sessions.Commands  `embed:""`
+	Improve  improving.Commands `embed:""`
+	Catalog  catalog.Commands   `embed:""`
 }
 
 // Run runs the command line and returns the exit code.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/client/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -233,28 +234,36 @@ func TestEvalWatch(t *testing.T) {
 	m.eval(t, "run", "suite", "--source", m.source).want(t, term.ExitFailed, "expectation")
 }
 
-// invoices are queries in words that the skill's description lacks.
-const invoices = `[{"query":"scan the supplier invoice","should_trigger":true},{"query":"book the supplier invoice","should_trigger":true},
-	{"query":"sum up the supplier invoice","should_trigger":true},{"query":"pay the supplier invoice","should_trigger":true},
-	{"query":"what is the weather","should_trigger":false},{"query":"write a poem","should_trigger":false}]`
+// invoices are queries in words that the skill's description lacks: enough of them
+// to prove that one with these words is better.
+func invoices() string {
+	var all []string
+	for _, verb := range []string{"scan", "book", "sum up", "pay", "sort", "approve", "record", "find", "settle", "check"} {
+		all = append(all,
+			`{"query":"`+verb+` the supplier invoice","should_trigger":true}`, `{"query":"`+verb+` each supplier invoice","should_trigger":true}`,
+			`{"query":"`+verb+` a poem","should_trigger":false}`)
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
 
 func TestEvalImprove(t *testing.T) {
 	m := startEvals(t)
 	m.present = true
-	suite := m.imported(t, invoices)
-	r := m.eval(t, "improve", "suite", "--source", m.source, "--iterations", "2")
+	suite := m.imported(t, invoices())
+	m.eval(t, "improve", "suite", "--source", m.source).want(t, term.ExitFailed, "about $0.00. Start? [y/N] whetstone: Nothing was started")
+	r := m.eval(t, "improve", "suite", "--source", m.source, "--iterations", "2", "--yes")
 	if r.code != term.ExitOK || strings.Contains(r.stderr, "error") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 	for _, part := range []string{
-		"current 1 of 3 (33%) 1 of 3 (33%)", "1 3 of 3 (100%) 3 of 3 (100%)", "3 to write from, 3 held out; 0 cases left out", "Judge builtin bm25-1",
+		"current 6 of 18 (33%) 2 of 6 (33%)", "1 8 of 8 (100%) 6 of 6 (100%)", "18 to write from, 6 to choose by, 6 to prove on; 0 cases left out", "Judge builtin bm25-1",
 		"Current Reads PDF files.", "Better Reads PDF files. Use when asked about ", "supplier, invoice",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), part) {
 			t.Errorf("no %q in\n%s", part, r.stdout)
 		}
 	}
-	var run client.ImproveRun
+	var run improving.Run
 	m.eval(t, "improve", suite.ID, "--source", m.source, "--no-wait", "--json").decode(t, &run)
 	if run.Status != "queued" || run.MaxIterations != 3 || run.Holdout != 0.4 {
 		t.Errorf("started %+v", run)
@@ -263,7 +272,7 @@ func TestEvalImprove(t *testing.T) {
 		t.Errorf("watch: %d %s%s", r.code, r.stdout, r.stderr)
 	}
 	m.eval(t, "cancel", run.ID).want(t, term.ExitFailed, "already over")
-	good := m.imported(t, strings.ReplaceAll(invoices, "supplier invoice", "PDF files"))
+	good := m.imported(t, strings.ReplaceAll(invoices(), "supplier invoice", "PDF files"))
 	r = m.eval(t, "improve", good.ID, "--source", m.source, "--json")
 	r.decode(t, &run)
 	if r.code != term.ExitFailed || run.Status != "no_winner" || run.Winner != nil {
@@ -272,7 +281,7 @@ func TestEvalImprove(t *testing.T) {
 	m.eval(t, "improve", suite.ID).want(t, term.ExitUsage, "--entry or --source")
 	m.eval(t, "improve", suite.ID, "--source", m.source, "--holdout", "0").want(t, term.ExitUsage, "above 0")
 	few := m.imported(t, `[{"query":"a","should_trigger":true}]`)
-	m.eval(t, "improve", few.ID, "--source", m.source).want(t, term.ExitFailed, "at least 4")
+	m.eval(t, "improve", few.ID, "--source", m.source, "--yes").want(t, term.ExitFailed, "at least 4")
 }
 
 func TestEvalImportPlugin(t *testing.T) {

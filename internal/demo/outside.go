@@ -102,14 +102,22 @@ func (f *filling) bundle(ctx context.Context, who int, skill string) error {
 // visibly and are sent nowhere.
 const mailbox = "oncall@demo.example"
 
-// addAlerts creates two rules and evaluates them, so that they fire at once.
+// addAlerts creates three rules and evaluates them, so that they fire at once. The last
+// rolls invoice-reader back, which begins an incident.
 func (f *filling) addAlerts(ctx context.Context) error {
+	rollback := alerts.Rollback
 	for _, r := range []struct {
 		kind      alerts.Type
 		threshold float64
-	}{{alerts.PassRateBelow, .6}, {alerts.NoData, 14}} {
+		skillID   *string
+		action    *alerts.Action
+	}{
+		{alerts.PassRateBelow, .6, nil, nil},
+		{alerts.NoData, 14, nil, nil},
+		{alerts.PassRateBelow, .6, f.find("invoice-reader").entry.SkillID, &rollback},
+	} {
 		_, err := f.Alerts.Create(ctx, f.owner, alerts.NewRule{
-			Type: r.kind, Threshold: &r.threshold, Sensitivity: alerts.Point, Channel: notify.Email,
+			SkillID: r.skillID, Type: r.kind, Threshold: &r.threshold, Sensitivity: alerts.Point, Action: r.action, Channel: notify.Email,
 			Config: alerts.Config{Email: mailbox},
 		})
 		if err != nil {

@@ -125,12 +125,20 @@ func (s *Service) end(
 // that it shares with an earlier gate are over.
 func (s *Service) cancelRuns(ctx context.Context, g Gate, all []trialRun) error {
 	for _, r := range all {
-		_, err := s.Runs.Cancel(ctx, g.OrgID, r.runID)
-		if err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
+		if err := s.cancelRun(ctx, g.OrgID, r.runID); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cancelRun stops a run, unless it is over.
+func (s *Service) cancelRun(ctx context.Context, orgID, runID string) error {
+	_, err := s.Runs.Cancel(ctx, orgID, runID)
+	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // begin checks what needs no trials, and starts the runs of the first step.
@@ -204,7 +212,7 @@ func unrunnable(err error) string {
 	return "a suite of the policy cannot be run: " + message
 }
 
-// suitesOf returns the suites of the policy, or else those of the skill.
+// suitesOf returns the suites of the gate's policy, or else those of the skill.
 func (s *Service) suitesOf(ctx context.Context, g Gate) ([]string, error) {
 	if len(g.Policy.Suites) > 0 {
 		return g.Policy.Suites, nil
@@ -213,13 +221,22 @@ func (s *Service) suitesOf(ctx context.Context, g Gate) ([]string, error) {
 	if err != nil || e.SkillID == nil {
 		return nil, err
 	}
-	of, err := s.Sources.List(ctx, g.OrgID, sources.Filter{SkillID: *e.SkillID})
+	return s.SuitesOf(ctx, g.OrgID, g.Policy, *e.SkillID)
+}
+
+// SuitesOf returns the ids of a policy's suites, or, if it names none, of those of
+// the skill's cloud sources that can be run.
+func (s *Service) SuitesOf(ctx context.Context, orgID string, p Policy, skillID string) ([]string, error) {
+	if len(p.Suites) > 0 {
+		return p.Suites, nil
+	}
+	of, err := s.Sources.List(ctx, orgID, sources.Filter{SkillID: skillID})
 	if err != nil {
 		return nil, err
 	}
 	var ids []string
 	for _, src := range of {
-		found, err := s.Suites.OfSource(ctx, s.DB, g.OrgID, src.ID)
+		found, err := s.Suites.OfSource(ctx, s.DB, orgID, src.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,15 @@ type advance struct {
 // Kind names the job.
 func (advance) Kind() string { return "gates.advance" }
 
+// cancelRun is the job that stops a run of a gate that was deleted.
+type cancelRun struct {
+	OrgID string `json:"org_id"`
+	RunID string `json:"run_id"`
+}
+
+// Kind names the job.
+func (cancelRun) Kind() string { return "gates.cancel-run" }
+
 // A gate looks at its runs soon in the beginning, and less often later.
 const (
 	minPoll = 250 * time.Millisecond
@@ -31,6 +40,7 @@ func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args advance) error {
 		return s.advanceOrGiveUp(ctx, args.OrgID, args.GateID)
 	})
+	jobs.Handle(s.Jobs, func(ctx context.Context, args cancelRun) error { return s.cancelRun(ctx, args.OrgID, args.RunID) })
 }
 
 // advanceOrGiveUp makes the gate inconclusive when its job fails for the last

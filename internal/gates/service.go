@@ -139,8 +139,18 @@ func (s *Service) enqueue(ctx context.Context, tx *store.Tx, g Gate) error {
 	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID}, jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts))
 }
 
-// DeleteOfEntry implements registry.Dependent.
+// DeleteOfEntry implements registry.Dependent. The runs of gates that are not decided
+// are stopped after the transaction: their trials cost money.
 func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	running, err := runsOfOpenGates(ctx, tx, entryID)
+	if err != nil {
+		return err
+	}
+	for _, args := range running {
+		if err := s.Jobs.Enqueue(ctx, tx, args); err != nil {
+			return err
+		}
+	}
 	return deleteOfEntry(ctx, tx, entryID)
 }
 
@@ -160,24 +170,62 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Gate, error) {
 	return gateByID(ctx, s.DB, orgID, id)
 }
 
-// A Pair is the runs of all cases of a suite, on both versions.
-type Pair struct{ New, Current string } // ids of runs; "" until there is one
+// Verdicts returns what gates of the organisation decided, nil for those that have
+// yet to. Those that were deleted are missing.
+func (s *Service) Verdicts(ctx context.Context, orgID string, ids []string) (map[string]*decision.Verdict, error) {
+	return verdictsByID(ctx, s.DB, orgID, ids)
+}
 
-// Pairs returns the runs that a gate compares, by suite.
-func (s *Service) Pairs(ctx context.Context, g Gate) (map[string]Pair, error) {
-	all, err := runsOfGate(ctx, s.DB, g.ID)
-	pairs := map[string]Pair{}
-	for _, r := range all {
-		p := pairs[r.suiteID]
+// Failures are the runs of all cases of a suite on both versions, and what the new
+// version failed.
+type Failures struct {
+	New, Current string         // ids of runs
+	First        map[string]int // its first failed trial, by case
+}
+
+// Failures returns where to look for what the new version of a gate fails, by suite.
+// Suites that were not tried on both versions, or whose runs are gone, are missing.
+func (s *Service) Failures(ctx context.Context, g Gate) (map[string]Failures, error) {
+	made, err := runsOfGate(ctx, s.DB, g.ID)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]Failures{}
+	for _, r := range made {
+		f := all[r.suiteID]
 		switch {
 		case r.step == screen && r.arm == newArm:
-			p.New = r.runID
+			f.New = r.runID
 		case r.step == screen && r.arm == currentArm:
-			p.Current = r.runID
+			f.Current = r.runID
 		}
-		pairs[r.suiteID] = p
+		all[r.suiteID] = f
 	}
-	return pairs, err
+	for suite, f := range all {
+		run, err := s.Runs.Verdicts(ctx, g.OrgID, f.New)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		if err != nil || f.Current == "" {
+			delete(all, suite)
+			continue
+		}
+		f.First = firstFailures(run)
+		all[suite] = f
+	}
+	return all, nil
+}
+
+func firstFailures(run runs.Report) map[string]int {
+	first := map[string]int{}
+	for i, c := range run.Cases {
+		for _, t := range run.Results[i].Trials {
+			if t.Arm == runs.WithSkill && t.Verdict == runs.Fail && first[c.ID] == 0 {
+				first[c.ID] = t.N
+			}
+		}
+	}
+	return first
 }
 
 // Rerun starts a new gate of the same version, with the policy of now. It is a

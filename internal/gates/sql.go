@@ -146,6 +146,20 @@ func listGates(ctx context.Context, q store.Querier, orgID string, f Filter) ([]
 	return all, total, err
 }
 
+func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]*decision.Verdict, error) {
+	in, list := q.Dialect().In("$2", ids)
+	rows, err := q.Query(ctx, `SELECT id, verdict FROM gates WHERE org_id = $1 AND id`+in, orgID, list)
+	all, err := store.All(rows, err, func(row store.Row) (g Gate, err error) {
+		err = row.Scan(&g.ID, &g.Verdict)
+		return g, err
+	})
+	verdicts := map[string]*decision.Verdict{}
+	for _, g := range all {
+		verdicts[g.ID] = g.Verdict
+	}
+	return verdicts, err
+}
+
 const runColumns = `gate_id, suite_id, step, arm, run_id, version_id, conditions`
 
 func scanRun(row store.Row) (r trialRun, err error) {
@@ -176,6 +190,17 @@ func lastScreen(ctx context.Context, q store.Querier, versionID, suiteID, before
 		return r, false, nil
 	}
 	return r, err == nil, err
+}
+
+// runsOfOpenGates lists the runs of an entry's gates that have yet to decide.
+func runsOfOpenGates(ctx context.Context, q store.Querier, entryID string) ([]cancelRun, error) {
+	rows, err := q.Query(ctx, `
+		SELECT g.org_id, r.run_id FROM gates g JOIN gate_runs r ON r.gate_id = g.id
+		WHERE g.entry_id = $1 AND g.status IN ('queued', 'running') ORDER BY r.run_id`, entryID)
+	return store.All(rows, err, func(row store.Row) (args cancelRun, err error) {
+		err = row.Scan(&args.OrgID, &args.RunID)
+		return args, err
+	})
 }
 
 func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {

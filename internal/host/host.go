@@ -1,5 +1,5 @@
-// Package host reads repositories on code hosts and writes commit statuses and
-// check-runs back. Each of its subpackages is one provider, and hosttest is the
+// Package host reads repositories on code hosts, writes commit statuses and
+// check-runs back, and opens pull requests. Each of its subpackages is one provider, and hosttest is the
 // conformance suite for all of them. It owns no tables.
 //
 // Errors that a caller can act on have a kind: NotFound for a repository, ref,
@@ -52,6 +52,9 @@ type Host interface {
 	SetCheck(ctx context.Context, r Repo, c *Check) error
 	// Pull reads a pull request into the repository. It may be ErrUnsupported.
 	Pull(ctx context.Context, r Repo, number int64) (Pull, error)
+	// OpenPulls lists the open pull requests into the repository, those that changed
+	// last first. complete is false if there are more than MaxPullPages pages.
+	OpenPulls(ctx context.Context, r Repo) (open []Pull, complete bool, err error)
 	// PullFiles lists the paths that a pull request changes, the old ones of moved
 	// files, too. complete is false if the host does not list all of them.
 	PullFiles(ctx context.Context, r Repo, number int64) (paths []string, complete bool, err error)
@@ -63,6 +66,15 @@ type Host interface {
 	// number an open issue whose body has the marker is changed, so that a retry
 	// makes no second one. It stores number and URL in i. It may be ErrUnsupported.
 	SetIssue(ctx context.Context, r Repo, i *Issue) error
+	// CommitFile creates a branch with one commit that changes one file, and returns
+	// the commit. A branch of that name is left as it is, and its head returned, so
+	// that a retry makes no second commit. A file that the branch below does not have
+	// is NotFound.
+	CommitFile(ctx context.Context, r Repo, c FileCommit) (commit string, err error)
+	// OpenPull opens a pull request of a branch of the repository, or finds the one
+	// that there is, open or not, so that a retry makes no second one. It may be
+	// ErrUnsupported.
+	OpenPull(ctx context.Context, r Repo, p NewPull) (Pull, error)
 	// Prepare installs a webhook for pushes to a repository, where that can be
 	// done from here. It is idempotent.
 	Prepare(ctx context.Context, r Repo) error
@@ -72,6 +84,10 @@ type Host interface {
 // repository may have any number of tags, each page is a request, and a server
 // that is broken may always name one more page.
 const MaxPages = 1000
+
+// MaxPullPages bounds the pages of open pull requests that are read: the list is
+// read again and again.
+const MaxPullPages = 10
 
 // ErrTooManyPages is the error of a list with more than MaxPages.
 func ErrTooManyPages() error {
@@ -242,6 +258,27 @@ type Pull struct {
 	Fork   bool
 	Draft  bool
 	Closed bool // or merged
+	Merged bool
+	// CreatedAt is when it was opened.
+	CreatedAt time.Time
+}
+
+// A FileCommit is a new branch with one commit that changes one file.
+type FileCommit struct {
+	Branch  string
+	Onto    string // the branch that it begins at
+	Base    string // the head of that
+	Path    string // of the file, from the root of the repository
+	Content string
+	Message string
+}
+
+// A NewPull is a pull request to open.
+type NewPull struct {
+	Branch string
+	Base   string // the branch that it is to be merged into
+	Title  string
+	Body   string // truncated to the host's limit
 }
 
 // A Comment is a comment on a pull request.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"io"
+	"mime"
 	"mime/multipart"
 	"net/http"
 
@@ -24,7 +25,9 @@ type Form struct {
 // A FormFile is a part of a form that has a file name.
 type FormFile struct {
 	Filename string
-	Content  *io.SectionReader
+	// Path is the file name with its folders, as some clients send them; untrusted.
+	Path    string
+	Content *io.SectionReader
 }
 
 // maxParts is how many parts a form may have.
@@ -82,7 +85,8 @@ func (f *Form) add(part *multipart.Part) error {
 	if err != nil {
 		return badForm(err)
 	}
-	f.Files[name] = append(f.Files[name], FormFile{filename, io.NewSectionReader(f.spool, start, size)})
+	_, params, _ := mime.ParseMediaType(part.Header.Get("Content-Disposition")) // as FileName has parsed it
+	f.Files[name] = append(f.Files[name], FormFile{filename, params["filename"], io.NewSectionReader(f.spool, start, size)})
 	return nil
 }
 

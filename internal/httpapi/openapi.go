@@ -156,10 +156,7 @@ func (a *API) errorResponses(r Route) map[string]*huma.Response {
 		http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
 	if !r.Public {
-		statuses = append(statuses, http.StatusUnauthorized)
-	}
-	if r.Plan != "" || r.Permission != "" {
-		statuses = append(statuses, http.StatusForbidden)
+		statuses = append(statuses, http.StatusUnauthorized, http.StatusForbidden)
 	}
 	if r.Limit != nil {
 		statuses = append(statuses, http.StatusTooManyRequests)

@@ -2,42 +2,135 @@ package improve
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// iterate is the job that makes one iteration of an improve run. The result of
-// an iteration and the job of the next one are committed together.
-type iterate struct {
+// advance is the job that takes an improve run one step further, until it is over.
+type advance struct {
 	OrgID string `json:"org_id"`
 	RunID string `json:"run_id"`
-	N     int    `json:"n"`
 }
 
 // Kind names the job.
-func (iterate) Kind() string { return "evals.improve" }
+func (advance) Kind() string { return "evals.improve" }
 
 // Org makes the queue schedule the job as a run of the organisation.
-func (i iterate) Org() string { return i.OrgID }
+func (a advance) Org() string { return a.OrgID }
 
 const (
-	// maxAttempts bounds how often an iteration is retried while the judge is
+	// maxAttempts bounds how often a step is retried while the writer is
 	// unavailable: with the queue's backoff, for about a quarter of an hour.
 	maxAttempts = 8
-	// iterationTimeout bounds one attempt.
-	iterationTimeout = 2 * time.Hour
+	// stepTimeout bounds one attempt: an answer of the writer.
+	stepTimeout = time.Hour
+	// maxRetryAfter bounds the pause that a judge can ask for.
+	maxRetryAfter = 5 * time.Minute
+
+	// A run looks at its eval runs soon in the beginning, and less often later.
+	minPoll = 100 * time.Millisecond
+	maxPoll = 2 * time.Second // a run that is cancelled ends its eval runs within that time
 )
+
+func (r Run) poll() time.Duration { return min(max(r.elapsed()/20, minPoll), maxPoll) }
 
 // Register makes the queue run the jobs of improve runs.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, s.iterate, jobs.Timeout(iterationTimeout), jobs.NeedsRoom())
+	jobs.Handle(s.Jobs, s.step, jobs.Timeout(stepTimeout), jobs.NeedsRoom())
 }
 
-func (s *Service) enqueueIteration(ctx context.Context, tx *store.Tx, orgID, runID string, n int) error {
-	return s.Jobs.Enqueue(ctx, tx, iterate{OrgID: orgID, RunID: runID, N: n},
-		jobs.Unique(fmt.Sprintf("%s %d", runID, n)), jobs.Attempts(runs.MaxStarts))
+func (s *Service) enqueue(ctx context.Context, tx *store.Tx, r Run) error {
+	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(runs.MaxStarts))
+}
+
+// step takes a run one step further, or cleans up after it.
+func (s *Service) step(ctx context.Context, args advance) error {
+	r, err := runWithResults(ctx, s.DB, args.OrgID, args.RunID)
+	if fault.Is(err, fault.NotFound) || err == nil && r.Status.Over() {
+		return s.clean(ctx, args.OrgID, args.RunID)
+	}
+	if err != nil {
+		return err
+	}
+	wait, err := s.advance(ctx, r)
+	switch {
+	case err != nil:
+		return s.retryOrFail(ctx, r, err)
+	case wait:
+		return jobs.Snooze(r.poll())
+	}
+	return jobs.Snooze(0)
+}
+
+// clean stops the eval runs of a run that is over or deleted, and deletes the files
+// of its candidates.
+func (s *Service) clean(ctx context.Context, orgID, runID string) error {
+	made, err := s.Runs.MadeFor(ctx, orgID, runID)
+	if err != nil {
+		return err
+	}
+	for _, e := range made {
+		if e.Status.Over() {
+			continue
+		}
+		if _, err := s.Runs.Cancel(ctx, orgID, e.ID); err != nil && !gone(err) && !fault.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+	held, err := sourcesOf(ctx, s.DB, orgID, runID)
+	if err != nil {
+		return err
+	}
+	for _, id := range held {
+		if err := s.Sources.Delete(ctx, orgID, id); err != nil && !gone(err) {
+			return err
+		}
+		if err := deleteSource(ctx, s.DB, orgID, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func gone(err error) bool { return fault.Is(err, fault.NotFound) }
+
+// retryOrFail returns the error, so that the queue retries the job, unless the
+// error is permanent or there were enough attempts: then the run fails.
+func (s *Service) retryOrFail(ctx context.Context, r Run, cause error) error {
+	var status runs.Status
+	var message string
+	judgeErr, isJudge := errors.AsType[*judge.Error](cause)
+	problem, isProblem := errors.AsType[*runs.Problem](cause)
+	permanent, isPermanent := runs.PermanentError(cause)
+	attempt, last := jobs.Attempt(ctx)
+	switch {
+	case isProblem:
+		status, message = FailedTerminal, problem.Error()
+	case isJudge && isHopeless(judgeErr):
+		status, message = FailedTerminal, judgeErr.Error()
+	case isPermanent:
+		status, message = FailedTerminal, permanent
+	case ctx.Err() != nil:
+		return cause
+	case attempt < min(last, maxAttempts):
+		if isJudge && judgeErr.RetryAfter > 0 {
+			return jobs.RetryAfter(min(judgeErr.RetryAfter, maxRetryAfter), cause)
+		}
+		return cause
+	case isJudge:
+		status, message = FailedTransient, judgeErr.Error()
+	default:
+		status, message = FailedTransient, runs.InternalError
+		s.Log.ErrorContext(ctx, "improve run failed", "run", r.ID, "err", cause)
+	}
+	if err := s.end(ctx, r, status, message); err != nil {
+		return err
+	}
+	return jobs.Snooze(0) // to clean up
 }

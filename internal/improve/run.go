@@ -1,22 +1,26 @@
-// Package improve looks for a better description of a skill: it lets a model
-// rewrite the description, scores every rewrite on a suite's trigger queries,
-// and proposes the one that wins on queries the writer has not seen. It owns
-// the tables improve_runs and improve_iterations.
+// Package improve looks for a better SKILL.md: it lets a model change a few words
+// at a time, scores every candidate by eval runs, and proves the best one on cases
+// that neither wrote nor chose it. It owns the tables improve_runs,
+// improve_searches, improve_iterations, improve_candidates, improve_trials,
+// improve_sources and improve_proofs.
 package improve
 
 import (
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/improve/edit"
+	"github.com/whetstone-dev/whetstone/internal/improve/search"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
-// A Run is an improve run. It scores the current description, lets new ones be
-// written from one part of the suite's trigger queries (the training set), and
-// chooses by the other part (the holdout), which no writer has seen. It has its
-// own copy of the queries: later changes of the suite do not affect it.
+// A Run is an improve run. It scores the current version, lets candidates be
+// written from one part of the suite's cases (train), chooses among them by another
+// (selection), and compares the winner with the current version on the last
+// (proof), which is touched once.
 type Run struct {
 	ID      string
 	OrgID   string
@@ -27,50 +31,121 @@ type Run struct {
 	Description   string
 	Distractors   []judge.Skill
 	MaxIterations int
-	Holdout       float64 // share of the queries that are held out
+	Holdout       float64 // share of the cases that are not written from
 	Seed          int64
 	Judge         judge.Description
-	// Train, HeldOut and LeftOut count the suite's cases.
+	// Train, HeldOut and LeftOut count the suite's cases; HeldOut are those of the
+	// selection and the proof.
 	Train, HeldOut, LeftOut int
 	Done                    int // trials
 	Total                   int
-	Winner                  *int // number of an iteration
+	Winner                  *int // the iteration that was proposed; it has won if the run succeeded
 	ProposalID              *string
-	Error                   *string // why the run failed; safe to show
+	Error                   *string // why the run failed, or has no winner; safe to show
 	CreatedBy               string
 	CreatedAt               time.Time
 
 	StartedAt, FinishedAt *time.Time
 
-	// Iterations are in their order; number 0 is the current description.
+	Terms Terms
+	Cost  spend.Cost       // so far: of its eval runs, and of the writer
+	Proof *search.Evidence // nil until the winner was tried
+
+	// Iterations are in their order; number 0 is the current version.
 	Iterations []Iteration
 
-	queries []Query // nil where only the columns of the run were read
+	phase   phase
+	writing spend.Cost // of the writer alone
+	cases   []Case     // nil where only the columns of the run were read
+	skillMD string     // of the current version
 }
+
+// Terms are what a run may change and cost. Runs of earlier versions have only a
+// target.
+type Terms struct {
+	Target     edit.Target `json:"target"`
+	MaxMicros  *int64      `json:"max_micros,omitempty"`
+	MaxCalls   *int64      `json:"max_calls,omitempty"`
+	MaxMinutes *int        `json:"max_minutes,omitempty"`
+	// Trials is how often a case is tried with each candidate. The proof has more.
+	Trials       int   `json:"trials,omitempty"`
+	SuiteVersion int64 `json:"suite_version,omitempty"`
+	Selection    int   `json:"selection,omitempty"` // cases
+	ProofCases   int   `json:"proof,omitempty"`
+}
+
+// Splits returns the sizes of the three parts. Runs of earlier versions have no
+// proof.
+func (r Run) Splits() search.Counts {
+	if r.Terms.Trials == 0 {
+		return search.Counts{Train: r.Train, Selection: r.HeldOut}
+	}
+	return search.Counts{Train: r.Train, Selection: r.Terms.Selection, Proof: r.Terms.ProofCases}
+}
+
+// A phase is what a run is at.
+type phase string
+
+const (
+	scoring   phase = "current" // the current version is tried on all cases
+	searching phase = "search"
+	proving   phase = "proof"
+)
 
 // The statuses that only improve runs have. They use those of package runs, too,
 // except Failed.
 const (
-	NoWinner        runs.Status = "no_winner"        // nothing is better than the current description
-	FailedTransient runs.Status = "failed_transient" // the judge was unavailable for too long; another run may succeed
+	NoWinner        runs.Status = "no_winner"        // nothing is proved to be better than the current version
+	FailedTransient runs.Status = "failed_transient" // the judge was unavailable; another run may succeed
 	FailedTerminal  runs.Status = "failed_terminal"  // another run would fail, too
 )
 
-// An Iteration is a description and its scores.
-type Iteration struct {
-	N           int
-	Description *string // nil: nothing usable was written
-	Reason      string  // the writer's
-	// Problem says why the description cannot win, whatever its scores; nil if
-	// it can.
-	Problem        *string
-	Train, HeldOut Score
-	Errors         int // queries without a verdict
-
-	results []result // of each query of the run; nil where only scores were read
+// A Case is a case of the suite in a run.
+type Case struct {
+	ID     string      `json:"id"`
+	Digest string      `json:"digest"` // of its content
+	Group  string      `json:"group"`
+	Part   search.Part `json:"part,omitempty"` // "" before the current version is scored
+	Calls  int         `json:"calls"`          // of models, for a trial
 }
 
-// A Score counts queries that have a verdict.
+// An Iteration is a candidate and its scores.
+type Iteration struct {
+	N           int
+	Description *string // the candidate's; nil if nothing usable was written
+	Reason      string  // the writer's
+	// Problem says why the candidate cannot win, whatever its scores; nil if it can.
+	Problem *string
+	// Train is of the minibatch, and of all training cases for the current version;
+	// HeldOut is of the selection.
+	Train, HeldOut Score
+	Errors         int // cases without a verdict
+
+	Parent  int  // the iteration that it was made from
+	Partner *int // the other one of a merge; nil for all others
+	SkillMD string
+	Edits   []edit.Edit // that made it from its parent; nil for a merge
+
+	stage     stage
+	sourceID  *string // holds its files while it is tried
+	minibatch []string
+	results   map[string]result // by case; nil where only scores were read
+}
+
+// A stage is how far a candidate has come.
+type stage string
+
+const (
+	written     stage = "written"
+	inMinibatch stage = "minibatch"
+	inSelection stage = "selection"
+	done        stage = "done"
+)
+
+// Scored reports whether the candidate has come as far as it will.
+func (it Iteration) Scored() bool { return it.stage == done || it.stage == "" }
+
+// A Score counts cases that have a verdict.
 type Score struct {
 	Passed, Cases int
 }
@@ -94,79 +169,117 @@ func (s Score) Interval() *[2]float64 {
 	return &[2]float64{low, high}
 }
 
-func (s *Score) add(v runs.Verdict) {
-	if v.Decided() {
+func (s *Score) add(r result) {
+	if r.Verdict.Decided() {
 		s.Cases++
 	}
-	if v == runs.Pass {
+	if r.Verdict == runs.Pass {
 		s.Passed++
 	}
 }
 
-// A result is the verdict of a query with a description.
+// A result is what the trials of a case showed.
 type result struct {
 	Verdict runs.Verdict `json:"verdict"`
-	Chosen  string       `json:"chosen,omitempty"` // the skill that it triggered
+	Passed  int          `json:"passed,omitempty"` // trials
+	Decided int          `json:"decided,omitempty"`
+	RunID   string       `json:"run,omitempty"` // of package runs
 }
 
-// trialsPerQuery is how often each query is tried with each description. It is odd,
-// so that there is a majority. Each trial has another order of the catalogue,
-// against position bias.
-const trialsPerQuery = 3
+// score is the share of the trials that passed; false without a verdict.
+func (r result) score() (float64, bool) {
+	if r.Decided == 0 {
+		return 0, false
+	}
+	return float64(r.Passed) / float64(r.Decided), true
+}
 
-// trialsPerIteration is how many trials an iteration has.
-func (r Run) trialsPerIteration() int { return (r.Train + r.HeldOut) * trialsPerQuery }
+// subject refers to the files of the current version.
+func (r Run) subject() subject.Ref {
+	if id := r.Subject.Pin.SnapshotID; id != "" {
+		return subject.Ref{SnapshotID: id}
+	}
+	return r.Subject.Pin
+}
 
-// bestInTraining is the iteration with the highest score on the training
-// queries, the earliest of equal ones. It is what the writer starts from.
-func (r Run) bestInTraining() Iteration {
-	best := r.Iterations[0]
+// of returns the ids of the cases of a part.
+func (r Run) of(part search.Part) (ids []string) {
+	for _, c := range r.cases {
+		if c.Part == part {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// known returns what is known about a case with a candidate: its own result, or
+// that of the nearest ancestor which has one.
+func (r Run) known(n int, caseID string) (result, bool) {
+	for {
+		it := r.Iterations[n]
+		if got, ok := it.results[caseID]; ok || n == 0 {
+			return got, ok
+		}
+		n = it.Parent
+	}
+}
+
+// lineage returns the edits that made a candidate from the current version.
+func (r Run) lineage(n int) (all []edit.Edit) {
+	for _, from := range r.ancestry(n, map[int]bool{}) {
+		all = append(all, r.Iterations[from].Edits...)
+	}
+	return all
+}
+
+// ancestry returns a candidate after those that it was made from, without those that
+// were seen before. It adds all of them to seen.
+func (r Run) ancestry(n int, seen map[int]bool) (all []int) {
+	if n == 0 || seen[n] {
+		return nil
+	}
+	seen[n] = true
+	all = r.ancestry(r.Iterations[n].Parent, seen)
+	if partner := r.Iterations[n].Partner; partner != nil {
+		all = append(all, r.ancestry(*partner, seen)...)
+	}
+	return append(all, n)
+}
+
+// member is the candidate in the pool.
+func (r Run) member(n int) search.Member {
+	m := search.Member{N: n, Scores: map[string]float64{}}
+	for _, id := range r.of(search.Selection) {
+		score, ok := r.Iterations[n].results[id].score()
+		if !ok && n == 0 {
+			score, ok = 1, true // a candidate must not win by what is not known of the current version
+		}
+		if ok {
+			m.Scores[id] = score
+		}
+	}
+	return m
+}
+
+// gain is by how many cases of its minibatch a candidate passes more than its
+// parent.
+func (r Run) gain(it Iteration) (gain float64, known bool) {
+	return search.Gain(pairs(it.minibatch, r.Iterations[it.Parent].results, it.results))
+}
+
+// state is how far the search has come. Merges are not rounds: they come after the
+// last one.
+func (r Run) state() *search.State {
+	s := search.New(r.member(0))
 	for _, it := range r.Iterations[1:] {
-		// A larger share, compared by cross-multiplication: either may have no
-		// verdicts, and integers do not round.
-		if it.Description != nil && it.Train.Passed*best.Train.Cases > best.Train.Passed*it.Train.Cases {
-			best = it
+		var candidate *search.Member
+		if it.Problem == nil {
+			m := r.member(it.N)
+			gain, _ := r.gain(it)
+			m.Gained = gain > 0
+			candidate = &m
 		}
+		s.Finish(candidate)
 	}
-	return best
-}
-
-// passesToBeat is what a winner's held-out passes must exceed. Queries without a
-// verdict for the current description count as passes of it.
-func (r Run) passesToBeat() int {
-	current := r.Iterations[0].HeldOut
-	return current.Passed + r.HeldOut - current.Cases
-}
-
-// winner is the iteration with the most held-out passes, the earliest of equal
-// ones; nil if none is better than the current description.
-func (r Run) winner() (winner *Iteration) {
-	most := r.passesToBeat()
-	for i, it := range r.Iterations[1:] {
-		if it.Description != nil && it.Problem == nil && it.HeldOut.Passed > most {
-			winner, most = &r.Iterations[i+1], it.HeldOut.Passed
-		}
-	}
-	return winner
-}
-
-// nextStatus is the status after the last iteration: Running as long as another
-// one could find something better.
-func (r Run) nextStatus() runs.Status {
-	winner, last := r.winner(), r.Iterations[len(r.Iterations)-1]
-	most := r.passesToBeat()
-	if winner != nil {
-		most = winner.HeldOut.Passed
-	}
-	// The built-in writer is deterministic: it would write nothing again.
-	exhausted := last.Description == nil && r.Judge.API == judge.Builtin
-	switch {
-	case r.Iterations[0].HeldOut.Cases == 0:
-		return FailedTerminal
-	case most < r.HeldOut && last.N < r.MaxIterations && !exhausted:
-		return runs.Running
-	case winner != nil:
-		return runs.Succeeded
-	}
-	return NoWinner
+	return s
 }

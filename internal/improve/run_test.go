@@ -26,11 +26,18 @@ func TestImprove(t *testing.T) {
 		run := c.Improve(suite)
 		queued := apptest.Plain(t, object{
 			"id": run["id"], "suite_id": suite["id"], "status": "queued",
-			"subject":        object{"entry_id": c.Entry(), "name": "pdf", "content_hash": run["subject"].(object)["content_hash"], "label": "2.0.0"},
-			"max_iterations": 3, "holdout": 0.4, "seed": run["seed"],
-			"judge":      object{"api": "builtin", "model": "bm25-1", "prompt_version": "bm25-1,words-1"},
-			"progress":   object{"done": 0, "total": 4 * 15 * 3},
-			"cases":      object{"train": 9, "holdout": 6, "left_out": 2},
+			"subject": object{"entry_id": c.Entry(), "name": "pdf", "content_hash": run["subject"].(object)["content_hash"], "label": "2.0.0"},
+			"target":  "description", "max_iterations": 3, "holdout": 0.4, "seed": run["seed"],
+			"max_cost_usd": nil, "max_calls": nil, "max_minutes": nil,
+			"judge": object{"api": "builtin", "model": "bm25-1", "prompt_version": "bm25-1,words-1"},
+			// All cases; 3 rounds of two minibatches and the selection; a merge; the proof 5 times, the others, with both.
+			"progress": object{"done": 0, "total": 3*15 + 3*3*(8+8+3) + 3*3 + 2*(5*3+3*12)},
+			"cases":    object{"train": 9, "holdout": 6, "left_out": 2},
+			"splits":   object{"train": 9, "selection": 3, "proof": 3},
+			"proof":    nil,
+			"cost": object{
+				"usd": 0, "requests": 0, "tokens": object{"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
+			},
 			"current":    object{"description": "Extracts tables from PDF files.", "train": nil, "holdout": nil, "errors": 0},
 			"iterations": []any{}, "winner": nil, "proposal_id": nil, "error": nil,
 			"created_at": run["created_at"], "started_at": nil, "finished_at": nil,
@@ -41,19 +48,25 @@ func TestImprove(t *testing.T) {
 		w.Work()
 		run = c.AwaitImprove(run)
 		current := run["current"].(object)
-		if got := current["holdout"].(object); run["status"] != "succeeded" || got["passed"] != 2.0 || got["cases"] != 6.0 {
+		if got := current["holdout"].(object); run["status"] != "no_winner" || got["passed"] != 1.0 || got["cases"] != 3.0 {
 			t.Fatalf("got %v", run)
+		}
+		if proof := run["proof"].(object); proof["cases"] != 3.0 || proof["better"] != 2.0 || proof["worse"] != 0.0 ||
+			proof["winner"] != 1.0 || proof["p"] != 0.125 || proof["proved"] != false {
+			t.Errorf("the proof is %v", proof)
 		}
 		if progress := run["progress"].(object); progress["done"] != progress["total"] {
 			t.Errorf("progress is %v", progress)
 		}
-		winner := run["winner"].(object)
-		if rate := winner["pass_rate"].(float64); rate != 1 || winner["n"] != 1.0 ||
-			!strings.Contains(winner["description"].(string), "Use when asked about ") {
-			t.Errorf("winner is %v", winner)
+		if run["winner"] != nil || !strings.HasSuffix(apptest.Text(run, "error"), "too little: it is proposed as not proved") {
+			t.Errorf("got the winner %v, %v", run["winner"], run["error"])
 		}
 		wantProposal(c.In(t), run)
-		c.Get(improvePath + "?per_page=5&status=succeeded&suite_id=" + suite["id"].(string)).Want(http.StatusOK).WantBody(object{
+		apptest.Eventually(t, "the end of its candidates", func() bool { return w.Count("cloud_sources")+w.Count("improve_sources") == 0 })
+		if listed := c.Get(runstest.SuitesPath + "/" + suite["id"].(string) + "/runs").Want(http.StatusOK).List("runs"); len(listed) != 0 {
+			t.Errorf("the suite lists %v", listed)
+		}
+		c.Get(improvePath + "?per_page=5&status=no_winner&suite_id=" + suite["id"].(string)).Want(http.StatusOK).WantBody(object{
 			"improve_runs": []object{run}, "pagination": object{"page": 1, "per_page": 5, "total": 1},
 		})
 		c.Get(improvePath + "?status=queued").Want(http.StatusOK).WantBody(object{
@@ -67,14 +80,14 @@ func TestImprove(t *testing.T) {
 	})
 }
 
-// wantProposal wants the one that the winner of a run became.
+// wantProposal wants the one that the best candidate of a run became.
 func wantProposal(c *client, run object) {
 	c.T.Helper()
 	p, err := c.World.Proposals.Get(c.T.Context(), c.Org.ID, run["proposal_id"].(string))
 	if err != nil {
 		c.T.Fatalf("%v", err)
 	}
-	winner, current := run["winner"].(object), run["current"].(object)
+	best, current, proof := apptest.List(c.T, run, "iterations")[0], run["current"].(object), run["proof"].(object)
 	got := object{
 		"skill": p.SkillName, "type": p.Type, "by": p.ProposedBy, "status": p.Status,
 		"current": *p.CurrentValue, "proposed": *p.ProposedValue,
@@ -82,19 +95,25 @@ func wantProposal(c *client, run object) {
 	}
 	want := object{
 		"skill": "pdf", "type": proposals.Description, "by": "improve_run", "status": proposals.Pending,
-		"current": current["description"], "proposed": winner["description"], "before": current["holdout"].(object)["rate"],
-		"after": winner["pass_rate"], "confidence": winner["pass_rate_interval"].([]any)[0],
+		"current": current["description"], "proposed": best["description"], "before": proof["current"], "after": proof["winner"],
+		"confidence": 0.4385029681293942, // the lower end of Wilson's interval of 3 of 3
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		c.T.Errorf("proposal (-want +got):\n%s", diff)
 	}
-	for _, part := range []string{run["id"].(string), run["suite_id"].(string), `"passed_before":`, `"passed_after":`} {
+	for _, part := range []string{run["id"].(string), run["suite_id"].(string), `"seed":`} {
 		if !strings.Contains(string(p.Evidence), part) {
 			c.T.Errorf("evidence %s lacks %s", p.Evidence, part)
 		}
 	}
-	if !strings.HasPrefix(p.Reason, "Of 6 held-out trigger queries ") {
+	if !strings.HasPrefix(p.Reason, "Of 3 cases that neither wrote nor chose it, tried 5 times each, 2 are better and 0 worse") ||
+		!strings.Contains(p.Reason, "This is not proved") {
 		c.T.Errorf("reason is %q", p.Reason)
+	}
+	if p.Proved || p.Proof == nil || p.Proof.Better != 2 || p.EntryID != c.Entry() || p.BaseVersion != "2.0.0" ||
+		!strings.Contains(p.SkillMD, "Use when asked about ") || !strings.Contains(p.Diff, "-description: Extracts tables from PDF files.") ||
+		len(p.Edits) != 1 || p.Edits[0].Op != "replace" {
+		c.T.Errorf("the proposal is %+v", p)
 	}
 }
 

@@ -1,18 +1,27 @@
 package improve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/improve/about"
+	"github.com/whetstone-dev/whetstone/internal/improve/edit"
+	"github.com/whetstone-dev/whetstone/internal/improve/search"
+	"github.com/whetstone-dev/whetstone/internal/improve/writer"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -22,43 +31,35 @@ import (
 type Service struct {
 	DB        *store.DB
 	Jobs      *jobs.Queue
+	Sources   *sources.Service // holds candidates while they are tried
 	Suites    *suites.Service
-	Runs      *runs.Service // finds skills and streams events
-	Judge     *judge.Judge
+	Runs      *runs.Service // scores candidates
+	Judge     *judge.Judge  // writes them
 	Proposals *proposals.Service
 	Log       *slog.Logger
-}
-
-// Evidence is what a proposal of an improve run rests on.
-type Evidence struct {
-	ImproveRunID string            `json:"improve_run_id"`
-	SuiteID      string            `json:"suite_id"`
-	Iteration    int               `json:"iteration"`
-	Judge        judge.Description `json:"judge"`
-	Train        BeforeAfter       `json:"train"`
-	Holdout      BeforeAfter       `json:"holdout"`
-}
-
-// BeforeAfter compares queries that passed.
-type BeforeAfter struct {
-	Before int `json:"passed_before"`
-	After  int `json:"passed_after"`
-	Cases  int `json:"cases"`
 }
 
 // NewRun describes an improve run to start.
 type NewRun struct {
 	Subject       subject.Ref // a source or an entry
 	SuiteID       string
-	MaxIterations int     // 1 to MaxIterations
-	Holdout       float64 // MinHoldout to MaxHoldout
+	Target        edit.Target // "" means the description
+	MaxIterations int         // 1 to MaxIterations
+	Holdout       float64     // MinHoldout to MaxHoldout
+	// What the run may cost; nil for no limit.
+	MaxCostUSD *float64
+	MaxCalls   *int64
+	MaxMinutes *int
+	// Also is called in the transaction that starts the run, if it is not nil: what
+	// it writes exists if and only if the run does.
+	Also func(ctx context.Context, tx *store.Tx, r Run) error
 }
 
 // The limits and defaults of a run, which the API's schema states, too.
 const (
 	MaxIterations     = 10
 	DefaultIterations = 3
-	// The holdout is the share of the queries that only decide.
+	// The holdout is the share of the cases that are not written from.
 	MinHoldout     = 0.1
 	MaxHoldout     = 0.9
 	DefaultHoldout = 0.4
@@ -69,40 +70,37 @@ func (n NewRun) Check() error {
 	if (n.Subject.SourceID == "") == (n.Subject.EntryID == "") {
 		return fault.Invalid("source_id", "give exactly one of source_id and entry_id")
 	}
+	switch n.Target {
+	case "", edit.Description, edit.Body, edit.Both:
+	default:
+		return fault.Invalid("target", "target must be description, body or both")
+	}
 	if n.MaxIterations < 1 || n.MaxIterations > MaxIterations {
 		return fault.Invalid("max_iterations", "max_iterations must be 1 to %d", MaxIterations)
 	}
 	if !(n.Holdout >= MinHoldout && n.Holdout <= MaxHoldout) {
 		return fault.Invalid("holdout", "holdout must be %g to %g", MinHoldout, MaxHoldout)
 	}
+	if n.MaxCostUSD != nil && !(*n.MaxCostUSD > 0 && *n.MaxCostUSD <= 100_000) {
+		return fault.Invalid("max_cost_usd", "max_cost_usd must be above 0 and at most 100000")
+	}
+	if n.MaxCalls != nil && *n.MaxCalls < 1 || n.MaxMinutes != nil && *n.MaxMinutes < 1 {
+		return fault.Invalid("max_calls", "max_calls and max_minutes must be at least 1")
+	}
 	return nil
 }
 
-// Start creates an improve run and enqueues its first iteration. A suite
-// without enough trigger queries is a Conflict.
+// Start creates an improve run and enqueues its job. It is a Conflict if the suite
+// has too few cases, or if a recent run says that nothing is to be gained.
 func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r Run, err error) {
 	defer fault.Wrap(&err, "improve by suite %s", n.SuiteID)
-	if err := n.Check(); err != nil {
+	if r, err = s.plan(ctx, caller, n); err != nil {
 		return r, err
 	}
-	suite, err := s.Suites.Get(ctx, caller.OrgID, n.SuiteID)
-	if err != nil {
+	if err := s.checkGain(ctx, r); err != nil {
 		return r, err
 	}
-	skill, err := s.Runs.Subjects().Find(ctx, caller.OrgID, n.Subject)
-	if err != nil {
-		return r, err
-	}
-	r = Run{
-		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, Status: runs.Queued,
-		Subject: subject.Pin(n.Subject, skill), Description: text.Clean(skill.Description),
-		MaxIterations: n.MaxIterations, Holdout: n.Holdout, Seed: subject.NewSeed(), Judge: s.Judge.Improving(),
-		CreatedBy: caller.UserID, CreatedAt: store.Now(),
-	}
-	if err := r.setQueries(suite); err != nil {
-		return r, err
-	}
-	if r.Distractors, err = s.Runs.Subjects().Distractors(ctx, r.OrgID, skill.Name, r.Seed); err != nil {
+	if err := s.checkBudget(ctx, r); err != nil {
 		return r, err
 	}
 	return r, s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -112,41 +110,124 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r 
 		if err := r.audit(ctx, tx, "evals.improve.start"); err != nil {
 			return err
 		}
-		return s.enqueueIteration(ctx, tx, r.OrgID, r.ID, 0)
+		if n.Also != nil {
+			if err := n.Also(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+		return s.enqueue(ctx, tx, r)
 	})
+}
+
+// plan returns the run that Start would create, whatever it costs.
+func (s *Service) plan(ctx context.Context, caller access.Caller, n NewRun) (r Run, err error) {
+	if err := n.Check(); err != nil {
+		return r, err
+	}
+	target := cmp.Or(n.Target, edit.Description)
+	if target != edit.Description && s.Judge.Describe().API == judge.Builtin {
+		return r, fault.New(fault.Conflict,
+			"The builtin judge writes descriptions only; configure a model (--judge-api) to improve the %s", named(target))
+	}
+	suite, err := s.Suites.Get(ctx, caller.OrgID, n.SuiteID)
+	if err != nil {
+		return r, err
+	}
+	skill, err := s.Runs.Subjects().Find(ctx, caller.OrgID, n.Subject)
+	if err != nil {
+		return r, err
+	}
+	cases, leftOut, err := casesOf(suite, target)
+	if err != nil {
+		return r, err
+	}
+	retired, err := retiredOf(ctx, s.DB, suite.ID)
+	if err != nil {
+		return r, err
+	}
+	if err := enough(target, cases, retired); err != nil {
+		return r, err
+	}
+	r = Run{
+		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, Status: runs.Queued,
+		Subject: subject.Pin(n.Subject, skill), Description: text.Clean(skill.Description),
+		MaxIterations: n.MaxIterations, Holdout: n.Holdout, Seed: subject.NewSeed(), Judge: s.writing(target),
+		LeftOut: leftOut, CreatedBy: caller.UserID, CreatedAt: store.Now(), phase: scoring,
+		Terms: Terms{
+			Target: target, MaxMicros: spend.Micros(n.MaxCostUSD), MaxCalls: n.MaxCalls, MaxMinutes: n.MaxMinutes,
+			Trials: trialsPerCase(cases), SuiteVersion: suite.Version,
+		},
+	}
+	for _, c := range cases {
+		r.cases = append(r.cases, Case{ID: c.ID, Digest: about.Digest(c), Group: about.Group(c), Calls: about.Calls(c, r.Judge)})
+	}
+	split := search.Count(searchCases(r.cases, retired, func(string) bool { return false }), r.Holdout, least(target))
+	r.Train, r.HeldOut = split.Train, split.Selection+split.Proof
+	r.Terms.Selection, r.Terms.ProofCases = split.Selection, split.Proof
+	r.Total = r.wholeTrials()
+	if r.skillMD, err = skill.Text(ctx); err != nil {
+		return r, err
+	}
+	r.Distractors, err = s.Runs.Subjects().Distractors(ctx, r.OrgID, skill.Name, r.Seed)
+	return r, err
+}
+
+// writing identifies the judge that scores and writes.
+func (s *Service) writing(target edit.Target) judge.Description {
+	about := s.Judge.Improving()
+	if target != edit.Description {
+		about.PromptVersion = s.Judge.Describe().PromptVersion + "," + writer.PromptVersion
+	}
+	return about
+}
+
+const (
+	// saturated is the pass rate above which nothing is to be gained.
+	saturated = 0.9
+	// recent is how old a run may be that says so.
+	recent = 7 * 24 * time.Hour
+	// recentRuns is how many of the suite's runs are looked at.
+	recentRuns = 20
+)
+
+const nothingToGain = "%.0f %% of the cases pass with the current version, and above %.0f %% nothing is to be gained: " +
+	"add cases that fail, e.g. from sessions with bad grades"
+
+// checkGain is a Conflict if a recent run of the current version says that nothing
+// is to be gained.
+func (s *Service) checkGain(ctx context.Context, r Run) error {
+	found, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, recentRuns, 0)
+	if err != nil {
+		return err
+	}
+	for _, run := range found {
+		if run.Subject.ContentHash != r.Subject.ContentHash || run.Status != runs.Succeeded || !run.Summary.Reliable() ||
+			run.Total < len(r.cases) || run.CreatedAt.Before(r.CreatedAt.Add(-recent)) {
+			continue
+		}
+		if rate := run.Summary.PassRate; rate != nil && *rate > saturated && run.Summary.Passed+run.Summary.Failed >= len(r.cases) {
+			return fault.New(fault.Conflict, nothingToGain, 100**rate, 100*saturated)
+		}
+		return nil // the newest one decides
+	}
+	return nil
 }
 
 // audit writes an entry of the audit log about the run.
 func (r Run) audit(ctx context.Context, tx *store.Tx, action string) error {
+	d := audit.Detail{"suite": r.SuiteID, "target": r.Terms.Target, "max_iterations": r.MaxIterations, "holdout": r.Holdout}
+	if most := spend.USD(r.Terms.MaxMicros); most != nil {
+		d["max_cost_usd"] = *most
+	}
 	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: r.OrgID, Action: action, Target: audit.Target{Kind: "improve_run", ID: r.ID, Name: r.Subject.Name},
-		Detail: audit.Detail{"suite": r.SuiteID, "max_iterations": r.MaxIterations, "holdout": r.Holdout},
+		OrgID: r.OrgID, Action: action, Target: audit.Target{Kind: "improve_run", ID: r.ID, Name: r.Subject.Name}, Detail: d,
 	})
-}
-
-// setQueries gives the run a copy of the suite's queries, split into training
-// set and holdout.
-func (r *Run) setQueries(suite suites.Suite) error {
-	queries, leftOut, err := queriesOf(suite)
-	if err != nil {
-		return err
-	}
-	r.queries, r.LeftOut = splitQueries(queries, r.Holdout, r.Seed), leftOut
-	for _, q := range r.queries {
-		if q.HeldOut {
-			r.HeldOut++
-		} else {
-			r.Train++
-		}
-	}
-	r.Total = (1 + r.MaxIterations) * r.trialsPerIteration()
-	return nil
 }
 
 // Get returns an improve run of the organisation.
 func (s *Service) Get(ctx context.Context, orgID, id string) (r Run, err error) {
 	defer fault.Wrap(&err, "improve run %s", id)
-	if r, err = runByID(ctx, s.DB, orgID, id, ""); err != nil {
+	if r, err = runByID(ctx, s.DB, orgID, id); err != nil {
 		return r, err
 	}
 	r.Iterations, err = iterationsOf(ctx, s.DB, id)
@@ -172,7 +253,7 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Run, int,
 func (s *Service) Cancel(ctx context.Context, orgID, id string) (r Run, err error) {
 	defer fault.Wrap(&err, "cancel improve run %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if r, err = runByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		if r, err = lockRun(ctx, tx, orgID, id); err != nil {
 			return err
 		}
 		if r.Iterations, err = iterationsOf(ctx, tx, id); err != nil || r.Status == runs.Cancelled {
@@ -189,46 +270,95 @@ func (s *Service) Cancel(ctx context.Context, orgID, id string) (r Run, err erro
 	return r, err
 }
 
-// finish stores the end of a run, whose row is locked.
+// finish stores the end of a run, whose row is locked. Its job finds it over, and
+// stops its eval runs and deletes its candidates.
 func (r *Run) finish(ctx context.Context, tx *store.Tx, status runs.Status, problem *string) error {
 	at := store.Now()
 	r.Status, r.Error, r.FinishedAt = status, problem, &at
 	return updateRun(ctx, tx, *r)
 }
 
-// conclude ends a run after its last iteration. A winner becomes a proposal in
-// the same transaction.
-func (s *Service) conclude(ctx context.Context, tx *store.Tx, r Run, status runs.Status) error {
-	r.Total = r.Done
-	winner := r.winner()
-	if winner == nil {
-		return r.finish(ctx, tx, status, r.Iterations[0].Problem)
-	}
-	id, err := s.Proposals.Propose(ctx, tx, r.proposal(*winner))
-	if err != nil {
-		return err
-	}
-	r.Winner, r.ProposalID = &winner.N, &id
-	return r.finish(ctx, tx, status, nil)
+// An Estimate is what a run would need, if it makes all of its iterations.
+type Estimate struct {
+	Trials int
+	Calls  int64 // of the judge's model; agents have more
+	// Tokens of these calls.
+	InputTokens, OutputTokens int64
+	Micros                    *int64 // of these calls and of agents; nil if a price is not known
+	Measured                  bool   // by the suite's last runs, not assumed
 }
 
-// proposal is the winner as a proposal. Its finding names the run, which makes
-// Propose idempotent: a run has one proposal.
-func (r Run) proposal(winner Iteration) proposals.Draft {
-	current := r.Iterations[0]
-	return proposals.Draft{
-		OrgID: r.OrgID, SkillName: r.Subject.Name, Finding: "improve_run " + r.ID, ProposedBy: "improve_run",
-		Type: proposals.Description, CurrentValue: &r.Description, ProposedValue: winner.Description,
-		Reason: fmt.Sprintf("Of %d held-out trigger queries %d are right with this description, and %d with the current one; "+
-			"of the %d that it was written from, %d and %d (judge: %s %s).",
-			r.HeldOut, winner.HeldOut.Passed, current.HeldOut.Passed, r.Train, winner.Train.Passed, current.Train.Passed,
-			r.Judge.API, r.Judge.Model),
-		PassRateBefore: current.HeldOut.Rate(), ProjectedPassRate: winner.HeldOut.Rate(),
-		Confidence: &winner.HeldOut.Interval()[0], // the lower bound
-		Evidence: Evidence{
-			ImproveRunID: r.ID, SuiteID: r.SuiteID, Iteration: winner.N, Judge: r.Judge,
-			Train:   BeforeAfter{current.Train.Passed, winner.Train.Passed, r.Train},
-			Holdout: BeforeAfter{current.HeldOut.Passed, winner.HeldOut.Passed, r.HeldOut},
-		},
+// Estimate returns what a run would need.
+func (s *Service) Estimate(ctx context.Context, caller access.Caller, n NewRun) (e Estimate, err error) {
+	defer fault.Wrap(&err, "estimate an improve run by suite %s", n.SuiteID)
+	r, err := s.plan(ctx, caller, n)
+	if err != nil {
+		return e, err
 	}
+	return s.estimate(ctx, r)
+}
+
+// What a call is assumed to have beside the SKILL.md, where no run has measured it.
+const (
+	assumedInput  = 1500 // tokens
+	assumedOutput = 600
+	runesPerToken = 4
+)
+
+func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
+	e.Trials = r.wholeTrials()
+	e.Calls = r.wholeCalls()
+	past, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, recentRuns, 0)
+	if err != nil {
+		return e, err
+	}
+	var sum spend.Cost
+	trials := 0
+	for _, run := range past {
+		if run.Cost != nil && run.Cost.Requests > 0 {
+			sum.Add(*run.Cost)
+			trials += run.Done
+		}
+	}
+	if sum.Requests > 0 && trials > 0 {
+		e.Measured = true
+		share := float64(e.Trials) / float64(trials)
+		e.Calls = max(e.Calls, int64(math.Ceil(float64(sum.Requests)*share)))
+		e.InputTokens = int64(float64(sum.Tokens.Input+sum.Tokens.CacheRead+sum.Tokens.CacheWrite) * share)
+		e.OutputTokens = int64(float64(sum.Tokens.Output) * share)
+		if sum.Unpriced == 0 {
+			micros := int64(float64(sum.Micros) * share)
+			e.Micros = &micros
+		}
+		return e, nil
+	}
+	e.InputTokens = e.Calls * int64(assumedInput+len([]rune(r.skillMD))/runesPerToken)
+	e.OutputTokens = e.Calls * assumedOutput
+	prices, err := s.prices(ctx, r.OrgID)
+	if err != nil {
+		return e, err
+	}
+	cost := spend.OfRecord(judge.Record{Model: r.Judge.Model, Raw: "assumed", Usage: judge.Usage{
+		Attempts: int(e.Calls), InputTokens: e.InputTokens, OutputTokens: e.OutputTokens,
+	}}, prices, store.Now())
+	if e.Calls == 0 || cost.Unpriced == 0 {
+		e.Micros = &cost.Micros
+	}
+	return e, nil
+}
+
+// checkBudget refuses a budget that is too small to begin with, or that cannot be
+// kept.
+func (s *Service) checkBudget(ctx context.Context, r Run) error {
+	least := r.callsOf(r.allCases(), r.Terms.Trials) + r.roundCalls() + r.finalCalls()
+	if most := r.Terms.MaxCalls; most != nil && *most < least {
+		return fault.Invalid("max_calls", "max_calls must be at least %d for one iteration and the proof with this suite", least)
+	}
+	_, err := s.Runs.Plan(ctx, access.Caller{OrgID: r.OrgID, UserID: r.CreatedBy}, r.SuiteID, runs.NewRun{
+		Subject: r.subject(), Trials: r.Terms.Trials, Baseline: runs.NoBaseline, CaseIDs: r.allCases(), MaxMicros: r.Terms.MaxMicros,
+	})
+	if err != nil {
+		return fmt.Errorf("plan of the first run: %w", err)
+	}
+	return nil
 }

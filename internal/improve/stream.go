@@ -30,7 +30,7 @@ const (
 // events, each time it changes, until the run is over. A client that has seen
 // the end gets 204.
 func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) (httpapi.Stream, error) {
-	if _, err := runByID(ctx, s.DB, orgID, runID, ""); err != nil {
+	if _, err := runByID(ctx, s.DB, orgID, runID); err != nil {
 		return nil, err
 	}
 	seen, err := sse.ParseEventID(lastEventID)

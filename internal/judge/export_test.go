@@ -26,10 +26,9 @@ func (l Limiter) Pause(d time.Duration) { l.pause(d) }
 
 // Functions with tests of their own.
 var (
-	TruncateMiddle      = truncateMiddle
-	EscapeSpecialTokens = escapeSpecialTokens
-	StripThinking       = stripThinking
-	JSONAnswers         = jsonAnswers
+	TruncateMiddle = truncateMiddle
+	StripThinking  = stripThinking
+	JSONAnswers    = jsonAnswers
 )
 
 // Quotes reports whether a material contains a quotation.

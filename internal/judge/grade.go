@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/judge/special"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -189,7 +190,7 @@ func (s gradeSheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
 		return Prompt{}, 0, rejected(
 			"the task and the criteria alone are longer than the %d tokens that a prompt may have", maxTokens)
 	}
-	material, omitted := truncateMiddle(escapeSpecialTokens(s.Material), left*bytesPerToken)
+	material, omitted := truncateMiddle(special.Escape(s.Material), left*bytesPerToken)
 	p.User = user(material)
 	return p, omitted, nil
 }

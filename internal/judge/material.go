@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/whetstone-dev/whetstone/internal/judge/special"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -24,18 +25,6 @@ func truncateMiddle(s string, limit int) (shown string, omitted int) {
 	head, tail := text.Truncate(s, limit/2), text.Tail(s, limit/2)
 	omitted = len(s) - len(head) - len(tail)
 	return head + fmt.Sprintf("\n[... %d bytes left out here ...]\n", omitted) + tail, omitted
-}
-
-// specialToken matches the special tokens of chat templates, which mark the
-// turns of a conversation. Tokenizers of local servers recognise them also
-// inside the material.
-var specialToken = regexp.MustCompile(`<[|｜]|</?s>|<(?:start|end)_of_turn>|<[be]os>|` +
-	`\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS)\]|<</?SYS>>`)
-
-// escapeSpecialTokens breaks up special tokens, so that untrusted text cannot
-// begin or end a turn: "<|im_start|>" becomes "< |im_start|>".
-func escapeSpecialTokens(s string) string {
-	return specialToken.ReplaceAllStringFunc(s, func(mark string) string { return mark[:1] + " " + mark[1:] })
 }
 
 // A quotable is a material in which quotations are looked up.
@@ -104,7 +93,7 @@ func countLetters(s string) (n int) {
 // fold maps texts that differ in case, compatibility characters (NFKC),
 // quotation marks, dashes, markdown and white space only to one text.
 func fold(s string) string {
-	s = strings.ToLower(norm.NFKC.String(escapeSpecialTokens(s)))
+	s = strings.ToLower(norm.NFKC.String(special.Escape(s)))
 	return text.OneLine(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.In(r, unicode.Pd), r == '\u2212': // dashes, the minus sign
@@ -121,7 +110,7 @@ func fold(s string) string {
 func foldQuotation(s string) string { return strings.Trim(fold(s), " .,;:!?") }
 
 // normalise returns a text as the model saw it, with white space collapsed.
-func normalise(s string) string { return text.OneLine(escapeSpecialTokens(s)) }
+func normalise(s string) string { return text.OneLine(special.Escape(s)) }
 
 // trimQuotes removes the quotation marks that models put around quotations.
 func trimQuotes(text string) string {

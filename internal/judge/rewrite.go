@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/judge/special"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -110,13 +111,13 @@ func (r RewriteRequest) text(delimiter string) string {
 		}
 	}
 	for _, a := range r.Tried {
-		description := excerpt(escapeSpecialTokens(a.Description), MaxDescription)
+		description := excerpt(special.Escape(a.Description), MaxDescription)
 		tried = append(tried, fmt.Sprintf("- %d of %d: %s", a.Right, a.Of, description))
 	}
 	return fmt.Sprintf(rewriteUser, delimiter,
-		excerpt(escapeSpecialTokens(r.Skill.Name), maxSampleText),
-		escapeSpecialTokens(text.Truncate(text.Clean(r.Skill.Description), maxDescription)),
-		escapeSpecialTokens(text.Truncate(text.Clean(r.Opening), maxOpening)),
+		excerpt(special.Escape(r.Skill.Name), maxSampleText),
+		special.Escape(text.Truncate(text.Clean(r.Skill.Description), maxDescription)),
+		special.Escape(text.Truncate(text.Clean(r.Opening), maxOpening)),
 		joinLines(wrong, maxWrong), joinLines(right, maxRight), joinLines(tried, len(tried)))
 }
 
@@ -134,9 +135,9 @@ func (s Sample) line() string {
 		should = "should load the skill"
 	}
 	if s.Chosen != "" {
-		did = "loaded " + excerpt(escapeSpecialTokens(s.Chosen), maxSampleText)
+		did = "loaded " + excerpt(special.Escape(s.Chosen), maxSampleText)
 	}
-	return fmt.Sprintf("- %s, %s: %s", should, did, excerpt(escapeSpecialTokens(s.Query), maxSampleText))
+	return fmt.Sprintf("- %s, %s: %s", should, did, excerpt(special.Escape(s.Query), maxSampleText))
 }
 
 // read parses and validates an answer.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/judge/special"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -116,7 +117,7 @@ func catalogueText(all []Skill) string {
 	return b.String()
 }
 
-func escaped(text string) string { return html.EscapeString(escapeSpecialTokens(text)) }
+func escaped(text string) string { return html.EscapeString(special.Escape(text)) }
 
 func readRouting(answer string, catalogue []Skill) (Routing, error) {
 	var got struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -20,7 +21,11 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handlePatch, httpapi.Route{
 		Permission: access.Write, Method: "PATCH", Path: "/api/v1/proposals/{id}",
-		Summary: "Approve, reject or mark a proposal as applied",
+		Summary: "Write the value of a proposal; approve, reject or mark it as applied",
+	})
+	httpapi.Add(a, s.handleRefresh, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/proposals/{id}/refresh",
+		Summary: "Make a proposal from signals anew of the current words",
 	})
 	httpapi.Add(a, s.handleListCreator, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/creator-signals/proposals",
@@ -28,7 +33,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type proposalOutput struct {
+// ProposalOutput is a proposal in an answer.
+type ProposalOutput struct {
 	ID                string          `json:"id" format:"uuid"`
 	SkillID           string          `json:"skill_id" format:"uuid"`
 	SkillName         string          `json:"skill_name"`
@@ -47,16 +53,57 @@ type proposalOutput struct {
 	ReviewedAt        *httpapi.Time   `json:"reviewed_at"`
 	AppliedAt         *httpapi.Time   `json:"applied_at"`
 	CreatedAt         httpapi.Time    `json:"created_at"`
+
+	Target      Target         `json:"target" enum:"description,body,both" doc:"What it rewrites"`
+	EntryID     *string        `json:"entry_id" format:"uuid" doc:"The skill's entry in the registry"`
+	BaseVersion *string        `json:"base_version" doc:"The version that it was made for"`
+	Diff        *string        `json:"diff" doc:"Unified, of SKILL.md"`
+	Edits       []Edit         `json:"edits" nullable:"false"`
+	Proved      bool           `json:"proved" doc:"Better than the current words, on cases that nobody wrote it from or chose it by"`
+	Proof       *Proof         `json:"proof"`
+	Stale       bool           `json:"stale" doc:"The words that it was made for have changed since"`
+	StaleReason *string        `json:"stale_reason"`
+	RefreshedAt *httpapi.Time  `json:"refreshed_at"`
+	Outcome     *outcomeOutput `json:"outcome" doc:"What became of it; null: it was not applied"`
 }
 
-func newProposalOutput(p Proposal) proposalOutput {
-	return proposalOutput{
+type outcomeOutput struct {
+	Kind             Way          `json:"kind" enum:"version,pull_request,patch"`
+	State            State        `json:"state" enum:"queued,failed,candidate,blocked,published,rolled_back,withdrawn,open,merged,closed,given"`
+	Message          *string      `json:"message" doc:"Why it is in this state"`
+	Version          *string      `json:"version"`
+	URL              *string      `json:"url" doc:"Of the pull request"`
+	Branch           *string      `json:"branch"`
+	ObservedPassRate *float64     `json:"observed_pass_rate" doc:"Of the version in production; to compare with projected_pass_rate"`
+	UpdatedAt        httpapi.Time `json:"updated_at"`
+}
+
+// NewOutput shows a proposal.
+func NewOutput(p Proposal) ProposalOutput {
+	out := ProposalOutput{
 		ID: p.ID, SkillID: p.SkillID, SkillName: p.SkillName, Type: p.Type, Finding: p.Finding, CurrentValue: p.CurrentValue,
 		ProposedValue: p.ProposedValue, Reason: p.Reason, Confidence: p.Confidence, PassRateBefore: p.PassRateBefore,
 		ProjectedPassRate: p.ProjectedPassRate, Evidence: p.Evidence, Status: p.Status, ProposedBy: p.ProposedBy,
 		ReviewedBy: p.ReviewedBy, ReviewedAt: httpapi.NullTime(p.ReviewedAt), AppliedAt: httpapi.NullTime(p.AppliedAt),
 		CreatedAt: httpapi.Time(p.CreatedAt),
+		Target:    p.Target, EntryID: orNull(p.EntryID), BaseVersion: orNull(p.BaseVersion),
+		Diff: orNull(p.Diff), Edits: p.Edits, Proved: p.Proved, Proof: p.Proof, Stale: p.Stale != "", StaleReason: orNull(p.Stale),
+		RefreshedAt: httpapi.NullTime(p.RefreshedAt),
 	}
+	if o := p.Outcome; o != nil {
+		out.Outcome = &outcomeOutput{
+			Kind: o.Kind, State: o.State, Message: orNull(o.Message), Version: orNull(o.Version), URL: orNull(o.URL),
+			Branch: orNull(o.Branch), ObservedPassRate: o.ObservedPassRate, UpdatedAt: httpapi.Time(o.UpdatedAt),
+		}
+	}
+	return out
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 type listInput struct {
@@ -67,7 +114,7 @@ type listInput struct {
 }
 
 type listOutput struct {
-	Proposals  []proposalOutput   `json:"proposals" nullable:"false"`
+	Proposals  []ProposalOutput   `json:"proposals" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -83,9 +130,9 @@ func (s *Service) page(ctx context.Context, in listInput, by string) (listOutput
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		Status: in.Status, SkillName: in.SkillName, ProposedBy: by, Hidden: in.Hidden, Limit: in.PerPage, Offset: in.Offset(),
 	})
-	out := listOutput{Proposals: make([]proposalOutput, len(all)), Pagination: in.Of(total)}
+	out := listOutput{Proposals: make([]ProposalOutput, len(all)), Pagination: in.Of(total)}
 	for i, p := range all {
-		out.Proposals[i] = newProposalOutput(p)
+		out.Proposals[i] = NewOutput(p)
 	}
 	return out, err
 }
@@ -96,22 +143,31 @@ type ProposalPath struct {
 }
 
 type getOutput struct {
-	Proposal proposalOutput `json:"proposal"`
+	Proposal ProposalOutput `json:"proposal"`
 }
 
 func (s *Service) handleGet(ctx context.Context, in ProposalPath) (getOutput, error) {
 	p, err := s.Get(ctx, access.From(ctx).OrgID, in.ID)
-	return getOutput{newProposalOutput(p)}, err
+	return getOutput{NewOutput(p)}, err
 }
 
 type patchInput struct {
 	ProposalPath
 	Body struct {
-		Status Status `json:"status" enum:"pending,approved,rejected,applied"`
+		Status        *Status `json:"status,omitempty" enum:"pending,approved,rejected,applied"`
+		ProposedValue *string `json:"proposed_value,omitempty" maxLength:"65536" doc:"The whole description, or the whole body"`
 	}
 }
 
 func (s *Service) handlePatch(ctx context.Context, in patchInput) (getOutput, error) {
-	p, err := s.Move(ctx, access.From(ctx), in.ID, in.Body.Status)
-	return getOutput{newProposalOutput(p)}, err
+	if in.Body.Status == nil && in.Body.ProposedValue == nil {
+		return getOutput{}, fault.Invalid("status", "status or proposed_value is required")
+	}
+	p, err := s.Patch(ctx, access.From(ctx), in.ID, Patch{Status: in.Body.Status, Value: in.Body.ProposedValue})
+	return getOutput{NewOutput(p)}, err
+}
+
+func (s *Service) handleRefresh(ctx context.Context, in ProposalPath) (getOutput, error) {
+	p, err := s.Refresh(ctx, access.From(ctx), in.ID)
+	return getOutput{NewOutput(p)}, err
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/stats"
@@ -29,14 +30,20 @@ type evidenceBucket struct {
 	Count  int64  `json:"count"`
 }
 
+func (e evidence) bucketNames() (names []string) {
+	for _, b := range e.Buckets {
+		names = append(names, b.Bucket)
+	}
+	return names
+}
+
 type period struct {
 	From *string `json:"from"`
 	To   *string `json:"to"`
 }
 
-// newDraft turns a finding into a proposal. The description is the skill's
-// current one, "" if it is not in the registry.
-func newDraft(orgID string, f signals.Finding, description string) Draft {
+// newDraft turns a finding into a proposal, which has no words yet.
+func newDraft(orgID string, f signals.Finding) Draft {
 	e := evidence{
 		Signals: f.Signals, SkillSignals: f.Total, Contributors: f.Contributors, Buckets: []evidenceBucket{},
 	}
@@ -59,13 +66,28 @@ func newDraft(orgID string, f signals.Finding, description string) Draft {
 		// The skill was used and did badly: that is the fault of its instructions,
 		// and signals do not say which.
 		d.Type = Body
-		return d
-	}
-	if description != "" {
-		d.CurrentValue = &description
-		d.ProposedValue = extendDescription(description, buckets)
 	}
 	return d
+}
+
+// offer is what signals propose for the current words: a description that names the
+// buckets in which the skill was missed. What is wrong with a body only a person can
+// say. Without a value the change says only what it would be made for.
+func offer(w Words, t Type, buckets []string) (current, proposed *string, c Change) {
+	current = t.value(w.parsed)
+	c = Change{EntryID: w.EntryID, BaseVersion: w.Version, SourceID: w.SourceID, BaseDigest: Digest(w.SkillMD), Edits: []Edit{}}
+	if t != Description {
+		return current, nil, c
+	}
+	extended := extendDescription(*current, buckets)
+	if extended == nil {
+		return current, nil, c
+	}
+	made, err := w.change(TargetDescription, *extended, "")
+	if err != nil {
+		return current, nil, c // an unusual frontmatter: a person must change it
+	}
+	return current, extended, made
 }
 
 func reasonFor(f signals.Finding) string {
@@ -81,18 +103,26 @@ func reasonFor(f signals.Finding) string {
 	return reason + "."
 }
 
+// maxDescription is the longest description that a skill may have, in characters.
+const maxDescription = 1024
+
 // extendDescription adds the three most frequent buckets in which the skill
 // was missed, e.g. "Reads PDF files. Use it also for search, migration."; nil
-// if there is none with a name.
+// if there is none with a name that it does not have yet, or no room.
 func extendDescription(description string, buckets []string) *string {
-	names := slices.DeleteFunc(buckets, func(name string) bool { return name == "other" })
+	names := slices.DeleteFunc(slices.Clone(buckets), func(name string) bool {
+		return name == "other" || strings.Contains(strings.ToLower(description), name)
+	})
 	if len(names) == 0 {
 		return nil
 	}
 	extended := strings.TrimRight(description, " \n")
-	if !strings.HasSuffix(extended, ".") {
+	if extended != "" && !strings.HasSuffix(extended, ".") {
 		extended += "."
 	}
-	extended += " Use it also for " + strings.Join(names[:min(len(names), 3)], ", ") + "."
+	extended = strings.TrimSpace(extended + " Use it also for " + strings.Join(names[:min(len(names), 3)], ", ") + ".")
+	if utf8.RuneCountInString(extended) > maxDescription {
+		return nil
+	}
 	return &extended
 }

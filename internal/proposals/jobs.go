@@ -18,6 +18,13 @@ type generate struct {
 // Kind names the job.
 func (generate) Kind() string { return "proposals.generate" }
 
+// reopen is the scheduled job that takes approvals of empty proposals back, which
+// earlier versions of the service allowed.
+type reopen struct{}
+
+// Kind names the job.
+func (reopen) Kind() string { return "proposals.reopen-empty" }
+
 // debounce is how long the job waits after ingest, so that a burst of signals
 // causes one run.
 const debounce = time.Second
@@ -32,6 +39,8 @@ func (s *Service) Register() {
 		}
 		return s.Generate(ctx, args.OrgID)
 	})
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ reopen) error { return reopenEmpty(ctx, s.DB) })
+	s.Jobs.Every(24*time.Hour, reopen{}, jobs.RunOnStart())
 }
 
 // Changed schedules the generation of proposals. It fulfils signals.Watcher and

@@ -19,6 +19,7 @@ type Proposal struct {
 	SkillName         string
 	Finding           string // e.g. "missed_trigger"; unique per skill
 	Type              Type
+	Target            Target
 	CurrentValue      *string
 	ProposedValue     *string // nil if only the reason is known
 	Reason            string
@@ -32,7 +33,118 @@ type Proposal struct {
 	ReviewedAt        *time.Time
 	AppliedAt         *time.Time
 	CreatedAt         time.Time
+
+	Change
+	Proved      bool   // the proof says that it is better than the words it was made for
+	Proof       *Proof // nil: not tried
+	EditedBy    *string
+	RefreshedAt *time.Time
+
+	Stale   string   // why it cannot be applied: the words that it was made for have changed since; "" if they have not
+	Outcome *Outcome // nil: it was not applied
 }
+
+// A Change is what a proposal does to a SKILL.md, and where that is from.
+type Change struct {
+	EntryID     string // of the registry; "" outside it
+	BaseVersion string // that it was made for; "" outside the registry
+	SourceID    string // the cloud source that has the words, outside the registry
+	BaseDigest  string // SHA-256 in hex of the SKILL.md that it was made for; "" if that is not known
+	SkillMD     string // the whole proposed SKILL.md, which is what is applied; "" while there is none
+	Diff        string // unified, of SKILL.md
+	Edits       []Edit
+}
+
+// An Edit is a part of the change: with its reason, and the cases that it should
+// help.
+type Edit struct {
+	Op     string   `json:"op" example:"replace" doc:"replace, insert_after or delete"`
+	Anchor string   `json:"anchor" doc:"The text that it changes; occurs once"`
+	Text   string   `json:"text"`
+	Why    string   `json:"why"`
+	Cases  []string `json:"cases" nullable:"false"`
+}
+
+// Proof is the comparison of the proposed words with the current ones, on cases that
+// neither wrote nor chose them.
+type Proof struct {
+	Cases    int         `json:"cases"`
+	Current  float64     `json:"current" doc:"Share of the trials that pass with the current words"`
+	Winner   float64     `json:"winner" doc:"With the proposed ones"`
+	Better   int         `json:"better" doc:"Cases that got better"`
+	Worse    int         `json:"worse"`
+	P        *float64    `json:"p" doc:"How likely a difference like this is between equals"`
+	Interval *[2]float64 `json:"interval" doc:"95 % interval of the difference"`
+}
+
+// A Target is what a proposal rewrites. Clients that know only types read both as
+// Body.
+type Target string
+
+// The targets.
+const (
+	TargetDescription Target = "description"
+	TargetBody        Target = "body"
+	TargetBoth        Target = "both"
+)
+
+// Type is the one that clients apply the value of.
+func (t Target) Type() Type {
+	if t == TargetDescription {
+		return Description
+	}
+	return Body
+}
+
+// An Outcome is what became of a proposal that was applied.
+type Outcome struct {
+	Kind             Way
+	State            State
+	Message          string // why it is in this state; "" if that needs no words
+	EntryID          string // of the version
+	Version          string // "" before there is one
+	VersionID        string
+	ConnectionID     string // of the pull request
+	Branch           string
+	Commit           string
+	Number           int
+	URL              string // of the pull request; "" if the code host has none
+	AppliedBy        string
+	ObservedPassRate *float64 // of the version since then; nil while there is none
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
+}
+
+// A Way is how a proposal is applied.
+type Way string
+
+// The ways.
+const (
+	AsVersion     Way = "version"
+	AsPullRequest Way = "pull_request"
+	AsPatch       Way = "patch"
+)
+
+// A State is that of an outcome.
+type State string
+
+// The states.
+const (
+	Queued State = "queued" // a job is about to do it
+	Failed State = "failed" // it could not; Message says why
+
+	Candidate  State = "candidate" // a gate tries the version
+	Blocked    State = "blocked"
+	Published  State = "published"
+	RolledBack State = "rolled_back"
+	Withdrawn  State = "withdrawn"
+
+	Open   State = "open"
+	Merged State = "merged"
+	Closed State = "closed"
+
+	Given State = "given"
+)
 
 // A Type is the part of the skill that should change.
 type Type string
@@ -85,6 +197,7 @@ type Draft struct {
 	SkillName         string
 	Finding           string // for dedup: one proposal per skill and finding
 	Type              Type
+	Target            Target // "": as Type says
 	CurrentValue      *string
 	ProposedValue     *string
 	Reason            string
@@ -93,4 +206,8 @@ type Draft struct {
 	ProjectedPassRate *float64
 	Evidence          any // marshalled to JSON
 	ProposedBy        string
+
+	Change
+	Proved bool
+	Proof  *Proof
 }

@@ -15,7 +15,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -24,15 +27,20 @@ import (
 type world struct {
 	*apptest.World
 	registry  *registry.Service
+	sources   *sources.Service
 	proposals *proposals.Service
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
 	w := &world{World: apptest.NewWorld(t, db, apptest.Options{})}
-	w.registry = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: &skills.Service{DB: db, Window: 30}, Log: w.Log}
+	known, files := &skills.Service{DB: db, Window: 30}, stored.New(nil)
+	w.registry = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Files: files, Log: w.Log}
+	w.sources = &sources.Service{
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Files: files, Limits: skillpkg.DefaultLimits(), Log: w.Log,
+	}
 	counts := &signals.Service{DB: db, Secret: []byte("test")}
-	w.proposals = &proposals.Service{DB: db, Jobs: w.Queue, Signals: counts, Registry: w.registry}
+	w.proposals = &proposals.Service{DB: db, Jobs: w.Queue, Signals: counts, Registry: w.registry, Sources: w.sources}
 	counts.Watcher, counts.Proposals = w.proposals, w.proposals
 	w.proposals.Register()
 	counts.Mount(w.API)
@@ -76,17 +84,51 @@ func (c *client) miss(skill string, sessions, cohorts int) {
 	}
 }
 
+// skillMD is a SKILL.md of a skill.
+func skillMD(name, description string) string {
+	return "---\nname: " + name + "\ndescription: " + description + "\n---\n# " + name + "\n"
+}
+
 // publish adds a skill with this description to the registry.
-func (c *client) publish(name, description string) {
+func (c *client) publish(name, description string) registry.Entry {
 	c.T.Helper()
-	text := "---\nname: " + name + "\ndescription: " + description + "\n---\n# " + name + "\n"
-	archive := apptest.Pack(c.w.T, "SKILL.md", text)
-	if _, _, err := c.w.registry.Create(c.T.Context(), registry.Publication{
-		OrgID: c.Org.ID, UserID: c.User.ID, Name: name, Type: registry.TypeSkill, Visibility: registry.Org, Version: "1.0.0",
-		Source: registry.FromCLI, Archive: strings.NewReader(archive), Size: int64(len(archive)),
-	}); err != nil {
+	e, _, err := c.w.registry.Create(c.T.Context(), c.version(name, "1.0.0", skillMD(name, description)))
+	if err != nil {
 		c.T.Fatalf("%v", err)
 	}
+	return e
+}
+
+// push adds a version to an entry.
+func (c *client) push(e registry.Entry, version, skillMD string) {
+	c.T.Helper()
+	if _, _, _, err := c.w.registry.Push(c.T.Context(), e.ID, c.version(e.Name, version, skillMD)); err != nil {
+		c.T.Fatalf("%v", err)
+	}
+}
+
+func (c *client) version(name, version, skillMD string) registry.Publication {
+	archive := apptest.Pack(c.w.T, "SKILL.md", skillMD)
+	return registry.Publication{
+		OrgID: c.Org.ID, UserID: c.User.ID, Name: name, Type: registry.TypeSkill, Visibility: registry.Org, Version: version,
+		Source: registry.FromCLI, Archive: strings.NewReader(archive), Size: int64(len(archive)),
+	}
+}
+
+// one reads the only proposal.
+func (c *client) one() object {
+	c.T.Helper()
+	all := c.list(path)
+	if len(all) != 1 {
+		c.T.Fatalf("%d proposals, want 1", len(all))
+	}
+	return c.Get(path + "/" + all[0]["id"].(string)).Want(http.StatusOK).Object()["proposal"].(object)
+}
+
+// patch changes a proposal.
+func (c *client) patch(p object, body object) apptest.Response {
+	c.T.Helper()
+	return c.Do(http.MethodPatch, path+"/"+p["id"].(string), body)
 }
 
 func (c *client) generate() {
@@ -126,12 +168,26 @@ func TestGate(t *testing.T) {
 			t.Errorf("confidence %v", p["confidence"])
 		}
 		delete(p, "confidence")
+		entry, _ := p["entry_id"].(string)
+		if diff, _ := p["diff"].(string); entry == "" || !strings.HasSuffix(diff, `
+ name: pdf
+-description: Reads PDF files
++description: Reads PDF files. Use it also for search.
+ ---
+ # pdf
+`) {
+			t.Errorf("entry %q, diff %q", entry, diff)
+		}
+		delete(p, "entry_id")
+		delete(p, "diff")
 		want := object{
 			"skill_name": "pdf", "proposal_type": "description", "finding": "missed_session",
 			"status": "pending", "proposed_by": "contributor_aggregate",
 			"current_value": "Reads PDF files", "proposed_value": "Reads PDF files. Use it also for search.",
 			"reason":           "10 of 10 signals say that the skill was missed in the session, from 2026-W07 to 2026-W07.",
 			"pass_rate_before": nil, "projected_pass_rate": nil, "reviewed_by": nil, "reviewed_at": nil, "applied_at": nil,
+			"target": "description", "base_version": "1.0.0", "edits": []any{}, "proved": false, "proof": nil,
+			"stale": false, "stale_reason": nil, "refreshed_at": nil, "outcome": nil,
 			"evidence": object{
 				"signals": 10.0, "skill_signals": 10.0, "contributors": 3.0, "buckets": []any{object{"bucket": "search", "count": 10.0}},
 				"period": object{"from": "2026-W07", "to": "2026-W07"},
@@ -142,6 +198,42 @@ func TestGate(t *testing.T) {
 		}
 		if got := c.Get("/api/v1/creator-signals/overview").Want(http.StatusOK).Object()["pending_proposals"]; got != 1.0 {
 			t.Errorf("pending_proposals %v, want 1", got)
+		}
+	})
+}
+
+// TestProved reads what an improve run proposes.
+func TestProved(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).org()
+		before, after, p := "Read it.", "Read it twice.", 0.03
+		d := proposals.Draft{
+			OrgID: c.Org.ID, SkillName: "pdf", Finding: "improve_run 1", Type: proposals.Body, Target: proposals.TargetBoth,
+			CurrentValue: &before, ProposedValue: &after, Reason: "better", Evidence: object{}, ProposedBy: "improve_run",
+			Change: proposals.Change{
+				EntryID: uuid.NewString(), BaseVersion: "1.0.0", Diff: "-Read it.\n+Read it twice.\n",
+				Edits: []proposals.Edit{{Op: "replace", Anchor: "it", Text: "it twice", Why: "once is not enough", Cases: []string{"c1"}}},
+			},
+			Proved: true, Proof: &proposals.Proof{Cases: 8, Current: 0.5, Winner: 0.75, Better: 3, Worse: 1, P: &p, Interval: &[2]float64{0.1, 0.4}},
+		}
+		var id string
+		if err := db.InTx(t.Context(), func(tx *store.Tx) (err error) {
+			id, err = c.w.proposals.Propose(t.Context(), tx, d)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		got := c.Get(path + "/" + id).Want(http.StatusOK).Object()["proposal"].(object)
+		want := object{
+			"proposal_type": "body", "target": "both", "proved": true, "entry_id": d.EntryID, "base_version": "1.0.0", "diff": d.Diff,
+			"edits": []any{object{"op": "replace", "anchor": "it", "text": "it twice", "why": "once is not enough", "cases": []any{"c1"}}},
+			"proof": object{"cases": 8.0, "current": 0.5, "winner": 0.75, "better": 3.0, "worse": 1.0, "p": 0.03, "interval": []any{0.1, 0.4}},
+		}
+		for field, value := range want {
+			if diff := cmp.Diff(value, got[field]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", field, diff)
+			}
 		}
 	})
 }

@@ -1,18 +1,18 @@
 package proposals
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -22,6 +22,7 @@ type Service struct {
 	Jobs     *jobs.Queue
 	Signals  *signals.Service
 	Registry *registry.Service
+	Sources  *sources.Service
 }
 
 // Propose creates a proposal in the caller's transaction and returns its id. It
@@ -29,12 +30,7 @@ type Service struct {
 // returned and nothing changes.
 func (s *Service) Propose(ctx context.Context, tx *store.Tx, d Draft) (id string, err error) {
 	defer fault.Wrap(&err, "propose %s for %q", d.Finding, d.SkillName)
-	skillID, err := skills.Resolve(ctx, tx, d.OrgID, d.SkillName)
-	if fault.Is(err, fault.Conflict) { // it is merged into another skill, which the proposal is about then
-		var ids map[string]string
-		ids, err = skills.ResolveUnconfirmed(ctx, tx, d.OrgID, []string{strings.TrimSpace(d.SkillName)})
-		skillID = ids[strings.TrimSpace(d.SkillName)]
-	}
+	skillID, err := resolve(ctx, tx, d.OrgID, d.SkillName)
 	if err != nil {
 		return "", err
 	}
@@ -46,13 +42,25 @@ func (s *Service) Propose(ctx context.Context, tx *store.Tx, d Draft) (id string
 		ID: store.NewID(), OrgID: d.OrgID, SkillID: skillID, SkillName: d.SkillName, Finding: d.Finding, Type: d.Type,
 		CurrentValue: d.CurrentValue, ProposedValue: d.ProposedValue, Reason: d.Reason, Confidence: d.Confidence,
 		PassRateBefore: d.PassRateBefore, ProjectedPassRate: d.ProjectedPassRate, Evidence: evidence,
-		Status: Pending, ProposedBy: d.ProposedBy, CreatedAt: store.Now(),
+		Status: Pending, ProposedBy: d.ProposedBy, CreatedAt: store.Now(), Target: cmp.Or(d.Target, Target(d.Type)),
+		Change: d.Change, Proved: d.Proved, Proof: d.Proof,
 	})
 }
 
-// Generate turns the findings in contributors' signals into proposals. A
-// finding that has a proposal already is skipped, so it is idempotent. One that
-// fails does not keep back the others.
+// resolve returns the id of a skill by its name.
+func resolve(ctx context.Context, tx *store.Tx, orgID, name string) (string, error) {
+	id, err := skills.Resolve(ctx, tx, orgID, name)
+	if fault.Is(err, fault.Conflict) { // it is merged into another skill, which the proposal is about then
+		var ids map[string]string
+		ids, err = skills.ResolveUnconfirmed(ctx, tx, orgID, []string{strings.TrimSpace(name)})
+		id = ids[strings.TrimSpace(name)]
+	}
+	return id, err
+}
+
+// Generate turns the findings in contributors' signals into proposals, and brings
+// those that are pending up to date: it is idempotent. One that fails does not keep
+// back the others.
 func (s *Service) Generate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "generate proposals of %s", orgID)
 	findings, err := s.Signals.Findings(ctx, orgID)
@@ -67,20 +75,31 @@ func (s *Service) Generate(ctx context.Context, orgID string) (err error) {
 }
 
 func (s *Service) proposeFinding(ctx context.Context, orgID string, f signals.Finding) error {
-	exists, err := proposalExists(ctx, s.DB, orgID, f.SkillName, f.Name)
-	if err != nil || exists {
+	there, err := proposalOfFinding(ctx, s.DB, orgID, f.SkillName, f.Name)
+	if err == nil {
+		return s.grow(ctx, there, f)
+	}
+	if !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	entries, _, err := s.Registry.List(ctx, orgID, registry.Filter{Name: f.SkillName, Limit: 1})
+	var skillID string
+	err = s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+		skillID, err = resolve(ctx, tx, orgID, f.SkillName)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	description := ""
-	if len(entries) > 0 {
-		description = entries[0].Description
+	d := newDraft(orgID, f)
+	words, err := s.Words(ctx, orgID, skillID)
+	switch {
+	case err == nil:
+		d.CurrentValue, d.ProposedValue, d.Change = offer(words, d.Type, d.Evidence.(evidence).bucketNames())
+	case !fault.Is(err, fault.NotFound):
+		return err
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		_, err := s.Propose(ctx, tx, newDraft(orgID, f, description))
+		_, err := s.Propose(ctx, tx, d)
 		return err
 	})
 }
@@ -99,34 +118,46 @@ type Filter struct {
 // List returns a page of the organisation's proposals, newest first, and their
 // number.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Proposal, int, error) {
-	return proposalsOf(ctx, s.DB, orgID, f)
+	all, total, err := proposalsOf(ctx, s.DB, orgID, f)
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, total, s.complete(ctx, orgID, all)
 }
 
 // Get returns a proposal of the organisation.
 func (s *Service) Get(ctx context.Context, orgID, id string) (Proposal, error) {
-	return proposalByID(ctx, s.DB, orgID, id, "")
+	p, err := proposalByID(ctx, s.DB, orgID, id)
+	if err != nil {
+		return p, err
+	}
+	one := []Proposal{p}
+	err = s.complete(ctx, orgID, one)
+	return one[0], err
 }
 
-// Move changes the status of a proposal on behalf of the caller. A transition
-// that is not permitted is a Conflict.
-func (s *Service) Move(ctx context.Context, c access.Caller, id string, to Status) (p Proposal, err error) {
-	defer fault.Wrap(&err, "move proposal %s", id)
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if p, err = proposalByID(ctx, tx, c.OrgID, id, tx.Dialect().ForUpdate()); err != nil {
-			return err
+// complete adds what follows from other parts of the service: whether the words have
+// changed, and how the versions do.
+func (s *Service) complete(ctx context.Context, orgID string, all []Proposal) error {
+	if err := s.markStale(ctx, s.DB, orgID, all); err != nil {
+		return err
+	}
+	var versions []string
+	for _, p := range all {
+		if p.Outcome != nil && p.Outcome.VersionID != "" {
+			versions = append(versions, p.Outcome.VersionID)
 		}
-		if err := p.move(to, c.UserID, store.Now()); err != nil {
-			return err
+	}
+	if len(versions) == 0 {
+		return nil
+	}
+	quality, err := s.Registry.Skills.Quality(ctx, s.DB, versions)
+	for _, p := range all {
+		if p.Outcome != nil {
+			p.Outcome.ObservedPassRate = quality[p.Outcome.VersionID].PassRate
 		}
-		if err := updateStatus(ctx, tx, p); err != nil {
-			return err
-		}
-		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: p.OrgID, Action: "proposals.proposal.move", Target: audit.Target{Kind: "proposal", ID: p.ID, Name: p.SkillName},
-			Detail: audit.Detail{"status": to},
-		})
-	})
-	return p, err
+	}
+	return err
 }
 
 // Pending counts the proposals of an organisation that await a decision, without

@@ -22,7 +22,8 @@ type gate struct {
 	permission   access.Permission
 }
 
-// gates is the interface's table of plans and permissions, route by route.
+// gates is the table of plans and permissions of the interface and the contract,
+// route by route.
 var gates = []gate{
 	{"POST", "/api/v1/registry", "pro", "registry:push"},
 	{"GET", "/api/v1/registry", "free", "read"},
@@ -45,6 +46,10 @@ var gates = []gate{
 	{"GET", "/api/v1/registry/installed", "free", "read"},
 	{"POST", "/api/v1/registry/sync", "free", "read"},
 	{"GET", "/api/v1/registry/sync/check", "free", "read"},
+	{"GET", "/api/v1/catalog-tokens", "free", "admin"},
+	{"POST", "/api/v1/catalog-tokens", "free", "admin"},
+	{"POST", "/api/v1/catalog-tokens/{id}/rotate", "free", "admin"},
+	{"DELETE", "/api/v1/catalog-tokens/{id}", "free", "admin"},
 }
 
 // TestGates calls every route with every kind of key and without one. An unknown entry and an empty

@@ -49,8 +49,8 @@ func ArchiveOptions(name, version string) blob.SignOptions {
 	return blob.SignOptions{Filename: name + "-" + version + ".tar.gz", ContentType: "application/gzip"}
 }
 
-// ServeCanonical sends the canonical archive with that hash of any version of an
-// entry. A missing one is a fault.NotFound.
+// ServeCanonical sends the canonical archive with that hash of any published version
+// of an entry. A missing one is a fault.NotFound.
 func (s *Service) ServeCanonical(w http.ResponseWriter, r *http.Request, e Entry, hash string) error {
 	version, key, err := canonicalByHash(r.Context(), s.DB, e, hash)
 	if err != nil {

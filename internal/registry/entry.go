@@ -1,6 +1,6 @@
 // Package registry keeps an organisation's skills as entries with immutable
-// versions. It owns the tables registry_entries, registry_versions,
-// registry_rollbacks, registry_currents, registry_changes and registry_names.
+// versions. It owns the tables registry_entries, registry_versions, registry_rollbacks, registry_currents,
+// registry_changes and registry_names, and by treehash registry_tree_hashes and registry_tree_backfill.
 package registry
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
@@ -62,7 +63,8 @@ type Version struct {
 	archiveKey   string  // of the archive in the bucket
 	canonicalKey *string // of the archive with CanonicalHash; often the same
 	skillText    []byte  // its SKILL.md, if that is small; set only while it is published
-	manifestSize int64   // bytes of its manifest in JSON, where that itself is left out
+	treeHashes   []treehash.Hash
+	manifestSize int64 // bytes of its manifest in JSON, where that itself is left out
 	gate         *gateapi.Gate
 }
 

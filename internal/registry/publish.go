@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -46,6 +47,7 @@ type Publication struct {
 	Archive io.ReaderAt
 	Size    int64
 
+	Onto string // id of the version that must be current, if not empty
 	// At is when it was published; now when zero. No request can set it.
 	At time.Time
 }
@@ -123,10 +125,9 @@ func (e *Entry) hold(ctx context.Context, tx *store.Tx, v Version) error {
 	return e.Record(ctx, tx, "registry.version.hold", audit.Detail{"version": v.Version, "source": v.Source, "gate": v.GateID})
 }
 
-// Push adds a version to an entry of the organisation and makes it current,
-// unless the gate makes it a candidate. It is idempotent: the same version with the same content is the one that is
-// there, and made is false. With other content it is a conflict: versions never
-// change.
+// Push adds a version to an entry of the organisation and makes it current, unless
+// the gate makes it a candidate. It is idempotent: the same version with the same
+// content is there, and made is false. With other content it is a conflict.
 func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e Entry, v Version, made bool, err error) {
 	defer fault.Wrap(&err, "push to entry %s", entryID)
 	if issues := p.checkPush(); len(issues) > 0 {
@@ -158,6 +159,9 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		} else if !fault.Is(err, fault.NotFound) {
 			return false, err
 		}
+		if p.Onto != "" && p.Onto != e.CurrentVersionID {
+			return false, fault.New(fault.Conflict, "Version %s became current meanwhile", e.CurrentVersion)
+		}
 		v, made = d.version, true
 		v.OrgID, v.EntryID, v.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, p.At)
 		v.EntryDescription = p.describe(v, e.Description)
@@ -181,8 +185,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 
 func checkSameContent(there, fresh Version) error {
 	if there.ContentHash != fresh.ContentHash {
-		return fault.New(fault.Conflict,
-			"Version %s exists with other content; versions never change, so push a new one", there.Version)
+		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one", there.Version)
 	}
 	return nil
 }
@@ -340,6 +343,9 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 		return d, nil
 	}
 	if v.skillText, err = skillText(pkg); err != nil {
+		return d, err
+	}
+	if v.treeHashes, err = treehash.Of(pkg); err != nil {
 		return d, err
 	}
 	return d, d.addCanonical(ctx, pkg)

@@ -38,7 +38,7 @@ func skillsNamed(ctx context.Context, q store.Querier, sh Shelf, name string) ([
 // with its oldest skill first, so that none crowds others out of a full shelf.
 func eachOnShelf(ctx context.Context, q store.Querier, sh Shelf, limit int, fn func(l Listed, paths string) error) error {
 	rows, err := q.Query(ctx, `
-		SELECT `+listedColumns+`, v.file_paths
+		SELECT `+listedColumns+`, v.archive_key, v.file_paths
 		FROM (SELECT chosen.id, ROW_NUMBER() OVER (PARTITION BY chosen.org_id ORDER BY chosen.id) AS turn FROM (
 				SELECT e.id, e.org_id FROM `+shelfTables+`
 				WHERE `+sh.condition()+` AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL) chosen
@@ -48,7 +48,7 @@ func eachOnShelf(ctx context.Context, q store.Querier, sh Shelf, limit int, fn f
 	return store.Each(rows, err, func(row store.Row) error {
 		var l Listed
 		var paths string
-		if err := row.Scan(append(listedTargets(&l), &paths)...); err != nil {
+		if err := row.Scan(append(listedTargets(&l), &l.Current.archiveKey, &paths)...); err != nil {
 			return err
 		}
 		return fn(l, paths)
@@ -66,11 +66,11 @@ func revisionOfShelf(ctx context.Context, q store.Querier, sh Shelf) (Revision, 
 	})
 }
 
-// canonicalByHash finds a version of an entry by its canonical archive, and the
-// key of that.
+// canonicalByHash finds a published version of an entry by its canonical archive,
+// and the key of that.
 func canonicalByHash(ctx context.Context, q store.Querier, e Entry, hash string) (version, key string, err error) {
 	rows, err := q.Query(ctx, `SELECT v.version, v.canonical_key`+ofEntry+`
-		AND v.canonical_hash = $3 AND v.state <> 'candidate' LIMIT 1`, e.OrgID, e.ID, hash)
+		AND v.canonical_hash = $3 AND v.state = 'published' LIMIT 1`, e.OrgID, e.ID, hash)
 	_, err = store.One(rows, err, "Version", func(row store.Row) (struct{}, error) {
 		return struct{}{}, row.Scan(&version, &key)
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -96,7 +97,10 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
 		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
 		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription, v.State, v.GateID)
-	return err
+	if err != nil {
+		return err
+	}
+	return treehash.Insert(ctx, q, v.EntryID, v.ID, v.treeHashes)
 }
 
 // ownEntry finds an entry of the organisation.

@@ -20,7 +20,7 @@ import (
 // check-runs on its code host.
 type Mode string
 
-// The modes. ModePRs behaves as ModeChecks: no pull requests are opened.
+// The modes. ModePRs is ModeChecks and permits to open pull requests.
 const (
 	ModeOff    Mode = "off"
 	ModeChecks Mode = "checks"

@@ -27,3 +27,8 @@ func (s *Service) ProcessDelivery(ctx context.Context, id string) error {
 func (s *Service) OldestQueued(ctx context.Context, connectionID string) (attempt.Attempt, error) {
 	return attempt.OldestQueued(ctx, s.DB, connectionID)
 }
+
+// WriteBack reports an attempt, as its job does.
+func (s *Service) WriteBack(ctx context.Context, attemptID string) error {
+	return s.writeBack(ctx, attemptID)
+}

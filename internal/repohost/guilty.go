@@ -64,6 +64,12 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	if err != nil {
 		return err
 	}
+	if a.WriteBack == attempt.Pending { // before anything is sent: after a crash, its job would hide the failure
+		a.WriteBack, a.WriteBackDetail = attempt.Success, "the rollback of the version was reported instead"
+		if err := attempt.UpdateWriteBack(ctx, s.DB, a); err != nil {
+			return err
+		}
+	}
 	err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
 		State: host.StateFailure, Context: c.StatusContext(), Description: title, TargetURL: url,
 	})
@@ -81,9 +87,6 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	}
 	if err == nil {
 		a.CheckRunID, a.Reported = &check.ID, rolledBack
-	}
-	if a.WriteBack == attempt.Pending {
-		a.WriteBack, a.WriteBackDetail = attempt.Success, "the rollback of the version was reported instead"
 	}
 	return attempt.UpdateWriteBack(ctx, s.DB, a)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -17,6 +18,9 @@ type Pulls interface {
 	// repository of a connection. What it is now, the code host says: deliveries
 	// overtake each other.
 	PullChanged(ctx context.Context, tx *store.Tx, c Connection, number int64) error
+	// ReconcilePulls repairs what lost webhooks missed of the pull requests of a
+	// connection. One that is not known was missed if it was opened after since.
+	ReconcilePulls(ctx context.Context, c Connection, since time.Time) error
 	// RerunPulls gates the pull requests of a connection whose head is the commit
 	// again, and returns their number.
 	RerunPulls(ctx context.Context, tx *store.Tx, c Connection, r host.Rerun) (int, error)

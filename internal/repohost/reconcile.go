@@ -12,8 +12,8 @@ import (
 )
 
 // ReconcileAll enqueues a reconciliation of every connection: it compares the
-// branch and tags of the repository with what was published, and so repairs
-// missed webhooks.
+// branch and tags of the repository with what was published, and its pull requests
+// with what was gated, and so repairs missed webhooks.
 func (s *Service) ReconcileAll(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "reconcile all")
 	ids, err := usableConnections(ctx, s.DB)
@@ -34,14 +34,18 @@ func (s *Service) enqueueReconcile(ctx context.Context, tx *store.Tx, ids []stri
 	return nil
 }
 
-// reconcile queues the head of the branch and the tags for which no webhook
-// arrived.
+// reconcile queues the head of the branch, the tags and the pull requests for which
+// no webhook arrived.
 func (s *Service) reconcile(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "reconcile connection %s", connectionID)
 	c, err := connectionByID(ctx, s.DB, connectionID)
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted meanwhile
 	}
+	if err != nil {
+		return err
+	}
+	since, err := gatesPullsSince(ctx, s.DB, c)
 	if err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 		return err
 	}
 	attempts, queued := missingAttempts(c, found, known)
-	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if queued { // its job may have been lost
 			if err := s.enqueuePublish(ctx, tx, c.ID); err != nil {
 				return err
@@ -89,6 +93,13 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 		}
 		return s.queueAttempts(ctx, tx, attempts)
 	})
+	if err != nil || s.Pulls == nil {
+		return err
+	}
+	if err = s.Pulls.ReconcilePulls(ctx, c, since); err != nil && isTransient(err) {
+		return retryAfter(err, 0)
+	}
+	return err
 }
 
 // missingAttempts returns the refs that a connection publishes and that were

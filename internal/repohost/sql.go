@@ -2,6 +2,7 @@ package repohost
 
 import (
 	"context"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -16,6 +17,14 @@ func modeOf(ctx context.Context, q store.Querier, orgID string) (Mode, error) {
 		return ModeOff, nil
 	}
 	return mode, err
+}
+
+// gatesPullsSince is when somebody last changed whether pull requests of a connection
+// are gated, or something else of its settings.
+func gatesPullsSince(ctx context.Context, q store.Querier, c Connection) (time.Time, error) {
+	rows, err := q.Query(ctx, `SELECT COALESCE(MAX(updated_at), 0) FROM repohost_settings WHERE org_id = $1`, c.OrgID)
+	changed, err := store.One(rows, err, "Settings", store.Value[int64])
+	return time.UnixMicro(max(changed, store.Micros(c.UpdatedAt))).UTC(), err
 }
 
 func upsertMode(ctx context.Context, q store.Querier, orgID string, m Mode) error {

@@ -181,6 +181,42 @@ func TestWriteBackTroubles(t *testing.T) {
 	}
 }
 
+// TestFailureIsNotHidden is about a commit whose version is rolled back before it was
+// reported, and a crash after half of the failure was told.
+func TestFailureIsNotHidden(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHub(t, db)
+		h.github.Break(hosttest.Fault{On: "check-runs", Answer: hosttest.Status(http.StatusBadGateway), Always: true})
+		h.push(skillFiles("One."))
+		if _, err := db.Exec(t.Context(), `UPDATE repohost_attempts SET write_back_status = 'pending'`); err != nil {
+			t.Fatal(err)
+		}
+		h.github.Mend()
+		rows, err := db.Query(t.Context(), `SELECT id FROM repohost_attempts`)
+		id, err := store.One(rows, err, "Attempt", store.Value[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.github.Break(hosttest.Fault{On: "POST /repos/acme/deploy/check-runs"}) // it is made, and the answer is lost
+		fail := func() error {
+			return h.service.FailCommit(t.Context(), id, "Rolled back", "3 of 4 fail", "https://whetstone.example")
+		}
+		if err := fail(); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		if err := h.service.WriteBack(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := fail(); err != nil {
+			t.Fatal(err)
+		}
+		statuses, checks := h.github.Statuses(), h.github.Checks()
+		if statuses[len(statuses)-1].State != "failure" || len(checks) != 1 || checks[0].Conclusion != "failure" {
+			t.Errorf("got the statuses %+v and the check-runs %+v, want nothing after the failure", statuses, checks)
+		}
+	})
+}
+
 // TestWriteBackWithoutChecks is about hosts that have no check-runs.
 func TestWriteBackWithoutChecks(t *testing.T) {
 	t.Run("gitea", func(t *testing.T) {

@@ -104,6 +104,7 @@ type RunOutput struct {
 	MaxUSD    *float64           `json:"max_cost_usd" doc:"Most that the run may cost; null for no limit"`
 	Estimate  *float64           `json:"estimate_usd" doc:"What the run would probably cost, by the last trials of its agents; null if it is not known"`
 	Imported  *imported.Origin   `json:"imported" doc:"Which tool made the run elsewhere; null for runs made here"`
+	ImproveID *string            `json:"improve_run_id" doc:"Of the improve run that it was made for, and that alone counts it; null for others"`
 	Error     *string            `json:"error" doc:"Why the run failed"`
 	CreatedAt httpapi.Time       `json:"created_at"`
 	StartedAt *httpapi.Time      `json:"started_at"`
@@ -154,7 +155,7 @@ func newRunOutput(r Run) RunOutput {
 		Subject:  NewSubjectOutput(r.Subject),
 		Progress: Progress{r.Done, r.Total},
 		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
-		Errors:   m.TrialErrors, Reliable: m.Reliable(), Imported: r.Imported,
+		Errors:   m.TrialErrors, Reliable: m.Reliable(), Imported: r.Imported, ImproveID: r.ImproveRunID,
 		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}

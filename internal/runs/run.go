@@ -3,8 +3,8 @@
 // the verifier of a task package. Trials are stored as they are made, so a run
 // survives the crash of its worker. It owns the tables eval_runs,
 // eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs,
-// eval_run_terms, eval_agent_costs, eval_trial_recordings, eval_run_imports and
-// eval_run_events.
+// eval_run_terms, eval_agent_costs, eval_trial_recordings, eval_run_imports,
+// eval_run_purposes and eval_run_events.
 package runs
 
 import (
@@ -45,7 +45,12 @@ type Run struct {
 	Cost        *spend.Cost // so far; nil for runs from before costs were counted
 	Terms       spend.Terms
 	// Imported says where the run was made, if not here; nil otherwise.
-	Imported  *imported.Origin
+	Imported *imported.Origin
+	// ImproveRunID is the improve run that the run was made for. Such a run is in no
+	// list, and says nothing about the skill: it may be about a candidate, or about
+	// chosen cases. nil for all others.
+	ImproveRunID *string
+
 	Error     *string // why the run failed; safe to show
 	CreatedBy string
 	CreatedAt time.Time

@@ -86,7 +86,8 @@ type NewRun struct {
 	Agent *suites.Agent
 	// MaxMicros is the most that the run may cost, in millionths of a dollar; nil
 	// for no limit.
-	MaxMicros *int64
+	MaxMicros    *int64
+	ImproveRunID *string // that it is made for; nil for none
 }
 
 func (n NewRun) validate() error {
@@ -130,18 +131,22 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 	if err != nil {
 		return r, err
 	}
-	if !suite.Runnable() {
-		return r, fault.New(fault.Conflict, "Eval suite cannot be run: %s", suites.IssueText(suite.Issues))
-	}
-	if n.CaseIDs != nil {
+	issues := suite.Issues
+	if n.CaseIDs != nil { // what is wrong with the others does not matter
 		if suite.Cases, suite.Document, err = chosen(suite.Cases, n.CaseIDs); err != nil {
 			return r, err
 		}
+		if !slices.ContainsFunc(suite.Cases, func(c suites.Case) bool { return !c.Runnable() }) {
+			issues = suite.KindIssues()
+		}
+	}
+	if len(issues) > 0 {
+		return r, fault.New(fault.Conflict, "Eval suite cannot be run: %s", suites.IssueText(issues))
 	}
 	r = Run{
 		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, SourceID: suite.SourceID, Status: Queued,
 		Trials: max(1, n.Trials), Baseline: n.Baseline, Seed: cmp.Or(n.Seed, subject.NewSeed()),
-		CreatedBy: caller.UserID, CreatedAt: store.Now(),
+		ImproveRunID: n.ImproveRunID, CreatedBy: caller.UserID, CreatedAt: store.Now(),
 		verifier: suite.VerifierKind, noSkill: suite.SupportsNoSkill, caseCount: len(suite.Cases), document: suite.Document,
 	}
 	r.Total = len(suite.Cases) * r.Trials * len(r.Baseline.Arms())
@@ -289,6 +294,12 @@ func (s *Service) Newest(ctx context.Context, orgID string, of []suites.Suite) (
 	return newest, err
 }
 
+// MadeFor returns the runs that were made for an improve run of the organisation,
+// in no order.
+func (s *Service) MadeFor(ctx context.Context, orgID, improveRunID string) ([]Run, error) {
+	return runsMadeFor(ctx, s.DB, orgID, improveRunID)
+}
+
 // A Report is a run with the results of its cases.
 type Report struct {
 	Run
@@ -409,7 +420,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err := insertEvents(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
 		return r, err
 	}
-	if s.Suggester != nil && r.SourceID != nil && status == Succeeded {
+	if s.Suggester != nil && r.SourceID != nil && r.ImproveRunID == nil && status == Succeeded {
 		return r, s.Suggester.Suggest(ctx, tx, r.OrgID, *r.SourceID)
 	}
 	return r, nil

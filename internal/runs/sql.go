@@ -18,7 +18,11 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
 	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id),
 	(SELECT t.terms FROM eval_run_terms t WHERE t.run_id = eval_runs.id),
-	(SELECT i.origin FROM eval_run_imports i WHERE i.run_id = eval_runs.id)`
+	(SELECT i.origin FROM eval_run_imports i WHERE i.run_id = eval_runs.id),
+	(SELECT p.improve_run_id FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
+
+// listed leaves out the runs that were made for an improve run.
+const listed = ` AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
 
 // scanRunHead scans a run without its cases, which lists do not show and which may
 // be megabytes.
@@ -42,7 +46,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
 		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
 		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
-		&s.Tried, &s.TrialErrors, &cost, &terms, &origin,
+		&s.Tried, &s.TrialErrors, &cost, &terms, &origin, &r.ImproveRunID,
 	}, further...)...)
 	if err != nil {
 		return r, err
@@ -118,6 +122,12 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 			return err
 		}
 	}
+	if r.ImproveRunID != nil {
+		_, err := tx.Exec(ctx, `INSERT INTO eval_run_purposes (run_id, improve_run_id) VALUES ($1, $2)`, r.ID, *r.ImproveRunID)
+		if err != nil {
+			return err
+		}
+	}
 	return spend.InsertTerms(ctx, tx, r.ID, r.Terms)
 }
 
@@ -132,26 +142,37 @@ func runWithCases(ctx context.Context, q store.Querier, orgID, id string) (Run, 
 }
 
 func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, limit, offset int) ([]Run, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_runs WHERE org_id = $1 AND suite_id = $2`, orgID, suiteID)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_runs WHERE org_id = $1 AND suite_id = $2`+listed, orgID, suiteID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
 	rows, err = q.Query(ctx, `
 		SELECT `+runColumns+` FROM eval_runs
-		WHERE org_id = $1 AND suite_id = $2 ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, suiteID, limit, offset)
+		WHERE org_id = $1 AND suite_id = $2`+listed+` ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, suiteID, limit, offset)
 	runs, err := store.All(rows, err, scanRunHead)
 	return runs, total, err
 }
 
+func runsMadeFor(ctx context.Context, q store.Querier, orgID, improveRunID string) ([]Run, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+runColumns+` FROM eval_runs
+		WHERE org_id = $1 AND id IN (SELECT run_id FROM eval_run_purposes WHERE improve_run_id = $2)`, orgID, improveRunID)
+	return store.All(rows, err, scanRunHead)
+}
+
 // newestRuns returns the newest run of each suite that has one, in no order. The
-// subquery reads one entry of the index per suite; GROUP BY would read all.
+// subquery reads one entry of the index per suite and those of improve runs since
+// then; GROUP BY would read all.
 func newestRuns(ctx context.Context, q store.Querier, orgID string, suiteIDs []string) ([]Run, error) {
 	in, list := q.Dialect().In("$2", suiteIDs)
 	rows, err := q.Query(ctx, `
 		SELECT `+runColumns+` FROM eval_runs
 		WHERE org_id = $1 AND id IN (
-			SELECT (SELECT MAX(r.id) FROM eval_runs r WHERE r.suite_id = s.id)
+			SELECT (
+				SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = s.id`+listed+`
+				ORDER BY eval_runs.id DESC LIMIT 1
+			)
 			FROM eval_suites s WHERE s.org_id = $1 AND s.id`+in+`
 		)`, orgID, list)
 	return store.All(rows, err, scanRunHead)

@@ -383,3 +383,31 @@ func TestRepackLongNames(t *testing.T) {
 	p := read(t, makeZip(t, file("SKILL.md", skillText), file(split, "x")))
 	checkTar(t, repack(t, p, skillpkg.TarGz))
 }
+
+// TestWithSkill changes one file, and leaves the others as they are.
+func TestWithSkill(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	files := map[string]string{"SKILL.md": "---\nname: a\ndescription: b\n---\nold\n", "scripts/run.sh": "#!/bin/sh\n"}
+	if _, err := skillpkg.Pack(t.Context(), makeFolder(t, files).FS(), &b, options(skillpkg.TarGz)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := skillpkg.Read(t.Context(), &b, skillpkg.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	after, err := before.WithSkill(t.Context(), "---\nname: a\ndescription: c\n---\nnew, and longer\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	skill, err := after.Skill()
+	if err != nil || skill.Description != "c" || skill.Body != "new, and longer\n" {
+		t.Errorf("got %+v, %v", skill, err)
+	}
+	script, err := after.ReadFile("scripts/run.sh")
+	if err != nil || string(script) != files["scripts/run.sh"] || len(after.Installed()) != 2 {
+		t.Errorf("got %q of %v, %v", script, after.Installed(), err)
+	}
+}

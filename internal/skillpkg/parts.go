@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"strings"
 )
 
 // A Part is a file of a multipart upload, with its path in the package.
@@ -13,6 +14,13 @@ type Part struct {
 	Path string
 	Size int64
 	Open func() (io.ReadCloser, error)
+}
+
+// TextPart is a part with a text.
+func TextPart(path, text string) Part {
+	return Part{Path: path, Size: int64(len(text)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(text)), nil
+	}}
 }
 
 // FromParts makes a package of single files. The rules of Open apply to them, and

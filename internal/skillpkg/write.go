@@ -3,12 +3,14 @@ package skillpkg
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"hash/maphash"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +42,34 @@ func (p *Package) Repack(ctx context.Context, w io.Writer, format Format) (err e
 		return err
 	}
 	return p.writeTo(ctx, out)
+}
+
+// WithSkill returns the package with another SKILL.md. The caller closes both.
+func (p *Package) WithSkill(ctx context.Context, text string) (_ *Package, err error) {
+	defer fault.Wrap(&err, "change SKILL.md")
+	if err := p.RequireSkill(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	out, err := newWriter(&b, Zip, tar.FormatUSTAR) // which takes every name
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range p.installed {
+		var content io.Reader = p.content(f)
+		if f.Path == p.SkillPath {
+			f.Size, content = int64(len(text)), strings.NewReader(text)
+		}
+		if _, err := addContent(out, f, content); err != nil {
+			return nil, err
+		}
+	}
+	if err := out.Close(); err != nil {
+		return nil, err
+	}
+	limits := StoredLimits()
+	limits.Packed, limits.Ratio = 2*limits.Unpacked, limits.Unpacked
+	return Open(ctx, bytes.NewReader(b.Bytes()), int64(b.Len()), limits)
 }
 
 func (p *Package) writeTo(ctx context.Context, out writer) error {

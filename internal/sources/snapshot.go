@@ -66,10 +66,10 @@ func (s *Service) CreateFrom(
 	return r, err
 }
 
-// Hold keeps the files of a pull request as a source of its own, whose id the
-// caller has chosen: calling it again, e.g. after a crash, returns the same
+// Hold keeps files, of the type Pull or Candidate, as a source of its own, whose
+// id the caller has chosen: calling it again, e.g. after a crash, returns the same
 // snapshot.
-func (s *Service) Hold(ctx context.Context, c access.Caller, id, label string, pkg *skillpkg.Package) (_ Snapshot, err error) {
+func (s *Service) Hold(ctx context.Context, c access.Caller, id string, n NewSource, pkg *skillpkg.Package) (_ Snapshot, err error) {
 	defer fault.Wrap(&err, "hold source %s", id)
 	src, err := s.Get(ctx, c.OrgID, id)
 	if err == nil {
@@ -78,7 +78,6 @@ func (s *Service) Hold(ctx context.Context, c access.Caller, id, label string, p
 	if !fault.Is(err, fault.NotFound) {
 		return Snapshot{}, err
 	}
-	n := NewSource{Label: label, Type: Pull}
 	src = n.source(c)
 	src.ID = id
 	p, err := prepare(ctx, c, src, pkg)
@@ -109,10 +108,13 @@ func (s *Service) AddSnapshot(
 	if err != nil {
 		return r, err
 	}
-	if src.Type == Pull {
+	switch src.Type {
+	case Upload:
+	case Pull:
 		return r, fault.New(fault.Conflict, "This source is a pull request; push to its branch instead")
-	}
-	if src.Type != Upload {
+	case Candidate:
+		return r, fault.New(fault.Conflict, "This source is a candidate of an improve run; it cannot be changed")
+	case Repohost:
 		return r, fault.New(fault.Conflict, "This source comes from a code host; sync it instead")
 	}
 	p, err := prepare(ctx, c, src, pkg)
@@ -289,6 +291,14 @@ func (s *Service) snapshotIn(ctx context.Context, src Source, snapshotID string)
 // fault.NotFound for the first one.
 func (s *Service) Previous(ctx context.Context, snapshot Snapshot) (Snapshot, error) {
 	return snapshotBefore(ctx, s.DB, snapshot)
+}
+
+// Current returns the current snapshots of sources of the organisation, by the
+// source's id. Those without one are left out.
+func (s *Service) Current(
+	ctx context.Context, q store.Querier, orgID string, sourceIDs []string,
+) (map[string]Snapshot, error) {
+	return currentSnapshots(ctx, q, orgID, sourceIDs)
 }
 
 // OpenSnapshot opens the archive of a snapshot. The caller closes the package.

@@ -42,6 +42,9 @@ const (
 	// Pull holds the files of a pull request while they are gated. It is in no
 	// list, and goes when the pull request is closed.
 	Pull Type = "pull"
+	// Candidate holds a changed skill while an improve run tries it. It is in no
+	// list, and goes when the run is over.
+	Candidate Type = "candidate"
 )
 
 // A Repo locates a skill at a code host.

@@ -54,7 +54,7 @@ func sourceByID(ctx context.Context, q store.Querier, id, suffix string) (Source
 func sourcesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Source, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources
-		WHERE org_id = $1 AND ($2 = '' AND source_type <> 'pull' OR source_type = $2) AND ($3 = '' OR skill_id = $3)
+		WHERE org_id = $1 AND ($2 = '' AND source_type NOT IN ('pull', 'candidate') OR source_type = $2) AND ($3 = '' OR skill_id = $3)
 		ORDER BY id DESC`, orgID, f.Type, f.SkillID)
 	return store.All(rows, err, scanSource)
 }
@@ -166,6 +166,23 @@ func snapshotsOf(ctx context.Context, q store.Querier, src Source, limit int) ([
 		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2
 		ORDER BY created_at DESC, id DESC LIMIT $3`, src.OrgID, src.ID, limit)
 	return store.All(rows, err, scanSnapshot)
+}
+
+// currentSnapshots returns those of sources, by the source's id.
+func currentSnapshots(ctx context.Context, q store.Querier, orgID string, sourceIDs []string) (map[string]Snapshot, error) {
+	all := map[string]Snapshot{}
+	if len(sourceIDs) == 0 {
+		return all, nil
+	}
+	in, list := q.Dialect().In("$2", sourceIDs)
+	rows, err := q.Query(ctx, `
+		SELECT `+snapshotColumns+` FROM source_snapshots
+		WHERE org_id = $1 AND id IN (SELECT c.current_snapshot_id FROM cloud_sources c WHERE c.org_id = $1 AND c.id`+in+`)`, orgID, list)
+	found, err := store.All(rows, err, scanSnapshot)
+	for _, s := range found {
+		all[s.SourceID] = s
+	}
+	return all, err
 }
 
 // snapshotBefore returns the snapshot that another one of its source replaced.

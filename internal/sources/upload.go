@@ -109,9 +109,7 @@ func (in uploadInput) parts() []skillpkg.Part {
 			continue
 		}
 		for _, text := range values {
-			all = append(all, skillpkg.Part{Path: name, Size: int64(len(text)), Open: func() (io.ReadCloser, error) {
-				return io.NopCloser(strings.NewReader(text)), nil
-			}})
+			all = append(all, skillpkg.TextPart(name, text))
 		}
 	}
 	// Form is a map: without an order the first error, and its message, would vary.

@@ -68,6 +68,16 @@ func SignTest(worse, better int) float64 {
 	return min(1, tail)
 }
 
+// MidP is the one-sided mid-p-value of the hypothesis that a change is no
+// improvement, when it made better cases better and worse ones worse: the exact
+// sign test is conservative on few cases, and counts the observed outcome by half
+// here (Fagerland, Lydersen and Laake 2013).
+func MidP(better, worse int) float64 {
+	n := better + worse
+	observed := math.Exp(choose(n, better) - float64(n)*math.Ln2)
+	return SignTest(better, worse) - observed/2
+}
+
 // Fisher is the exact one-sided p-value of the hypothesis that a case passes as
 // often now (passed of n) as it did before.
 func Fisher(passed, n, passedBefore, nBefore int) float64 {

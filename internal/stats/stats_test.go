@@ -56,6 +56,15 @@ func TestMcNemar(t *testing.T) {
 	}
 }
 
+func TestMidP(t *testing.T) {
+	for _, c := range []struct {
+		better, worse int
+		want          float64
+	}{{4, 0, 0.03125}, {8, 2, 0.03271}, {10, 3, 0.02869}, {0, 0, 0.5}, {0, 4, 0.96875}, {1, 1, 0.5}} {
+		near(t, "MidP", stats.MidP(c.better, c.worse), c.want, 6e-6)
+	}
+}
+
 func TestSignTest(t *testing.T) {
 	for _, c := range []struct {
 		worse, better int

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -162,13 +163,15 @@ func (a auditor) workshop() {
 	grader := url.Values{"expectations": {"It names the page."}, "threshold": {"100"}}
 	a.send("/skills/{skill}/grader", "/skills/pdf/grader", "grades.grader.change", grader)
 	a.send("/settings/grader", "/settings/grader", "grades.grader.change", grader)
+	a.send("/skills/{skill}/improve-policy", "/skills/pdf/improve-policy", "improve.policy.change", url.Values{"mode": {"propose"}, "monthly_usd": {"5"}})
 	a.send("/review/undo", "/review/undo", "sources.review.clear", nil)
 	a.send("/sources/{id}/delete", path+"/delete", "sources.source.delete", nil)
 
-	var proposal string
+	a.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Old", "x")})
+	proposal, value := "", "Reads."
 	err = a.w.DB.InTx(t.Context(), func(tx *store.Tx) (err error) {
 		proposal, err = (&proposals.Service{DB: a.w.DB}).Propose(t.Context(), tx, proposals.Draft{
-			OrgID: a.w.org.ID, SkillName: "pdf", Finding: "missed", Type: proposals.Description,
+			OrgID: a.w.org.ID, SkillName: "pdf", Finding: "missed", Type: proposals.Description, ProposedValue: &value,
 			Reason: "x", Evidence: object{}, ProposedBy: "signals",
 		})
 		return err
@@ -178,6 +181,7 @@ func (a auditor) workshop() {
 	}
 	a.send("/skills/{skill}", "/skills/pdf", "skills.skill.hide", url.Values{"change": {"hide"}})
 	a.send("/proposals/{id}", "/proposals/"+proposal, "proposals.proposal.move", url.Values{"decision": {"approve"}})
+	a.send("/proposals/{id}/apply", "/proposals/"+proposal+"/apply", "proposals.proposal.apply", url.Values{"as": {"version"}})
 }
 
 func (a auditor) account() {
@@ -194,6 +198,16 @@ func (a auditor) account() {
 	a.send("/settings/keys/{id}/revoke", "/settings/keys/"+key.KeyID+"/revoke", "auth.key.revoke", nil)
 	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}})
 	a.send("/settings/connect", "/settings/connect", "auth.key.create", url.Values{"for": {"agents"}})
+	token := func() string {
+		made, _, err := (&tokens.Service{DB: a.w.DB}).Create(t.Context(), access.Caller{OrgID: a.w.org.ID}, "laptops", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "/settings/catalog/" + made.ID
+	}
+	a.send("/settings/catalog", "/settings/catalog", "catalog.token.create", url.Values{"name": {"CI"}})
+	a.send("/settings/catalog/{id}/rotate", token()+"/rotate", "catalog.token.rotate", url.Values{"overlap": {"1"}})
+	a.send("/settings/catalog/{id}/delete", token()+"/delete", "catalog.token.delete", nil)
 	a.send("/settings/content", "/settings/content", "evidence.setting.change", url.Values{"action": {"on"}})
 	a.send("/settings/prices", "/settings/prices", "costs.prices.change", url.Values{"reset": {"true"}})
 	a.send("/settings/members", "/settings/members", "auth.user.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})

@@ -35,6 +35,11 @@ var auditAreas = []auditArea{
 		{"auth.session.start", "signed in with"},
 		{"auth.session.end", "ended the session in"},
 	}},
+	{"catalog.", "catalogs", []auditWords{
+		{"catalog.token.create", "created the catalog token"},
+		{"catalog.token.rotate", "rotated the catalog token"},
+		{"catalog.token.delete", "deleted the catalog token"},
+	}},
 	{"costs.", "costs", []auditWords{
 		{"costs.prices.change", "changed the prices of models of"},
 	}},
@@ -66,6 +71,10 @@ var auditAreas = []auditArea{
 		{"gates.gate.ask", "asked for the gate of a folder,"},
 		{"gates.gate.rerun", "reran the gate of version"},
 		{"gates.gate.override", "overrode the gate of version"},
+	}},
+	{"improve.", "improving by itself", []auditWords{
+		{"improve.policy.change", "changed the improve policy of"},
+		{"improve.policy.start", "started an improve run at night, of"},
 	}},
 	{"alerts.", "alerts", []auditWords{
 		{"alerts.rule.create", "created the alert"},
@@ -115,7 +124,12 @@ var auditAreas = []auditArea{
 		{"repohost.delivery.redeliver", "replayed a delivery of"},
 	}},
 	{"community.", "community bundles", []auditWords{{"community.bundle.submit", "submitted a bundle on"}}},
-	{"proposals.", "proposals", []auditWords{{"proposals.proposal.move", "decided on a proposal for"}}},
+	{"proposals.", "proposals", []auditWords{
+		{"proposals.proposal.move", "decided on a proposal for"},
+		{"proposals.proposal.edit", "wrote the value of a proposal for"},
+		{"proposals.proposal.apply", "applied a proposal for"},
+		{"proposals.proposal.refresh", "refreshed a proposal for"},
+	}},
 	{"telemetry.", "telemetry", []auditWords{
 		{"telemetry.data.erase", "erased the raw data of"},
 		{"telemetry.data.expire", "removed expired raw data of"},
@@ -149,7 +163,7 @@ var pagesOfTargets = map[string]string{
 	"run":         "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
 	"gate": "/gates/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
-	"user": "/settings/members", "key": "/settings/keys", "organisation": "/settings",
+	"user": "/settings/members", "key": "/settings/keys", "catalog_token": "/settings/catalog", "organisation": "/settings",
 	"account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }

@@ -73,15 +73,16 @@ type gateView struct {
 type gateSuite struct {
 	gateapi.Suite
 	Name string // "" if it was deleted
-	Runs gates.Pair
+	Runs gates.Failures
 }
 
-// BesideURL is the page of a case on both versions, "" if there is none.
+// BesideURL is the page of a case on both versions, with the first trial that the new
+// one failed; "" if there is none.
 func (s gateSuite) BesideURL(caseID string) string {
-	if s.Name == "" || s.Runs.New == "" || s.Runs.Current == "" {
+	if s.Name == "" || s.Runs.New == "" {
 		return ""
 	}
-	return besideURL(s.Runs.New, caseID, 1, s.Runs.Current)
+	return besideURL(s.Runs.New, caseID, max(1, s.Runs.First[caseID]), s.Runs.Current)
 }
 
 // P shows a p-value.
@@ -122,9 +123,9 @@ func (s *Service) gateView(v *visit) (view gateView, err error) {
 	if err != nil {
 		return view, err
 	}
-	pairs, err := s.Gates.Pairs(v.Context(), view.Gate)
+	failures, err := s.Gates.Failures(v.Context(), view.Gate)
 	for _, suite := range view.Result.Suites {
-		view.Suites = append(view.Suites, gateSuite{suite, named[suite.SuiteID], pairs[suite.SuiteID]})
+		view.Suites = append(view.Suites, gateSuite{suite, named[suite.SuiteID], failures[suite.SuiteID]})
 	}
 	return view, err
 }

@@ -10,7 +10,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/improve/edit"
+	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/web/improving"
 )
 
 // improvePart is the section of a suite's page about improve runs.
@@ -22,7 +27,24 @@ type improvePart struct {
 }
 
 // improveForm is the input of the form of an improve run.
-type improveForm struct{ Subject, Iterations, Holdout string }
+type improveForm struct{ Subject, Iterations, Holdout, Target, MaxCost string }
+
+// Targets are what may change.
+func (improveForm) Targets() []choice {
+	return []choice{
+		{string(edit.Description), "description: when it is used"},
+		{string(edit.Body), "body: what it does"},
+		{string(edit.Both), "description and body"},
+	}
+}
+
+func readImproveForm(v *visit) improveForm {
+	return improveForm{
+		Subject: v.FormValue("subject"), Iterations: cmp.Or(v.FormValue("iterations"), strconv.Itoa(improve.DefaultIterations)),
+		Holdout: cmp.Or(v.FormValue("holdout"), strconv.Itoa(defaultHoldoutPercent)),
+		Target:  cmp.Or(v.FormValue("target"), string(edit.Description)), MaxCost: strings.TrimSpace(v.FormValue("max_cost_usd")),
+	}
+}
 
 // An improveRow is an improve run in a list.
 type improveRow struct {
@@ -43,9 +65,10 @@ const (
 // improvePart reads the improve runs of a suite; the view has everything else.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
 	part.Form = improveForm{
-		view.Run.Subject, strconv.Itoa(improve.DefaultIterations), strconv.Itoa(defaultHoldoutPercent),
+		Subject: view.Run.Subject, Iterations: strconv.Itoa(improve.DefaultIterations), Holdout: strconv.Itoa(defaultHoldoutPercent),
+		Target: string(edit.Description),
 	}
-	if problem, ok := errors.AsType[*fault.Error](improve.Check(view.Suite)); ok {
+	if problem, ok := errors.AsType[*fault.Error](improve.Check(view.Suite, edit.Description)); ok {
 		part.Why = problem.Message
 	} else if len(view.Sources)+len(view.Entries) == 0 {
 		part.Why = "There is no skill to improve. Upload a source or publish an entry first."
@@ -93,7 +116,7 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 // handleStartImprove starts an improve run and redirects to it.
 func (s *Service) handleStartImprove(v *visit) (answer, error) {
 	id := v.PathValue("id")
-	form := improveForm{v.FormValue("subject"), v.FormValue("iterations"), v.FormValue("holdout")}
+	form := readImproveForm(v)
 	n, err := form.run(id)
 	if err == nil {
 		var r improve.Run
@@ -123,8 +146,56 @@ func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	if err != nil || percent < minHoldoutPercent || percent > maxHoldoutPercent {
 		return n, fault.Invalid("holdout", "held out must be %d to %d percent", minHoldoutPercent, maxHoldoutPercent)
 	}
-	n.Holdout = float64(percent) / 100
+	n.Holdout, n.Target = float64(percent)/100, edit.Target(f.Target)
+	if f.MaxCost != "" {
+		usd, err := strconv.ParseFloat(f.MaxCost, 64)
+		if err != nil || !(usd > 0) {
+			return n, fault.Invalid("max_cost_usd", "The most that it may cost must be dollars, like 1.50")
+		}
+		n.MaxCostUSD = &usd
+	}
 	return n, nil
+}
+
+// newImproveView is the page that says what an improve run would need, before it is
+// started.
+type newImproveView struct {
+	SuiteID, SuiteName string
+	Form               improveForm
+	Skill              string // the name of the subject
+	Estimate           *improve.Estimate
+}
+
+// USD is what it is estimated to cost; nil if that is not known.
+func (v newImproveView) USD() *float64 { return spend.USD(v.Estimate.Micros) }
+
+// Rounds is how many rounds may be made.
+func (v newImproveView) Rounds() string { return v.Form.Iterations }
+
+// handleNewImprove estimates an improve run. What keeps it from being started is a
+// problem of the form.
+func (s *Service) handleNewImprove(v *visit) (answer, error) {
+	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view := newImproveView{SuiteID: suite.ID, SuiteName: suite.Name, Form: readImproveForm(v)}
+	page := func() answer { return show("improve_new", "Improve with "+suite.Name, view) }
+	n, err := view.Form.run(suite.ID)
+	if err != nil {
+		return page().refused(err)
+	}
+	skill, err := s.Runs.Subjects().Find(v.Context(), v.Caller.OrgID, n.Subject)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Skill = skill.Name
+	estimate, err := s.Improve.Estimate(v.Context(), v.Caller, n)
+	if err != nil {
+		return page().refused(err)
+	}
+	view.Estimate = &estimate
+	return page(), nil
 }
 
 // improveRunView is one improve run.
@@ -133,12 +204,18 @@ type improveRunView struct {
 	SuiteName string
 	Over      bool
 	Rows      []candidate
-	Current   *candidate // nil until it is scored
-	Best      *candidate // the winner; nil without one
-	Diff      []diffFile // of its description
+	Current   *candidate          // nil until it is scored
+	Best      *candidate          // the winner; nil without one
+	Diff      []diffFile          // of its description
+	Passages  []improving.Passage // of its SKILL.md; nil in runs that changed descriptions only
+	Proof     *improving.Proof    // nil until the winner was tried
+	Edits     []edit.Edit         // of the winner
 }
 
-// A candidate is a description with its scores.
+// Limit is the most that the run may cost; nil without a limit.
+func (v improveRunView) Limit() *float64 { return spend.USD(v.Terms.MaxMicros) }
+
+// A candidate is a text with its scores.
 type candidate struct {
 	improve.Iteration
 	Text string // "" if the model wrote nothing usable
@@ -156,7 +233,7 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		Rows: make([]candidate, len(r.Iterations)),
 	}
 	for i, it := range r.Iterations {
-		c := candidate{Iteration: it, Won: r.Winner != nil && *r.Winner == it.N}
+		c := candidate{Iteration: it, Won: r.Status == runs.Succeeded && *r.Winner == it.N}
 		if it.Description != nil {
 			c.Text = *it.Description
 		}
@@ -164,11 +241,26 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		if it.N == 0 {
 			view.Current = &view.Rows[i]
 		}
-		if c.Won {
+		if r.Winner != nil && *r.Winner == it.N {
 			// By sentence, because a line diff of long lines would not show what changed.
 			view.Best = &view.Rows[i]
 			view.Diff, _ = readDiff(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
 		}
+	}
+	if p := r.Proof; p != nil {
+		view.Proof = &improving.Proof{Proved: p.Proved, Proof: proposals.Proof{
+			Cases: p.Cases, Current: p.Current, Winner: p.Winner, Better: p.Better, Worse: p.Worse, P: &p.P, Interval: &p.Interval,
+		}}
+	}
+	if view.Best != nil {
+		view.Edits = view.Best.Edits
+	}
+	if r.ProposalID != nil && r.Terms.Target != edit.Description {
+		p, err := s.Proposals.Get(v.Context(), v.Caller.OrgID, *r.ProposalID)
+		if err != nil {
+			return answer{}, err
+		}
+		view.Passages, _ = improving.Diff(p.Diff)
 	}
 	for i, f := range view.Diff {
 		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })

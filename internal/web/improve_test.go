@@ -24,6 +24,14 @@ var invoices = []string{
 	"!what is the weather tomorrow", "!write a poem about cats", "!translate this letter",
 }
 
+// manyInvoices are enough of them to prove something.
+var manyInvoices = slices.Concat(invoices, []string{
+	"settle the supplier invoice of today", "settle the supplier invoice of last week", "pay the supplier invoice of today", "pay the supplier invoice of last week",
+	"file the supplier invoice of today", "file the supplier invoice of last week", "approve the supplier invoice of today", "approve the supplier invoice of last week",
+	"record the supplier invoice of today", "record the supplier invoice of last week", "find the supplier invoice of today", "find the supplier invoice of last week",
+	"!sing a song", "!plan my holiday", "!draw a house", "!name ten rivers", "!count to twenty", "!water my plant", "!scale the recipe for six",
+})
+
 // improve starts an improve run by its form and returns the path of its page.
 func (b *browser) improve(suite, source string) string {
 	b.w.T.Helper()
@@ -36,11 +44,11 @@ func TestImproveRun(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		b, viewer, other := w.as(access.Member), w.as(access.Viewer), w.otherOrg(access.Team)
 		source := b.upload("accounts", map[string]string{"SKILL.md": bookText})
-		suite := b.newSuite("invoices", invoices...)
+		suite := b.newSuite("invoices", manyInvoices...)
 		b.get(suite+"/improve-runs").want(http.StatusOK).wantText("No improve runs yet", "whetstone eval improve "+id(suite))
 		path := b.improve(suite, source)
 		p := b.eventually(path, "succeeded").
-			wantText("Changes of the winner", "Held-out queries, winner", "of 4", "training, 4 held out", "builtin", "winner", "current").wantForms()
+			wantText("Changes of the winner", "Proposed text 100", "Proved to be better", "6 of 6", "training, 12 held out", "builtin", "winner", "current").wantForms()
 		checkPage(t, p)
 		if got := p.texts("tr.del"); !slices.Equal(got, []string{}) {
 			t.Errorf("the winner takes away %q", got)
@@ -57,7 +65,7 @@ func TestImproveRun(t *testing.T) {
 			t.Errorf("the proposal leads back to %q", got)
 		}
 		for _, page := range []string{suite, suite + "/improve-runs"} {
-			listed := b.get(page).want(http.StatusOK).wantText("1 of 3", "● succeeded", "4 of 4")
+			listed := b.get(page).want(http.StatusOK).wantText(" of 3", "● succeeded", "6 of 6")
 			checkPage(t, listed)
 			if hrefs := listed.hrefs(); !slices.Contains(hrefs, path) || !slices.Contains(hrefs, proposal) {
 				t.Errorf("%s leads to %q", page, hrefs)
@@ -66,7 +74,7 @@ func TestImproveRun(t *testing.T) {
 		}
 		b.post(path+"/cancel", nil).want(http.StatusConflict).wantText("already over")
 		stream := viewer.get(path + "/events").want(http.StatusOK)
-		if !strings.Contains(stream.body, `"status":"succeeded"`) || !strings.Contains(stream.body, `"iterations":2`) {
+		if !strings.Contains(stream.body, `"status":"succeeded"`) || !strings.Contains(stream.body, `"iterations":`) {
 			t.Errorf("the events are %s", stream.body)
 		}
 		b.do("GET", path+"/events", nil, http.Header{"Last-Event-Id": {"1"}}).want(http.StatusNoContent)
@@ -89,6 +97,23 @@ func link(p *page, text string) string {
 		}
 	}
 	return ""
+}
+
+// TestImproveEstimate: a page says what an improve run would need before it is started.
+func TestImproveEstimate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, viewer, other := w.as(access.Member), w.as(access.Viewer), w.otherOrg(access.Team)
+	suite := b.newSuite("invoices", invoices...)
+	subject := "?subject=source:" + id(b.upload("accounts", map[string]string{"SKILL.md": bookText}))
+	page := b.get(suite+"/improve"+subject).want(http.StatusOK).
+		wantText("Improve accounts with invoices", "Estimate", "Cost $0.00", "Trials", "Start improve run").wantForms(suite + "/improve-runs")
+	checkPage(t, page)
+	checkPage(t, viewer.get(suite+"/improve"+subject).want(http.StatusOK).wantText("Estimate").wantForms())
+	checkPage(t, b.get(suite+"/improve"+subject+"&target=body").want(http.StatusConflict).wantText("The builtin judge writes descriptions only").wantForms())
+	b.get(suite + "/improve" + subject + "&max_cost_usd=much").want(http.StatusBadRequest).wantText("must be dollars")
+	b.get(suite + "/improve").want(http.StatusBadRequest).wantText("Choose a skill to improve")
+	other.get(suite + "/improve" + subject).want(http.StatusNotFound)
 }
 
 func TestImproveForm(t *testing.T) {
@@ -144,7 +169,7 @@ func TestImproveForm(t *testing.T) {
 	}
 	form := url.Values{"subject": {subject}, "iterations": {"1"}, "holdout": {"25"}}
 	path := b.post(suite+"/improve-runs", form).want(http.StatusSeeOther).Header.Get("Location")
-	b.get(path).want(http.StatusOK).wantText("Descriptions to try 1", "8 training, 3 held out")
+	b.get(path).want(http.StatusOK).wantText("Candidates to try 1", "8 training, 3 held out")
 
 	viewer.post(suite+"/improve-runs", form).want(http.StatusForbidden)
 	viewer.post(path+"/cancel", nil).want(http.StatusForbidden)
@@ -182,7 +207,7 @@ func TestImproveRunGoesOn(t *testing.T) {
 	path := b.improve(suite, source)
 	<-asked
 	p := b.eventually(path, "running").
-		wantText("0 of at most 144 trials", "Refresh", "not scored yet", "<script>alert(1)</script>").wantForms(path + "/cancel").wantInert()
+		wantText("0 of at most 270 trials", "Refresh", "not scored yet", "<script>alert(1)</script>").wantForms(path + "/cancel").wantInert()
 	checkPage(t, p)
 	if got := attr(p.all("section.live")[0], "data-events"); got != path+"/events" {
 		t.Errorf("the page listens to %q", got)

@@ -3,14 +3,15 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
+	"io"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/web/improving"
 )
 
 // proposalsView is a page of the list of proposals.
@@ -44,50 +45,104 @@ func (s *Service) handleProposals(v *visit) (answer, error) {
 // proposalView is one proposal with its evidence.
 type proposalView struct {
 	proposals.Proposal
-	Evidence   []evidenceRow
+	Passages   []improving.Passage // what changes
+	More       bool                // the change is longer than the page shows
+	Facts      []improving.Fact
 	Reviewer   string
-	ImproveRun string // id of the run that proposed it; "" if none did or it was deleted
+	ImproveRun string     // id of the run that proposed it; "" if none did or it was deleted
+	SuiteID    string     // of the cases; "" if there is none
+	Typed      string     // the text that was typed, if it was refused
+	Gate       gates.Mode // of the entry; "" if the skill is not in the registry
 }
 
-// An evidenceRow is one value of the evidence.
-type evidenceRow struct{ Name, Value string }
+// UnderWay reports whether it is being applied, or is.
+func (v proposalView) UnderWay() bool { return v.Outcome != nil && v.Outcome.State.UnderWay() }
+
+// Gated says what becomes of a version that is made of the proposal.
+func (v proposalView) Gated() string {
+	switch v.Gate {
+	case gates.Enforce:
+		return "The next version is a candidate until its gate lets it pass."
+	case gates.Report:
+		return "The next version is current at once, and its gate says what it thinks."
+	case gates.Off:
+		return "The next version is current at once: the entry has no gate."
+	}
+	return "The skill is not in the registry: push it first, or take the patch."
+}
+
+// Value is what the text area begins with.
+func (v proposalView) Value() string {
+	for _, value := range []*string{&v.Typed, v.ProposedValue, v.CurrentValue} {
+		if value != nil && *value != "" {
+			return *value
+		}
+	}
+	return ""
+}
+
+// Open reports whether a person can still write and decide.
+func (v proposalView) Open() bool {
+	return v.Status == proposals.Pending || v.Status == proposals.Approved
+}
+
+// ProofShown is the proof, if there is one.
+func (v proposalView) ProofShown() improving.Proof {
+	return improving.Proof{Proof: *v.Proof, Proved: v.Proved}
+}
 
 func (s *Service) handleProposal(v *visit) (answer, error) {
-	p, err := s.Proposals.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	view := proposalView{Proposal: p}
-	var evidence any // of any shape
-	if json.Unmarshal(p.Evidence, &evidence) == nil {
-		view.Evidence = facts("", evidence, nil)
-	} else {
-		view.Evidence = []evidenceRow{{"evidence", string(p.Evidence)}}
-	}
-	if p.ReviewedBy != nil {
-		names, err := s.userNames(v)
-		if err != nil {
-			return answer{}, err
-		}
-		view.Reviewer = names[*p.ReviewedBy]
-	}
-	view.ImproveRun, err = s.improveRunOf(v, p)
-	return show("proposal", "Proposal for "+p.SkillName, view), err
+	view, err := s.proposalView(v)
+	return show("proposal", "Proposal for "+view.SkillName, view), err
 }
 
-// improveRunOf returns the id of the improve run that made a proposal; "" if there is
-// none, or if it was deleted with its suite.
-func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
-	var evidence improve.Evidence
+func (s *Service) proposalView(v *visit) (view proposalView, err error) {
+	if view.Proposal, err = s.Proposals.Get(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return view, err
+	}
+	view.Facts = improving.Facts(view.Evidence)
+	if view.Diff != "" {
+		view.Passages, view.More = improving.Diff(view.Diff)
+	} else {
+		view.Passages = improving.Texts(view.CurrentValue, view.ProposedValue)
+	}
+	if view.EntryID != "" {
+		policy, _, err := s.Gates.PolicyOf(v.Context(), v.Caller.OrgID, view.EntryID)
+		if err != nil && !fault.Is(err, fault.NotFound) { // the entry may be deleted
+			return view, err
+		}
+		view.Gate = policy.Mode
+	}
+	if view.ReviewedBy != nil {
+		names, err := s.userNames(v)
+		if err != nil {
+			return view, err
+		}
+		view.Reviewer = names[*view.ReviewedBy]
+	}
+	if view.ImproveRun, view.SuiteID, err = s.improveRunOf(v, view.Proposal); view.ImproveRun == "" {
+		for i := range view.Facts {
+			view.Facts[i].URL = "" // it is gone, and its suite with it
+		}
+	}
+	return view, err
+}
+
+// improveRunOf returns the ids of the improve run that made a proposal and of its
+// suite; "" if there is none, or if it was deleted with its suite.
+func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (runID, suiteID string, err error) {
+	var evidence struct {
+		ImproveRunID string `json:"improve_run_id"`
+	}
 	_ = json.Unmarshal(p.Evidence, &evidence) // evidence of another shape names no run
 	if evidence.ImproveRunID == "" {
-		return "", nil
+		return "", "", nil
 	}
 	r, err := s.Improve.Get(v.Context(), v.Caller.OrgID, evidence.ImproveRunID)
 	if fault.Is(err, fault.NotFound) {
-		return "", nil
+		return "", "", nil
 	}
-	return r.ID, err
+	return r.ID, r.SuiteID, err
 }
 
 // moves maps the buttons of a proposal to the status they set.
@@ -96,49 +151,62 @@ var moves = map[string]proposals.Status{
 	"applied": proposals.Applied,
 }
 
-func (s *Service) handleMoveProposal(v *visit) (answer, error) {
-	to, ok := moves[v.FormValue("decision")]
-	if !ok {
-		return answer{}, fault.Invalid("decision", "The decision must be approve, reject or applied")
+// handleChangeProposal decides about a proposal, or writes what it proposes.
+func (s *Service) handleChangeProposal(v *visit) (answer, error) {
+	done, problem := s.changeProposal(v, v.FormValue("decision"))
+	if problem == nil {
+		return redirect(pathTo("proposals", v.PathValue("id")), done), nil
 	}
-	p, err := s.Proposals.Move(v.Context(), v.Caller, v.PathValue("id"), to)
+	view, err := s.proposalView(v)
 	if err != nil {
 		return answer{}, err
 	}
-	return redirect(pathTo("proposals", p.ID), fmt.Sprintf("The proposal is %s.", p.Status)), nil
+	view.Typed = v.FormValue("value")
+	return show("proposal", "Proposal for "+view.SkillName, view).refused(problem)
 }
 
-// facts lists the values of decoded JSON, sorted by name.
-func facts(name string, value any, rows []evidenceRow) []evidenceRow {
-	switch value := value.(type) {
-	case nil:
-		return rows
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			rows = facts(strings.TrimSpace(name+" "+strings.ReplaceAll(key, "_", " ")), value[key], rows)
-		}
-		return rows
-	case []any:
-		return append(rows, listFacts(name, value)...)
-	case float64:
-		return append(rows, evidenceRow{name, strconv.FormatFloat(value, 'f', -1, 64)})
+func (s *Service) changeProposal(v *visit, decision string) (done string, err error) {
+	id := v.PathValue("id")
+	switch decision {
+	case "write":
+		// Browsers send the lines of a text area with CRLF.
+		value := strings.ReplaceAll(v.FormValue("value"), "\r\n", "\n")
+		_, err = s.Proposals.Patch(v.Context(), v.Caller, id, proposals.Patch{Value: &value})
+		return "The text is saved.", err
+	case "refresh":
+		_, err = s.Proposals.Refresh(v.Context(), v.Caller, id)
+		return "The proposal is made of the current words.", err
 	}
-	return append(rows, evidenceRow{name, fmt.Sprint(value)})
+	to, ok := moves[decision]
+	if !ok {
+		return "", fault.Invalid("decision", "The decision must be approve, reject, applied, write or refresh")
+	}
+	p, err := s.Proposals.Move(v.Context(), v.Caller, id, to)
+	return fmt.Sprintf("The proposal is %s.", p.Status), err
 }
 
-// listFacts formats a list of buckets with counts as one row each, and any other
-// list by position.
-func listFacts(name string, values []any) []evidenceRow {
-	var rows []evidenceRow
-	for i, value := range values {
-		entry, ok := value.(map[string]any)
-		label, named := entry["bucket"].(string)
-		count, counted := entry["count"].(float64)
-		if ok && named && counted {
-			rows = append(rows, evidenceRow{label, strconv.FormatFloat(count, 'f', -1, 64)})
-			continue
-		}
-		rows = facts(name+" "+strconv.Itoa(i+1), value, rows)
+// handleApplyProposal applies a proposal: as a version or a pull request it comes back
+// to the page, as a patch it is a file.
+func (s *Service) handleApplyProposal(v *visit) (answer, error) {
+	way := proposals.Way(v.FormValue("as"))
+	if !slices.Contains([]proposals.Way{proposals.AsVersion, proposals.AsPullRequest, proposals.AsPatch}, way) {
+		return answer{}, fault.Invalid("as", "A proposal is applied as version, pull_request or patch")
 	}
-	return rows
+	p, patch, problem := s.Apply.Apply(v.Context(), v.Caller, v.PathValue("id"), way)
+	switch {
+	case problem != nil:
+		view, err := s.proposalView(v)
+		if err != nil {
+			return answer{}, err
+		}
+		return show("proposal", "Proposal for "+view.SkillName, view).refused(problem)
+	case way == proposals.AsPatch:
+		return raw(func(w http.ResponseWriter) error {
+			w.Header().Set("Content-Type", "text/x-diff; charset=utf-8")
+			w.Header().Set("Content-Disposition", `attachment; filename="proposal-`+p.ID+`.patch"`)
+			_, err := io.WriteString(w, patch)
+			return err
+		}), nil
+	}
+	return redirect(pathTo("proposals", p.ID), "The proposal is being applied."), nil
 }

@@ -53,6 +53,7 @@ func routes() []route {
 		{permission: access.Admin, method: "POST", path: "/skills/{skill}", do: (*Service).handleChangeSkill},
 		{permission: access.Read, method: "GET", path: "/skills/{skill}/grader", do: (*Service).handleGrader},
 		{permission: access.Admin, method: "POST", path: "/skills/{skill}/grader", do: (*Service).handleSetGrader},
+		{permission: access.Admin, method: "POST", path: "/skills/{skill}/improve-policy", do: (*Service).handleSetImprovePolicy},
 		{permission: access.Read, method: "GET", path: "/sessions", do: (*Service).handleSessions},
 		{permission: access.Read, method: "GET", path: "/sessions/{session}", do: (*Service).handleSession},
 		{permission: access.Write, method: "POST", path: "/sessions/{session}/cases", do: (*Service).handleCreateCase},
@@ -177,7 +178,11 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/proposals/{id}", do: (*Service).handleProposal},
 		{
 			permission: access.Write, method: "POST", path: "/proposals/{id}",
-			do: (*Service).handleMoveProposal,
+			do: (*Service).handleChangeProposal,
+		},
+		{
+			permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/proposals/{id}/apply",
+			do: (*Service).handleApplyProposal,
 		},
 
 		{permission: access.Read, method: "GET", path: "/review", do: (*Service).handleReview},
@@ -252,6 +257,7 @@ func routes() []route {
 			permission: access.Read, method: "GET", path: "/suites/{id}/improve-runs",
 			do: (*Service).handleImproveRuns,
 		},
+		{permission: access.Read, method: "GET", path: "/suites/{id}/improve", do: (*Service).handleNewImprove},
 		{
 			permission: access.Write, method: "POST", path: "/suites/{id}/improve-runs",
 			do: (*Service).handleStartImprove,
@@ -290,6 +296,10 @@ func routes() []route {
 			permission: access.Admin, method: "POST", path: "/settings/keys/{id}/revoke",
 			do: (*Service).handleRevokeKey,
 		},
+		{permission: access.Admin, method: "GET", path: "/settings/catalog", do: (*Service).handleTokens},
+		{permission: access.Admin, method: "POST", path: "/settings/catalog", do: (*Service).handleCreateToken},
+		{permission: access.Admin, method: "POST", path: "/settings/catalog/{id}/rotate", do: (*Service).handleRotateToken},
+		{permission: access.Admin, method: "POST", path: "/settings/catalog/{id}/delete", do: (*Service).handleDeleteToken},
 		{permission: access.Read, method: "GET", path: "/settings/prices", do: (*Service).handlePrices},
 		{permission: access.Admin, method: "POST", path: "/settings/prices", do: (*Service).handleSetPrices},
 		{permission: access.Read, method: "GET", path: "/settings/grader", do: (*Service).handleGrader},

@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/web/connect"
 )
 
 // settingsView is the organisation's plan and the server's settings for it.
@@ -65,18 +66,15 @@ func (s *Service) retention() []setting {
 
 // connectView has the commands and settings that connect agents and people.
 type connectView struct {
-	Agents     []connection
-	Installers []connection
+	Agents     []connect.Snippet
+	Installers []connect.Snippet
 	Admins     []string   // who can create keys, if the caller cannot
-	Made       bool       // a key was created and is filled in
+	Made       string     // what was created and is filled in: a key or a catalog token
 	Until      *time.Time // when that key expires
 }
 
-// A connection is the code that connects one program.
-type connection struct{ Title, Text, Code string }
-
 func (s *Service) handleConnect(v *visit) (answer, error) {
-	view := s.connections(v, placeholder, "KEY")
+	view := s.connections(v, connect.Key, connect.Token)
 	if v.Caller.May(access.Admin) {
 		return show("settings_connect", "Connect agents", view), nil
 	}
@@ -89,30 +87,31 @@ func (s *Service) handleConnect(v *visit) (answer, error) {
 	return show("settings_connect", "Connect agents", view), err
 }
 
-func (s *Service) connections(v *visit, agentKey, installerKey string) connectView {
+func (s *Service) connections(v *visit, key, token string) connectView {
 	return connectView{
-		Agents:     agentConnections(s.PublicURL, agentKey),
-		Installers: installerConnections(s.PublicURL, v.Caller.OrgName, installerKey),
+		Agents:     connect.Agents(s.PublicURL, key),
+		Installers: connect.Installers(s.PublicURL, v.Caller.OrgName, token),
 	}
 }
 
-// handleConnectWithKey creates a key for one purpose and fills it in. It responds with
+// handleConnectWithKey creates a key or a catalog token and fills it in. It responds with
 // the page itself: a redirect would have to carry the key.
 func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
-	installers := v.FormValue("for") == "installers"
-	n := auth.NewKey{Name: "agents", Permissions: []access.Permission{access.TelemetryWrite}}
-	if installers {
-		n = auth.NewKey{Name: "installers", Permissions: []access.Permission{access.Read}}
+	key, token, made := connect.Key, connect.Token, "key"
+	var k auth.Key
+	var err error
+	if v.FormValue("for") == "installers" {
+		made = "catalog token"
+		_, token, err = s.Tokens.Create(v.Context(), v.Caller, "installers", nil)
+	} else {
+		n := auth.NewKey{Name: "agents", Permissions: []access.Permission{access.TelemetryWrite}}
+		k, key, err = s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
 	}
-	k, raw, err := s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
 	if err != nil {
-		return show("settings_connect", "Connect agents", s.connections(v, placeholder, "KEY")).refused(err)
+		return show("settings_connect", "Connect agents", s.connections(v, connect.Key, connect.Token)).refused(err)
 	}
-	view := s.connections(v, raw, "KEY")
-	if installers {
-		view = s.connections(v, placeholder, raw)
-	}
-	view.Made, view.Until = true, k.ExpiresAt
+	view := s.connections(v, key, token)
+	view.Made, view.Until = made, k.ExpiresAt
 	return show("settings_connect", "Connect agents", view), nil
 }
 

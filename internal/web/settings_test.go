@@ -177,25 +177,21 @@ func TestConnect(t *testing.T) {
 	viewer := w.as(access.Viewer)
 	viewer.get("/settings/connect").want(http.StatusOK).
 		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.URL+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.URL+"/o/default", "Bearer st_live_...", "owner to create one", "sends to its vendor").
-		wantNoText("Create and fill in a key")
+		wantNoText("Create and fill in")
 	viewer.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusForbidden)
 	admin := w.as(access.AdminRole)
-	for purpose, c := range map[string]struct {
-		may  access.Permission
-		text string
-	}{
-		"agents":     {access.TelemetryWrite, "Authorization=Bearer "},
-		"installers": {access.Read, "DISABLE_TELEMETRY=1 npx skills add " + w.URL + "/o/default/"},
-	} {
-		page := admin.post("/settings/connect", url.Values{"for": {purpose}}).want(http.StatusOK).
-			wantText("The new key is filled in below.")
-		raw := rawKey.FindString(page.body)
-		page.wantText(c.text + raw)
-		caller, err := w.Auth.Authenticate(t.Context(), raw)
-		if err != nil || !slices.Equal(caller.Permissions, []access.Permission{c.may}) {
-			t.Errorf("%s: the key is of %+v, %v", purpose, caller, err)
-		}
+	page := admin.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusOK).wantText("The new key is filled in below.")
+	raw := rawKey.FindString(page.body)
+	page.wantText("Authorization=Bearer " + raw)
+	caller, err := w.Auth.Authenticate(t.Context(), raw)
+	if err != nil || !slices.Equal(caller.Permissions, []access.Permission{access.TelemetryWrite}) {
+		t.Errorf("the key is of %+v, %v", caller, err)
 	}
+	page = admin.post("/settings/connect", url.Values{"for": {"installers"}}).want(http.StatusOK).
+		wantText("The new catalog token is filled in below.")
+	token := rawToken.FindString(page.body)
+	page.wantText("DISABLE_TELEMETRY=1 npx skills add " + w.URL + "/o/default/" + token)
+	w.wantToken(token, true)
 	narrowed := w.as(access.Owner, access.Admin, access.Read)
 	narrowed.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusForbidden).
 		wantText("Your key does not have the permission telemetry:write and cannot give it")
@@ -221,4 +217,49 @@ func TestMenuMarks(t *testing.T) {
 			t.Errorf("%s marks %q, want %s", path, got, want)
 		}
 	}
+}
+
+var rawToken = regexp.MustCompile(`ct_[0-9A-Za-z]{43}`)
+
+// wantToken says whether a catalog token opens the catalog.
+func (w *world) wantToken(token string, opens bool) {
+	w.T.Helper()
+	status := http.StatusNotFound
+	if opens {
+		status = http.StatusOK
+	}
+	w.browser().get("/o/default/" + token + "/.well-known/agent-skills/index.json").want(status)
+}
+
+func TestCatalogTokens(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		admin := w.as(access.AdminRole)
+		w.as(access.Member).get("/settings/catalog").want(http.StatusForbidden)
+		checkPage(t, admin.get("/settings/catalog").want(http.StatusOK).wantForms("/settings/catalog"))
+		admin.post("/settings/catalog", url.Values{"name": {""}}).want(http.StatusBadRequest).wantText("name must have 1 to 100 characters")
+		admin.post("/settings/catalog", url.Values{"name": {"x"}, "days": {"0"}}).want(http.StatusBadRequest).wantText("Days must be a whole number")
+
+		made := admin.post("/settings/catalog", url.Values{"name": {"laptops <b>"}, "days": {"90"}}).want(http.StatusOK).
+			wantText("New catalog token laptops <b>", "It is not shown again.")
+		checkPage(t, made)
+		old := rawToken.FindString(made.body)
+		w.wantToken(old, true)
+		list := admin.get("/settings/catalog").wantText(old[:7]+"…", "active")
+		if strings.Contains(list.body, old) {
+			t.Error("the list shows the token")
+		}
+
+		// One click rotates it; the old one works on for a while.
+		id := regexp.MustCompile(`/settings/catalog/([^/"]+)/rotate`).FindStringSubmatch(list.body)[1]
+		rotated := admin.post("/settings/catalog/"+id+"/rotate", url.Values{"overlap": {"168"}}).want(http.StatusOK).
+			wantText("New catalog token laptops <b>", "The token that it replaces, "+old[:7]+"…, works until", "replaced")
+		fresh := rawToken.FindString(rotated.body)
+		w.wantToken(fresh, true)
+		w.wantToken(old, true)
+		admin.post("/settings/catalog/"+id+"/rotate", url.Values{"overlap": {"168"}}).want(http.StatusConflict)
+		admin.post("/settings/catalog/"+id+"/delete", nil).wantLocation("/settings/catalog")
+		w.wantToken(old, false)
+		w.wantToken(fresh, true)
+	})
 }

@@ -31,6 +31,7 @@ type skillView struct {
 	Judge    string         // how far the judge can be trusted, if the pass rate rests on it
 	Target   string         // name of the skill that this one is merged into; "" if it is not
 	Into     string         // what was typed to merge it into
+	Improve  skillImprove
 }
 
 // MissedOn is the URL of the sessions around a prompt that the skill missed.
@@ -156,6 +157,9 @@ func (s *Service) skillView(v *visit) (skillView, error) {
 	}
 	view.Chart = newChart(p.ID, days[p.ID], marks)
 	if view.Misses, err = s.Overview.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown); err != nil {
+		return view, err
+	}
+	if view.Improve, err = s.improveOf(v, p, view.Entry); err != nil {
 		return view, err
 	}
 	return view, s.addGrades(v, &view)

@@ -83,6 +83,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/costs"
@@ -92,10 +93,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/improve/unattended"
 	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
@@ -117,6 +120,7 @@ type Parts struct {
 	Auth          *auth.Service
 	Audit         *audit.Service
 	Quota         *quota.Service
+	Tokens        *tokens.Service
 	Overview      *overview.Service
 	Skills        *skills.Service
 	Curate        *curate.Service
@@ -137,11 +141,13 @@ type Parts struct {
 	Trials        *trials.Service
 	Gates         *gates.Service
 	Improve       *improve.Service
+	Unattended    *unattended.Service
 	Repohost      *repohost.Service
 	Checks        *checks.Service
 	Community     *community.Service
 	Signals       *signals.Service
 	Proposals     *proposals.Service
+	Apply         *apply.Service
 	// PublicURL is the address that people use; commands to copy contain it.
 	PublicURL string
 	Log       *slog.Logger

@@ -61,7 +61,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.addIncident()
 	o.connect()
 	o.contribute()
-	o.Things["key"] = o.Make("key")
+	o.Things["key"], o.Things["catalog_token"] = o.Make("key"), o.Make("catalog_token")
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
 	o.awaitJobs()
 	return o
@@ -125,6 +125,8 @@ func (o *Org) Make(kind string) string {
 	switch kind {
 	case "key":
 		return o.good("POST /api/v1/keys", "key.id")
+	case "catalog_token":
+		return o.good("POST /api/v1/catalog-tokens", "catalog_token.id")
 	case "alert":
 		return o.good("POST /api/v1/alerts", "id")
 	case "source":
@@ -340,9 +342,19 @@ func (o *Org) connect() {
 		o.Things.fill(`{"entry_id":"<entry>","installation_id":<installation>,"repo_full_name":"<repository>"}`), "id")
 	o.Things["repo_source"] = o.read("POST", "/api/v1/cloud-sources",
 		o.Things.fill(`{"type":"repohost","label":"<text>","installation_id":<installation>,"repo_full_name":"<repository>"}`), "id")
-	body := o.Things.fill(`{"ref":"refs/heads/main","after":"` + sha + `","repository":{"full_name":"<repository>"}}`)
+	o.deliver("push", `{"ref":"refs/heads/main","after":"`+sha+`","repository":{"full_name":"<repository>"}}`)
+	// Bare repositories have no pull requests: it is kept as a closed one.
+	o.good("POST /api/v1/repohost/settings", "write_back_mode")
+	o.good("PATCH /api/v1/repohost/connections/{}", "id")
+	o.deliver("pull_request", `{"action":"opened","number":1,"repository":{"full_name":"<repository>"}}`)
+}
+
+// deliver sends a webhook of the code host.
+func (o *Org) deliver(event, body string) {
+	o.tb.Helper()
+	body = o.Things.fill(body)
 	o.send(Request{Method: "POST", Path: "/api/v1/repohost/webhook", Body: []byte(body), Header: http.Header{
-		"Content-Type": {"application/json"}, http.CanonicalHeaderKey(host.EventHeader): {"push"},
+		"Content-Type": {"application/json"}, http.CanonicalHeaderKey(host.EventHeader): {event},
 		http.CanonicalHeaderKey(host.DeliveryHeader): {uuid.NewString()}, host.SignatureHeader: {host.Sign(o.filler.Secret, []byte(body))},
 	}})
 }
@@ -367,6 +379,7 @@ func (o *Org) awaitJobs() {
 	o.tb.Helper()
 	o.Things["suggestion"] = o.await("/api/v1/cloud-sources/"+o.Things["source"]+"/eval-suggestions", "evalSuggestions.0.id")
 	o.Things["proposal"] = o.await("/api/v1/proposals", "proposals.0.id")
+	o.Things["pull_request"] = o.await("/api/v1/repohost/pull-requests", "pull_requests.0.id")
 	o.Things["delivery"] = o.await("/api/v1/repohost/deliveries", "deliveries.0.id")
 	o.await("/api/v1/alert-events", "events.0.id")
 	o.Things["incident"] = o.await("/api/v1/incidents", "incidents.0.id")

@@ -28,16 +28,22 @@ const suiteFile = `[{"query":"<text>","should_trigger":true}]`
 func Rows() map[string]Row {
 	unknownSkill := map[string]int{"skill": 400}
 	return map[string]Row{
-		"GET /api/v1/me":                {},
-		"GET /api/v1/audit":             {Query: "target=<skill>", Others: map[string]int{"skill": 200}},
-		"GET /api/v1/agents":            {},
-		"GET /api/v1/usage":             {},
-		"GET /api/v1/keys":              {},
-		"POST /api/v1/keys":             {Body: `{"name":"<text>"}`},
-		"DELETE /api/v1/keys/{}":        {Path: "<key>", Spends: "key"},
-		"POST /api/v1/device-code":      {Body: `{"client_id":"matrix"}`},
-		"POST /api/v1/device-code/poll": {Body: `{"device_code":"<device>"}`, Others: map[string]int{"device": 200}},
-		"GET /api/v1/device-code/poll":  {Query: "device_code=<device>", Others: map[string]int{"device": 200}},
+		"GET /api/v1/me":              {},
+		"GET /api/v1/audit":           {Query: "target=<skill>", Others: map[string]int{"skill": 200}},
+		"GET /api/v1/agents":          {},
+		"GET /api/v1/usage":           {},
+		"GET /api/v1/keys":            {},
+		"POST /api/v1/keys":           {Body: `{"name":"<text>"}`},
+		"DELETE /api/v1/keys/{}":      {Path: "<key>", Spends: "key"},
+		"GET /api/v1/catalog-tokens":  {},
+		"POST /api/v1/catalog-tokens": {Body: `{"name":"<text>"}`},
+		"POST /api/v1/catalog-tokens/{}/rotate": {
+			Path: "<catalog_token>", Body: `{"overlap_hours":0}`, Spends: "catalog_token",
+		},
+		"DELETE /api/v1/catalog-tokens/{}": {Path: "<catalog_token>", Spends: "catalog_token"},
+		"POST /api/v1/device-code":         {Body: `{"client_id":"matrix"}`},
+		"POST /api/v1/device-code/poll":    {Body: `{"device_code":"<device>"}`, Others: map[string]int{"device": 200}},
+		"GET /api/v1/device-code/poll":     {Query: "device_code=<device>", Others: map[string]int{"device": 200}},
 
 		"GET /v1/skills":      {Query: "q=<text>"},
 		"GET /v1/skills/{}":   {Path: "<skill>"},
@@ -59,12 +65,14 @@ func Rows() map[string]Row {
 			Path: "<agent_session>", Body: `{"skill":"<skill>","source_id":"<source>","query":"<text>"}`,
 			Others: map[string]int{"agent_session": 404, "skill": 400, "source": 403},
 		},
-		"GET /v1/skills/{}/grader":      {Path: "<skill>"},
-		"PUT /v1/skills/{}/grader":      {Path: "<skill>", Body: `{"enabled":false,"expectations":["<text>"]}`},
-		"GET /v1/skills/{}/calibration": {Path: "<skill>"},
-		"GET /v1/skills/{}/failures":    {Path: "<skill>"},
-		"GET /api/v1/settings/grader":   {},
-		"PUT /api/v1/settings/grader":   {Body: `{"enabled":false,"expectations":["<text>"]}`},
+		"GET /v1/skills/{}/grader":         {Path: "<skill>"},
+		"PUT /v1/skills/{}/grader":         {Path: "<skill>", Body: `{"enabled":false,"expectations":["<text>"]}`},
+		"GET /v1/skills/{}/calibration":    {Path: "<skill>"},
+		"GET /v1/skills/{}/failures":       {Path: "<skill>"},
+		"GET /v1/skills/{}/improve-policy": {Path: "<skill>"},
+		"PUT /v1/skills/{}/improve-policy": {Path: "<skill>", Body: `{"mode":"propose","monthly_usd":5}`},
+		"GET /api/v1/settings/grader":      {},
+		"PUT /api/v1/settings/grader":      {Body: `{"enabled":false,"expectations":["<text>"]}`},
 
 		"POST /api/v1/alerts":                  {Body: alert, Others: unknownSkill},
 		"GET /api/v1/alerts":                   {},
@@ -117,6 +125,9 @@ func Rows() map[string]Row {
 		"POST /api/v1/improve-runs": {
 			Body: `{"entry_id":"<entry>","suite_id":"<queries>"}`, Others: map[string]int{"entry": 404, "queries": 404},
 		},
+		"POST /api/v1/improve-runs/estimate": {
+			Body: `{"entry_id":"<entry>","suite_id":"<queries>"}`, Others: map[string]int{"entry": 404, "queries": 404},
+		},
 		"GET /api/v1/improve-runs/{}":         {Path: "<improve_run>"},
 		"POST /api/v1/improve-runs/{}/cancel": {Path: "<improve_run>", Spends: "improve_run"},
 
@@ -130,6 +141,8 @@ func Rows() map[string]Row {
 		"PATCH /api/v1/repohost/connections/{}":         {Path: "<connection>", Body: `{"write_back_enabled":true}`},
 		"DELETE /api/v1/repohost/connections/{}":        {Path: "<connection>", Spends: "connection"},
 		"POST /api/v1/repohost/connections/{}/sync":     {Path: "<connection>"},
+		"GET /api/v1/repohost/pull-requests":            {Query: "connection_id=<connection>", Others: map[string]int{"connection": 200}},
+		"GET /api/v1/repohost/pull-requests/{}":         {Path: "<pull_request>"},
 		"GET /api/v1/repohost/deliveries":               {},
 		"POST /api/v1/repohost/deliveries/{}/redeliver": {Path: "<delivery>"},
 		// Without a signature nobody is let in, whatever key they have.
@@ -182,7 +195,9 @@ func Rows() map[string]Row {
 		"GET /api/v1/creator-signals/proposals": {Query: "skill_name=<skill_name>", Others: map[string]int{"skill_name": 200}},
 		"GET /api/v1/proposals":                 {Query: "skill_name=<skill_name>", Others: map[string]int{"skill_name": 200}},
 		"GET /api/v1/proposals/{}":              {Path: "<proposal>"},
-		"PATCH /api/v1/proposals/{}":            {Path: "<proposal>", Body: `{"status":"approved"}`},
+		"PATCH /api/v1/proposals/{}":            {Path: "<proposal>", Body: `{"proposed_value":"Reads them all.","status":"approved"}`},
+		"POST /api/v1/proposals/{}/apply":       {Path: "<proposal>", Body: `{"as":"patch"}`, Status: 200},
+		"POST /api/v1/proposals/{}/refresh":     {Path: "<proposal>"},
 
 		"POST /api/v1/push":        {Body: push},
 		"POST /v1/logs":            {Body: `{"resourceLogs":[]}`},

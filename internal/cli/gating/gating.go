@@ -7,9 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"path"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/gates/lines"
 	"github.com/whetstone-dev/whetstone/internal/gates/outcome"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -88,15 +90,18 @@ func Write(w io.Writer, gate client.Gate, format, dir string, pkg *skillpkg.Pack
 	case "junit":
 		return outcome.JUnit(w, g)
 	case "markdown":
-		return outcome.Markdown(w, g)
+		return outcome.Markdown(w, g, nil)
 	}
 	var value any = g
 	if format == "sarif" {
-		where, err := newPlaces(dir, pkg)
+		files, err := lines.Read(pkg)
 		if err != nil {
 			return err
 		}
-		value = outcome.SARIF(g, where.find)
+		value = outcome.SARIF(g, func(c gateapi.CaseOutcome) (string, int) {
+			file, line := files.Find(lines.Case{ID: c.Case, Text: c.Name, Described: true})
+			return path.Join(dir, file), line
+		})
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -10,50 +10,25 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type evalCommands struct {
-	List    evalListCommand    `cmd:"" help:"List the eval suites."`
-	Show    evalShowCommand    `cmd:"" help:"Show a suite, its cases and its latest runs."`
-	Import  evalImportCommand  `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite, Harbor task folders or cases of claude plugin eval."`
-	Export  evalExportCommand  `cmd:"" help:"Write a suite to a file."`
-	Run     evalRunCommand     `cmd:"" help:"Run a suite against a skill."`
-	Trial   evalTrialCommand   `cmd:"" help:"Show what was asked and done in a trial of a run, and why it has its verdict."`
-	Watch   evalWatchCommand   `cmd:"" help:"Follow a run or an improve run to its end."`
-	Cancel  evalCancelCommand  `cmd:"" help:"Cancel a run or an improve run."`
-	Improve evalImproveCommand `cmd:"" help:"Search for a better description with a suite's trigger queries."`
+	List    evalListCommand          `cmd:"" help:"List the eval suites."`
+	Show    evalShowCommand          `cmd:"" help:"Show a suite, its cases and its latest runs."`
+	Import  evalImportCommand        `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite, Harbor task folders or cases of claude plugin eval."`
+	Export  evalExportCommand        `cmd:"" help:"Write a suite to a file."`
+	Run     evalRunCommand           `cmd:"" help:"Run a suite against a skill."`
+	Trial   evalTrialCommand         `cmd:"" help:"Show what was asked and done in a trial of a run, and why it has its verdict."`
+	Watch   evalWatchCommand         `cmd:"" help:"Follow a run or an improve run to its end."`
+	Cancel  evalCancelCommand        `cmd:"" help:"Cancel a run or an improve run."`
+	Improve improving.ImproveCommand `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`
 }
 
 type suiteArg struct {
 	Suite string `arg:"" help:"Name or id of the suite."`
-}
-
-// suiteID resolves a suite's name to its id; an id stays as it is.
-func (s *session) suiteID(ctx context.Context, name string) (string, error) {
-	if server.IsID(name) {
-		return name, nil
-	}
-	suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{})
-	if err != nil {
-		return "", err
-	}
-	var ids []string
-	for _, suite := range suites {
-		if suite.Name == name {
-			ids = append(ids, suite.ID)
-		}
-	}
-	switch len(ids) {
-	case 0:
-		return "", fault.New(fault.NotFound, "No suite is named %s", term.Plain(name))
-	case 1:
-		return ids[0], nil
-	}
-	return "", fault.New(fault.Conflict, "%d suites are named %s; use one of the ids %s", len(ids), term.Plain(name),
-		strings.Join(ids, ", "))
 }
 
 type evalListCommand struct {
@@ -96,7 +71,7 @@ type shownSuite struct {
 // Run shows a suite.
 func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
-		id, err := s.suiteID(ctx, c.Suite)
+		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err
 		}
@@ -161,7 +136,7 @@ type evalExportCommand struct {
 // --json, or as a zip.
 func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
-		id, err := s.suiteID(ctx, c.Suite)
+		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
 // importRun makes a run of the suite of a result.
 func (c *evalImportCommand) importRun(ctx context.Context, p *term.Program, content []byte) error {
 	return c.withSession(p, func(s *session) error {
-		id, err := s.suiteID(ctx, c.Suite)
+		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err
 		}

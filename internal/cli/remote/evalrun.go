@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -36,11 +36,11 @@ type evalRunCommand struct {
 // Run starts a run, and follows it to its end with --wait.
 func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
-		id, err := s.suiteID(ctx, c.Suite)
+		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err
 		}
-		subject, err := s.evalSubject(ctx, c.Source, c.Entry, c.Version)
+		subject, err := s.EvalSubject(ctx, c.Source, c.Entry, c.Version)
 		if err != nil {
 			return err
 		}
@@ -105,22 +105,6 @@ func dollars(usd *float64) string {
 	return fmt.Sprintf("%.4f USD", *usd)
 }
 
-// evalSubject returns the skill that --source or --entry names. One of them is
-// required.
-func (s *session) evalSubject(ctx context.Context, source, entry, version string) (client.EvalSubject, error) {
-	if source != "" {
-		return client.EvalSubject{SourceID: source}, nil
-	}
-	if entry == "" {
-		return client.EvalSubject{}, fault.Invalid("entry", "name what to test with --entry or --source")
-	}
-	if server.IsID(entry) {
-		return client.EvalSubject{EntryID: entry, Version: version}, nil
-	}
-	found, err := s.EntryByName(ctx, entry)
-	return client.EvalSubject{EntryID: found.ID, Version: version}, err
-}
-
 type evalWatchCommand struct {
 	serverFlags `embed:""`
 	RunID       string `arg:"" name:"run" help:"Id of the run, or of an improve run."`
@@ -132,7 +116,7 @@ func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
 		err := followRun(ctx, p, s, c.RunID)
 		if client.Status(err) == http.StatusNotFound {
-			return followImprove(ctx, p, s, c.RunID)
+			return improving.Follow(ctx, p, s.Session, c.RunID)
 		}
 		return err
 	})
@@ -148,11 +132,7 @@ func (c *evalCancelCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
 		run, err := s.CancelEvalRun(ctx, c.RunID)
 		if client.Status(err) == http.StatusNotFound {
-			run, err := s.CancelImproveRun(ctx, c.RunID)
-			if err != nil {
-				return err
-			}
-			return p.Print(run, func(w io.Writer) { fmt.Fprintf(w, "The improve run %s is %s.\n", run.ID, run.Status) })
+			return improving.Cancel(ctx, p, s.Session, c.RunID)
 		}
 		if err != nil {
 			return err

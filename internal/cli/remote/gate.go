@@ -57,7 +57,7 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 			o.Against = c.Against
 		}
 		for _, name := range c.Suite {
-			id, err := s.suiteID(ctx, name)
+			id, err := s.SuiteID(ctx, name)
 			if err != nil {
 				return err
 			}

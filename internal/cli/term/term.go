@@ -59,6 +59,12 @@ func (p *Program) UseProcess() {
 	}
 }
 
+// Colour reports whether the result may have colours: it goes to a terminal, and the
+// person has not turned them off (no-color.org).
+func (p *Program) Colour() bool {
+	return !p.JSON && isTerminal(p.Stdout) && os.Getenv("NO_COLOR") == ""
+}
+
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd())) // descriptors are small

@@ -152,7 +152,10 @@ func (d Decision) judge(decided int, policy Policy) (Verdict, string) {
 	for _, f := range d.Suites {
 		better, worse = better+len(f.Better), worse+len(f.Worse)
 	}
-	return Pass, fmt.Sprintf("better on %d, worse on %d of %d cases, none of them proved", better, worse, decided)
+	if worse == 0 {
+		return Pass, fmt.Sprintf("better on %d of %d cases, worse on none", better, decided)
+	}
+	return Pass, fmt.Sprintf("better on %d, worse on %d of %d cases, which proves nothing", better, worse, decided)
 }
 
 func (f Findings) decided() int { return len(f.Better) + len(f.Worse) + f.Unchanged }

@@ -37,8 +37,22 @@ var escape = strings.NewReplacer(`|`, `\|`, "`", "'", "\n", " ", "<", "&lt;", "[
 // Escape returns what a person wrote as plain Markdown.
 func Escape(s string) string { return escape.Replace(s) }
 
-// Markdown writes a gate for a pull request: the verdict, and only what changed.
-func Markdown(w io.Writer, g gateapi.Gate) error {
+// Worst names the cases that got worse, "" if there are none.
+func Worst(g gateapi.Gate) string {
+	var names []string
+	for _, s := range g.Suites {
+		for _, c := range s.Results {
+			if slices.Contains(s.Worse, c.Case) {
+				names = append(names, cmp.Or(c.Name, c.Case))
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Markdown writes a gate for a pull request: the verdict, and only what changed. A
+// link, if not nil, returns the page of a case of a suite, "" if it has none.
+func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n%s\n", Title(g), escape.Replace(g.Reason))
 	for _, s := range g.Suites {
@@ -50,8 +64,13 @@ func Markdown(w io.Writer, g gateapi.Gate) error {
 			if c.FreshNew != nil {
 				again = fmt.Sprintf("%s before, %s now", share(*c.FreshCurrent), share(*c.FreshNew))
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", escape.Replace(cmp.Or(c.Name, c.Case)), share(c.Current), share(c.New), again,
-				fisher(s, c.Case))
+			name := escape.Replace(cmp.Or(c.Name, c.Case))
+			if link != nil {
+				if url := link(s.SuiteID, c.Case); url != "" {
+					name = "[" + name + "](" + url + ")"
+				}
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, share(c.Current), share(c.New), again, fisher(s, c.Case))
 		}
 		fmt.Fprintf(&b, "\n%d unchanged, %d without a verdict", s.Unchanged, s.Errors)
 		if s.SignTestP != nil {

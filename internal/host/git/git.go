@@ -326,6 +326,11 @@ func (h *Host) Pull(context.Context, host.Repo, int64) (host.Pull, error) {
 	return host.Pull{}, host.ErrUnsupported
 }
 
+// OpenPulls implements host.Host.
+func (h *Host) OpenPulls(context.Context, host.Repo) ([]host.Pull, bool, error) {
+	return nil, false, host.ErrUnsupported
+}
+
 // PullFiles implements host.Host.
 func (h *Host) PullFiles(context.Context, host.Repo, int64) ([]string, bool, error) {
 	return nil, false, host.ErrUnsupported
@@ -334,6 +339,11 @@ func (h *Host) PullFiles(context.Context, host.Repo, int64) ([]string, bool, err
 // SetComment implements host.Host.
 func (h *Host) SetComment(context.Context, host.Repo, *host.Comment) error {
 	return host.ErrUnsupported
+}
+
+// OpenPull implements host.Host.
+func (h *Host) OpenPull(context.Context, host.Repo, host.NewPull) (host.Pull, error) {
+	return host.Pull{}, host.ErrUnsupported
 }
 
 // Dir is the folder of the repositories: the setting, a path or a file URL, or

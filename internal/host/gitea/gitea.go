@@ -175,8 +175,19 @@ func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host
 func (h *Host) pages(
 	ctx context.Context, at host.Installation, list func(*api.Client, api.ListOptions) (*api.Response, error),
 ) error {
+	complete, err := h.somePages(ctx, at, host.MaxPages, list)
+	if err == nil && !complete {
+		return host.ErrTooManyPages()
+	}
+	return err
+}
+
+// somePages calls list for the first pages, and reports whether these are all.
+func (h *Host) somePages(
+	ctx context.Context, at host.Installation, most int, list func(*api.Client, api.ListOptions) (*api.Response, error),
+) (complete bool, err error) {
 	page := 1
-	for range host.MaxPages {
+	for range most {
 		err := h.call(ctx, at, func(c *api.Client) (*api.Response, error) {
 			resp, err := list(c, api.ListOptions{Page: page, PageSize: pageSize})
 			if err == nil {
@@ -185,10 +196,10 @@ func (h *Host) pages(
 			return resp, err
 		})
 		if err != nil || page == 0 {
-			return err
+			return true, err
 		}
 	}
-	return host.ErrTooManyPages()
+	return false, nil
 }
 
 func repository(r *api.Repository) host.Repository {

@@ -52,6 +52,16 @@ func TestEndlessPages(t *testing.T) {
 	if n := len(server.Requests("/branches")); n != host.MaxPages {
 		t.Errorf("%d requests, want %d", n, host.MaxPages)
 	}
+	server.Break(hosttest.Fault{On: "/pulls", Always: true, Answer: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "<"+server.URL+"/api/v1/repos/acme/skill/pulls?page=2>; rel=\"next\"")
+		_, _ = w.Write([]byte("[]"))
+	}})
+	if _, complete, err := h.OpenPulls(t.Context(), skill); err != nil || complete {
+		t.Errorf("got complete %t, %v", complete, err)
+	}
+	if n := len(server.Requests("/pulls")); n != host.MaxPullPages {
+		t.Errorf("%d requests, want %d", n, host.MaxPullPages)
+	}
 }
 
 func TestWriteBack(t *testing.T) {

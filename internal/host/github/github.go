@@ -281,19 +281,30 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 func (h *Host) pages(
 	ctx context.Context, installation int64, list func(*api.Client, api.ListOptions) (*api.Response, error),
 ) error {
+	complete, err := h.somePages(ctx, installation, host.MaxPages, list)
+	if err == nil && !complete {
+		return host.ErrTooManyPages()
+	}
+	return err
+}
+
+// somePages calls list for the first pages, and reports whether these are all.
+func (h *Host) somePages(
+	ctx context.Context, installation int64, most int, list func(*api.Client, api.ListOptions) (*api.Response, error),
+) (complete bool, err error) {
 	page := api.ListOptions{PerPage: 100}
-	for range host.MaxPages {
+	for range most {
 		var resp *api.Response
 		err := h.call(ctx, installation, func(c *api.Client) (_ *api.Response, err error) {
 			resp, err = list(c, page)
 			return resp, err
 		})
 		if err != nil || resp.NextPage == 0 {
-			return err
+			return true, err
 		}
 		page.Page = resp.NextPage
 	}
-	return host.ErrTooManyPages()
+	return false, nil
 }
 
 // Tree implements host.Host.

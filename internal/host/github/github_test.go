@@ -168,6 +168,16 @@ func TestEndlessPages(t *testing.T) {
 	if n := len(server.Requests("/branches")); n != host.MaxPages {
 		t.Errorf("%d requests, want %d", n, host.MaxPages)
 	}
+	server.Break(hosttest.Fault{On: "/pulls", Always: true, Answer: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "<"+server.URL+"/repos/acme/skill/pulls?page=2>; rel=\"next\"")
+		_, _ = w.Write([]byte("[]"))
+	}})
+	if _, complete, err := h.OpenPulls(t.Context(), skill); err != nil || complete {
+		t.Errorf("got complete %t, %v", complete, err)
+	}
+	if n := len(server.Requests("/pulls")); n != host.MaxPullPages {
+		t.Errorf("%d requests, want %d", n, host.MaxPullPages)
+	}
 }
 
 func TestTarballs(t *testing.T) {
@@ -291,6 +301,10 @@ func TestCheck(t *testing.T) {
 	}
 	if len(checks[0].Output.Annotations) != 120 || order.Len() > 0 {
 		t.Errorf("got %d annotations, want 120 in order:\n%s", len(checks[0].Output.Annotations), &order)
+	}
+	c.Annotations, c.Changed, c.Title = nil, true, "fewer"
+	if err := h.SetCheck(t.Context(), skill, c); err != nil || c.Sent != 120 || server.Checks()[0].Output.Title != "fewer" {
+		t.Errorf("with fewer annotations than before: got %+v, %v", c, err)
 	}
 	for status, want := range map[int]fault.Kind{http.StatusForbidden: fault.Denied, http.StatusNotFound: fault.NotFound, http.StatusUnprocessableEntity: fault.Malformed} {
 		server.Break(hosttest.Fault{On: "check-runs", Answer: hosttest.Status(status)})

@@ -26,14 +26,115 @@ func (h *Host) Pull(ctx context.Context, r host.Repo, number int64) (out host.Pu
 		if err != nil {
 			return resp, err
 		}
-		from, to := p.GetHead().GetRepo().GetID(), p.GetBase().GetRepo().GetID()
-		out = host.Pull{
-			Number: number, Title: p.GetTitle(), URL: p.GetHTMLURL(), Head: p.GetHead().GetSHA(), Base: p.GetBase().GetRef(),
-			Fork: from == 0 || from != to, Draft: p.GetDraft(), Closed: p.GetState() != "open",
-		}
+		out = pull(p)
 		return resp, nil
 	})
 	return out, err
+}
+
+func pull(p *api.PullRequest) host.Pull {
+	from, to := p.GetHead().GetRepo().GetID(), p.GetBase().GetRepo().GetID()
+	return host.Pull{
+		Number: int64(p.GetNumber()), Title: p.GetTitle(), URL: p.GetHTMLURL(), Head: p.GetHead().GetSHA(), Base: p.GetBase().GetRef(),
+		Fork: from == 0 || from != to, Draft: p.GetDraft(), Closed: p.GetState() != "open",
+		Merged:    p.GetMerged() || p.MergedAt != nil, // lists have the time only
+		CreatedAt: p.GetCreatedAt().UTC(),
+	}
+}
+
+// OpenPulls implements host.Host.
+func (h *Host) OpenPulls(ctx context.Context, r host.Repo) (open []host.Pull, complete bool, err error) {
+	defer fault.Wrap(&err, "open pull requests of %s", r.FullName)
+	owner, name, err := splitOwned(r)
+	if err != nil {
+		return nil, false, err
+	}
+	complete, err = h.somePages(ctx, r.ID, host.MaxPullPages, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+		list, resp, err := c.PullRequests.List(ctx, owner, name, &api.PullRequestListOptions{
+			ListOptions: page, State: "open", Sort: "updated", Direction: "desc",
+		})
+		for _, p := range list {
+			open = append(open, pull(p))
+		}
+		return resp, err
+	})
+	return open, complete, err
+}
+
+// OpenPull implements host.Host.
+func (h *Host) OpenPull(ctx context.Context, r host.Repo, n host.NewPull) (out host.Pull, err error) {
+	defer fault.Wrap(&err, "pull request of %s in %s", n.Branch, r.FullName)
+	owner, name, err := splitOwned(r)
+	if err != nil {
+		return out, err
+	}
+	found := false
+	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
+		list, resp, err := c.PullRequests.List(ctx, owner, name, &api.PullRequestListOptions{State: "all", Head: owner + ":" + n.Branch})
+		for _, p := range list {
+			if p.GetHead().GetRef() == n.Branch && !found {
+				out, found = pull(p), true
+			}
+		}
+		return resp, err
+	})
+	if err != nil || found {
+		return out, err
+	}
+	err = h.write(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
+		made, resp, err := c.PullRequests.Create(ctx, owner, name, &api.NewPullRequest{
+			Title: &n.Title, Head: &n.Branch, Base: &n.Base, Body: new(text.EllipsisBytes(n.Body, maxSummary)),
+		})
+		if err == nil {
+			out = pull(made)
+		}
+		return resp, err
+	})
+	return out, err
+}
+
+// CommitFile implements host.Host. The branch is created last: until then nobody
+// sees the commit.
+func (h *Host) CommitFile(ctx context.Context, r host.Repo, c host.FileCommit) (sha string, err error) {
+	defer fault.Wrap(&err, "commit to %s", r.FullName)
+	owner, name, err := splitOwned(r)
+	if err != nil {
+		return "", err
+	}
+	there, err := h.Resolve(ctx, r, "refs/heads/"+c.Branch)
+	if !fault.Is(err, fault.NotFound) {
+		return there.SHA, err
+	}
+	var tree string
+	err = h.call(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
+		_, _, resp, err := client.Repositories.GetContents(ctx, owner, name, c.Path, &api.RepositoryContentGetOptions{Ref: c.Base})
+		if err != nil {
+			return resp, err
+		}
+		base, resp, err := client.Git.GetCommit(ctx, owner, name, c.Base)
+		tree = base.GetTree().GetSHA()
+		return resp, err
+	})
+	if err != nil {
+		return "", err
+	}
+	return sha, h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
+		made, resp, err := client.Git.CreateTree(ctx, owner, name, tree, []*api.TreeEntry{
+			{Path: &c.Path, Mode: new("100644"), Type: new("blob"), Content: &c.Content},
+		})
+		if err != nil {
+			return resp, err
+		}
+		commit, resp, err := client.Git.CreateCommit(ctx, owner, name, api.Commit{
+			Message: &c.Message, Tree: made, Parents: []*api.Commit{{SHA: &c.Base}},
+		}, nil)
+		if err != nil {
+			return resp, err
+		}
+		sha = commit.GetSHA()
+		_, resp, err = client.Git.CreateRef(ctx, owner, name, api.CreateRef{Ref: "refs/heads/" + c.Branch, SHA: sha})
+		return resp, err
+	})
 }
 
 // PullFiles implements host.Host.

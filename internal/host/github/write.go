@@ -179,18 +179,20 @@ func (h *Host) updateCheck(ctx context.Context, r host.Repo, c *host.Check) erro
 }
 
 // output is the next part of a check-run, and the number of annotations that the
-// host has once it is sent.
+// host has once it is sent. A check-run may have had more than it has now: they
+// cannot be taken back.
 func output(c *host.Check) (*api.CheckRunOutput, int) {
-	next := min(c.Sent+maxAnnotations, len(c.Annotations))
+	first := min(c.Sent, len(c.Annotations))
+	next := min(first+maxAnnotations, len(c.Annotations))
 	out := &api.CheckRunOutput{Title: &c.Title, Summary: new(text.EllipsisBytes(c.Summary, maxSummary))}
-	for _, a := range c.Annotations[c.Sent:next] {
+	for _, a := range c.Annotations[first:next] {
 		line := max(a.Line, 1)
 		out.Annotations = append(out.Annotations, &api.CheckRunAnnotation{
 			Path: new(a.Path), StartLine: &line, EndLine: &line, AnnotationLevel: new(string(a.Level)),
 			Title: new(a.Title), Message: new(a.Message),
 		})
 	}
-	return out, next
+	return out, max(c.Sent, next)
 }
 
 // SetIssue implements host.Host.

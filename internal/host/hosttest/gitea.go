@@ -117,7 +117,9 @@ func (g *Gitea) serveRepo(w http.ResponseWriter, r *http.Request) {
 	case what == "archive":
 		g.serveArchive(w, fullName, strings.TrimSuffix(arg, ".tar.gz"))
 	case what == "pulls":
-		g.servePulls(w, r, fullName, arg, "limit", 50)
+		g.servePulls(w, r, fullName, arg, "limit", 50, http.StatusConflict)
+	case what == "contents":
+		g.serveContents(w, r, fullName, arg)
 	case isComment(rest):
 		g.serveComments(w, r, fullName, arg, map[string]any{"login": g.user(r), "id": 1}, 1000) // in one page
 	case what == "issues":

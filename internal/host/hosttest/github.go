@@ -285,7 +285,11 @@ func (g *GitHub) serve(w http.ResponseWriter, r *http.Request, fullName, rest st
 	case what == "commits":
 		g.serveCommit(w, fullName, arg)
 	case what == "pulls":
-		g.servePulls(w, r, fullName, arg, "per_page", 100)
+		g.servePulls(w, r, fullName, arg, "per_page", 100, http.StatusUnprocessableEntity)
+	case what == "contents" && r.Method == http.MethodGet:
+		g.serveContents(w, r, fullName, arg)
+	case what == "git":
+		g.serveGit(w, r, fullName, arg)
 	case isComment(rest):
 		g.serveComments(w, r, fullName, arg, map[string]any{"login": "whetstone[bot]", "type": "Bot"}, 100)
 	case what == "branches":

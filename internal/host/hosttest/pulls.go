@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -26,13 +27,19 @@ type OpenedPull struct {
 	// they deliver an event, or with Set.
 	Into          string
 	Draft, Closed bool
+	Merged        bool
+	Title, Body   string
+	CreatedAt     time.Time
 }
 
 // OpenPull opens a pull request of a branch of a repository, which may be a fork.
 func (s *server) OpenPull(base, from, branch string) *OpenedPull {
 	s.tb.Helper()
 	s.mu.Lock()
-	p := &OpenedPull{server: s, Base: base, From: from, Branch: branch, Number: int64(len(s.pulls) + 1), Into: "main"}
+	p := &OpenedPull{
+		server: s, Base: base, From: from, Branch: branch, Number: int64(len(s.pulls) + 1), Into: "main", Title: "Change " + branch,
+		CreatedAt: time.Now(),
+	}
 	s.pulls = append(s.pulls, p)
 	s.mu.Unlock()
 	p.Update()
@@ -70,8 +77,74 @@ func (p *OpenedPull) Event(action string, installation int64) string {
 	return string(body)
 }
 
-// servePulls shows a pull request, or a page of the files that it changes.
-func (s *server) servePulls(w http.ResponseWriter, r *http.Request, fullName, arg, sizeName string, most int) {
+// Pulls returns the pull requests so far.
+func (s *server) Pulls() []*OpenedPull {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.pulls)
+}
+
+// Merge merges the pull request as a person would, with a commit of both parents.
+func (p *OpenedPull) Merge() (sha string) {
+	p.server.tb.Helper()
+	git := func(args ...string) string { return p.server.Repos.Git(p.Base, args...) }
+	into, head := "refs/heads/"+p.Into, fmt.Sprintf("refs/pull/%d/head", p.Number)
+	tree := git("merge-tree", "--write-tree", into, head)
+	sha = git("commit-tree", "-p", into, "-p", head, "-m", "Merge "+p.Branch, tree)
+	git("update-ref", into, sha)
+	p.Set(func(p *OpenedPull) { p.Closed, p.Merged = true, true })
+	return sha
+}
+
+// takePull opens a pull request of a branch of the repository itself.
+func (s *server) takePull(w http.ResponseWriter, r *http.Request, fullName string, exists int) {
+	var in struct{ Title, Body, Head, Base string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Title == "" || in.Base == "" {
+		problem(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
+	_, _, headOK := s.commit(fullName, "refs/heads/"+in.Head)
+	if _, _, ok := s.commit(fullName, "refs/heads/"+in.Base); !ok || !headOK {
+		problem(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
+	for _, p := range s.Pulls() {
+		if p.Base == fullName && p.Branch == in.Head && !p.Closed {
+			problem(w, exists, "A pull request already exists")
+			return
+		}
+	}
+	p := s.OpenPull(fullName, fullName, in.Head)
+	p.Set(func(p *OpenedPull) { p.Into, p.Title, p.Body = in.Base, in.Title, in.Body })
+	writeJSON(w, http.StatusCreated, s.show(p))
+}
+
+// listPulls shows a page of the pull requests, newest first. GitHub selects by the
+// branch, as OWNER:BRANCH.
+func (s *server) listPulls(w http.ResponseWriter, r *http.Request, fullName, sizeName string, most int) {
+	owner, _, _ := strings.Cut(fullName, "/")
+	head, state := r.FormValue("head"), r.FormValue("state")
+	out := []map[string]any{}
+	for _, p := range slices.Backward(s.Pulls()) {
+		if p.Base != fullName || head != "" && head != owner+":"+p.Branch || state != "all" && p.Closed {
+			continue
+		}
+		out = append(out, s.show(p))
+	}
+	writeJSON(w, http.StatusOK, page(w, r, out, sizeName, most))
+}
+
+// servePulls lists or opens pull requests, shows one, or a page of the files that it
+// changes. exists is the status for a branch that has one.
+func (s *server) servePulls(w http.ResponseWriter, r *http.Request, fullName, arg, sizeName string, most, exists int) {
+	switch {
+	case arg == "" && r.Method == http.MethodPost:
+		s.takePull(w, r, fullName, exists)
+		return
+	case arg == "":
+		s.listPulls(w, r, fullName, sizeName, most)
+		return
+	}
 	number, what, _ := strings.Cut(arg, "/")
 	s.mu.Lock()
 	i := slices.IndexFunc(s.pulls, func(p *OpenedPull) bool { return p.Base == fullName && fmt.Sprint(p.Number) == number })
@@ -80,12 +153,12 @@ func (s *server) servePulls(w http.ResponseWriter, r *http.Request, fullName, ar
 		problem(w, http.StatusNotFound, "Not Found")
 		return
 	}
-	p := *s.pulls[i]
+	p := s.pulls[i]
+	into := p.Into
 	s.mu.Unlock()
-	ref := fmt.Sprintf("refs/pull/%d/head", p.Number)
-	head, _ := s.git(fullName, "rev-parse", ref)
 	if what == "files" {
-		out, _ := s.git(fullName, "diff", "--name-only", "--no-renames", "refs/heads/"+p.Into+"..."+ref)
+		ref := fmt.Sprintf("refs/pull/%d/head", p.Number)
+		out, _ := s.git(fullName, "diff", "--name-only", "--no-renames", "refs/heads/"+into+"..."+ref)
 		files := []map[string]any{}
 		for _, path := range page(w, r, strings.Fields(out), sizeName, most) {
 			files = append(files, map[string]any{"filename": path, "status": "modified"})
@@ -93,6 +166,15 @@ func (s *server) servePulls(w http.ResponseWriter, r *http.Request, fullName, ar
 		writeJSON(w, http.StatusOK, files)
 		return
 	}
+	writeJSON(w, http.StatusOK, s.show(p))
+}
+
+// show is a pull request as both code hosts answer it.
+func (s *server) show(of *OpenedPull) map[string]any {
+	s.mu.Lock()
+	p := *of
+	s.mu.Unlock()
+	head, _ := s.git(p.Base, "rev-parse", fmt.Sprintf("refs/pull/%d/head", p.Number))
 	state := "open"
 	if p.Closed {
 		state = "closed"
@@ -102,11 +184,12 @@ func (s *server) servePulls(w http.ResponseWriter, r *http.Request, fullName, ar
 			"ref": branch, "sha": sha, "repo_id": s.ID(repo), "repo": map[string]any{"id": s.ID(repo), "full_name": repo},
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
-		"number": p.Number, "title": "Change " + p.Branch, "state": state, "draft": p.Draft,
-		"html_url": fmt.Sprintf("https://code.example/%s/pull/%d", fullName, p.Number),
-		"head":     side(p.From, p.Branch, head), "base": side(fullName, p.Into, ""),
-	})
+	return map[string]any{
+		"number": p.Number, "title": p.Title, "body": p.Body, "state": state, "draft": p.Draft, "merged": p.Merged,
+		"created_at": p.CreatedAt.UTC(),
+		"html_url":   fmt.Sprintf("https://code.example/%s/pull/%d", p.Base, p.Number),
+		"head":       side(p.From, p.Branch, head), "base": side(p.Base, p.Into, ""),
+	}
 }
 
 // A PostedComment is a comment on a pull request or an issue.
@@ -194,7 +277,8 @@ func pulls(t *testing.T, s Subject) {
 		_, err1 := s.Host.Pull(t.Context(), repo, 1)
 		_, _, err2 := s.Host.PullFiles(t.Context(), repo, 1)
 		err3 := s.Host.SetComment(t.Context(), repo, &host.Comment{Pull: 1, Marker: "m", Body: "m"})
-		for _, err := range []error{err1, err2, err3} {
+		_, _, errList := s.Host.OpenPulls(t.Context(), repo)
+		for _, err := range []error{err1, err2, err3, errList} {
 			if !errors.Is(err, host.ErrUnsupported) {
 				t.Errorf("got %v, want ErrUnsupported", err)
 			}
@@ -216,12 +300,12 @@ func pulls(t *testing.T, s Subject) {
 	theirs.Set(func(p *OpenedPull) { p.Draft, p.Into = true, "main" })
 
 	got, err := s.Host.Pull(t.Context(), repo, own.Number)
-	want := host.Pull{Number: own.Number, Title: got.Title, URL: got.URL, Head: head, Base: "main"}
-	if err != nil || got != want || got.Title == "" || got.URL == "" {
+	want := host.Pull{Number: own.Number, Title: got.Title, URL: got.URL, Head: head, Base: "main", CreatedAt: got.CreatedAt}
+	if err != nil || got != want || got.Title == "" || got.URL == "" || got.CreatedAt.IsZero() {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	got, err = s.Host.Pull(t.Context(), repo, theirs.Number)
-	want = host.Pull{Number: theirs.Number, Title: got.Title, URL: got.URL, Head: foreign, Base: "main", Fork: true, Draft: true}
+	want = host.Pull{Number: theirs.Number, Title: got.Title, URL: got.URL, Head: foreign, Base: "main", Fork: true, Draft: true, CreatedAt: got.CreatedAt}
 	if err != nil || got != want {
 		t.Errorf("of a fork: got %+v, %v, want %+v", got, err, want)
 	}
@@ -235,12 +319,19 @@ func pulls(t *testing.T, s Subject) {
 	if paths, _, err = s.Host.PullFiles(t.Context(), repo, theirs.Number); err != nil || len(paths) != 120 {
 		t.Errorf("many files: got %d, %v", len(paths), err)
 	}
+	open, complete, err := s.Host.OpenPulls(t.Context(), repo)
+	if err != nil || !complete || len(open) != 2 || open[0] != want || open[1].Number != own.Number || open[1].Head != head {
+		t.Errorf("open: got %+v, complete %t, %v", open, complete, err)
+	}
 	own.Set(func(p *OpenedPull) { p.Closed = true })
 	if got, err = s.Host.Pull(t.Context(), repo, own.Number); err != nil || !got.Closed {
 		t.Errorf("closed: got %+v, %v", got, err)
 	}
 	if _, err := s.Host.Pull(t.Context(), repo, 99); !fault.Is(err, fault.NotFound) {
 		t.Errorf("a missing one: got %v, want NotFound", err)
+	}
+	if open, _, err = s.Host.OpenPulls(t.Context(), repo); err != nil || len(open) != 1 || open[0] != want {
+		t.Errorf("one is closed: got %+v, %v", open, err)
 	}
 	comments(t, s, repo)
 	// Renamed, and asked for by the old name.

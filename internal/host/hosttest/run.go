@@ -25,6 +25,7 @@ type Subject struct {
 // Pulls lets a test act as the people of a code host.
 type Pulls interface {
 	OpenPull(base, from, branch string) *OpenedPull
+	Pulls() []*OpenedPull
 	Comment(fullName string, number int, login, body string)
 	DeleteComments()
 	Comments() []PostedComment
@@ -40,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 	t.Run("refused trees", func(t *testing.T) { refusedTrees(t, open(t)) })
 	t.Run("foreign repositories", func(t *testing.T) { foreign(t, open(t)) })
 	t.Run("pull requests", func(t *testing.T) { pulls(t, open(t)) })
+	t.Run("commits", func(t *testing.T) { commits(t, open(t)) })
 	t.Run("prepare", func(t *testing.T) { prepare(t, open(t)) })
 }
 

@@ -32,6 +32,9 @@ type Model struct {
 	// Rewrite returns a new description; shown is all that the prompt shows of
 	// the skill and its queries.
 	Rewrite func(shown string) string
+	// Edit answers a request for edits of a skill; shown is all that the prompt
+	// shows of the skill and its cases.
+	Edit func(shown string) Reply
 	// Label returns a few words on why sessions failed.
 	Label func(reason string) string
 }
@@ -47,6 +50,8 @@ func (m Model) Respond(r Request) Reply {
 		return m.confirm(r)
 	case strings.Contains(r.System, "improve the description") && m.Rewrite != nil:
 		return JSON(map[string]any{"reason": "as scripted", "description": m.Rewrite(r.User)})
+	case strings.HasPrefix(r.System, "You improve the instructions of a skill.") && m.Edit != nil:
+		return m.Edit(r.User)
 	case strings.Contains(r.System, "You name problems.") && m.Label != nil:
 		return m.label(r)
 	case m.Answer != nil:

@@ -51,3 +51,31 @@ func OfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []str
 	})
 	return all, err
 }
+
+// A Text is the SKILL.md of the current version of an entry.
+type Text struct {
+	EntryID   string
+	VersionID string
+	Version   string
+	SkillMD   string // "" if it is too large to be kept in the database
+}
+
+// Texts returns those of an organisation's entries, by entry id.
+func Texts(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]Text, error) {
+	all := map[string]Text{}
+	if len(entryIDs) == 0 {
+		return all, nil
+	}
+	in, list := q.Dialect().In("$2", entryIDs)
+	rows, err := q.Query(ctx, `
+		SELECT e.id, v.id, v.version, v.skill_md FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		WHERE e.org_id = $1 AND e.id`+in, orgID, list)
+	return all, store.Each(rows, err, func(row store.Row) error {
+		var t Text
+		var content []byte
+		err := row.Scan(&t.EntryID, &t.VersionID, &t.Version, &content)
+		t.SkillMD = string(content)
+		all[t.EntryID] = t
+		return err
+	})
+}

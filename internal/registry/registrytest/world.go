@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
+	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
@@ -27,6 +28,7 @@ type World struct {
 	Registry *registry.Service
 	Release  *release.Service
 	Skills   *skills.Service
+	Catalog  *catalog.Service
 }
 
 // New serves the registry behind a real server, with its archives in files.
@@ -52,7 +54,9 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	o.Server = true
 	w := &World{World: apptest.NewWorld(t, db, o), Dir: o.Dir, Skills: &skills.Service{DB: db, Window: 30}}
 	if files, ok := w.Blobs.(*blob.Files); ok {
-		w.API.Handle("/blobs/", nil, files)
+		for _, path := range blob.DownloadPaths() {
+			w.API.Handle(path, nil, files)
+		}
 	}
 	w.Registry = &registry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: w.Skills, Files: stored.New(nil), Log: w.Log,
@@ -67,7 +71,10 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed.Mount(w.API)
 	w.Skills.Installations, w.Registry.Dependent = installed, installed
 	w.Release.Clients = installed
-	(&catalog.Service{Registry: w.Registry, Keys: w.Auth, Log: w.Log}).Mount(w.API)
+	opened := &tokens.Service{DB: db, Log: w.Log}
+	opened.Mount(w.API)
+	w.Catalog = &catalog.Service{Registry: w.Registry, Tokens: opened, Keys: w.Auth, Log: w.Log}
+	w.Catalog.Mount(w.API)
 	return w
 }
 

@@ -32,7 +32,7 @@ func (s *Service) mustRollForward(ctx context.Context, tx *store.Tx, e registry.
 	if err != nil || !must {
 		return false, err
 	}
-	if _, err := nextPatch(ctx, tx, e); fault.Is(err, fault.Conflict) {
+	if _, err := NextPatch(ctx, tx, e); fault.Is(err, fault.Conflict) {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -51,7 +51,10 @@ func (s *Service) mustRollForward(ctx context.Context, tx *store.Tx, e registry.
 func (s *Service) rollForward(
 	ctx context.Context, tx *store.Tx, e registry.Entry, to registry.Version, r NewRollback,
 ) (registry.Version, error) {
-	next, err := nextPatch(ctx, tx, e)
+	next, err := NextPatch(ctx, tx, e)
+	if fault.Is(err, fault.Conflict) {
+		return to, fault.New(fault.Conflict, "roll_forward needs a release with a SemVer version: there is no next patch").Because(err)
+	}
 	if err != nil {
 		return to, err
 	}
@@ -65,10 +68,10 @@ func (s *Service) rollForward(
 	return s.Registry.VersionByID(ctx, tx, e, fresh.ID)
 }
 
-// nextPatch returns the patch after the latest release of an entry. It is a
+// NextPatch returns the patch after the latest release of an entry. It is a
 // conflict if no release has a SemVer version.
-func nextPatch(ctx context.Context, tx *store.Tx, e registry.Entry) (string, error) {
-	names, err := versionNames(ctx, tx, e)
+func NextPatch(ctx context.Context, q store.Querier, e registry.Entry) (string, error) {
+	names, err := versionNames(ctx, q, e)
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +83,7 @@ func nextPatch(ctx context.Context, tx *store.Tx, e registry.Entry) (string, err
 		}
 	}
 	if latest == nil {
-		return "", fault.New(fault.Conflict, "roll_forward needs a release with a SemVer version: there is no next patch")
+		return "", fault.New(fault.Conflict, "No release of %s has a SemVer version: there is no next patch", e.Name)
 	}
 	return latest.IncPatch().String(), nil
 }

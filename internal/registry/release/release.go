@@ -21,6 +21,21 @@ type Service struct {
 	Registry *registry.Service
 	Clients  Clients // a hook; may be nil
 	Watcher  Watcher // may be nil
+	// Rollbacks is notified of rollbacks; it may be nil.
+	Rollbacks Rollbacks
+}
+
+// Rollbacks is told in the same transaction when an entry was rolled back, or when
+// that was undone.
+type Rollbacks interface {
+	RolledBack(ctx context.Context, tx *store.Tx, e registry.Entry) error
+}
+
+func (s *Service) tellRollback(ctx context.Context, tx *store.Tx, e registry.Entry) error {
+	if s.Rollbacks == nil {
+		return nil
+	}
+	return s.Rollbacks.RolledBack(ctx, tx, e)
 }
 
 // A Watcher is told in the same transaction when a person decides about a version.

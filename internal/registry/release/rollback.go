@@ -143,7 +143,10 @@ func (s *Service) rollBack(
 	}
 	result = Result{Entry: e, Version: to, From: from, Content: record.To}
 	record.At = e.UpdatedAt
-	return result, insertRollback(ctx, tx, e.ID, record, unmarked)
+	if err := insertRollback(ctx, tx, e.ID, record, unmarked); err != nil {
+		return result, err
+	}
+	return result, s.tellRollback(ctx, tx, e)
 }
 
 // minGraded is how many graded sessions say something about a version: a single

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -32,7 +33,10 @@ func copyVersion(ctx context.Context, tx *store.Tx, of, fresh registry.Version, 
 			file_manifest, $4, source, source_ref, source_repo, FALSE, $5, $6, file_paths, skill_md,
 			archive_key, canonical_key, entry_description, 'published', NULL
 		FROM registry_versions WHERE id = $1`, of.ID, fresh.ID, fresh.Version, summary, fresh.PushedBy, store.Micros(fresh.PushedAt))
-	return err
+	if err != nil {
+		return err
+	}
+	return treehash.Copy(ctx, tx, of.ID, fresh.ID)
 }
 
 func versionNames(ctx context.Context, q store.Querier, e registry.Entry) ([]string, error) {

@@ -50,9 +50,13 @@ func (s *Service) Undo(ctx context.Context, c access.Caller, entryID, reason str
 		if err := markUndone(ctx, tx, last, c.UserID, result.Entry.UpdatedAt); err != nil {
 			return err
 		}
-		return e.Record(ctx, tx, "registry.rollback.undo", audit.Detail{
+		err = e.Record(ctx, tx, "registry.rollback.undo", audit.Detail{
 			"from": result.From.Version, "to": bad.Version, "reason": reason,
 		})
+		if err != nil {
+			return err
+		}
+		return s.tellRollback(ctx, tx, e)
 	})
 	return result, err
 }

@@ -97,9 +97,9 @@ func (w *World) build(set []func(*World)) {
 		Recordings: &recording.Store{DB: w.DB, Blobs: w.Blobs},
 	}
 	w.Trials = &trials.Service{Runs: w.Runs, Recordings: w.Runs.Recordings, Jobs: w.Queue}
-	w.Proposals = &proposals.Service{DB: w.DB, Jobs: w.Queue}
+	w.Proposals = &proposals.Service{DB: w.DB, Jobs: w.Queue, Registry: w.Registry, Sources: w.Sources}
 	w.Improve = &improve.Service{
-		DB: w.DB, Jobs: w.Queue, Suites: w.Suites, Runs: w.Runs, Proposals: w.Proposals, Log: w.Log,
+		DB: w.DB, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Runs: w.Runs, Proposals: w.Proposals, Log: w.Log,
 	}
 	w.ask(judge.Options{API: judge.Builtin})
 	for _, f := range set {

@@ -1,0 +1,309 @@
+package clawhub
+
+import (
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/chunk"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// asked finds the skill that a request names in its path, or else in its query.
+func (s *Service) asked(r *http.Request, v visit) (registry.Listed, error) {
+	slug, query := r.PathValue("slug"), r.URL.Query()
+	if slug == "" {
+		slug = query.Get("slug")
+	}
+	return s.find(r.Context(), v, slug, query.Get("ownerHandle"))
+}
+
+// version finds a version of a skill: the current one without a name. Candidates
+// and withdrawn versions are in no catalog.
+func (s *Service) version(ctx context.Context, l registry.Listed, name string) (registry.Version, error) {
+	if name == "" {
+		return s.Registry.VersionByID(ctx, s.DB, l.Entry, l.Current.ID)
+	}
+	ver, err := s.Registry.VersionNamed(ctx, s.DB, l.Entry, name)
+	switch {
+	case fault.Is(err, fault.NotFound), err == nil && ver.State == registry.Candidate:
+		return ver, fault.New(fault.NotFound, "Version not found")
+	case err == nil && ver.State == registry.Withdrawn:
+		return ver, fault.New(fault.NotFound, "Version %s was withdrawn", ver.Version)
+	}
+	return ver, err
+}
+
+// askedVersion finds the version that a query names, by itself or by the only tag.
+func (s *Service) askedVersion(r *http.Request, l registry.Listed) (registry.Version, error) {
+	query := r.URL.Query()
+	if tag := query.Get("tag"); query.Get("version") == "" && tag != "" && tag != "latest" {
+		return registry.Version{}, fault.New(fault.NotFound, "Version not found")
+	}
+	return s.version(r.Context(), l, query.Get("version"))
+}
+
+type ownerOutput struct {
+	Handle      string `json:"handle"`
+	DisplayName string `json:"displayName"`
+}
+
+type detailOutput struct {
+	Skill         skillOutput      `json:"skill"`
+	LatestVersion *versionOutput   `json:"latestVersion"`
+	Owner         ownerOutput      `json:"owner"`
+	Moderation    moderationOutput `json:"moderation"`
+}
+
+func (s *Service) handleSkill(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := s.asked(r, v)
+	if err != nil {
+		return err
+	}
+	notes, err := notesOf(r.Context(), s.DB, []string{l.Current.ID})
+	if err != nil {
+		return err
+	}
+	rep, err := s.report(r.Context(), l.Entry, l.Current.ID)
+	if err != nil {
+		return err
+	}
+	return answer(w, detailOutput{
+		Skill: newSkillOutput(l, v.own(l)), LatestVersion: latestOutput(notes[l.Current.ID]),
+		Owner: ownerOutput{l.OrgName, l.OrgName}, Moderation: rep.moderation(),
+	})
+}
+
+type versionsOutput struct {
+	Items      []versionOutput `json:"items"`
+	NextCursor *string         `json:"nextCursor"`
+}
+
+func (s *Service) handleVersions(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := s.asked(r, v)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	pushed, id, ok := readCursor(query.Get("cursor"))
+	if !ok {
+		pushed, id = math.MaxInt64, ""
+	}
+	limit := limitOf(query)
+	notes, err := notesAfter(r.Context(), s.DB, l.ID, pushed, id, limit+1)
+	if err != nil {
+		return err
+	}
+	out := versionsOutput{Items: []versionOutput{}}
+	if len(notes) > limit {
+		notes = notes[:limit]
+		cursor := newCursor(store.Micros(notes[limit-1].pushedAt), notes[limit-1].id)
+		out.NextCursor = &cursor
+	}
+	for _, n := range notes {
+		out.Items = append(out.Items, newVersionOutput(n))
+	}
+	return answer(w, out)
+}
+
+type versionDetail struct {
+	Version struct {
+		versionOutput
+		Files    []fileOutput   `json:"files"`
+		Security securityOutput `json:"security"`
+	} `json:"version"`
+	Skill struct {
+		Slug        string `json:"slug"`
+		DisplayName string `json:"displayName"`
+	} `json:"skill"`
+}
+
+type fileOutput struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+func (s *Service) handleVersion(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := s.asked(r, v)
+	if err != nil {
+		return err
+	}
+	ver, err := s.version(r.Context(), l, r.PathValue("version"))
+	if err != nil {
+		return err
+	}
+	rep, err := s.report(r.Context(), l.Entry, ver.ID)
+	if err != nil {
+		return err
+	}
+	var out versionDetail
+	out.Skill.Slug, out.Skill.DisplayName = l.Name, l.Name
+	out.Version.versionOutput = newVersionOutput(note{version: ver.Version, pushedAt: ver.PushedAt, summary: ver.ChangeSummary})
+	out.Version.Security = rep.security()
+	out.Version.Files = make([]fileOutput, len(ver.Manifest))
+	for i, f := range ver.Manifest {
+		out.Version.Files[i] = fileOutput{Path: f.Path, Size: f.Size, SHA256: f.Hash}
+	}
+	return answer(w, out)
+}
+
+// handleFile sends one file of a version, never as something that a browser runs.
+func (s *Service) handleFile(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := s.asked(r, v)
+	if err != nil {
+		return err
+	}
+	ver, err := s.askedVersion(r, l)
+	if err != nil {
+		return err
+	}
+	f, err := s.Registry.FindFile(r.Context(), ver, r.URL.Query().Get("path"))
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "File not found")
+	}
+	if err != nil {
+		return err
+	}
+	content, err := s.Registry.ReadFile(r.Context(), ver, f)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", registry.MediaType(content))
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	w.Header().Set("Cache-Control", "no-store")
+	stored.Serve(w, r, f.Hash, content)
+	return nil
+}
+
+type installOutput struct {
+	OK          bool   `json:"ok"`
+	Slug        string `json:"slug"`
+	InstallKind string `json:"installKind"`
+	Archive     struct {
+		Version     string `json:"version"`
+		DownloadURL string `json:"downloadUrl"`
+	} `json:"archive"`
+}
+
+// handleInstall tells clients what to install of a skill without a latestVersion.
+func (s *Service) handleInstall(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := s.asked(r, v)
+	if err != nil {
+		return err
+	}
+	out := installOutput{OK: true, Slug: l.Name, InstallKind: "archive"}
+	out.Archive.Version = l.Current.Version
+	query := url.Values{"slug": {l.Name}, "ownerHandle": {l.OrgName}, "version": {l.Current.Version}}
+	out.Archive.DownloadURL = s.PublicURL + v.Base + "/api/v1/download?" + query.Encode()
+	return answer(w, out)
+}
+
+type resolveOutput struct {
+	Slug          string        `json:"slug"`
+	Match         *versionNamed `json:"match"`
+	LatestVersion *versionNamed `json:"latestVersion"`
+}
+
+type versionNamed struct {
+	Version string `json:"version"`
+}
+
+// handleResolve finds the version of an installation by its fingerprint. A
+// withdrawn one is found, too: the client is to leave it.
+func (s *Service) handleResolve(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := s.asked(r, v)
+	if err != nil {
+		return err
+	}
+	out := resolveOutput{Slug: l.Name}
+	if isSemVer(l.Current.Version) {
+		out.LatestVersion = &versionNamed{l.Current.Version}
+	}
+	hash := treehash.Hash{Kind: treehash.ClawHub, Hex: treehash.Parse(treehash.ClawHub, r.URL.Query().Get("hash"))}
+	match, err := treehash.Find(r.Context(), s.DB, l.ID, hash)
+	if err == nil {
+		out.Match = &versionNamed{match}
+	} else if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return answer(w, out)
+}
+
+const (
+	// unpackMemory is what reading an archive takes beside its bytes.
+	unpackMemory = 4 << 20
+	// maxPacks is how many zips are packed at once, and packTimeout how long one may
+	// wait for that. Sending them to slow clients does not count.
+	maxPacks    = 4
+	packTimeout = 10 * time.Second
+)
+
+// handleDownload sends a version as a zip: the same files give the same bytes.
+func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := s.asked(r, v)
+	if err != nil {
+		return err
+	}
+	ver, err := s.askedVersion(r, l)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if stored.MatchesETag(r.Header.Get("If-None-Match"), ver.TreeDigest) {
+		stored.Serve(w, r, ver.TreeDigest, nil)
+		return nil
+	}
+	packed, err := s.zip(r.Context(), ver)
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	w.Header().Set("ETag", `"`+ver.TreeDigest+`"`)
+	w.Header().Set("Content-Type", "application/zip")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+l.Name+`.zip"`)
+	w.Header().Set("Content-Length", strconv.FormatInt(packed.Size(), 10))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if _, err := chunk.Copy(w, io.NewSectionReader(packed, 0, packed.Size())); err == nil { // else the client is gone
+		s.seen(context.WithoutCancel(r.Context()), v.caller, ver)
+	}
+	return nil
+}
+
+// zip packs the files of a version. The caller closes the spool.
+func (s *Service) zip(ctx context.Context, ver registry.Version) (*spool.Spool, error) {
+	wait, cancel := context.WithTimeout(ctx, packTimeout)
+	defer cancel()
+	if s.packs.Acquire(wait, 1) != nil {
+		return nil, fault.New(fault.Unavailable, "The server is busy; try again").After(packTimeout)
+	}
+	defer s.packs.Release(1)
+	release, err := s.Memory.Reserve(ctx, ver.Size+unpackMemory)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	pkg, err := s.Registry.Open(ctx, ver)
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "The archive cannot be read now").Because(err)
+	}
+	defer pkg.Close()
+	packed := spool.New(ver.Size)
+	if err := pkg.Repack(ctx, packed, skillpkg.Zip); err != nil {
+		_ = packed.Close() // the first error is the cause
+		return nil, err
+	}
+	return packed, nil
+}

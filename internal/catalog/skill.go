@@ -1,0 +1,25 @@
+package catalog
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+)
+
+// Skill finds one skill of a shelf by its name.
+func (s *Service) Skill(ctx context.Context, sh registry.Shelf, name string) (registry.Listed, error) {
+	l, err := s.Registry.SkillOnShelf(ctx, sh, name)
+	if err == nil && !discoverable(l) {
+		err = fault.New(fault.NotFound, "Skill %s not found", name)
+	}
+	return l, err
+}
+
+// BaseOf is the base of an organisation, without a token.
+func BaseOf(org string) string { return "/o/" + url.PathEscape(org) }
+
+// ValidName reports whether installers accept a name: it is that of a folder, and
+// has no two characters that look alike.
+func ValidName(name string) bool { return len(name) <= 64 && validName.MatchString(name) }

@@ -1,0 +1,150 @@
+// Package catalog has the client's commands for the tokens that open an
+// organisation's catalogs to installers.
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/config"
+)
+
+// Commands are the commands of this package.
+type Commands struct {
+	CatalogToken tokenCommands `cmd:"" group:"Client" help:"Create, list, rotate and delete the tokens that installers have in addresses."`
+}
+
+type tokenCommands struct {
+	Create tokenCreate `cmd:"" help:"Create a catalog token; it is printed once."`
+	List   tokenList   `cmd:"" help:"List the organisation's catalog tokens."`
+	Rotate tokenRotate `cmd:"" help:"Replace a catalog token; the old one ends after an overlap."`
+	Delete tokenDelete `cmd:"" help:"End a catalog token at once."`
+}
+
+const path = "/api/v1/catalog-tokens"
+
+func pathOf(id string) string { return path + "/" + url.PathEscape(id) }
+
+// A token is a catalog token, as the server describes it.
+type token struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Prefix     string     `json:"prefix"`
+	State      string     `json:"state"` // active, replaced or expired
+	CreatedBy  string     `json:"created_by"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	ReplacedAt *time.Time `json:"replaced_at"`
+}
+
+// made is a new token, which is shown once.
+type made struct {
+	CatalogToken token  `json:"catalog_token"`
+	Token        string `json:"token"`
+	Replaced     *token `json:"replaced,omitempty"`
+}
+
+type tokenCreate struct {
+	server.Flags `embed:""`
+	Name         string          `arg:"" help:"What the token is for, e.g. the project."`
+	Expires      config.Duration `env:"-" placeholder:"90d" help:"Lifetime of the token; it does not expire when empty."`
+}
+
+// Run creates a token.
+func (c *tokenCreate) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		body := map[string]any{"name": c.Name}
+		if c.Expires > 0 {
+			body["expires_at"] = time.Now().Add(time.Duration(c.Expires)).UTC()
+		}
+		var out made
+		if err := s.Call(ctx, http.MethodPost, path, body, &out); err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.Token) })
+	})
+}
+
+type tokenList struct {
+	server.Flags `embed:""`
+}
+
+// Run lists tokens.
+func (c *tokenList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		all := []token{}
+		for page := 1; ; page++ {
+			var out struct {
+				Tokens     []token `json:"catalog_tokens"`
+				Pagination struct{ Total int }
+			}
+			if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%s?per_page=100&page=%d", path, page), nil, &out); err != nil {
+				return err
+			}
+			all = append(all, out.Tokens...)
+			if len(out.Tokens) == 0 || len(all) >= out.Pagination.Total {
+				break
+			}
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No catalog tokens; `whetstone catalog-token create NAME` makes one.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tNAME\tTOKEN\tSTATE\tLAST USED\tEXPIRES")
+			for _, t := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s...\t%s\t%s\t%s\n", t.ID, term.Cell(t.Name), t.Prefix, t.State,
+					term.Day(t.LastUsedAt), term.Day(t.ExpiresAt))
+			}
+		})
+	})
+}
+
+type tokenRotate struct {
+	server.Flags `embed:""`
+	ID           string          `arg:"" help:"Id of the token."`
+	Overlap      config.Duration `env:"-" default:"7d" help:"How long the old token still works, in whole hours."`
+	Now          bool            `env:"-" help:"End the old token at once."`
+}
+
+// Run replaces a token.
+func (c *tokenRotate) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		hours := int(time.Duration(c.Overlap).Hours())
+		if c.Now {
+			hours = 0
+		}
+		body := map[string]any{"overlap_hours": hours}
+		var out made
+		if err := s.Call(ctx, http.MethodPost, pathOf(c.ID)+"/rotate", body, &out); err != nil {
+			return err
+		}
+		if !p.JSON && out.Replaced != nil && out.Replaced.ExpiresAt != nil {
+			p.Note("The old token works until %s.", out.Replaced.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.Token) })
+	})
+}
+
+type tokenDelete struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" help:"Id of the token."`
+}
+
+// Run deletes a token.
+func (c *tokenDelete) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if err := s.Call(ctx, http.MethodDelete, pathOf(c.ID), nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": c.ID, "status": "deleted"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Deleted; installers that use it find nothing any more.") })
+	})
+}

@@ -1,0 +1,15 @@
+// Package improving has the client's commands by which skills become better: improve
+// runs, and the proposals that come of them and of signals.
+package improving
+
+import (
+	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+)
+
+// Commands are the commands of this package.
+type Commands struct {
+	Proposal proposalCommands `cmd:"" group:"Client" help:"Show, decide and apply proposed changes of skills."`
+}
+
+func clientOf(s *server.Session) improving.Client { return improving.Client{Client: s.Client} }

@@ -1,0 +1,194 @@
+package improving
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type proposalCommands struct {
+	List    proposalList    `cmd:"" help:"List proposals, newest first."`
+	Show    proposalShow    `cmd:"" help:"Show a proposal: its change, its reasons and its proof."`
+	Apply   proposalApply   `cmd:"" help:"Apply a proposal as a version, a pull request or a patch."`
+	Approve proposalApprove `cmd:"" help:"Approve a proposal without applying it."`
+	Reject  proposalReject  `cmd:"" help:"Reject a proposal."`
+}
+
+type proposalList struct {
+	server.Flags `embed:""`
+	Skill        string `env:"-" placeholder:"NAME" help:"Only of this skill."`
+	Status       string `env:"-" enum:",pending,approved,rejected,applied" default:"" placeholder:"STATUS" help:"pending, approved, rejected or applied; all when empty."`
+}
+
+// Run lists the proposals.
+func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		all, err := clientOf(s).Proposals(ctx, improving.ProposalFilter{Status: c.Status, SkillName: c.Skill})
+		if err != nil {
+			return err
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No proposals.")
+				return
+			}
+			fmt.Fprintln(w, "PROPOSAL\tSKILL\tCHANGES\tSTATUS\tPROVED\tCREATED\tWHY")
+			for _, a := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, term.Cell(a.SkillName), changes(a), statusText(a), term.YesNo(a.Proved),
+					term.Day(&a.CreatedAt), term.Cell(a.Reason))
+			}
+		})
+	})
+}
+
+// changes is the part of the skill that a proposal changes.
+func changes(a improving.Proposal) string {
+	if a.Target == "" { // of an older server
+		return a.Type
+	}
+	return a.Target
+}
+
+// statusText is the status with what became of the proposal, e.g. "applied: published".
+func statusText(a improving.Proposal) string {
+	switch {
+	case a.Outcome != nil:
+		return a.Status + ": " + a.Outcome.State
+	case a.Stale:
+		return a.Status + ", stale"
+	}
+	return a.Status
+}
+
+type proposalID struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" help:"Id of the proposal."`
+}
+
+type proposalShow struct {
+	proposalID `embed:""`
+}
+
+// Run shows a proposal.
+func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		a, err := clientOf(s).Proposal(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(a, func(w io.Writer) { printProposal(w, a, p.Colour()) })
+	})
+}
+
+func printProposal(w io.Writer, a improving.Proposal, colour bool) {
+	fmt.Fprintf(w, "%s: change the %s (%s)\n%s\n", term.Plain(a.SkillName), changes(a), statusText(a), term.Plain(a.Reason))
+	if a.Stale {
+		fmt.Fprintf(w, "Stale: %s\n", term.OrDash(a.StaleReason))
+	}
+	fmt.Fprintf(w, "Made for\t%s\n", term.OrDash(a.BaseVersion))
+	switch {
+	case a.Proof == nil:
+		fmt.Fprintln(w, "Proof\tnone: nothing was tried")
+	case a.Proved:
+		fmt.Fprintf(w, "Proof\t%s\n", proofText(*a.Proof))
+	default:
+		fmt.Fprintf(w, "Not proved\t%s\n", proofText(*a.Proof))
+	}
+	if o := a.Outcome; o != nil {
+		printOutcome(w, a, *o)
+	}
+	for i, e := range a.Edits {
+		fmt.Fprintf(w, "Edit %d\t%s\n", i+1, term.Plain(e.Why))
+		if len(e.Cases) > 0 {
+			fmt.Fprintf(w, "\tfor %s: %s\n", term.Count(len(e.Cases), "case"), term.Plain(strings.Join(e.Cases, ", ")))
+		}
+	}
+	fmt.Fprintln(w)
+	switch {
+	case a.Diff != nil:
+		printDiff(w, *a.Diff, colour)
+	case a.ProposedValue != nil:
+		fmt.Fprintf(w, "Now\t%s\nProposed\t%s\n", term.OrDash(a.CurrentValue), term.Plain(*a.ProposedValue))
+	default:
+		fmt.Fprintln(w, "It has no text yet: a person has to write it, on its page or with PATCH proposed_value.")
+	}
+	if a.Status == "pending" && a.ProposedValue != nil && !a.Stale {
+		fmt.Fprintf(w, "\n`whetstone proposal apply %s` publishes it; `whetstone proposal reject %s` drops it.\n", a.ID, a.ID)
+	}
+}
+
+// printOutcome says what became of a proposal: promised against observed.
+func printOutcome(w io.Writer, a improving.Proposal, o improving.Outcome) {
+	fmt.Fprintf(w, "Applied\tas a %s: %s\n", strings.ReplaceAll(o.Kind, "_", " "), o.State)
+	for _, row := range []struct {
+		name  string
+		value *string
+	}{{"", o.Message}, {"Version", o.Version}, {"URL", o.URL}, {"Branch", o.Branch}} {
+		if row.value != nil {
+			fmt.Fprintf(w, "%s\t%s\n", row.name, term.Plain(*row.value))
+		}
+	}
+	if o.ObservedPassRate != nil {
+		fmt.Fprintf(w, "Observed\t%s of the sessions pass; %s were promised\n", term.Percent(o.ObservedPassRate), term.Percent(a.ProjectedPassRate))
+	}
+}
+
+// The escape sequences of a coloured diff.
+const (
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	reset = "\x1b[0m"
+)
+
+// printDiff prints a unified diff. Its text comes from other people, so that control
+// characters are replaced.
+func printDiff(w io.Writer, diff string, colour bool) {
+	for line := range strings.Lines(diff) {
+		begin, end := "", ""
+		if colour && strings.HasPrefix(line, "-") {
+			begin, end = red, reset
+		}
+		if colour && strings.HasPrefix(line, "+") {
+			begin, end = green, reset
+		}
+		fmt.Fprintln(w, begin+term.Plain(strings.TrimRight(line, "\r\n"))+end)
+	}
+}
+
+type proposalApprove struct {
+	proposalID `embed:""`
+}
+
+// Run approves a proposal.
+func (c *proposalApprove) Run(ctx context.Context, p *term.Program) error {
+	return c.decide(ctx, p, "approved")
+}
+
+type proposalReject struct {
+	proposalID `embed:""`
+}
+
+// Run rejects a proposal.
+func (c *proposalReject) Run(ctx context.Context, p *term.Program) error {
+	return c.decide(ctx, p, "rejected")
+}
+
+func (c *proposalID) decide(ctx context.Context, p *term.Program, status string) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		a, err := clientOf(s).SetStatus(ctx, c.ID, status)
+		if err != nil {
+			return err
+		}
+		return p.Print(a, func(w io.Writer) {
+			fmt.Fprintf(w, "The proposal for %s is %s.\n", term.Plain(a.SkillName), a.Status)
+			if status == "approved" {
+				fmt.Fprintf(w, "Nothing has changed yet: `whetstone proposal apply %s` does it.\n", a.ID)
+			}
+		})
+	})
+}

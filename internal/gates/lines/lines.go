@@ -1,0 +1,91 @@
+// Package lines finds the lines of a skill's files that have the cases of a suite,
+// so that a case that got worse can be shown where its author works.
+package lines
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+// The limits of looking for cases.
+const (
+	maxFile = 1 << 20
+	maxRead = 8 << 20
+	minText = 8 // bytes of a text that is looked for
+)
+
+// Files are the lines of a skill's files that may have cases.
+type Files struct {
+	skill string // path of SKILL.md
+	text  []string
+	files []file
+}
+
+type file struct {
+	path string
+	text []string
+}
+
+// Read reads the files of a package.
+func Read(pkg *skillpkg.Package) (*Files, error) {
+	all := &Files{skill: cmp.Or(pkg.SkillPath, "SKILL.md")}
+	read := 0
+	for _, f := range pkg.Installed() {
+		if !mayHaveCases(f) && f.Path != pkg.SkillPath || read+int(f.Size) > maxRead {
+			continue
+		}
+		raw, err := pkg.ReadFile(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		read += len(raw)
+		text := strings.Split(string(raw), "\n")
+		if f.Path == pkg.SkillPath {
+			all.text = text
+			continue
+		}
+		all.files = append(all.files, file{f.Path, text})
+	}
+	return all, nil
+}
+
+func mayHaveCases(f skillpkg.File) bool {
+	known := []string{".json", ".jsonl", ".yaml", ".yml", ".toml", ".csv"}
+	return f.Size <= maxFile && slices.Contains(known, strings.ToLower(path.Ext(f.Path)))
+}
+
+// A Case is what is looked for.
+type Case struct {
+	ID   string
+	Text string // its query or title
+	// Described reports whether the description of the skill decides it.
+	Described bool
+}
+
+// Find returns the file and line of a case: where its id or its text is written or
+// else, of SKILL.md, the description if that decides it, and the first line if not.
+func (f *Files) Find(c Case) (path string, line int) {
+	var id *regexp.Regexp
+	if c.ID != "" {
+		id = regexp.MustCompile(`(?:^|[\s"'{,])id["']?\s*[:=]\s*["']?` + regexp.QuoteMeta(c.ID) + `["']?\s*(?:[,}]|$)`)
+	}
+	for _, in := range f.files {
+		for i, text := range in.text {
+			hasID := id != nil && strings.Contains(text, c.ID) && id.MatchString(text)
+			if hasID || len(c.Text) >= minText && strings.Contains(text, c.Text) {
+				return in.path, i + 1
+			}
+		}
+	}
+	for i, text := range f.text {
+		if c.Described && strings.HasPrefix(text, "description:") {
+			return f.skill, i + 1
+		}
+	}
+	return f.skill, 1
+}

@@ -1,0 +1,85 @@
+package treehash
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Insert writes the hashes of a version. Those that are there stay.
+func Insert(ctx context.Context, q store.Querier, entryID, versionID string, hashes []Hash) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	pairs := make([][2]string, len(hashes))
+	for i, h := range hashes {
+		pairs[i] = [2]string{string(h.Kind), h.Hex}
+	}
+	from, list := q.Dialect().Pairs("$3", pairs)
+	_, err := q.Exec(ctx, `
+		INSERT INTO registry_tree_hashes (kind, hash, entry_id, version_id)
+		SELECT pairs.a, pairs.b, CAST($1 AS TEXT), CAST($2 AS TEXT) FROM `+from+` WHERE TRUE
+		ON CONFLICT (kind, hash, entry_id, version_id) DO NOTHING`, entryID, versionID, list)
+	return err
+}
+
+// Copy gives a version the hashes of another one with the same files.
+func Copy(ctx context.Context, q store.Querier, from, to string) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO registry_tree_hashes (kind, hash, entry_id, version_id)
+		SELECT h.kind, h.hash, h.entry_id, CAST($2 AS TEXT) FROM registry_tree_hashes h WHERE h.version_id = $1`, from, to)
+	return err
+}
+
+// Find names the version of an entry that has the files with that hash, and is no
+// candidate. Of several it is the one pushed last. A missing one is a
+// fault.NotFound.
+func Find(ctx context.Context, q store.Querier, entryID string, h Hash) (version string, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT v.version FROM registry_tree_hashes h JOIN registry_versions v ON v.id = h.version_id
+		WHERE h.kind = $1 AND h.hash = $2 AND h.entry_id = $3 AND v.state <> 'candidate'
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, h.Kind, h.Hex, entryID)
+	return store.One(rows, err, "Version", store.Value[string])
+}
+
+// OfVersions returns the hashes of a kind of versions, by the version's id. Versions that
+// wait for the backfill have none.
+func OfVersions(ctx context.Context, q store.Querier, kind Kind, versionIDs []string) (map[string]string, error) {
+	in, list := q.Dialect().In("$2", versionIDs)
+	rows, err := q.Query(ctx, `
+		SELECT version_id, hash FROM registry_tree_hashes WHERE version_id`+in+` AND kind = $1`, kind, list)
+	hashes := map[string]string{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id, hash string
+		err := row.Scan(&id, &hash)
+		hashes[id] = hash
+		return err
+	})
+	return hashes, err
+}
+
+// A Lacking is a version from before there were hashes.
+type Lacking struct{ OrgID, EntryID, VersionID string }
+
+// NextLacking returns versions that the backfill has not seen; none at the end.
+func NextLacking(ctx context.Context, q store.Querier, limit int) ([]Lacking, error) {
+	rows, err := q.Query(ctx, `
+		SELECT e.org_id, v.entry_id, v.id FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
+		WHERE v.id > (SELECT after_id FROM registry_tree_backfill) ORDER BY v.id LIMIT $1`, limit)
+	return store.All(rows, err, func(row store.Row) (l Lacking, err error) {
+		err = row.Scan(&l.OrgID, &l.EntryID, &l.VersionID)
+		return l, err
+	})
+}
+
+// SetSeen moves the cursor of the backfill.
+func SetSeen(ctx context.Context, q store.Querier, versionID string) error {
+	_, err := q.Exec(ctx, `UPDATE registry_tree_backfill SET after_id = $1`, versionID)
+	return err
+}
+
+// SetDone ends the backfill.
+func SetDone(ctx context.Context, q store.Querier) error {
+	_, err := q.Exec(ctx, `DELETE FROM registry_tree_backfill`)
+	return err
+}

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/web/connect"
+)
+
+// tokensView lists the organisation's catalog tokens, with the form of a new one.
+type tokensView struct {
+	Tokens         []tokens.Token
+	Total, PerPage int
+	People         map[string]string // names of users by id
+	Name, Days     string            // of the form
+	Made           *madeKey          // just created
+	Replaced       *tokens.Token     // by that one
+	Commands       []connect.Snippet // with that one
+}
+
+// handleTokens lists catalog tokens.
+func (s *Service) handleTokens(v *visit) (answer, error) {
+	return s.showTokens(v, tokensView{Days: "90"}, nil)
+}
+
+func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, error) {
+	view.PerPage, view.People = keysShown, map[string]string{}
+	var err error
+	if view.Tokens, view.Total, err = s.Tokens.List(v.Context(), v.Caller.OrgID, keysShown, v.offset(keysShown)); err != nil {
+		return answer{}, err
+	}
+	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, u := range users {
+		view.People[u.ID] = personName(u)
+	}
+	if view.Made != nil {
+		view.Commands = connect.Installers(s.PublicURL, v.Caller.OrgName, view.Made.Raw)
+	}
+	page := show("settings_catalog", "Catalog tokens", view)
+	if problem != nil {
+		return page.refused(problem)
+	}
+	return page, nil
+}
+
+// handleCreateToken responds with the page itself: a redirect would have to carry
+// the token.
+func (s *Service) handleCreateToken(v *visit) (answer, error) {
+	form := tokensView{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
+	n, err := keyForm{Name: form.Name, Days: form.Days}.key(time.Now())
+	if err != nil {
+		return s.showTokens(v, form, err)
+	}
+	_, raw, err := s.Tokens.Create(v.Context(), v.Caller, n.Name, n.ExpiresAt)
+	if err != nil {
+		return s.showTokens(v, form, err)
+	}
+	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{n.Name, raw}}, nil)
+}
+
+func (s *Service) handleRotateToken(v *visit) (answer, error) {
+	hours, err := strconv.Atoi(v.FormValue("overlap"))
+	if err != nil {
+		return answer{}, fault.Invalid("overlap", "overlap must be a number of hours")
+	}
+	fresh, raw, old, err := s.Tokens.Rotate(v.Context(), v.Caller, v.PathValue("id"), time.Duration(hours)*time.Hour)
+	if err != nil {
+		return answer{}, err
+	}
+	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{fresh.Name, raw}, Replaced: &old}, nil)
+}
+
+func (s *Service) handleDeleteToken(v *visit) (answer, error) {
+	if err := s.Tokens.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return redirect("/settings/catalog", "The catalog token was deleted. Installers that use it find nothing any more."), nil
+}

@@ -1,0 +1,111 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// proposed makes a proposal and returns its path.
+func (w *world) proposed(d proposals.Draft) string {
+	w.T.Helper()
+	d.OrgID, d.SkillName, d.ProposedBy = w.org.ID, "pdf", "improve_run"
+	var id string
+	err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) (err error) {
+		id, err = (&proposals.Service{DB: w.DB}).Propose(w.T.Context(), tx, d)
+		return err
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return "/proposals/" + id
+}
+
+func TestProposalPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	before, after := "---\nname: pdf\n---\nRead the table.\n", "---\nname: pdf\n---\nRead the whole table.\n"
+	body := "Read the whole table.\n"
+	p := 0.03
+	path := w.proposed(proposals.Draft{
+		Finding: "improve_run 1", Type: proposals.Body, Target: proposals.TargetBody, ProposedValue: &body, Reason: "Tables are cut.",
+		Evidence: object{"improve_run_id": "gone", "suite_id": "s"}, Proved: true,
+		Proof: &proposals.Proof{Cases: 10, Current: 0.6, Winner: 0.9, Better: 4, Worse: 1, P: &p, Interval: &[2]float64{0.02, 0.48}},
+		Change: proposals.Change{
+			BaseVersion: "1.2.0", SkillMD: after, Diff: string(compare.Texts("SKILL.md", before, after)),
+			Edits: []proposals.Edit{{Op: "replace", Anchor: "the table", Text: "the whole table", Why: "Rows are missing " + payload, Cases: []string{"rows", "sums"}}},
+		},
+	})
+	page := b.get(path).want(http.StatusOK).wantInert().wantText("pdf: change the body", "proved", "Changes of 1.2.0", "90", "4 better, 1 worse",
+		"+2 to +48 points", "Proved to be better. A difference like this happens in 3 of 100", "Rows are missing", "For 2 cases: rows , sums", "Improve run gone")
+	checkPage(t, page)
+	if got := page.texts("ins"); !slices.Equal(got, []string{"Added words", "whole"}) {
+		t.Errorf("the words %q are shown as added", got)
+	}
+	if got := page.texts("del"); !slices.Equal(got, []string{"removed words"}) {
+		t.Errorf("the words %q are shown as removed", got)
+	}
+	if hrefs := page.hrefs(); slices.Contains(hrefs, "/improve-runs/gone") {
+		t.Errorf("the evidence leads to a run that is gone: %q", hrefs)
+	}
+
+	p = 0.4
+	b.get(w.proposed(proposals.Draft{
+		Finding: "improve_run 2", Type: proposals.Description, ProposedValue: &body, Reason: "r", Evidence: object{},
+		Proof: &proposals.Proof{Cases: 4, Current: 0.5, Winner: 0.6, Better: 1, P: &p},
+	})).want(http.StatusOK).wantText("not proved", "Not proved to be better. A difference like this happens in 40 of 100", "No evidence was given")
+}
+
+// TestWriteProposal: a proposal without a text cannot be approved until a person has
+// written one.
+func TestWriteProposal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, viewer := w.as(access.Owner), w.as(access.Viewer)
+	b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables.", "Read it.\n")})
+	path := w.proposed(proposals.Draft{Finding: "low_grade", Type: proposals.Body, Reason: "Many fail.", Evidence: object{}})
+	empty := b.get(path).want(http.StatusOK).wantText("A person has to write the new text", "It cannot be approved before its text is written")
+	checkPage(t, empty)
+	if text := strings.Join(empty.texts("pre"), ""); text != "" {
+		t.Errorf("without a value the page shows %q", text)
+	}
+	viewer.get(path).want(http.StatusOK).wantForms()
+	b.post(path, url.Values{"decision": {"approve"}}).want(http.StatusConflict).wantText("The proposal has no value to apply yet")
+	viewer.post(path, url.Values{"decision": {"write"}, "value": {"x"}}).want(http.StatusForbidden)
+	checkPage(t, b.post(path, url.Values{"decision": {"write"}, "value": {" "}}).want(http.StatusBadRequest))
+	b.post(path, url.Values{"decision": {"write"}, "value": {"Read it.\r\nCheck it.\r\n"}}).wantLocation(path)
+	written := b.get(path).want(http.StatusOK).wantText("The text is saved", "Changes of 1.0.0", "Write another text")
+	checkPage(t, written)
+	if got := written.texts("ins"); !slices.Contains(got, "Check it.") {
+		t.Errorf("the words %q are shown as added", got)
+	}
+	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables.", "Read it slowly.\n")})
+	stale := b.get(path).want(http.StatusOK).wantText("This proposal is stale", "Make it of the current words", "It cannot be approved while it is stale")
+	checkPage(t, stale)
+	b.post(path, url.Values{"decision": {"refresh"}}).want(http.StatusConflict).wantText("A person wrote its value")
+	b.post(path, url.Values{"decision": {"write"}, "value": {"Read it slowly.\nCheck it.\n"}}).wantLocation(path)
+	b.post(path, url.Values{"decision": {"approve"}}).wantLocation(path)
+
+	member := w.as(access.Member, access.Read, access.Write)
+	member.get(path).want(http.StatusOK).wantNoText("Publish as a version")
+	member.post(path+"/apply", url.Values{"as": {"version"}}).want(http.StatusForbidden)
+	checkPage(t, b.get(path).want(http.StatusOK).wantText("Publish as a version", "The next version is current at once: the entry has no gate.", "Open a pull request", "Download the patch"))
+	b.post(path+"/apply", url.Values{"as": {"letter"}}).want(http.StatusBadRequest)
+	checkPage(t, b.post(path+"/apply", url.Values{"as": {"pull_request"}}).want(http.StatusConflict).wantText("No repository is connected to pdf"))
+	patch := b.post(path+"/apply", url.Values{"as": {"patch"}}).want(http.StatusOK)
+	if !strings.Contains(patch.body, "+Check it.") || !strings.Contains(patch.Header.Get("Content-Disposition"), ".patch") {
+		t.Errorf("the patch is %q, %v", patch.body, patch.Header)
+	}
+	b.post(path+"/apply", url.Values{"as": {"version"}}).wantLocation(path)
+	applied := b.eventually(path, "● published").wantText("What became of it", "version 1.1.1", "no graded session of the version yet").wantNoText("Publish as a version")
+	checkPage(t, applied)
+	b.get(applied.href("1.1.1")).want(http.StatusOK)
+}
