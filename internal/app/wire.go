@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
+	"github.com/whetstone-dev/whetstone/internal/catalog/gitrepo"
 	"github.com/whetstone-dev/whetstone/internal/catalog/marketplace"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
@@ -209,12 +210,13 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	} {
 		s.Register()
 	}
+	plugins := &marketplace.Service{Catalog: p.catalog, Memory: on.memory.work}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
 		p.improve, p.unattended,
-		&marketplace.Service{Catalog: p.catalog, Memory: on.memory.work},
+		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},
 		hostapi.API{Service: p.repohost},
 		p.checks,
 		p.community, p.signals, p.proposals, p.apply, p.web,

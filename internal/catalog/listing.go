@@ -38,26 +38,34 @@ func (l Listing) Find(name string) (registry.Listed, bool) {
 // versions are never current.
 func (s *Service) Listing(ctx context.Context, sh registry.Shelf) (Listing, error) {
 	s.once.Do(s.init)
-	return s.listings.Get(ctx, sh, "", func(ctx context.Context) (Listing, int64, error) {
-		release, err := s.Memory.Reserve(ctx, maxIndex)
-		if err != nil {
-			return nil, 0, err
+	return s.listings.Get(ctx, sh, "", func(ctx context.Context) (Listing, int64, error) { return s.readListing(ctx, sh) })
+}
+
+// ReadListing is Listing as the database has it now.
+func (s *Service) ReadListing(ctx context.Context, sh registry.Shelf) (Listing, error) {
+	list, _, err := s.readListing(ctx, sh)
+	return list, err
+}
+
+func (s *Service) readListing(ctx context.Context, sh registry.Shelf) (list Listing, size int64, err error) {
+	release, err := s.Memory.Reserve(ctx, maxIndex)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer release()
+	list = Listing{}
+	err = s.Registry.EachOnShelf(ctx, sh, maxSkills, func(l registry.Listed, _ string) error {
+		l.Description = l.Summary()
+		l.Current.Description = l.Description
+		cost := int64(listedSize + len(l.Name) + len(l.Description) + len(l.OrgName))
+		if discoverable(l) && size+cost <= maxIndex {
+			size += cost
+			list = append(list, l)
 		}
-		defer release()
-		list, size := Listing{}, int64(0)
-		err = s.Registry.EachOnShelf(ctx, sh, maxSkills, func(l registry.Listed, _ string) error {
-			l.Description = l.Summary()
-			l.Current.Description = l.Description
-			cost := int64(listedSize + len(l.Name) + len(l.Description) + len(l.OrgName))
-			if discoverable(l) && size+cost <= maxIndex {
-				size += cost
-				list = append(list, l)
-			}
-			return nil
-		})
-		slices.SortFunc(list, func(a, b registry.Listed) int { return cmp.Compare(a.Name, b.Name) })
-		return list, size, err
+		return nil
 	})
+	slices.SortFunc(list, func(a, b registry.Listed) int { return cmp.Compare(a.Name, b.Name) })
+	return list, size, err
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

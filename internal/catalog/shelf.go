@@ -115,6 +115,10 @@ func (s *Service) Handler(serve func(http.ResponseWriter, *http.Request, Shelf) 
 		case fault.Is(err, fault.NotFound), fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Denied):
 			// An invalid token must not show that the organisation exists.
 			http.Error(w, "not found", http.StatusNotFound)
+		case fault.Is(err, fault.Malformed):
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		case fault.Is(err, fault.TooLarge):
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		case fault.Is(err, fault.Unavailable):
 			// Mostly overload; an archive that cannot be read needs the operator.
 			s.Log.Warn("catalog unavailable", "route", r.Pattern, "error", err)

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"regexp"
 	"strings"
@@ -79,6 +80,7 @@ type Plugin struct {
 	registry.Listed
 	Version string // "" if clients should number it by its content
 	SHA256  string // of its zip
+	Tree    string // the git tree of its skill; "" if git would refuse it
 }
 
 // Shop returns what the marketplace of a shelf offers, from memory while that has
@@ -90,33 +92,60 @@ func (s *Service) Shop(ctx context.Context, sh registry.Shelf) (*Shop, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		hashes, err := s.hashes(ctx, list)
-		if err != nil {
-			return nil, 0, err
-		}
-		shop := &Shop{Name: "whetstone", Owner: cmp.Or(sh.OrgName, "Whetstone"), Bundle: "everything"}
-		if sh.OrgName != "" {
-			shop.Name += "-" + unfit.ReplaceAllString(sh.OrgName, "-")
-		}
-		// A plugin must not have the name of its marketplace, nor of another plugin.
-		shop.Name, shop.Bundle = free(list, shop.Name, "-marketplace"), free(list, shop.Bundle, "-skills")
-		size, digest := int64(0), sha256.New()
-		for _, l := range list {
-			hash, ok := hashes[l.Current.ID]
-			if !ok {
-				continue
-			}
-			p := Plugin{Listed: l, SHA256: hash}
-			if fitVersion.MatchString(l.Current.Version) && !strings.Contains(l.Current.Version, "..") {
-				p.Version = l.Current.Version
-			}
-			fmt.Fprintf(digest, "%s %s\n", p.Name, p.SHA256)
-			shop.Plugins = append(shop.Plugins, p)
-			size += int64(pluginSize + len(p.Name) + len(p.Description))
-		}
-		shop.Digest = hex.EncodeToString(digest.Sum(nil))
-		return shop, size, nil
+		return s.shop(ctx, sh, list)
 	})
+}
+
+// ReadShop is Shop as the database has it now.
+func (s *Service) ReadShop(ctx context.Context, sh registry.Shelf) (*Shop, error) {
+	list, err := s.Catalog.ReadListing(ctx, sh)
+	if err != nil {
+		return nil, err
+	}
+	shop, _, err := s.shop(ctx, sh, list)
+	return shop, err
+}
+
+func (s *Service) shop(ctx context.Context, sh registry.Shelf, list catalog.Listing) (_ *Shop, size int64, err error) {
+	zips, trees, err := s.hashes(ctx, list)
+	if err != nil {
+		return nil, 0, err
+	}
+	shop := &Shop{Name: "whetstone", Owner: cmp.Or(sh.OrgName, "Whetstone"), Bundle: "everything"}
+	if sh.OrgName != "" {
+		shop.Name += "-" + unfit.ReplaceAllString(sh.OrgName, "-")
+	}
+	// A plugin must not have the name of its marketplace, nor of another plugin.
+	shop.Name, shop.Bundle = free(list, shop.Name, "-marketplace"), free(list, shop.Bundle, "-skills")
+	for _, l := range list {
+		zip, ok := zips[l.Current.ID]
+		if !ok {
+			continue
+		}
+		p := Plugin{Listed: l, SHA256: zip, Tree: trees[l.Current.ID]}
+		if fitVersion.MatchString(l.Current.Version) && !strings.Contains(l.Current.Version, "..") {
+			p.Version = l.Current.Version
+		}
+		shop.Plugins = append(shop.Plugins, p)
+		size += int64(pluginSize + len(p.Name) + len(p.Description))
+	}
+	shop.Digest = Digest(func(yield func(name, zip string) bool) {
+		for _, p := range shop.Plugins {
+			if !yield(p.Name, p.SHA256) {
+				return
+			}
+		}
+	})
+	return shop, size, nil
+}
+
+// Digest identifies the plugin with all skills by the names and zips of these.
+func Digest(zips iter.Seq2[string, string]) string {
+	digest := sha256.New()
+	for name, zip := range zips {
+		fmt.Fprintf(digest, "%s %s\n", name, zip)
+	}
+	return hex.EncodeToString(digest.Sum(nil))
 }
 
 var (
@@ -136,35 +165,59 @@ func free(list catalog.Listing, name, suffix string) string {
 	}
 }
 
-// hashes returns the SHA-256 of the zips of current versions, by version. Versions
-// from before there were such hashes get theirs, some at each call.
-func (s *Service) hashes(ctx context.Context, list catalog.Listing) (map[string]string, error) {
+// hashes returns the SHA-256 of the zips of current versions and their git trees, by
+// version. Versions from before there were such hashes get theirs, some at each call.
+func (s *Service) hashes(ctx context.Context, list catalog.Listing) (zips, trees map[string]string, err error) {
 	db := s.Catalog.Registry.DB
 	ids := make([]string, len(list))
 	for i, l := range list {
 		ids[i] = l.Current.ID
 	}
-	hashes, err := treehash.OfVersions(ctx, db, treehash.Plugin, ids)
-	if err != nil {
-		return nil, err
+	if zips, err = treehash.OfVersions(ctx, db, treehash.Plugin, ids); err != nil {
+		return nil, nil, err
+	}
+	if trees, err = treehash.OfVersions(ctx, db, treehash.GitTree, ids); err != nil {
+		return nil, nil, err
 	}
 	made := 0
 	for _, l := range list {
-		if hashes[l.Current.ID] != "" || made == maxHashed {
+		id := l.Current.ID
+		_, hasTree := trees[id]
+		if zips[id] != "" && hasTree || made == maxHashed {
 			continue
 		}
 		made++
-		content, err := s.pack(ctx, l.Entry, l.Current.Version)
+		hashes, err := s.hash(ctx, l)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		hash := sum(content)
-		if err := treehash.Insert(ctx, db, l.ID, l.Current.ID, []treehash.Hash{{Kind: treehash.Plugin, Hex: hash}}); err != nil {
-			return nil, err
+		if err := treehash.Insert(ctx, db, l.ID, id, hashes); err != nil {
+			return nil, nil, err
 		}
-		hashes[l.Current.ID] = hash
+		for _, h := range hashes {
+			switch h.Kind {
+			case treehash.Plugin:
+				zips[id] = h.Hex
+			case treehash.GitTree:
+				trees[id] = h.Hex
+			}
+		}
 	}
-	return hashes, nil
+	return zips, trees, nil
+}
+
+// hash reads the archive of a current version.
+func (s *Service) hash(ctx context.Context, l registry.Listed) ([]treehash.Hash, error) {
+	v, _, err := s.published(ctx, l.Entry, l.Current.Version)
+	if err != nil {
+		return nil, err
+	}
+	pkg, err := s.Catalog.Registry.Open(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	defer pkg.Close()
+	return treehash.Of(pkg)
 }
 
 func sum(content []byte) string {

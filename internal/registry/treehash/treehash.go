@@ -21,6 +21,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
 )
 
 // A Kind is the definition of a hash.
@@ -50,6 +51,9 @@ const (
 	// DirHash is the hash of Go modules, without its "h1:", in hex instead of
 	// base64: lines "sha256  path".
 	DirHash Kind = "dirhash"
+	// GitTree is the name of the git tree with the files; "" where git would refuse
+	// one of them.
+	GitTree Kind = "git-tree"
 )
 
 // A Hash is a hash in lower-case hex.
@@ -113,7 +117,19 @@ func Of(p *skillpkg.Package) ([]Hash, error) {
 		fmt.Fprintf(dir, "%s  %s\n", f.SHA256, f.Path)
 	}
 	plugin, err := pluginHash(p)
-	return append(hashes, Hash{ToolHive, hexOf(toolHive)}, Hash{DirHash, hexOf(dir)}, Hash{Plugin, plugin}), err
+	if err != nil {
+		return nil, err
+	}
+	tree, err := gitTree(p)
+	return append(hashes, Hash{ToolHive, hexOf(toolHive)}, Hash{DirHash, hexOf(dir)}, Hash{Plugin, plugin}, Hash{GitTree, tree}), err
+}
+
+func gitTree(p *skillpkg.Package) (string, error) {
+	if !gittree.Fits(p) {
+		return "", nil
+	}
+	folder, err := gittree.Of(p)
+	return folder.Root.String(), err
 }
 
 func pluginHash(p *skillpkg.Package) (string, error) {

@@ -1,0 +1,120 @@
+package gitrepo
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+)
+
+// A request is what a client wants to fetch.
+type request struct {
+	wants, haves []gittree.Hash
+	shallow      map[gittree.Hash]bool // commits of the client whose parents it lacks
+	depth        int                   // 0: everything
+	done         bool                  // it has no more to say about what it has
+	sideBand     bool
+}
+
+// maxWants is how many commits a client may want: there is one branch.
+const maxWants = 64
+
+// read takes one line of a request.
+func (q *request) read(text string) error {
+	word, rest, _ := strings.Cut(text, " ")
+	switch word {
+	case "want", "have", "shallow":
+		name, capabilities, _ := strings.Cut(rest, " ")
+		h, ok := gittree.ParseHash(name)
+		if !ok {
+			return malformed("the object %q", name[:min(len(name), 64)])
+		}
+		switch word {
+		case "want":
+			q.wants = append(q.wants, h)
+			q.sideBand = q.sideBand || strings.Contains(" "+capabilities+" ", " side-band-64k ")
+		case "have":
+			q.haves = append(q.haves, h)
+		case "shallow":
+			q.shallow[h] = true
+		}
+		if len(q.wants) > maxWants {
+			return malformed("more than %d wants", maxWants)
+		}
+	case "deepen":
+		n, err := strconv.ParseUint(rest, 10, 31)
+		if err != nil {
+			return malformed("the depth %q", rest[:min(len(rest), 64)])
+		}
+		q.depth = int(n)
+	case "deepen-since", "deepen-not", "deepen-relative", "filter", "want-ref", "packfile-uris":
+		return malformed("this server has no %s", word)
+	case "done":
+		q.done = true
+	}
+	// The others are about the form of the answer, or are not known.
+	return nil
+}
+
+// An answer is what a client gets.
+type answer struct {
+	selection
+	common             []gittree.Hash // of what the client has
+	shallow, unshallow []gittree.Hash
+	// lost says that the client has commits, and the server none to continue from.
+	lost bool
+}
+
+// answerTo chooses the commits for a request. It returns false, with the unknown
+// object, if the client wants one that this shelf does not serve.
+func (r *repo) answerTo(q request) (a answer, unknown gittree.Hash, ok bool) {
+	numbers := map[gittree.Hash]int64{}
+	for _, c := range r.commits {
+		numbers[c.hash] = c.number
+	}
+	top := int64(-1)
+	for _, want := range q.wants {
+		n, ok := numbers[want]
+		if !ok {
+			return a, want, false
+		}
+		top = max(top, n)
+	}
+	// The parent of the boundary is not served, but who has it can go on from there.
+	from, boundary := r.boundary().number, r.boundary()
+	a.have = -1
+	if !r.complete() {
+		numbers[boundary.parent] = boundary.number - 1
+	}
+	since := int64(-1)
+	for _, have := range q.haves {
+		if n, ok := numbers[have]; ok && n <= top {
+			a.common = append(a.common, have)
+			since = max(since, n)
+		}
+	}
+	if since >= from {
+		a.have = since
+	}
+	switch {
+	case q.depth > 0:
+		from = max(from, top-int64(q.depth)+1)
+	case since >= 0:
+		from = since + 1
+	default:
+		a.lost = len(q.haves) > 0 && !r.complete()
+	}
+	for _, c := range r.commits {
+		if c.number > top || c.number < from {
+			continue
+		}
+		a.commits = append(a.commits, c)
+		if q.shallow[c.hash] && c.number > from && q.depth > 0 {
+			a.unshallow = append(a.unshallow, c.hash)
+		}
+	}
+	if last := len(a.commits) - 1; last >= 0 && (q.depth > 0 || since < 0) && a.commits[last].parent != (gittree.Hash{}) {
+		a.shallow = []gittree.Hash{a.commits[last].hash}
+	}
+	return a, gittree.Hash{}, true
+}
