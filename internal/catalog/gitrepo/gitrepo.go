@@ -251,6 +251,9 @@ func (s *Service) fetch(ctx context.Context, w http.ResponseWriter, sh catalog.S
 	if a == nil {
 		return err
 	}
+	if a.lost {
+		return sent(writeLine(w, lostClone))
+	}
 	out := bufio.NewWriterSize(w, maxLine)
 	if !q.done {
 		_ = writeLine(out, "acknowledgments") // a bufio.Writer keeps its first error
@@ -264,9 +267,6 @@ func (s *Service) fetch(ctx context.Context, w http.ResponseWriter, sh catalog.S
 		}
 		_ = writeLine(out, "ready")
 		_, _ = out.WriteString(delimLine)
-	}
-	if a.lost && q.depth == 0 {
-		return sent(errors.Join(writeLine(out, lostClone), out.Flush()))
 	}
 	if q.depth > 0 || len(a.shallow) > 0 {
 		_ = writeLine(out, "shallow-info")
@@ -325,9 +325,12 @@ func (s *Service) oldFetch(ctx context.Context, w http.ResponseWriter, sh catalo
 		writeShallow(out, a) // a bufio.Writer keeps its first error
 		_, _ = out.WriteString(flushLine)
 	}
-	if len(a.common) > 0 {
+	wants := slices.IndexFunc(lines, func(l line) bool { return l.special == flushLine })
+	switch {
+	case wants == len(lines)-1: // it first asks where the history ends
+	case len(a.common) > 0:
 		_ = writeLine(out, "ACK %s", a.common[0])
-	} else {
+	default:
 		_ = writeLine(out, "NAK")
 	}
 	if !q.done {

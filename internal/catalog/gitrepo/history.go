@@ -26,6 +26,8 @@ import (
 const (
 	// maxHistory is how many commits are served.
 	maxHistory = 50
+	// maxKnown is how many are recognised: who has an older one is told to clone again.
+	maxKnown = 1_000
 	// maxSingle is how many changes that are seen at once get a commit each; older
 	// ones share one.
 	maxSingle = 16
@@ -81,6 +83,8 @@ type repo struct {
 	market  market
 	commits []commit  // the newest first
 	plugins []*plugin // of all these commits, by name
+	// older are commits that were served before.
+	older map[gittree.Hash]bool
 }
 
 func (r *repo) newest() commit { return r.commits[0] }
@@ -100,7 +104,7 @@ func (r *repo) at(number int64) []*plugin {
 
 // size is about how many bytes it takes in memory.
 func (r *repo) size() int64 {
-	size := int64(0)
+	size := int64(50 * len(r.older))
 	for _, p := range r.plugins {
 		size += int64(600 + len(p.description) + len(p.entries[0]) + len(p.entries[1]) + len(p.entries[2]))
 	}
@@ -145,10 +149,20 @@ func (s *Service) tryRead(ctx context.Context, sh registry.Shelf) (*repo, error)
 	if at.key != "" && (len(changes) > 0 || before.market != r.market.String()) {
 		news = r.commit(changes, revision)
 	}
-	if err := s.restrict(ctx, r, shop); err != nil || news == nil {
-		return r, err
+	if err := s.restrict(ctx, r, shop); err != nil {
+		return nil, err
 	}
-	return r, s.write(ctx, at, addition{before.revision, news, changes, r.boundary().number})
+	if news != nil {
+		if err := s.write(ctx, at, addition{before.revision, news, changes, r.boundary().number}); err != nil {
+			return nil, err
+		}
+	}
+	older, err := olderCommits(ctx, s.Catalog.Registry.DB, at.key, r.boundary().number)
+	r.older = map[gittree.Hash]bool{}
+	for _, hash := range older {
+		r.older[parse(hash)] = true
+	}
+	return r, err
 }
 
 // shelf returns the names of a shelf in the database. That of an organisation that
@@ -370,6 +384,6 @@ func (s *Service) write(ctx context.Context, sh shelf, add addition) error {
 		if err := insertPlugins(ctx, tx, sh, added); err != nil {
 			return err
 		}
-		return forgetBefore(ctx, tx, sh.key, add.from)
+		return forgetBefore(ctx, tx, sh.key, add.from, add.commits[0].number-maxKnown)
 	})
 }

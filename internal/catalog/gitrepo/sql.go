@@ -28,6 +28,12 @@ func newestCommits(ctx context.Context, q store.Querier, shelf string, limit int
 	})
 }
 
+// olderCommits returns the names of commits before a number.
+func olderCommits(ctx context.Context, q store.Querier, shelf string, number int64) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT hash FROM catalog_commits WHERE shelf = $1 AND number < $2`, shelf, number)
+	return store.All(rows, err, store.Value[string])
+}
+
 // pluginsSince returns the plugins that commits from that number on have.
 func pluginsSince(ctx context.Context, q store.Querier, shelf string, number int64) ([]*plugin, error) {
 	rows, err := q.Query(ctx, `
@@ -113,20 +119,23 @@ func insertPlugins(ctx context.Context, tx *store.Tx, sh shelf, plugins []*plugi
 	return err
 }
 
-// forgetBefore deletes the commits before a number, and the plugins that only these
-// have.
-func forgetBefore(ctx context.Context, tx *store.Tx, shelf string, number int64) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM catalog_commits WHERE shelf = $1 AND number < $2`, shelf, number); err != nil {
+// forgetBefore deletes what commits before a number say, and those before another one.
+func forgetBefore(ctx context.Context, tx *store.Tx, shelf string, number, oldest int64) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM catalog_commits WHERE shelf = $1 AND number < $2`, shelf, oldest); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM catalog_commit_plugins WHERE shelf = $1 AND until <= $2`, shelf, number)
+	_, err := tx.Exec(ctx, `UPDATE catalog_commits SET message = '' WHERE shelf = $1 AND number < $2 AND message <> ''`, shelf, number)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM catalog_commit_plugins WHERE shelf = $1 AND until <= $2`, shelf, number)
 	return err
 }
 
 // hasCommit reports whether a commit of the shelf after that number has this name.
 func hasCommit(ctx context.Context, q store.Querier, shelf, hash string, after int64) (bool, error) {
 	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM catalog_commits WHERE shelf = $1 AND number > $3 AND hash = $2`, shelf, hash, after)
+		SELECT COUNT(*) FROM catalog_commits WHERE shelf = $1 AND number > $2 AND hash = $3`, shelf, after, hash)
 	n, err := store.One(rows, err, "Commit", store.Value[int64])
 	return n > 0, err
 }

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,8 @@ type answer struct {
 	selection
 	common             []gittree.Hash // of what the client has
 	shallow, unshallow []gittree.Hash
-	// lost says that the client has commits, and the server none to continue from.
+	// lost says that the client has a commit that was served before, and none to
+	// continue from.
 	lost bool
 }
 
@@ -102,7 +104,7 @@ func (r *repo) answerTo(q request) (a answer, unknown gittree.Hash, ok bool) {
 	case since >= 0:
 		from = since + 1
 	default:
-		a.lost = len(q.haves) > 0 && !r.complete()
+		a.lost = slices.ContainsFunc(q.haves, func(h gittree.Hash) bool { return r.older[h] })
 	}
 	for _, c := range r.commits {
 		if c.number > top || c.number < from {

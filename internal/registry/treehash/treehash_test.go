@@ -66,6 +66,7 @@ func TestOf(t *testing.T) {
 		treehash.ToolHive:      treehash.Parse(treehash.ToolHive, "sha256:ce5696f810501599b3978fc9dc01b40fa51e224ca03021fe2fb27f7f29a584a2"),
 		treehash.DirHash:       treehash.Parse(treehash.DirHash, "h1:W3wFdP+PpDuY/VW8IztquG8FGfRiGyf38z0thUWiHNs="),
 		treehash.Plugin:        "716a7a5a9a2c0a7cd3926ce82543e95a98112badd320bd8a17b37bedf16219d5",
+		treehash.GitTree:       "2c665218c1269e0229479ad9cc8b5033eaa82f67", // git write-tree
 	}
 	if diff := cmp.Diff(want, hashes(t, packed(t, two...))); diff != "" {
 		t.Errorf("(- want, + got):\n%s", diff)
