@@ -47,6 +47,7 @@ import (
 
 // platform is what the capabilities stand on: drivers chosen by the settings.
 type platform struct {
+	version      string
 	db           *store.DB
 	metrics      *prometheus.Registry
 	memory       budgets
@@ -69,6 +70,7 @@ type platform struct {
 
 func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p platform, err error) {
 	c := a.config
+	p.version = version
 	p.db, p.memory, p.metrics = db, newBudgets(a.memory), prometheus.NewRegistry()
 	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), Seal: a.keyring, Log: a.logFor("auth")}

@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/catalog/gitrepo"
 	"github.com/whetstone-dev/whetstone/internal/catalog/marketplace"
+	"github.com/whetstone-dev/whetstone/internal/catalog/mcpserver"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
@@ -58,6 +59,7 @@ type parts struct {
 	release       *release.Service
 	catalog       *catalog.Service
 	clawhub       *clawhub.Service
+	mcp           *mcpserver.Service
 	tokens        *tokens.Service
 	checks        *checks.Service
 	incidents     *incidents.Service
@@ -173,6 +175,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Sources: p.sources, Suites: p.suites, Gates: p.gates,
 		Improve: p.improve, Apply: p.apply, Log: log("unattended"),
 	}
+	p.mcp = &mcpserver.Service{
+		DB: db, Catalog: p.catalog, Registry: p.registry, Auth: on.auth, Gates: p.gates, Telemetry: p.telemetry, Sessions: p.sessions,
+		Grades: p.grades, Memory: on.memory.work, PublicURL: a.URL(), Version: on.version, Log: log("mcp"),
+	}
 	p.web, err = web.New(web.Parts{
 		Auth: on.auth, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
@@ -213,7 +219,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	plugins := &marketplace.Service{Catalog: p.catalog, Memory: on.memory.work}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
-		p.clawhub,
+		p.clawhub, p.mcp,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
 		p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},

@@ -41,7 +41,7 @@ func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, sh Shelf)
 	out := struct {
 		Skills []foundSkill `json:"skills"`
 	}{[]foundSkill{}}
-	for _, l := range search(list, query.Get("q"), query.Get("owner"), min(limit, maxFound)) {
+	for _, l := range Search(list, query.Get("q"), query.Get("owner"), min(limit, maxFound)) {
 		out.Skills = append(out.Skills, foundSkill{
 			ID: path.Join(l.OrgName, l.Name), Name: l.Name, Source: s.PublicURL + path.Join(sh.Base, "/", l.Name),
 			Installs: l.InstallationCount,
@@ -52,9 +52,9 @@ func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, sh Shelf)
 	return json.NewEncoder(w).Encode(out)
 }
 
-// search returns the skills that have all words of a query in their name or
+// Search returns the skills that have all words of a query in their name or
 // description: those with one in the name first, then by installations.
-func search(list Listing, query, owner string, limit int) []registry.Listed {
+func Search(list Listing, query, owner string, limit int) []registry.Listed {
 	words := strings.Fields(strings.ToLower(query[:min(len(query), maxQuery)]))
 	type hit struct {
 		registry.Listed

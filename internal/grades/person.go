@@ -1,6 +1,7 @@
 package grades
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -12,23 +13,34 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Verdict is what a person says about a session.
+// A Verdict is what a person or a producer says about a session.
 type Verdict struct {
 	SessionID string // as the agent calls it
 	Skill     string // id or name of one that the session used
 	Passed    bool
 	Reason    string // may be empty
+	// Basis is basis.Pushed for the verdict of a producer, such as an agent; "" means
+	// that of a person.
+	Basis basis.Basis
 }
 
 // maxReason is how many bytes of a reason are stored.
 const maxReason = 2000
 
-// Grade stores a person's grade of a session, in place of an earlier one of the same
-// person and skill. It returns the grade and the name of the skill.
+// Check refuses a reason that cannot be stored.
+func (v Verdict) Check() error {
+	if !text.Valid(v.Reason) || len(v.Reason) > maxReason {
+		return fault.Invalid("reason", "reason must be text of at most %d bytes", maxReason)
+	}
+	return nil
+}
+
+// Grade stores a grade of a session, in place of an earlier one of the same person,
+// basis and skill. It returns the grade and the name of the skill.
 func (s *Service) Grade(ctx context.Context, c access.Caller, v Verdict) (_ sessions.Grade, skill string, err error) {
 	defer fault.Wrap(&err, "grade session")
-	if !text.Valid(v.Reason) || len(v.Reason) > maxReason {
-		return sessions.Grade{}, "", fault.Invalid("reason", "reason must be text of at most %d bytes", maxReason)
+	if err := v.Check(); err != nil {
+		return sessions.Grade{}, "", err
 	}
 	of, err := s.Sessions.Find(ctx, c, v.SessionID)
 	if err != nil {
@@ -38,10 +50,11 @@ func (s *Service) Grade(ctx context.Context, c access.Caller, v Verdict) (_ sess
 	if err != nil {
 		return sessions.Grade{}, "", err
 	}
+	v.Basis = cmp.Or(v.Basis, basis.Person)
 	g := grade{
-		id:    gradeID(c.OrgID, c.UserID, basis.Person, of.ID, used.SkillID),
+		id:    gradeID(c.OrgID, c.UserID, v.Basis, of.ID, used.SkillID),
 		orgID: c.OrgID, userID: of.UserID, sessionHash: of.ID, skillID: used.SkillID, skillName: used.Name,
-		basis: basis.Person, sessionAt: of.LastAt, passed: v.Passed, gradedBy: &c.UserID, evidence: []evidence{},
+		basis: v.Basis, sessionAt: of.LastAt, passed: v.Passed, gradedBy: &c.UserID, evidence: []evidence{},
 	}
 	if g.passed {
 		g.passRate = billion
