@@ -85,30 +85,43 @@ func startTLS(t *testing.T, to *url.URL, file string) (address string) {
 	return server.Listener.Addr().String()
 }
 
-// TestClaudeCode adds a marketplace to the real Claude Code, and installs, updates and
-// rolls back a plugin.
-func TestClaudeCode(t *testing.T) {
-	t.Parallel()
-	newOrganisation(t, "Claude") // builds the binary, or skips
+// A claude is the real Claude Code, and a server of its own that it knows as
+// publicHost.
+type claude struct {
+	t         *testing.T
+	program   string
+	server    *servertest.Server
+	author    *registrytest.Client // the owner of the organisation "default"
+	home      string
+	authority string // file with the certificate of the server
+	proxy     string
+}
+
+func newClaude(t *testing.T) *claude {
+	t.Helper()
+	newOrganisation(t, "of "+t.Name()) // builds the binary, or skips
 	programs := servertest.InstallNPM(t, root, "e2e/agents")
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
-	claude := filepath.Join(programs, "..", "@anthropic-ai", "claude-code-linux-"+arch, "claude")
 	dir := t.TempDir()
-	authority := filepath.Join(dir, "ca.pem")
+	c := &claude{
+		t: t, program: filepath.Join(programs, "..", "@anthropic-ai", "claude-code-linux-"+arch, "claude"),
+		home: filepath.Join(dir, "home"), authority: filepath.Join(dir, "ca.pem"),
+	}
 	data := filepath.Join(dir, "data")
-	server, err := servertest.Start(servertest.Command{
+	var err error
+	c.server, err = servertest.Start(servertest.Command{
 		Path: site.binary, Args: []string{"serve", "--addr", "127.0.0.1:0", "--data", data, "--public-url", "https://" + publicHost}, Dir: dir,
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Stdout: io.Discard,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = server.Terminate() })
-	inside, err := url.Parse(server.URL)
+	t.Cleanup(func() { _ = c.server.Terminate() })
+	inside, err := url.Parse(c.server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := startProxy(t, startTLS(t, inside, authority))
+	c.proxy = startProxy(t, startTLS(t, inside, c.authority))
 	out, err := exec.CommandContext(t.Context(), site.binary, "key", "create", "--role", "owner", "--json", "--data", data).Output()
 	var made struct {
 		APIKey string `json:"api_key"`
@@ -119,34 +132,50 @@ func TestClaudeCode(t *testing.T) {
 	if err != nil {
 		t.Fatalf("key create: %v %s", err, out)
 	}
-	author := &registrytest.Client{Caller: &apptest.Caller{T: t, URL: server.URL, Key: made.APIKey}}
+	c.author = &registrytest.Client{Caller: &apptest.Caller{T: t, URL: c.server.URL, Key: made.APIKey}}
+	return c
+}
+
+// plugin runs "claude plugin", which must work.
+func (c *claude) plugin(args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), c.program, append([]string{"plugin"}, args...)...)
+	cmd.Dir = filepath.Dir(c.home)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + c.home, "NODE_EXTRA_CA_CERTS=" + c.authority, "DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "HTTPS_PROXY=" + c.proxy,
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("claude plugin %q: %v\n%s\n%s", args, err, out, c.server.Log())
+	}
+	return string(out)
+}
+
+// installed finds the folder of an installed plugin; version and skill may be patterns.
+func (c *claude) installed(plugin, version, skill string) string {
+	c.t.Helper()
+	found, err := filepath.Glob(filepath.Join(c.home, ".claude/plugins/cache/whetstone-default", plugin, version, skill))
+	if err != nil || len(found) != 1 {
+		c.t.Fatalf("%s %s is installed at %v, %v", plugin, version, found, err)
+	}
+	return found[0]
+}
+
+// TestClaudeCode adds a marketplace to the real Claude Code, and installs, updates and
+// rolls back a plugin.
+func TestClaudeCode(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	author, run := c.author, c.plugin
 	first, second, own := skill("pdf", "One."), skill("pdf", "Two."), skill("notes", "Mine.")
 	id := author.Made("pdf", "1.0.0", pack(t, first), object{"visibility": "public"})
 	author.Made("notes", "..", pack(t, own))
 	token := author.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(http.StatusCreated).Text("token")
 
-	home := filepath.Join(dir, "home")
-	run := func(args ...string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), claude, append([]string{"plugin"}, args...)...)
-		cmd.Dir = dir
-		cmd.Env = []string{
-			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "NODE_EXTRA_CA_CERTS=" + authority, "DISABLE_AUTOUPDATER=1",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "HTTPS_PROXY=" + proxy,
-		}
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("claude plugin %q: %v\n%s\n%s", args, err, out, server.Log())
-		}
-		return string(out)
-	}
 	installed := func(plugin, version, skill string, want map[string]string) {
 		t.Helper()
-		found, err := filepath.Glob(filepath.Join(home, ".claude/plugins/cache/whetstone-default", plugin, version, skill))
-		if err != nil || len(found) != 1 {
-			t.Fatalf("%s %s is installed at %v, %v", plugin, version, found, err)
-		}
-		wantFiles(t, found[0], want)
+		wantFiles(t, c.installed(plugin, version, skill), want)
 	}
 	run("marketplace", "add", "https://"+publicHost+"/o/default/"+token+"/marketplace.json")
 	run("install", "pdf@whetstone-default")
@@ -171,7 +200,7 @@ func TestClaudeCode(t *testing.T) {
 		t.Errorf("after the withdrawal: %s", list)
 	}
 	installed("pdf", "1.0.0", "", first)
-	if strings.Contains(server.Log(), token) {
+	if strings.Contains(c.server.Log(), token) {
 		t.Error("the log has the token")
 	}
 }

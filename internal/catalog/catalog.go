@@ -75,7 +75,9 @@ func (s *Service) oneOrAll() http.Handler {
 			r.SetPathValue("token", "")
 			skill = token
 		}
-		skill, _, _ = strings.Cut(skill, "@")
+		if at := strings.IndexByte(skill, '@'); at > 0 {
+			skill = skill[:at]
+		}
 		r.SetPathValue("skill", skill)
 		next.ServeHTTP(w, r)
 	})

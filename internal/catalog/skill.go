@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 // Skill finds one skill of a shelf by its name.
@@ -20,6 +21,8 @@ func (s *Service) Skill(ctx context.Context, sh registry.Shelf, name string) (re
 // BaseOf is the base of an organisation, without a token.
 func BaseOf(org string) string { return "/o/" + url.PathEscape(org) }
 
-// ValidName reports whether installers accept a name: it is that of a folder, and
-// has no two characters that look alike.
-func ValidName(name string) bool { return len(name) <= 64 && validName.MatchString(name) }
+// ValidName reports whether installers accept a name: it is that of a folder on
+// every system, and has no two characters that look alike.
+func ValidName(name string) bool {
+	return len(name) <= 64 && validName.MatchString(name) && !skillpkg.IsWindowsDevice(name)
+}

@@ -139,6 +139,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 	if p.Name != "" && p.Name != e.Name {
 		return e, v, false, fault.Invalid("name", "name must be %s, the entry's; an entry is not renamed by a push", e.Name)
 	}
+	p.Name = e.Name
 	d, err := p.read(ctx, e.Type)
 	if err != nil {
 		return e, v, false, err
@@ -345,7 +346,7 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 	if v.skillText, err = skillText(pkg); err != nil {
 		return d, err
 	}
-	if v.treeHashes, err = treehash.Of(pkg); err != nil {
+	if v.treeHashes, err = treehash.Of(pkg, p.Name); err != nil {
 		return d, err
 	}
 	return d, d.addCanonical(ctx, pkg)

@@ -60,6 +60,7 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	if issues := publication.checkPush(); len(issues) > 0 {
 		return v, false, fault.Issues(issues...)
 	}
+	publication.Name = e.Name
 	d, err := publication.read(ctx, e.Type)
 	if err != nil {
 		return v, false, err

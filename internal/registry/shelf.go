@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -44,10 +45,7 @@ func (s *Service) SkillOnShelf(ctx context.Context, sh Shelf, name string) (List
 const maxShelfText = 1024
 
 // Summary is the description of the current version, or else the entry's, as
-// indexes show it.
+// indexes show it. Clients print it as it is, so it is one plain line.
 func (l Listed) Summary() string {
-	if l.Current.Description != "" {
-		return text.TruncateRunes(l.Current.Description, maxShelfText)
-	}
-	return text.TruncateRunes(l.Description, maxShelfText)
+	return text.TruncateRunes(text.PlainLine(cmp.Or(l.Current.Description, l.Description)), maxShelfText)
 }

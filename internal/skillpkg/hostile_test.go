@@ -72,6 +72,8 @@ func bothFormats(t testing.TB) []hostile {
 		{"absolute", []member{file("/etc/passwd", "x")}, skillpkg.CodePathTraversal},
 		{"absolute after dot", []member{file(".//etc/passwd", "x")}, skillpkg.CodePathTraversal},
 		{"drive letter", []member{file("C:/x", "x")}, skillpkg.CodePathTraversal},
+		{"stream of NTFS", []member{skill, file("SKILL.md::$DATA", "x")}, skillpkg.CodePathReserved},
+		{"stream of NTFS in a folder", []member{skill, file("a/b.md:x/c", "x")}, skillpkg.CodePathReserved},
 		{"drive letter without slash", []member{file("c:x", "x")}, skillpkg.CodePathTraversal},
 		{"backslash", []member{file(`a\..\x`, "x")}, skillpkg.CodePathTraversal},
 		{"control character", []member{file("a\x1b[2Jb", "x")}, skillpkg.CodePathControl},

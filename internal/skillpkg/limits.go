@@ -18,8 +18,8 @@ type Limits struct {
 	Depth      int   // segments of a path
 	PathLength int   // bytes of a path
 	Ratio      int64 // unpacked to packed
-	// AnyNames allows names with invisible characters, for archives that were
-	// stored before those were refused.
+	// AnyNames allows names with invisible characters and colons, for archives that
+	// were stored before those were refused.
 	AnyNames bool
 }
 

@@ -76,7 +76,7 @@ func checkSegments(path string, limits Limits) error {
 	}
 	segments := strings.Split(path, "/")
 	for _, segment := range segments {
-		if err := checkSegment(path, segment); err != nil {
+		if err := checkSegment(path, segment, limits.AnyNames); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func checkSegments(path string, limits Limits) error {
 	return nil
 }
 
-func checkSegment(path, segment string) error {
+func checkSegment(path, segment string, stored bool) error {
 	switch {
 	case segment == "..":
 		return refuse(CodePathTraversal, path, `the path contains ".."; pack the folder with names below it`)
@@ -94,9 +94,11 @@ func checkSegment(path, segment string) error {
 		return refuse(CodePathEmpty, path, "the path has an empty segment; pack the folder again")
 	case len(segment) >= 2 && segment[1] == ':' && isLetter(segment[0]):
 		return refuse(CodePathTraversal, path, "the path names a drive; pack the folder with relative names")
+	case strings.Contains(segment, ":") && !stored: // "SKILL.md::$DATA" is SKILL.md on NTFS
+		return refuse(CodePathReserved, path, "a name holds a colon, which on Windows names a stream of another file; rename it")
 	case strings.HasSuffix(segment, ".") || strings.HasSuffix(segment, " "):
 		return refuse(CodePathReserved, path, "a name ends in a dot or a space, which Windows drops; rename it")
-	case isWindowsDevice(segment):
+	case IsWindowsDevice(segment):
 		return refuse(CodePathReserved, path, "the name is reserved on Windows; rename it")
 	}
 	return nil
@@ -104,9 +106,9 @@ func checkSegment(path, segment string) error {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// isWindowsDevice reports whether the name is a device on Windows, whatever its
-// extension.
-func isWindowsDevice(segment string) bool {
+// IsWindowsDevice reports whether a name is that of a device on Windows, whatever
+// its extension: no file or folder may have it there.
+func IsWindowsDevice(segment string) bool {
 	base, _, _ := strings.Cut(segment, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
 	switch base {

@@ -93,5 +93,5 @@ func (s *Service) hashesOf(ctx context.Context, l treehash.Lacking) ([]treehash.
 		return nil, ctx.Err()
 	}
 	defer pkg.Close()
-	return treehash.Of(pkg)
+	return treehash.Of(pkg, l.Name)
 }

@@ -151,8 +151,9 @@ func Digest(zips iter.Seq2[string, string]) string {
 var (
 	// unfit are the characters that the name of a marketplace must not have.
 	unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-	// fitVersion is what clients can name a folder by.
-	fitVersion = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
+	// fitVersion is what clients can name a folder by on every system: no device, and
+	// no dot at the end.
+	fitVersion = regexp.MustCompile(`^v?[0-9]([0-9A-Za-z.+_-]{0,61}[0-9A-Za-z])?$`)
 )
 
 // free returns the name, followed by a suffix if a skill has it.
@@ -253,7 +254,7 @@ func (s *Service) pack(ctx context.Context, e registry.Entry, version string) ([
 	defer release()
 	var b bytes.Buffer
 	out := zip.NewWriter(&b)
-	if err := s.add(ctx, out, v, ""); err != nil {
+	if err := s.add(ctx, out, v, e.Name); err != nil {
 		return nil, err
 	}
 	err = out.Close()
@@ -274,13 +275,12 @@ type owner struct {
 }
 
 type entry struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Version     string   `json:"version,omitempty"`
-	Source      source   `json:"source"`
-	Strict      bool     `json:"strict"` // false: this entry is the plugin's manifest
-	Skills      []string `json:"skills,omitempty"`
-	Homepage    string   `json:"homepage,omitempty"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Version     string `json:"version,omitempty"`
+	Source      source `json:"source"`
+	Strict      bool   `json:"strict"` // false: this entry is the plugin's manifest
+	Homepage    string `json:"homepage,omitempty"`
 }
 
 type source struct {
@@ -319,7 +319,7 @@ func (shop *Shop) document(server, base string) document {
 	}
 	for _, p := range shop.Plugins {
 		d.Plugins = append(d.Plugins, entry{
-			Name: p.Name, Description: p.Description, Version: p.Version, Skills: []string{"./"},
+			Name: p.Name, Description: p.Description, Version: p.Version,
 			Source:   source{"archive", server + base + "/.well-known/plugins/" + p.Name + "/" + p.SHA256 + ".zip", p.SHA256},
 			Homepage: server + "/registry/" + p.ID,
 		})
@@ -414,7 +414,7 @@ func (s *Service) bundle(ctx context.Context, shop *Shop) ([]byte, error) {
 		if int64(b.Len())+size > maxBundle {
 			continue
 		}
-		if err := s.add(ctx, out, v, "skills/"+p.Name+"/"); err != nil {
+		if err := s.add(ctx, out, v, p.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -422,12 +422,12 @@ func (s *Service) bundle(ctx context.Context, shop *Shop) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// add adds the files of a version to a zip, below a folder.
-func (s *Service) add(ctx context.Context, out *zip.Writer, v registry.Version, folder string) error {
+// add adds the files of a skill's version to a zip.
+func (s *Service) add(ctx context.Context, out *zip.Writer, v registry.Version, skill string) error {
 	pkg, err := s.Catalog.Registry.Open(ctx, v)
 	if err != nil {
 		return err
 	}
 	defer pkg.Close()
-	return pkg.AddTo(out, folder)
+	return pkg.AddTo(out, treehash.PluginFolder(skill))
 }

@@ -120,20 +120,22 @@ func TestMarketplace(t *testing.T) {
 			t.Errorf("marketplace %s", all.Body)
 		}
 		list := plugins(w, own+"/marketplace.json", "mine", "pdf", "everything")
-		apptest.WantKeys(t, list[1], "name", "description", "version", "source", "strict", "skills", "homepage")
+		apptest.WantKeys(t, list[1], "name", "description", "version", "source", "strict", "homepage")
 		if list[1]["version"] != "1.0.0" || list[1]["strict"] != false || list[1]["description"] != "Reads <tables> \"here\"." {
 			t.Errorf("plugin %v", list[1])
 		}
-		text := fetch(w, list[0])["SKILL.md"]
+		text := fetch(w, list[0])["skills/mine/SKILL.md"]
 		if !strings.Contains(text, "Mine.") {
 			t.Errorf("mine has %q", text)
 		}
-		want := map[string]string{"SKILL.md": fetch(w, list[1])["SKILL.md"], "scripts/run.sh": "echo hi\n"}
+		want := map[string]string{
+			"skills/pdf/SKILL.md": fetch(w, list[1])["skills/pdf/SKILL.md"], "skills/pdf/scripts/run.sh": "echo hi\n",
+		}
 		if diff := cmp.Diff(want, fetch(w, list[1])); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
 		everything := map[string]string{
-			"skills/mine/SKILL.md": text, "skills/pdf/SKILL.md": want["SKILL.md"], "skills/pdf/scripts/run.sh": "echo hi\n",
+			"skills/mine/SKILL.md": text, "skills/pdf/SKILL.md": want["skills/pdf/SKILL.md"], "skills/pdf/scripts/run.sh": "echo hi\n",
 		}
 		if diff := cmp.Diff(everything, fetch(w, list[2])); diff != "" {
 			t.Errorf("everything (-want +got):\n%s", diff)
@@ -215,7 +217,7 @@ func TestLackingHashes(t *testing.T) {
 		w := newWorld(t, db)
 		ada := w.Org("acme", access.Pro)
 		ada.Made("pdf", "1", registrytest.Skill(t, "x"), object{"visibility": "public"})
-		rows, err := db.Query(t.Context(), `SELECT hash FROM registry_tree_hashes WHERE kind = 'plugin'`)
+		rows, err := db.Query(t.Context(), `SELECT hash FROM registry_tree_hashes WHERE kind = 'plugin-zip'`)
 		want, err := store.One(rows, err, "Hash", store.Value[string])
 		if err != nil {
 			t.Fatal(err)

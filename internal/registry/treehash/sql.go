@@ -59,15 +59,15 @@ func OfVersions(ctx context.Context, q store.Querier, kind Kind, versionIDs []st
 }
 
 // A Lacking is a version from before there were hashes.
-type Lacking struct{ OrgID, EntryID, VersionID string }
+type Lacking struct{ OrgID, EntryID, Name, VersionID string }
 
 // NextLacking returns versions that the backfill has not seen; none at the end.
 func NextLacking(ctx context.Context, q store.Querier, limit int) ([]Lacking, error) {
 	rows, err := q.Query(ctx, `
-		SELECT e.org_id, v.entry_id, v.id FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
+		SELECT e.org_id, v.entry_id, e.name, v.id FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
 		WHERE v.id > (SELECT after_id FROM registry_tree_backfill) ORDER BY v.id LIMIT $1`, limit)
 	return store.All(rows, err, func(row store.Row) (l Lacking, err error) {
-		err = row.Scan(&l.OrgID, &l.EntryID, &l.VersionID)
+		err = row.Scan(&l.OrgID, &l.EntryID, &l.Name, &l.VersionID)
 		return l, err
 	})
 }

@@ -46,8 +46,8 @@ const (
 	// NUL sha256 LF. In base64url it is the skill_digest proposed for Agent Skills.
 	ToolHive Kind = "toolhive"
 	// Plugin is the SHA-256 of the zip that plugin marketplaces serve: see
-	// skillpkg.Package.AddTo.
-	Plugin Kind = "plugin"
+	// skillpkg.Package.AddTo and PluginFolder.
+	Plugin Kind = "plugin-zip"
 	// DirHash is the hash of Go modules, without its "h1:", in hex instead of
 	// base64: lines "sha256  path".
 	DirHash Kind = "dirhash"
@@ -62,8 +62,13 @@ type Hash struct {
 	Hex  string
 }
 
-// Of returns all hashes of the files that an installation of the package has.
-func Of(p *skillpkg.Package) ([]Hash, error) {
+// PluginFolder is where a plugin has the files of its skill. At the root of a plugin,
+// hooks/hooks.json and .mcp.json of a skill would be the plugin's own, and run.
+func PluginFolder(name string) string { return "skills/" + name + "/" }
+
+// Of returns all hashes of the files that an installation of the package has under a
+// name.
+func Of(p *skillpkg.Package, name string) ([]Hash, error) {
 	byPath := p.Installed()
 	// JavaScript's localeCompare is Unicode collation: "scripts/x.sh" comes before
 	// "SKILL.md". A Collator is not safe for concurrent use.
@@ -116,7 +121,7 @@ func Of(p *skillpkg.Package) ([]Hash, error) {
 		fmt.Fprintf(toolHive, "%s\x00%s\n", f.Path, sum)
 		fmt.Fprintf(dir, "%s  %s\n", f.SHA256, f.Path)
 	}
-	plugin, err := pluginHash(p)
+	plugin, err := pluginHash(p, name)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +137,10 @@ func gitTree(p *skillpkg.Package) (string, error) {
 	return folder.Root.String(), err
 }
 
-func pluginHash(p *skillpkg.Package) (string, error) {
+func pluginHash(p *skillpkg.Package, name string) (string, error) {
 	sum := sha256.New()
 	out := zip.NewWriter(sum)
-	if err := p.AddTo(out, ""); err != nil {
+	if err := p.AddTo(out, PluginFolder(name)); err != nil {
 		return "", err
 	}
 	err := out.Close()

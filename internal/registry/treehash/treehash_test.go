@@ -42,7 +42,7 @@ func packed(t *testing.T, files ...string) *skillpkg.Package {
 
 func hashes(t *testing.T, p *skillpkg.Package) map[treehash.Kind]string {
 	t.Helper()
-	all, err := treehash.Of(p)
+	all, err := treehash.Of(p, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestOf(t *testing.T) {
 		treehash.WellKnown:     "4a543a66ed7114997945ca4f3eb7d6d7ff2f656fdf963486461113d8d35a1518",
 		treehash.ToolHive:      treehash.Parse(treehash.ToolHive, "sha256:ce5696f810501599b3978fc9dc01b40fa51e224ca03021fe2fb27f7f29a584a2"),
 		treehash.DirHash:       treehash.Parse(treehash.DirHash, "h1:W3wFdP+PpDuY/VW8IztquG8FGfRiGyf38z0thUWiHNs="),
-		treehash.Plugin:        "716a7a5a9a2c0a7cd3926ce82543e95a98112badd320bd8a17b37bedf16219d5",
+		treehash.Plugin:        "653bd71944f887d93512fe1a340da72e62a1198f524b8b289ce37f94a1930c0f",
 		treehash.GitTree:       "2c665218c1269e0229479ad9cc8b5033eaa82f67", // git write-tree
 	}
 	if diff := cmp.Diff(want, hashes(t, packed(t, two...))); diff != "" {
@@ -124,7 +124,7 @@ func TestOrder(t *testing.T) {
 // TestOlder has what releases of clawhub compute that look at text only.
 func TestOlder(t *testing.T) {
 	t.Parallel()
-	all, err := treehash.Of(packed(t, append([]string{"a.dat", "x", "LICENSE", "y", "logo.png", "z"}, two...)...))
+	all, err := treehash.Of(packed(t, append([]string{"a.dat", "x", "LICENSE", "y", "logo.png", "z"}, two...)...), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
