@@ -218,7 +218,7 @@ func (s *Service) hash(ctx context.Context, l registry.Listed) ([]treehash.Hash,
 		return nil, err
 	}
 	defer pkg.Close()
-	return treehash.Of(pkg)
+	return treehash.Of(pkg, l.Name)
 }
 
 func sum(content []byte) string {
