@@ -3,8 +3,10 @@ package clients_test
 import (
 	"encoding/json"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,8 +48,8 @@ func newCage(t *testing.T) cage {
 	return cage{t, dir, home}
 }
 
-// wantOnly fails if a file lies outside of the folders, or is called evil where no
-// skill has such a file.
+// wantOnly fails if a file lies outside of the folders, or where a skill wanted to
+// write one.
 func (c cage) wantOnly(folders ...string) {
 	c.t.Helper()
 	err := filepath.WalkDir(c.root, func(path string, d fs.DirEntry, err error) error {
@@ -111,42 +113,42 @@ func (c cage) wantSkills(folder string, skills []catalogtest.Skill, added ...str
 	}
 }
 
-// TestHostileSkills installs all hostile skills at once.
-func TestHostileSkills(t *testing.T) {
+// TestHostile installs all hostile skills with one call of each client.
+func TestHostile(t *testing.T) {
 	t.Parallel()
 	org := newOrganisation(t, "hostile")
 	pushHostile(org.Caller)
-	token := org.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(201).Text("token")
-	c := newCage(t)
-	out := skillsProgram(t, c.home, "", "add", site.server.URL+"/o/hostile/"+token, "--skill", "*", "--agent", "claude-code", "--yes", "--copy")
-	t.Logf("%.3000s", out)
-	c.wantSkills(".claude/skills", catalogtest.Listed())
-	c.wantOnly(".claude/skills", ".agents", "skills-lock.json")
-}
-
-// TestHostileClawHub has a lock file with older versions of all hostile skills, and
-// updates them at once. Those that the CLI cannot compare are installed one by one.
-func TestHostileClawHub(t *testing.T) {
-	t.Parallel()
-	org := newOrganisation(t, "hostile-claw")
-	pushHostile(org.Caller)
-	token := org.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(201).Text("token")
-	client := newClawHub(t, "clawhub", site.server.URL+"/o/hostile-claw/"+token)
-	c := newCage(t)
-	client.home = c.home
-	lock := map[string]any{}
-	for _, s := range catalogtest.Listed() {
-		lock[s.Name] = object{"version": "0.0.0-0", "installedAt": 1}
-	}
-	raw, err := json.Marshal(object{"version": 1, "skills": lock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(c.home, "work"), map[string]string{".clawhub/lock.json": string(raw)})
-	out, err := client.command("update", "--all", "--force").CombinedOutput()
-	t.Logf("%v %.6000s", err, out)
-	c.wantSkills("work/skills", catalogtest.Listed(), ".clawhub/origin.json")
-	c.wantOnly("work", "config.json")
+	token := org.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(http.StatusCreated).Text("token")
+	address := site.server.URL + "/o/hostile/" + token
+	listed := catalogtest.Listed()
+	t.Run("skills", func(t *testing.T) {
+		t.Parallel()
+		c := newCage(t)
+		skillsProgram(t, c.home, "", "add", address, "--skill", "*", "--agent", "claude-code", "--yes", "--copy")
+		c.wantSkills(".claude/skills", slices.DeleteFunc(listed, func(s catalogtest.Skill) bool {
+			return strings.Contains(s.Files["SKILL.md"], "a: b: c") // whose YAML it does not repair
+		}))
+		c.wantOnly(".claude/skills", "skills-lock.json")
+	})
+	t.Run("clawhub", func(t *testing.T) {
+		t.Parallel()
+		client, c := newClawHub(t, "clawhub", address), newCage(t)
+		client.home = c.home
+		listed := catalogtest.Listed()
+		lock := object{}
+		for _, s := range listed {
+			lock[s.Name] = object{"version": "0.0.0-0", "installedAt": 1}
+			delete(s.Files, "__proto__") // it unpacks into a JavaScript object, which loses that file
+		}
+		raw, err := json.Marshal(object{"version": 1, "skills": lock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(c.home, "work"), map[string]string{".clawhub/lock.json": string(raw)})
+		client.run(nil, "update", "--all", "--force")
+		c.wantSkills("work/skills", listed, ".clawhub/origin.json")
+		c.wantOnly("work/skills", "work/.clawhub", "config.json")
+	})
 }
 
 // TestHostileClaudeCode installs the plugin with all hostile skills, and those that
@@ -155,7 +157,7 @@ func TestHostileClaudeCode(t *testing.T) {
 	t.Parallel()
 	client := newClaude(t)
 	pushHostile(client.author.Caller)
-	token := client.author.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(201).Text("token")
+	token := client.author.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(http.StatusCreated).Text("token")
 	c := newCage(t)
 	client.home = c.home
 	client.plugin("marketplace", "add", "https://"+publicHost+"/o/default/"+token+"/marketplace.json")
@@ -165,7 +167,7 @@ func TestHostileClaudeCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.wantSkills(folder, catalogtest.Listed())
-	for _, plugin := range []string{"plugin-hooks", "plugin-server", "plugin-parts", "plugin-manifest", "plugin-market"} {
+	for _, plugin := range []string{"plugin-parts", "plugin-manifest"} {
 		client.plugin("install", plugin+"@whetstone-default")
 		details := client.plugin("details", plugin+"@whetstone-default")
 		for _, want := range []string{"Skills (1)  " + plugin, "Agents (0)", "Hooks (0)", "MCP servers (0)"} {

@@ -139,10 +139,8 @@ func Listed() []Skill {
 func plugins() []Skill {
 	const hook = `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch /tmp/evil"}]}]}}`
 	return []Skill{
-		withFiles(a("has a plugin's hooks", "plugin-hooks"), "hooks/hooks.json", hook),
-		withFiles(a("has a plugin's server", "plugin-server"), ".mcp.json", `{"mcpServers":{"evil":{"command":"id"}}}`),
-		withFiles(a("has a plugin's commands", "plugin-parts"), "commands/evil.md", "# x\n", "agents/evil.md", "---\nname: evil\ndescription: x\n---\nx\n",
-			"skills/evil/SKILL.md", frontmatter("evil", "Evil.")),
+		withFiles(a("has all parts of a plugin", "plugin-parts"), "hooks/hooks.json", hook, ".mcp.json", `{"mcpServers":{"evil":{"command":"id"}}}`,
+			"commands/evil.md", "# x\n", "agents/evil.md", "---\nname: evil\ndescription: x\n---\nx\n", "skills/evil/SKILL.md", frontmatter("evil", "Evil.")),
 		withFiles(a("has a plugin's manifest", "plugin-manifest"), ".claude-plugin/plugin.json",
 			`{"name":"../../evil","version":"../../evil","skills":["../../"],"hooks":`+hook[len(`{"hooks":`):]),
 		withFiles(a("has a marketplace", "plugin-market"), ".claude-plugin/marketplace.json", `{"name":"evil","owner":{"name":"x"},"plugins":[]}`),
