@@ -46,7 +46,7 @@ func (d *Document) Size() int64 { return int64(len(d.content) + len(d.gzipped)) 
 func (d *Document) ServeJSON(w http.ResponseWriter, r *http.Request, sh Shelf) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", sh.CacheControl())
-	w.Header().Set("Vary", "Accept-Encoding")
+	w.Header().Add("Vary", "Accept-Encoding")
 	content, etag := d.content, d.etag
 	if d.gzipped != nil && acceptsGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")

@@ -105,6 +105,7 @@ func (s *Service) opens(ctx context.Context, token string) (orgName, keyID strin
 func (s *Service) Handler(serve func(http.ResponseWriter, *http.Request, Shelf) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Vary", "Authorization") // see openByHeader
 		shelf, err := s.Shelf(r)
 		if err == nil {
 			s.WarnOfKey(w, shelf)
