@@ -22,6 +22,7 @@ var unaudited = map[string]string{
 	"POST /v1/metrics":                   "a measurement",
 	"POST /api/v1/signals":               "a measurement",
 	"POST /api/v1/registry/sync":         "asks; what it notes of installations is a measurement",
+	"POST /api/v1/registry/resolve":      "asks",
 	"POST /api/v1/improve-runs/estimate": "reads only; a body tells what about",
 	"POST /api/v1/device-code":           "decides nothing: somebody has to approve it, which is recorded",
 	"POST /api/v1/device-code/poll":      "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",

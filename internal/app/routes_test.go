@@ -75,6 +75,7 @@ var interfaceRoutes = map[string]gate{
 	"GET /api/v1/registry/{id}/installations": team,
 	"GET /api/v1/registry/sync/check":         read,
 	"POST /api/v1/registry/sync":              read, // it asks; a viewer may stay up to date
+	"POST /api/v1/registry/resolve":           read, // it asks
 	"GET /api/v1/registry/installed":          read,
 	"DELETE /api/v1/registry/{id}":            remove,
 

@@ -28,6 +28,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
+	"github.com/whetstone-dev/whetstone/internal/registry/resolve"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/repohost/hostapi"
@@ -57,6 +58,7 @@ type parts struct {
 	evidence      *evidence.Service
 	registry      *registry.Service
 	release       *release.Service
+	resolve       *resolve.Service
 	catalog       *catalog.Service
 	clawhub       *clawhub.Service
 	mcp           *mcpserver.Service
@@ -101,6 +103,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
 	p.release = &release.Service{DB: db, Registry: p.registry}
+	p.resolve = &resolve.Service{DB: db}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{
@@ -220,6 +223,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
+		p.resolve,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
 		p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},

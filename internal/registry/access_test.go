@@ -45,6 +45,7 @@ var gates = []gate{
 	{"GET", "/api/v1/registry/{id}/installations", "team", "read"},
 	{"GET", "/api/v1/registry/installed", "free", "read"},
 	{"POST", "/api/v1/registry/sync", "free", "read"},
+	{"POST", "/api/v1/registry/resolve", "free", "read"},
 	{"GET", "/api/v1/registry/sync/check", "free", "read"},
 	{"GET", "/api/v1/catalog-tokens", "free", "admin"},
 	{"POST", "/api/v1/catalog-tokens", "free", "admin"},

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
+	"github.com/whetstone-dev/whetstone/internal/registry/resolve"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -66,6 +67,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	w.Registry.Mount(w.API)
 	w.Release = &release.Service{DB: db, Registry: w.Registry}
 	w.Release.Mount(w.API)
+	(&resolve.Service{DB: db}).Mount(w.API)
 	installed := &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)
