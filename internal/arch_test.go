@@ -47,7 +47,7 @@ var layers = []layer{
 	{platform, []string{
 		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/environments", "internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
-		"internal/judge", "internal/notify", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
+		"internal/judge", "internal/lockfiles", "internal/notify", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/transcripts",
 	}},
 	{"the base", []string{
