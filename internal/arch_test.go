@@ -37,7 +37,7 @@ var layers = []layer{
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{capability, []string{
-		"internal/alerts", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
+		"internal/alerts", "internal/attestations", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
 		"internal/incidents", "internal/installations",
 		"internal/proposals", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
@@ -72,6 +72,10 @@ var edges = []edge{
 	{"catalog", "evidence", "what a client reports of a session is redacted as what was said is"},
 	{"catalog", "gates", "the verdict of a gate is told to clients as evidence"},
 	{"catalog", "grades", "a client reports the outcome of a skill as a grade"},
+	{"attestations", "gates", "the decision of a gate is signed"},
+	{"attestations", "registry", "versions are signed"},
+	{"attestations", "runs", "what a run of a version showed is signed"},
+	{"catalog", "attestations", "clients get what is signed about a version"},
 	{"catalog", "installations", "a client that installs from a catalog reports it"},
 	{"catalog", "registry", "an index lists entries, and serves their archives"},
 	{"catalog", "sessions", "a client names the session of which it reports"},
@@ -155,7 +159,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/attestations", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli", "client"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

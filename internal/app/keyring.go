@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
@@ -76,8 +77,12 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 		if err != nil {
 			return err
 		}
+		signing, err := (&attestations.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		if err != nil {
+			return err
+		}
 		quotations, err := (&grades.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
-		count = secrets + targets + tokens + quotations
+		count = secrets + targets + tokens + signing + quotations
 		return err
 	})
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -219,6 +221,22 @@ func webhookSecret(ctx context.Context, c config.Config, secrets *auth.Service) 
 	}
 	secret, err := secrets.Secret(ctx, "repohost-webhook")
 	return hex.EncodeToString(secret), err
+}
+
+// codeHost is the address of the code host's repositories for people; "" for bare
+// ones on this machine. It is published, so a user or a password is left out.
+func codeHost(c config.Config) string {
+	if c.Repohost == string(host.Git) {
+		return ""
+	}
+	u, err := url.Parse(cmp.Or(string(c.RepohostURL), "https://github.com"))
+	if err != nil {
+		return ""
+	}
+	if u.Host == "api.github.com" {
+		u.Host = "github.com"
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v3")
 }
 
 // newHost opens the code host that the settings name. Its address comes from

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
@@ -42,10 +43,15 @@ func (all dependents) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID s
 type versionWatchers struct {
 	checks *checks.Service
 	apply  *apply.Service
+	// attestations sign what gates decide.
+	attestations *attestations.Service
 }
 
 // GateChanged implements gates.Watcher.
 func (w versionWatchers) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
+	if err := w.attestations.GateChanged(ctx, tx, g); err != nil {
+		return err
+	}
 	if err := w.checks.GateChanged(ctx, tx, g); err != nil {
 		return err
 	}

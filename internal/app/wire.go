@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/catalog/gitrepo"
@@ -75,6 +76,7 @@ type parts struct {
 	runs          *runs.Service
 	trials        *trials.Service
 	gates         *gates.Service
+	attestations  *attestations.Service
 	suggestions   *suggestions.Service
 	community     *community.Service
 	signals       *signals.Service
@@ -157,6 +159,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
 	}
+	p.attestations = &attestations.Service{
+		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
+		Log: log("attestations"),
+	}
 	p.checks = &checks.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Sources: p.sources, Suites: p.suites, Repohost: p.repohost,
 		PublicURL: a.URL(), Log: log("checks"),
@@ -198,11 +204,12 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 
-	versions := versionWatchers{p.checks, p.apply}
+	versions := versionWatchers{p.checks, p.apply, p.attestations}
 	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, p.gates
+	p.registry.Sign, p.runs.Sign, p.clawhub.Attestations = p.attestations.SignVersion, p.attestations.SignRun, p.attestations
 	p.release.Clients = p.installations
 	p.sessions.Content = p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
@@ -214,7 +221,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	for _, s := range []interface{ Register() }{
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
-		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.improve, p.unattended, p.repohost, p.checks, p.proposals,
+		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,
 		p.apply,
 	} {
 		s.Register()

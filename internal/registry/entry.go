@@ -60,6 +60,7 @@ type Version struct {
 	PushedBy         string
 	PushedAt         time.Time
 
+	commit, path string  // of the repository that it was read from; set only while it is published
 	archiveKey   string  // of the archive in the bucket
 	canonicalKey *string // of the archive with CanonicalHash; often the same
 	skillText    []byte  // its SKILL.md, if that is small; set only while it is published
@@ -125,7 +126,6 @@ const (
 	maxVersion     = 128
 	maxDescription = 4096
 	maxSummary     = 10_000
-	maxReason      = 1_000
 )
 
 // checkName refuses names that are unfit for a URL path, a terminal or a file.

@@ -39,6 +39,8 @@ type Publication struct {
 	Source        Source
 	SourceRef     *string
 	SourceRepo    *string
+	// SourceCommit and SourcePath are those of a repository that was read here.
+	SourceCommit, SourcePath string
 
 	// ContentHash and Manifest are the sender's claims, checked when given.
 	ContentHash string
@@ -208,11 +210,14 @@ func (s *Service) insert(ctx context.Context, orgID string, d draft, fn func(tx 
 		if err != nil || !inserted {
 			return err
 		}
-		if err := s.Quota.Add(ctx, tx, orgID, quota.Registry, d.version.Size); err != nil {
-			return err
+		if s.Sign != nil {
+			err = s.Sign(ctx, tx, d.version.ID)
 		}
-		committing = true
-		return nil
+		if err == nil {
+			err = s.Quota.Add(ctx, tx, orgID, quota.Registry, d.version.Size)
+		}
+		committing = err == nil
+		return err
 	})
 	// After an error while committing, the version may be there all the same (the
 	// connection broke before the answer), so its objects are left to the sweep.
@@ -319,7 +324,7 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 	d.version = Version{
 		ID: store.NewID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
 		ChangeSummary: p.ChangeSummary, Source: p.Source, SourceRef: p.SourceRef, SourceRepo: p.SourceRepo,
-		PushedBy: p.UserID, PushedAt: orNow(p.At),
+		PushedBy: p.UserID, PushedAt: orNow(p.At), commit: p.SourceCommit, path: p.SourcePath,
 	}
 	v := &d.version
 	if v.ContentHash, err = hashOf(io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
@@ -412,34 +417,9 @@ func (p *Publication) checkClaims(v Version, pkg *skillpkg.Package) []fault.Issu
 			"content_hash must be the SHA-256 of the archive, %s; was the archive changed on the way?", v.ContentHash))
 	}
 	if p.Manifest != nil {
-		issues = append(issues, checkManifest(p.Manifest, pkg)...)
+		if problem := pkg.CheckManifest(p.Manifest); problem != "" {
+			issues = append(issues, fault.At("file_manifest", "file_manifest %s", problem))
+		}
 	}
 	return issues
-}
-
-// checkManifest names the first file on which a sender's manifest and the
-// archive disagree. Links may be left out: not every client follows them.
-func checkManifest(claimed []skillpkg.ManifestEntry, pkg *skillpkg.Package) []fault.Issue {
-	byPath := map[string]skillpkg.ManifestEntry{}
-	for _, f := range pkg.Manifest() {
-		byPath[f.Path] = f
-	}
-	for _, c := range claimed {
-		f, ok := byPath[c.Path]
-		if !ok {
-			return []fault.Issue{fault.At("file_manifest",
-				"file_manifest names %q, which is not in the archive, or twice", c.Path)}
-		}
-		if f.Hash != c.Hash || f.Size != c.Size {
-			return []fault.Issue{fault.At("file_manifest",
-				"file_manifest is wrong about %q: it has %d bytes and the SHA-256 %s", c.Path, f.Size, f.Hash)}
-		}
-		delete(byPath, c.Path)
-	}
-	for _, f := range pkg.Files {
-		if _, missing := byPath[f.Path]; missing && f.Kind == skillpkg.Regular {
-			return []fault.Issue{fault.At("file_manifest", "file_manifest leaves out %q", f.Path)}
-		}
-	}
-	return nil
 }

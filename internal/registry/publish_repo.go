@@ -26,6 +26,8 @@ type RepoPublication struct {
 	Source        Source
 	SourceRef     string // tag or SHA
 	SourceRepo    string // owner/repo
+	SourceCommit  string
+	SourcePath    string // of the folder in the repository
 	Package       *skillpkg.Package
 
 	// Latest says that the commit is the head of its branch.
@@ -82,7 +84,7 @@ func (p *RepoPublication) publication(archive []byte) Publication {
 	summary := text.TruncateRunes(p.ChangeSummary, maxSummary)
 	return Publication{
 		OrgID: p.OrgID, UserID: p.UserID, Version: p.Version, ChangeSummary: &summary,
-		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo,
+		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo, SourceCommit: p.SourceCommit, SourcePath: p.SourcePath,
 		Archive: bytes.NewReader(archive), Size: int64(len(archive)),
 	}
 }

@@ -29,9 +29,10 @@ type Service struct {
 	Files  *stored.Files // reads files of archives
 	Log    *slog.Logger
 
-	// Dependent and Gate are hooks of the capabilities above; they may be nil.
+	// Dependent, Gate and Sign are hooks of the capabilities above; they may be nil.
 	Dependent Dependent
 	Gate      Gate
+	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // with every new version
 
 	caches caches
 }

@@ -92,11 +92,12 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	_, err = q.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
-			archive_key, canonical_key, entry_description, state, gate_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+			archive_key, canonical_key, entry_description, state, gate_id, source_commit, source_path)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+			NULLIF($23, ''), NULLIF($24, ''))`,
 		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
 		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
-		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription, v.State, v.GateID)
+		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription, v.State, v.GateID, v.commit, v.path)
 	if err != nil {
 		return err
 	}

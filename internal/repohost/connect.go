@@ -88,7 +88,7 @@ func (s *Service) createEntry(
 	e, _, err = s.Registry.Create(ctx, registry.Publication{
 		OrgID: c.OrgID, UserID: c.UserID, Name: skill.Name, Type: registry.TypeSkill, Visibility: registry.Org,
 		EntryRepo: &n.RepoFullName, Version: refs.Prerelease(commit), Source: registry.FromRepohostDirect, SourceRef: &commit,
-		SourceRepo: &n.RepoFullName, Archive: bytes.NewReader(archive.Bytes()), Size: int64(archive.Len()),
+		SourceRepo: &n.RepoFullName, SourceCommit: commit, SourcePath: n.SkillPath, Archive: bytes.NewReader(archive.Bytes()), Size: int64(archive.Len()),
 	})
 	return e, err
 }

@@ -201,7 +201,7 @@ func newPublication(c Connection, a attempt.Attempt, commit host.Commit) registr
 	p := registry.RepoPublication{
 		OrgID: c.OrgID, UserID: c.CreatedBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
 		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
-		SourceRepo: c.RepoFullName, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
+		SourceRepo: c.RepoFullName, SourceCommit: commit.SHA, SourcePath: c.SkillPath, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
 	}
 	if a.Cause == attempt.BySync {
 		p.Source = registry.FromRepohostDirect

@@ -47,9 +47,9 @@ type Service struct {
 	Recordings *recording.Store
 	// Prices of models; nil means those that the program comes with.
 	Prices spend.Prices
-	// Suggester, if not nil, is called with every run of a source that
-	// succeeded.
+	// Suggester and Sign, if not nil, are called with runs that succeeded: of a source, and all.
 	Suggester Suggester
+	Sign      func(ctx context.Context, tx *store.Tx, r Run) error
 	// Concurrency is how many trials of a run wait for the judge at once; 0
 	// means 8.
 	Concurrency int
@@ -420,8 +420,14 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err := insertEvents(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
 		return r, err
 	}
-	if s.Suggester != nil && r.SourceID != nil && r.ImproveRunID == nil && status == Succeeded {
-		return r, s.Suggester.Suggest(ctx, tx, r.OrgID, *r.SourceID)
+	if status != Succeeded || r.ImproveRunID != nil {
+		return r, nil
 	}
-	return r, nil
+	if s.Sign != nil {
+		err = s.Sign(ctx, tx, r)
+	}
+	if err == nil && s.Suggester != nil && r.SourceID != nil {
+		err = s.Suggester.Suggest(ctx, tx, r.OrgID, *r.SourceID)
+	}
+	return r, err
 }

@@ -23,6 +23,32 @@ func (p *Package) Manifest() []ManifestEntry {
 	return entries
 }
 
+// CheckManifest says what is wrong with a manifest that somebody made of the same
+// files, e.g. `leaves out "a.md"`: the first file on which they disagree; "" if they
+// agree. Links may be left out: not every client follows them.
+func (p *Package) CheckManifest(claimed []ManifestEntry) string {
+	byPath := map[string]ManifestEntry{}
+	for _, f := range p.Manifest() {
+		byPath[f.Path] = f
+	}
+	for _, c := range claimed {
+		f, ok := byPath[c.Path]
+		if !ok {
+			return fmt.Sprintf("names %q, which is not in the archive, or twice", c.Path)
+		}
+		if f.Hash != c.Hash || f.Size != c.Size {
+			return fmt.Sprintf("is wrong about %q: it has %d bytes and the SHA-256 %s", c.Path, f.Size, f.Hash)
+		}
+		delete(byPath, c.Path)
+	}
+	for _, f := range p.Files {
+		if _, missing := byPath[f.Path]; missing && f.Kind == Regular {
+			return fmt.Sprintf("leaves out %q", f.Path)
+		}
+	}
+	return ""
+}
+
 // TreeDigest identifies the content of an installation: the SHA-256 over path,
 // size and digest of the Installed files. Unlike the digest of the archive it
 // does not depend on how the files were packed.

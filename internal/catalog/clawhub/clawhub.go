@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
@@ -45,7 +46,9 @@ type Service struct {
 	// Memory bounds what large answers take together with those of others.
 	Memory    *httpapi.Budget
 	PublicURL string // without a slash at the end
-	Log       *slog.Logger
+	// Attestations are those of versions; nil for none.
+	Attestations *attestations.Service
+	Log          *slog.Logger
 
 	api      *httpapi.API
 	once     sync.Once

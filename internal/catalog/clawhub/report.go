@@ -191,8 +191,8 @@ type verifyOutput struct {
 		securityOutput
 		Validation lint.Counts `json:"validation"`
 	} `json:"security"`
-	Signature *string         `json:"signature"`
-	Evidence  *evidenceDetail `json:"evidence,omitempty"`
+	Signature *signatureOutput `json:"signature"`
+	Evidence  *evidenceDetail  `json:"evidence,omitempty"`
 }
 
 type artifactOutput struct {
@@ -207,15 +207,8 @@ type provenanceOutput struct {
 	Ref        *string         `json:"ref"`
 }
 
-// evidenceDetail is how well the version does in use.
-type evidenceDetail struct {
-	PassRate       *float64 `json:"passRate"`
-	GradedSessions int64    `json:"gradedSessions"`
-	Sessions       int64    `json:"sessions"`
-}
-
 // handleVerify answers whether a version passed validation, where it comes from,
-// and to its own organisation how well it does.
+// what is signed about it, and to its own organisation how well it does.
 func (s *Service) handleVerify(w http.ResponseWriter, r *http.Request, v visit) error {
 	l, err := s.asked(r, v)
 	if err != nil {
@@ -248,13 +241,19 @@ func (s *Service) handleVerify(w http.ResponseWriter, r *http.Request, v visit) 
 		out.Provenance = &provenanceOutput{ver.Source, *ver.SourceRepo, ver.SourceRef}
 	}
 	out.Security.securityOutput, out.Security.Validation = rep.security(), rep.counts
+	if out.Signature, out.Evidence, err = s.signed(r.Context(), ver, v.own(l)); err != nil {
+		return err
+	}
 	if v.own(l) {
 		quality, err := s.Registry.Skills.Quality(r.Context(), s.DB, []string{ver.ID})
 		if err != nil {
 			return err
 		}
 		q := quality[ver.ID]
-		out.Evidence = &evidenceDetail{q.PassRate, q.GradedSessions, q.Sessions}
+		if out.Evidence == nil {
+			out.Evidence = &evidenceDetail{}
+		}
+		out.Evidence.useOutput = &useOutput{q.PassRate, q.GradedSessions, q.Sessions}
 	}
 	return answer(w, out)
 }

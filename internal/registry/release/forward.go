@@ -62,6 +62,11 @@ func (s *Service) rollForward(
 	if err := copyVersion(ctx, tx, to, fresh, "The content of version "+to.Version+" again"); err != nil {
 		return to, err
 	}
+	if s.Registry.Sign != nil {
+		if err := s.Registry.Sign(ctx, tx, fresh.ID); err != nil {
+			return to, err
+		}
+	}
 	if err := s.Registry.Quota.Add(ctx, tx, e.OrgID, quota.Registry, to.Size); err != nil {
 		return to, err
 	}

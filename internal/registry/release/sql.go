@@ -28,10 +28,10 @@ func copyVersion(ctx context.Context, tx *store.Tx, of, fresh registry.Version, 
 	_, err := tx.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
-			archive_key, canonical_key, entry_description, state, gate_id)
+			archive_key, canonical_key, entry_description, state, gate_id, source_commit, source_path)
 		SELECT $2, entry_id, $3, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, $4, source, source_ref, source_repo, FALSE, $5, $6, file_paths, skill_md,
-			archive_key, canonical_key, entry_description, 'published', NULL
+			archive_key, canonical_key, entry_description, 'published', NULL, source_commit, source_path
 		FROM registry_versions WHERE id = $1`, of.ID, fresh.ID, fresh.Version, summary, fresh.PushedBy, store.Micros(fresh.PushedAt))
 	if err != nil {
 		return err
