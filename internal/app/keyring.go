@@ -119,3 +119,18 @@ func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, 
 	}
 	return reseal(ctx, db, keyring)
 }
+
+// WithSigningKeys calls do with the keys that sign versions, for a command on the
+// server's machine. Without a secret key the error is fs.ErrNotExist.
+func WithSigningKeys(ctx context.Context, d config.Database, setting config.Secret, do func(s *attestations.Service) error) error {
+	db, err := OpenDatabase(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	keyring, err := seal.Load(d.Data, string(setting))
+	if err != nil {
+		return err
+	}
+	return explainKeyError(do(&attestations.Service{DB: db, Seal: keyring}))
+}

@@ -446,4 +446,3 @@ func TestReseal(t *testing.T) {
 		}
 	})
 }
-

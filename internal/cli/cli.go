@@ -2,7 +2,8 @@
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
 // internal/cli/catalog, internal/cli/improving, internal/cli/remote,
-// internal/cli/releases, internal/cli/sessions and internal/cli/watch talk to a server.
+// internal/cli/releases, internal/cli/sessions, internal/cli/verifying and internal/cli/watch talk to
+// a server.
 package cli
 
 import (
@@ -17,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/cli/verifying"
 	"github.com/whetstone-dev/whetstone/internal/cli/watch"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -41,6 +43,8 @@ type commands struct {
 	Key    keyCommands    `cmd:"" help:"Create, list and revoke API keys."`
 	Device deviceCommands `cmd:"" help:"Approve or deny the login of a program."`
 
+	SigningKey signingKeyCommands `cmd:"" help:"List, rotate and revoke the keys that sign versions."`
+
 	Repohost repohostCommands `cmd:"" help:"Assign accounts of the code host to organisations, and create bare repositories."`
 
 	Remote   remote.Commands    `embed:""`
@@ -49,6 +53,7 @@ type commands struct {
 	Sessions sessions.Commands  `embed:""`
 	Improve  improving.Commands `embed:""`
 	Catalog  catalog.Commands   `embed:""`
+	Verify   verifying.Commands `embed:""`
 }
 
 // Run runs the command line and returns the exit code.

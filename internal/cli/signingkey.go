@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+type signingKeyCommands struct {
+	List   signingKeyList   `cmd:"" help:"List the keys that sign versions, newest first."`
+	Rotate signingKeyRotate `cmd:"" help:"Sign with a new key; what the old one has signed stays valid."`
+	Revoke signingKeyRevoke `cmd:"" help:"Declare a key stolen; what it has signed is signed again with another."`
+}
+
+type signingFlags struct {
+	config.Database `embed:""`
+	SecretKey       config.Secret `placeholder:"KEY,..." help:"The keys that secrets are encrypted with; secret.key in --data when empty."`
+}
+
+func (f *signingFlags) with(ctx context.Context, do func(s *attestations.Service) error) error {
+	err := app.WithSigningKeys(ctx, f.Database, f.SecretKey, do)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Invalid("secret-key", "secret-key: there is no key yet; `whetstone serve` makes one")
+	}
+	return err
+}
+
+func printKeys(p *term.Program, keys ...attestations.Key) error {
+	out := make([]attestations.KeyOutput, len(keys))
+	for i, k := range keys {
+		var err error
+		if out[i], err = attestations.NewKeyOutput(k); err != nil {
+			return err
+		}
+	}
+	return p.Print(attestations.KeysOutput{Keys: out}, func(w io.Writer) {
+		fmt.Fprintln(w, "KEY\tSTATUS\tCREATED\tUNTIL\tREASON")
+		for _, k := range out {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.KeyID, k.Status, term.Day(&k.CreatedAt), term.Day(k.NotAfter), term.Cell(k.RevokedReason))
+		}
+	})
+}
+
+type signingKeyList struct {
+	signingFlags `embed:""`
+}
+
+// Run lists the keys.
+func (c *signingKeyList) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, func(s *attestations.Service) error {
+		keys, err := s.Keys(ctx)
+		if err != nil {
+			return err
+		}
+		return printKeys(p, keys...)
+	})
+}
+
+type signingKeyRotate struct {
+	signingFlags `embed:""`
+}
+
+// Run makes a new key.
+func (c *signingKeyRotate) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, func(s *attestations.Service) error {
+		k, err := s.Rotate(ctx)
+		if err != nil {
+			return err
+		}
+		return printKeys(p, k)
+	})
+}
+
+type signingKeyRevoke struct {
+	signingFlags `embed:""`
+	Key          string `arg:"" help:"The key's id, or how it begins."`
+	Reason       string `env:"-" required:"" help:"Why; clients show it."`
+}
+
+// Run revokes a key.
+func (c *signingKeyRevoke) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, func(s *attestations.Service) error {
+		k, err := s.Revoke(ctx, c.Key, c.Reason)
+		if err != nil {
+			return err
+		}
+		if !p.JSON {
+			p.Note("Within some minutes the server signs again what this key has signed. Clients that trusted it must be told: `whetstone verify --trust-keys`.")
+		}
+		return printKeys(p, k)
+	})
+}
