@@ -98,10 +98,12 @@ var interfaceRoutes = map[string]gate{
 var contractRoutes = map[string]gate{
 	"PATCH /v1/skills/{skill_id}": admin,
 
-	"GET /api/v1/me":                          none,
-	"GET /api/v1/keys":                        admin,
-	"POST /api/v1/keys":                       admin,
-	"DELETE /api/v1/keys/{id}":                admin,
+	"GET /api/v1/me":           none,
+	"GET /api/v1/keys":         admin,
+	"POST /api/v1/keys":        admin,
+	"DELETE /api/v1/keys/{id}": admin,
+	"GET /api/v1/registry/{id}/versions/{version}/attestations": read,
+
 	"GET /api/v1/catalog-tokens":              admin,
 	"POST /api/v1/catalog-tokens":             admin,
 	"POST /api/v1/catalog-tokens/{id}/rotate": admin,

@@ -29,7 +29,7 @@ func (s *Service) Mount(a *httpapi.API) {
 }
 
 type listOutput struct {
-	Attestations []dsse.Envelope `json:"attestations" nullable:"false" doc:"DSSE envelopes with in-toto statements, newest first"`
+	Attestations []dsse.Envelope `json:"attestations" nullable:"false" doc:"DSSE envelopes with in-toto statements: the provenance, and then the newest first; at most 200"`
 }
 
 func (s *Service) handleList(ctx context.Context, in registry.VersionPath) (listOutput, error) {

@@ -84,9 +84,9 @@ func (s *Service) sign(ctx context.Context, tx *store.Tx, a attestation, st into
 	return deleteOldRuns(ctx, tx, a.versionID, maxRuns)
 }
 
-// Of returns the attestations of a version that the organisation may see, newest
-// first. Others than the owner do not get those of single runs: an organisation may
-// try what it likes, and shows what led to a release.
+// Of returns the attestations of a version that the organisation may see: its
+// provenance, and then the newest first. Others than the owner do not get those of
+// single runs: an organisation may try what it likes, and shows what led to a release.
 func (s *Service) Of(ctx context.Context, orgID, entryID, version string) ([]dsse.Envelope, error) {
 	e, v, err := s.Registry.Version(ctx, orgID, entryID, version)
 	if err != nil {

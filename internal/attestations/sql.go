@@ -100,15 +100,15 @@ func deleteOldRuns(ctx context.Context, tx *store.Tx, versionID string, keep int
 	return err
 }
 
-// maxListed is how many attestations of a version are listed: its runs, and so many
-// gates as nobody reruns.
+// maxListed is how many attestations of a version are listed.
 const maxListed = 200
 
+// attestationsOf lists the provenance, and then the newest first.
 func attestationsOf(ctx context.Context, q store.Querier, versionID string, kinds []string) ([]attestation, error) {
 	in, list := q.Dialect().In("$2", kinds)
 	rows, err := q.Query(ctx, `
 		SELECT `+attestationColumns+` FROM attestations WHERE version_id = $1 AND kind`+in+`
-		ORDER BY id DESC LIMIT $3`, versionID, list, maxListed)
+		ORDER BY CASE kind WHEN 'provenance' THEN 0 ELSE 1 END, id DESC LIMIT $3`, versionID, list, maxListed)
 	return store.All(rows, err, scanAttestation)
 }
 

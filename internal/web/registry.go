@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -294,6 +295,7 @@ type versionView struct {
 	DiffURL string // URL of the whole diff, if only the beginning is shown
 	Path    string // of the shown file
 	File    shownFile
+	Signed  []attestations.Shown
 }
 
 // A shownFile is an untrusted file for display.
@@ -322,6 +324,9 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 		if other.ID != view.Version.ID {
 			view.Others = append(view.Others, other.Version)
 		}
+	}
+	if view.Signed, err = s.Attestations.Show(v.Context(), view.Version, view.Entry.OrgID == v.Caller.OrgID); err != nil {
+		return answer{}, err
 	}
 	title := view.Entry.Name + " " + view.Version.Version
 	if view.From = v.URL.Query().Get("from"); view.From != "" {

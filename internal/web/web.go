@@ -81,6 +81,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
@@ -140,6 +141,7 @@ type Parts struct {
 	Runs          *runs.Service
 	Trials        *trials.Service
 	Gates         *gates.Service
+	Attestations  *attestations.Service
 	Improve       *improve.Service
 	Unattended    *unattended.Service
 	Repohost      *repohost.Service

@@ -1,6 +1,7 @@
 package clawhub_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -187,9 +189,22 @@ func TestShapes(t *testing.T) {
 		apptest.WantKeys(t, verify, "schema", "ok", "decision", "reasons", "slug", "displayName", "pageUrl", "publisherHandle",
 			"publisherDisplayName", "publisherProfileUrl", "version", "resolvedFrom", "tag", "createdAt", "card", "artifact", "provenance",
 			"security", "signature")
-		if verify["ok"] != true || verify["signature"] != nil || apptest.Text(verify, "resolvedFrom") != "tag" ||
+		if verify["ok"] != true || apptest.Text(verify, "resolvedFrom") != "tag" ||
 			apptest.Text(verify, "provenance", "repository") != "acme/skills" {
 			t.Errorf("verify %v", verify)
+		}
+		signature := verify["signature"].(object)
+		apptest.WantKeys(t, signature, "algorithm", "keyId", "keysUrl", "attestations")
+		if got := apptest.Text(signature, "keysUrl"); got != w.Server.URL+"/.well-known/whetstone-keys.json" {
+			t.Errorf("keys at %s", got)
+		}
+		envelopes := apptest.List(t, signature, "attestations")
+		payload, err := base64.StdEncoding.DecodeString(apptest.Text(envelopes[0], "payload"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if of, err := intoto.Parse(payload); err != nil || len(envelopes) != 1 || of.Subject[0].Name != "acme/pdf@1.1.0" {
+			t.Errorf("signed: %s, %v", payload, err)
 		}
 		if own := ada.Get("/api/v1/skills/pdf/verify").Want(http.StatusOK).Object(); own["evidence"] == nil {
 			t.Error("the organisation does not see how well its version does")

@@ -12,9 +12,11 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -24,8 +26,11 @@ type object = apptest.Object
 func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 	t.Helper()
 	w := registrytest.New(t, db)
+	signed := &attestations.Service{DB: db, Jobs: w.Queue, Registry: w.Registry, Seal: sealtest.Keyring(), PublicURL: w.Server.URL, Log: w.Log}
+	w.Registry.Sign = signed.SignVersion
 	hub := &clawhub.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Catalog: w.Catalog, Registry: w.Registry, Auth: w.Auth,
+		Attestations: signed,
+		DB:           db, Blobs: w.Blobs, Jobs: w.Queue, Catalog: w.Catalog, Registry: w.Registry, Auth: w.Auth,
 		Installations: &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.Registry},
 		PublicURL:     w.Server.URL, Log: w.Log,
 	}

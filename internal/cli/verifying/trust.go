@@ -309,7 +309,7 @@ func (t trust) check(e dsse.Envelope, of intoto.Version, sha256 string) (one che
 	if one.read, err = intoto.Parse(payload); err != nil {
 		return fail("malformed", "an attestation cannot be read: %s", err)
 	}
-	one.PredicateType, one.At, one.Summary = one.read.PredicateType, &one.read.At, summary(one.read)
+	one.PredicateType, one.At, one.Summary = one.read.PredicateType, &one.read.At, one.read.Summary()
 	if err := one.read.Check(of, sha256); err != nil {
 		return fail("other_subject", "an attestation is not about this version: %s", err)
 	}

@@ -209,12 +209,21 @@ func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t targe
 	return t, err
 }
 
-// find looks up NAME, ORG/NAME, and either with @VERSION: in the caller's
+// find looks up NAME, ORG/NAME or an id, each also with @VERSION: in the caller's
 // organisation, then among the public entries of others.
 func find(ctx context.Context, s *server.Session, text string) (t target, err error) {
 	name, version := text, ""
 	if at := strings.LastIndex(text, "@"); at > 0 {
 		name, version = text[:at], text[at+1:]
+	}
+	if server.IsID(name) {
+		detail, err := s.Entry(ctx, name)
+		if err != nil {
+			return t, err
+		}
+		t.entry = detail.Entry
+		t.version, err = pick(detail, version)
+		return t, err
 	}
 	organisation := ""
 	if slash := strings.LastIndex(name, "/"); slash > 0 {
