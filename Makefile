@@ -58,6 +58,10 @@ e2e-clients: setup ## Run the clients of others that npm has: skills, clawhub an
 	@scripts/setup npm
 	@WHETSTONE_NPM=required go test -v -count=1 ./e2e/clients
 
+.PHONY: e2e-cosign
+e2e-cosign: ## Verify what the real binary signs with cosign, which is built once
+	@cosign=$$(scripts/cosign) && WHETSTONE_COSIGN=$$cosign go test -v -count=1 -run '^TestCosign$$' ./e2e
+
 .PHONY: torture
 torture: setup ## Kill everything under load and count what is lost; ARGS="-for 5m -database postgres" bounds it
 	@scripts/with-postgres go test ./e2e/cluster -run 'TestTorture|TestRollingRestart' -v -count=1 -timeout 0 -parallel 1 -args \
