@@ -232,7 +232,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.clawhub, p.mcp,
 		p.resolve,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
-		p.improve, p.unattended,
+		p.attestations, p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},
 		hostapi.API{Service: p.repohost},
 		p.checks,

@@ -1,0 +1,6 @@
+package oidc
+
+import "time"
+
+// SetNow replaces the clock of the cache.
+func (k *Keys) SetNow(now func() time.Time) { k.now = now }
