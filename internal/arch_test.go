@@ -39,7 +39,7 @@ var layers = []layer{
 	{capability, []string{
 		"internal/alerts", "internal/attestations", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
 		"internal/incidents", "internal/installations",
-		"internal/proposals", "internal/registry",
+		"internal/proposals", "internal/publishers", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites", "internal/telemetry",
 	}},
@@ -47,7 +47,7 @@ var layers = []layer{
 	{platform, []string{
 		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/environments", "internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
-		"internal/judge", "internal/lockfiles", "internal/notify", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
+		"internal/judge", "internal/lockfiles", "internal/notify", "internal/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/transcripts",
 	}},
 	{"the base", []string{
@@ -119,6 +119,7 @@ var edges = []edge{
 	{"proposals", "signals", "findings become proposals"},
 	{"proposals", "skills", "a proposal is about a skill"},
 	{"proposals", "sources", "a skill outside the registry has its words in a source"},
+	{"publishers", "registry", "a trusted publisher may push versions of one entry"},
 	{"registry", "skills", "an entry of type skill belongs to a skill"},
 	{"repohost", "registry", "a push to a repository publishes a version"},
 	{"runs", "registry", "a run may be about a version"},
@@ -167,6 +168,8 @@ var reservations = []reservation{
 	{"github.com/jackc/pgx", nil, []string{"internal/store", "internal/jobs"}, "take a store.Querier"},
 	{"github.com/riverqueue/river", nil, []string{"internal/jobs"}, "call jobs.Enqueue and jobs.Handle"},
 	{"github.com/danielgtaylor/huma", nil, []string{"internal/httpapi"}, "add a typed function with httpapi.Add"},
+	{"github.com/coreos/go-oidc", nil, []string{"internal/oidc"}, "call oidc.Keys.Verify"},
+	{"github.com/go-jose/go-jose", nil, []string{"internal/oidc"}, "call oidc.Keys.Verify"},
 	{"github.com/minio/minio-go", nil, []string{"internal/blob"}, "take a blob.Bucket"},
 	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/config"}, "let internal/config read the setting"},
 	{"os/exec", nil, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},

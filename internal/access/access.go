@@ -98,6 +98,7 @@ type Caller struct {
 	Permissions         []Permission // the role's, narrowed by the key
 	Relay               bool         // the key passes on signals of other contributors
 	DeviceID            string       // of the machine that logged in for the key, "" when unknown
+	EntryID             string       // the registry entry that the key pushes versions of, and does nothing else; "" for all other keys
 }
 
 // May reports whether the caller has the permission.

@@ -66,8 +66,9 @@ type platform struct {
 	packages     *taskpkg.Runner
 	agents       *agents.Service
 	host         host.Host
-	hookSecret   string // signs the code host's webhooks
-	contributors []byte // the secret of the pseudonyms of contributors
+	targets      *outbound.Client // addresses that people enter
+	hookSecret   string           // signs the code host's webhooks
+	contributors []byte           // the secret of the pseudonyms of contributors
 }
 
 func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p platform, err error) {
@@ -94,11 +95,10 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
 	})
-	targets, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets})
-	if err != nil {
+	if p.targets, err = outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets}); err != nil {
 		return p, err
 	}
-	if p.sender, err = notify.New(notify.Options{HTTP: targets, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom}); err != nil {
+	if p.sender, err = notify.New(notify.Options{HTTP: p.targets, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom}); err != nil {
 		return p, err
 	}
 	if p.judge, err = judge.New(judge.Options{

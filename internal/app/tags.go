@@ -33,6 +33,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "signals", Description: "Signals of contributors about skills."},
 	{Name: "skills", Description: "How often skills trigger and how well they do."},
 	{Name: "traces", Description: "OTLP spans of agents."},
+	{Name: "trusted-publishers", Description: "Workflows of code hosts that publish an entry without a stored secret."},
 	{Name: "usage", Description: "How much the organisation stores."},
 	{Name: "verify", Description: "Whether a key's telemetry arrives."},
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
+	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
@@ -37,6 +39,20 @@ func (all dependents) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID s
 		}
 	}
 	return nil
+}
+
+// admission records which workflow run publishes a version before its gate decides.
+type admission struct {
+	publishers *publishers.Service
+	gates      registry.Gate
+}
+
+// Admit implements registry.Gate.
+func (a admission) Admit(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (*gateapi.Gate, bool, error) {
+	if err := a.publishers.Admitted(ctx, tx, v); err != nil {
+		return nil, false, err
+	}
+	return a.gates.Admit(ctx, tx, e, v)
 }
 
 // versionWatchers notify several watchers of decisions about versions, by gates and by people.

@@ -24,9 +24,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/improve/unattended"
 	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/oidc"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
+	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/registry/resolve"
@@ -64,6 +66,7 @@ type parts struct {
 	clawhub       *clawhub.Service
 	mcp           *mcpserver.Service
 	tokens        *tokens.Service
+	publishers    *publishers.Service
 	checks        *checks.Service
 	incidents     *incidents.Service
 	installations *installations.Service
@@ -114,6 +117,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.clawhub = &clawhub.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Catalog: p.catalog, Registry: p.registry, Installations: p.installations,
 		Auth: on.auth, Quota: on.quota, Memory: on.memory.work, PublicURL: a.URL(), Log: log("clawhub"),
+	}
+	p.publishers = &publishers.Service{
+		DB: db, Auth: on.auth, Registry: p.registry, Keys: oidc.NewKeys(on.targets), PublicURL: a.URL(),
+		AllowPrivate: c.AllowPrivateTargets, Log: log("publishers"),
 	}
 	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry}
 	p.evidence = &evidence.Service{
@@ -208,7 +215,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
-	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, p.gates
+	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
 	p.registry.Sign, p.runs.Sign, p.clawhub.Attestations = p.attestations.SignVersion, p.attestations.SignRun, p.attestations
 	p.release.Clients = p.installations
 	p.sessions.Content = p.evidence
@@ -231,6 +238,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
 		p.resolve,
+		p.publishers,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
 		p.attestations, p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},

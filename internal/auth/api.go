@@ -58,6 +58,7 @@ type keyOutput struct {
 	CreatedByKey *string `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
 	Login        bool    `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
 	Relay        bool    `json:"relay,omitempty" doc:"It may name the contributors of signals (user_cohort)"`
+	EntryID      *string `json:"entry_id,omitempty" format:"uuid" doc:"A key of a trusted publisher: it pushes versions of this registry entry, and does nothing else"`
 }
 
 func newKeyOutput(k Key) keyOutput {
@@ -65,7 +66,7 @@ func newKeyOutput(k Key) keyOutput {
 		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
 		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
 		ExpiresAt: httpapi.NullTime(k.ExpiresAt), RevokedAt: httpapi.NullTime(k.RevokedAt),
-		CreatedByKey: k.CreatedByKey, Login: k.Login, Relay: k.Relay,
+		CreatedByKey: k.CreatedByKey, Login: k.Login, Relay: k.Relay, EntryID: k.EntryID,
 	}
 }
 

@@ -14,12 +14,19 @@ import (
 const touchInterval = 10 * time.Second
 
 // Authenticate returns the caller who holds the key. A key that is unknown,
-// revoked or expired is fault.Unauthorized, and a catalog token fault.Denied.
+// revoked or expired is fault.Unauthorized; a catalog token, and a key for one entry,
+// which AuthenticateEntry accepts, is fault.Denied.
+func (s *Service) Authenticate(ctx context.Context, raw string) (access.Caller, error) {
+	return s.AuthenticateEntry(ctx, raw, "")
+}
+
+// AuthenticateEntry is Authenticate for a request that pushes a version of an entry:
+// keys for that entry are accepted, too.
 //
 // The key is looked up by its SHA-256. That needs no comparison in constant
 // time: the time of a lookup may reveal how many leading bytes of the hash
 // match, but nothing about a key of 256 random bits that has such a hash.
-func (s *Service) Authenticate(ctx context.Context, raw string) (access.Caller, error) {
+func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (access.Caller, error) {
 	if strings.HasPrefix(raw, CatalogPrefix) {
 		return access.Caller{}, fault.New(fault.Denied, "Catalog tokens open catalogs, not the API; use an API key")
 	}
@@ -40,6 +47,9 @@ func (s *Service) Authenticate(ctx context.Context, raw string) (access.Caller, 
 	}
 	if err := checkUsable(h.revokedAt, h.expiresAt); err != nil {
 		return access.Caller{}, err
+	}
+	if h.caller.EntryID != "" && h.caller.EntryID != entryID {
+		return access.Caller{}, fault.New(fault.Denied, "This key pushes versions of one registry entry, and does nothing else")
 	}
 	s.keys.used(h.caller.KeyID)
 	return h.caller, nil

@@ -267,5 +267,8 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err := deleteExpiredSessions(ctx, s.DB, now); err != nil {
 		return err
 	}
+	if err := deleteEntryKeys(ctx, s.DB, now.Add(-entryKeyKept)); err != nil {
+		return err
+	}
 	return deleteExpiredDevices(ctx, s.DB, now.Add(-deviceLifetime))
 }

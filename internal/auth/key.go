@@ -36,6 +36,9 @@ type Key struct {
 	Login bool
 	// Relay keys pass on signals of other contributors, and may name them.
 	Relay bool
+	// EntryID is the registry entry that the key pushes versions of, and does nothing
+	// else; nil for other keys.
+	EntryID *string
 }
 
 // The states of a key.
@@ -81,6 +84,7 @@ type NewKey struct {
 	createdByKey *string
 	login        bool
 	deviceID     *string // of a login; nil if the client did not identify its device
+	entryID      *string // see Key.EntryID
 }
 
 // inherit limits the key to the lifetime of the one that creates or approves it,

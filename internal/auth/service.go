@@ -235,7 +235,7 @@ func insertRawKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key,
 	k := Key{
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: raw[:min(len(raw), shownLength)],
 		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
-		CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay,
+		CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay, EntryID: n.entryID,
 	}
 	if err := insertKey(ctx, tx, k, hash(raw), n.deviceID); err != nil {
 		return k, raw, err
@@ -247,6 +247,9 @@ func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
 	detail := audit.Detail{"holder": k.UserID, "permissions": k.Permissions, "expires_at": k.ExpiresAt}
 	if k.Relay {
 		detail["relay"] = true
+	}
+	if k.EntryID != nil {
+		detail["entry"] = *k.EntryID
 	}
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: k.OrgID, Action: action, Target: audit.Target{Kind: "key", ID: k.ID, Name: k.Name}, Detail: detail,

@@ -12,7 +12,7 @@ const (
 	orgColumns  = `id, name, plan, created_at`
 	userColumns = `id, org_id, email, name, role, created_at`
 	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at,
-		created_by_key, login, relay`
+		created_by_key, login, relay, entry_id`
 )
 
 func scanOrg(row store.Row) (o Organisation, err error) {
@@ -29,7 +29,7 @@ func scanKey(row store.Row) (k Key, err error) {
 	var permissions *string
 	err = row.Scan(&k.ID, &k.OrgID, &k.UserID, &k.Name, &k.Prefix, &permissions, store.Time(&k.CreatedAt),
 		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt), &k.CreatedByKey, &k.Login,
-		&k.Relay)
+		&k.Relay, &k.EntryID)
 	if permissions != nil {
 		k.Permissions = splitPermissions(*permissions)
 	}
@@ -108,10 +108,10 @@ func insertKey(ctx context.Context, q store.Querier, k Key, hash string, deviceI
 	}
 	_, err := q.Exec(ctx, `
 		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at, created_by_key, login,
-			relay, device_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+			relay, device_id, entry_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt),
-		k.CreatedByKey, k.Login, k.Relay, deviceID)
+		k.CreatedByKey, k.Login, k.Relay, deviceID, k.EntryID)
 	return err
 }
 
@@ -170,6 +170,22 @@ func revokeLoginsOfDevice(ctx context.Context, tx *store.Tx, n NewKey, at time.T
 	return store.All(rows, err, scanKey)
 }
 
+func activeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([]Key, error) {
+	in, arg := tx.Dialect().In("$2", ids)
+	rows, err := tx.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys
+		WHERE org_id = $1 AND id `+in+` AND entry_id IS NOT NULL AND revoked_at IS NULL AND expires_at > $3
+		ORDER BY id`+tx.Dialect().ForUpdate(), orgID, arg, store.Micros(store.Now()))
+	return store.All(rows, err, scanKey)
+}
+
+// deleteEntryKeys deletes the keys for one entry that expired before a time. No row
+// refers to them: they open no sessions and approve no logins.
+func deleteEntryKeys(ctx context.Context, q store.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM api_keys WHERE entry_id IS NOT NULL AND expires_at < $1`, store.Micros(before))
+	return err
+}
+
 func touchKey(ctx context.Context, q store.Querier, id string, at time.Time) error {
 	_, err := q.Exec(ctx, `UPDATE api_keys SET last_used_at = $2 WHERE id = $1`, id, store.Micros(at))
 	return err
@@ -182,7 +198,7 @@ type holder struct {
 	revokedAt *time.Time
 }
 
-const holderColumns = `k.id, k.permissions, k.expires_at, k.revoked_at, k.relay, COALESCE(k.device_id, ''),
+const holderColumns = `k.id, k.permissions, k.expires_at, k.revoked_at, k.relay, COALESCE(k.device_id, ''), COALESCE(k.entry_id, ''),
 	u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
 
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
@@ -200,7 +216,7 @@ func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 	c := &h.caller
 	var permissions *string
 	err = row.Scan(append([]any{
-		&c.KeyID, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay, &c.DeviceID,
+		&c.KeyID, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay, &c.DeviceID, &c.EntryID,
 		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan,
 	}, more...)...)
 	var names []access.Permission

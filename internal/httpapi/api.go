@@ -36,6 +36,8 @@ type Authenticator interface {
 	// Authenticate returns the caller of a bearer token. An unknown or unusable
 	// one is fault.Unauthorized.
 	Authenticate(ctx context.Context, token string) (access.Caller, error)
+	// AuthenticateEntry also accepts keys that are for this registry entry only.
+	AuthenticateEntry(ctx context.Context, token, entryID string) (access.Caller, error)
 }
 
 // Options are the dependencies and settings of an API.
@@ -100,6 +102,9 @@ type Route struct {
 	// Role is the lowest role of people who may call it; any when empty. It is for
 	// decisions about the whole organisation.
 	Role access.Role
+	// EntryKeys says that keys for one registry entry, which may call nothing else, may
+	// call it for the entry {id} of its path.
+	EntryKeys bool
 	// Public routes need no key.
 	Public bool
 	// Precheck, if not nil, validates the headers before any of the body is read,

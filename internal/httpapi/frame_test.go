@@ -60,6 +60,10 @@ func (h holders) Authenticate(_ context.Context, token string) (access.Caller, e
 	return access.Caller{}, fault.New(fault.Unauthorized, "Unknown API key")
 }
 
+func (h holders) AuthenticateEntry(ctx context.Context, token, _ string) (access.Caller, error) {
+	return h.Authenticate(ctx, token)
+}
+
 // do sends a request as the owner, with a JSON body unless it is empty; see
 // apptest.Caller.Do for other bodies and for headers.
 func (f *frame) do(t *testing.T, method, path string, body any, headers ...string) apptest.Response {

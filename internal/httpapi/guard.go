@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -53,7 +54,13 @@ func (a *API) authorize(req *http.Request, r Route) (access.Caller, error) {
 	if err != nil {
 		return access.Caller{}, err
 	}
-	caller, err := a.auth.Authenticate(req.Context(), token)
+	authenticate := a.auth.Authenticate
+	if r.EntryKeys {
+		authenticate = func(ctx context.Context, token string) (access.Caller, error) {
+			return a.auth.AuthenticateEntry(ctx, token, req.PathValue("id"))
+		}
+	}
+	caller, err := authenticate(req.Context(), token)
 	if err != nil {
 		return access.Caller{}, err
 	}

@@ -21,11 +21,10 @@ import (
 // Claims are the payload of a token.
 type Claims map[string]any
 
-// With returns the claims with some replaced; nil removes one.
+// With returns the claims with some replaced. One that is nil is left out of tokens.
 func (c Claims) With(others Claims) Claims {
 	all := maps.Clone(c)
 	maps.Copy(all, others)
-	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
 	return all
 }
 
@@ -150,7 +149,9 @@ func Sign(t testing.TB, key any, alg jose.SignatureAlgorithm, c Claims) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	payload, err := json.Marshal(c)
+	set := maps.Clone(c)
+	maps.DeleteFunc(set, func(_ string, v any) bool { return v == nil })
+	payload, err := json.Marshal(set)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,69 @@
+package auth
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const (
+	// publisherEmail is the holder of the keys for one entry: a machine, not a person.
+	publisherEmail = "trusted-publisher@localhost"
+	// entryKeyKept is how long lists show such a key after it has expired.
+	entryKeyKept = time.Hour
+)
+
+// A NewEntryKey describes a key that pushes versions of one registry entry, and does
+// nothing else.
+type NewEntryKey struct {
+	OrgID, EntryID string
+	Name           string
+	ExpiresAt      time.Time
+}
+
+// CreateEntryKey creates such a key and returns it with the raw key. If the role of
+// its holder does not allow to push, the organisation has forbidden it: fault.Denied.
+func (s *Service) CreateEntryKey(ctx context.Context, tx *store.Tx, n NewEntryKey) (k Key, raw string, err error) {
+	u, err := s.PublisherHolder(ctx, tx, n.OrgID)
+	if err != nil {
+		return k, "", err
+	}
+	if !slices.Contains(u.Role.Permissions(), access.RegistryPush) {
+		return k, "", fault.New(fault.Denied, "%s has the role %s, which may not push", u.Email, u.Role)
+	}
+	return insertNewKey(ctx, tx, NewKey{
+		OrgID: n.OrgID, UserID: u.ID, Name: n.Name, Permissions: []access.Permission{access.RegistryPush},
+		ExpiresAt: &n.ExpiresAt, entryID: &n.EntryID,
+	})
+}
+
+// PublisherHolder returns the holder of the keys for one entry, and adds it to the
+// organisation if needed.
+func (*Service) PublisherHolder(ctx context.Context, tx *store.Tx, orgID string) (User, error) {
+	return findHolder(ctx, tx, orgID, Holder{Email: publisherEmail})
+}
+
+// RevokeEntryKeys revokes those of the keys that are still active, in a transaction.
+// The caller calls Forget after it: other replicas may use them for keyCacheTTL.
+func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
+	keys, err := activeEntryKeys(ctx, tx, orgID, ids)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := markKeyRevoked(ctx, tx, k.ID, store.Now()); err != nil {
+			return err
+		}
+		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Forget empties the cache of keys.
+func (s *Service) Forget() { s.keys.clear() }

@@ -1,0 +1,160 @@
+// Package publishers lets a workflow of a code host publish a registry entry without
+// a stored secret: the ID token that vouches for the run is exchanged for a key of 15
+// minutes that pushes versions of this entry, and does nothing else. It owns the tables
+// trusted_publishers, trusted_exchanges and version_publishers.
+package publishers
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/glob"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
+)
+
+// A Publisher is a rule: which workflow runs may publish an entry.
+type Publisher struct {
+	ID         string
+	OrgID      string
+	EntryID    string
+	EntryName  string
+	Provider   Provider
+	Issuer     string
+	Repository string
+	// Ref is a pattern of full refs, e.g. "refs/tags/v*"; "" is every branch and tag.
+	Ref         string
+	Workflow    string // file, e.g. "release.yml"; "" is every one
+	Environment string // "" is every one, and none
+	// RepositoryID and OwnerID are what the code host knows the repository and its owner
+	// by: a repository that was deleted and made again has another. If they are not
+	// given, those of the first run are pinned.
+	RepositoryID, OwnerID string
+	CreatedBy             string // a user
+	CreatedAt             time.Time
+	LastUsedAt            *time.Time
+}
+
+// A Provider is a kind of code host.
+type Provider string
+
+// The providers.
+const (
+	GitHub Provider = "github"
+	GitLab Provider = "gitlab"
+	Gitea  Provider = "gitea" // and Forgejo
+)
+
+func providers() []Provider { return []Provider{GitHub, GitLab, Gitea} }
+
+const (
+	// GitHubIssuer signs the tokens of GitHub Actions on github.com.
+	GitHubIssuer = "https://token.actions.githubusercontent.com"
+	// giteaIssuer ends the issuers of Gitea and Forgejo.
+	giteaIssuer = "/api/actions"
+	// enterpriseIssuer ends the issuers of GitHub Enterprise Server.
+	enterpriseIssuer = "/_services/token"
+)
+
+const (
+	maxField      = 255 // characters
+	maxPublishers = 1_000
+	maxOfEntry    = 50
+)
+
+var (
+	repositoryPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$`)
+	workflowPattern   = regexp.MustCompile(`^[A-Za-z0-9_./ -]+\.ya?ml$`)
+	idPattern         = regexp.MustCompile(`^[0-9]{1,20}$`)
+)
+
+// normalise fills in what may be left out, and refuses what cannot match any run.
+func (p *Publisher) normalise(allowPrivate bool) error {
+	p.Issuer = strings.TrimSuffix(strings.TrimSpace(p.Issuer), "/")
+	if p.Issuer == "" {
+		p.Issuer = GitHubIssuer
+	}
+	issues := p.checkIssuer(allowPrivate)
+	if p.Provider == "" {
+		p.Provider = providerOf(p.Issuer)
+	}
+	if !slices.Contains(providers(), p.Provider) {
+		issues = append(issues, fault.At("provider", "provider must be github, gitlab or gitea"))
+	}
+	if len(p.Repository) > maxField || !repositoryPattern.MatchString(p.Repository) {
+		issues = append(issues, fault.At("repository", "repository must be the path of a repository, e.g. acme/skills"))
+	} else if p.Provider != GitLab && strings.Count(p.Repository, "/") != 1 {
+		issues = append(issues, fault.At("repository", "repository must be owner/name, e.g. acme/skills"))
+	}
+	issues = append(issues, p.checkRef()...)
+	if p.Workflow != "" && (len(p.Workflow) > maxField || !workflowPattern.MatchString(p.Workflow)) {
+		issues = append(issues, fault.At("workflow", "workflow must be the name of a file, e.g. release.yml"))
+	}
+	if len(p.Environment) > maxField || strings.ContainsFunc(p.Environment, unicode.IsControl) {
+		issues = append(issues, fault.At("environment", "environment must have at most %d characters", maxField))
+	}
+	for _, id := range []struct{ field, value string }{{"repository_id", p.RepositoryID}, {"repository_owner_id", p.OwnerID}} {
+		if id.value != "" && !idPattern.MatchString(id.value) {
+			issues = append(issues, fault.At(id.field, "%s must be the number that the code host knows it by", id.field))
+		}
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+// checkIssuer wants https: who can change the keys on their way can sign anything.
+// In a private network the operator may allow http.
+func (p *Publisher) checkIssuer(allowPrivate bool) []fault.Issue {
+	u, err := outbound.ParseURL(p.Issuer)
+	switch {
+	case err != nil || len(p.Issuer) > maxField || u.RawQuery != "" || u.Fragment != "":
+		return []fault.Issue{fault.At("issuer", "issuer must be an address like %s or https://gitlab.example", GitHubIssuer)}
+	case u.Scheme != "https" && !allowPrivate:
+		return []fault.Issue{fault.At("issuer", "issuer must begin with https://")}
+	case u.Host == "github.com":
+		return []fault.Issue{fault.At("issuer", "issuer must be %s for repositories on github.com", GitHubIssuer)}
+	}
+	return nil
+}
+
+func providerOf(issuer string) Provider {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil:
+		return ""
+	case issuer == GitHubIssuer, strings.HasSuffix(u.Path, enterpriseIssuer),
+		strings.HasPrefix(u.Host, "token.actions.") && strings.HasSuffix(u.Host, ".ghe.com"):
+		return GitHub
+	case strings.HasSuffix(u.Path, giteaIssuer):
+		return Gitea
+	}
+	return GitLab
+}
+
+const (
+	branches = "refs/heads/"
+	tags     = "refs/tags/"
+)
+
+// checkRef makes a full ref of the name of a branch.
+func (p *Publisher) checkRef() []fault.Issue {
+	if p.Ref == "" {
+		return nil
+	}
+	if !strings.HasPrefix(p.Ref, "refs/") {
+		p.Ref = branches + p.Ref
+	}
+	if !strings.HasPrefix(p.Ref, branches) && !strings.HasPrefix(p.Ref, tags) {
+		return []fault.Issue{fault.At("ref", "ref must be a branch, e.g. main, or begin with %s or %s", branches, tags)}
+	}
+	if _, err := glob.Parse(p.Ref); err != nil || len(p.Ref) > maxField || strings.ContainsFunc(p.Ref, unicode.IsControl) {
+		return []fault.Issue{fault.At("ref", "ref is not a valid pattern: * matches all but a slash, ** also slashes")}
+	}
+	return nil
+}
