@@ -16,17 +16,18 @@ import (
 
 // unaudited are the routes that may change something without an entry, and why.
 var unaudited = map[string]string{
-	"POST /api/v1/push":                  "a measurement, not a decision, and many a second",
-	"POST /v1/logs":                      "a measurement",
-	"POST /v1/traces":                    "a measurement",
-	"POST /v1/metrics":                   "a measurement",
-	"POST /api/v1/signals":               "a measurement",
-	"POST /api/v1/registry/sync":         "asks; what it notes of installations is a measurement",
-	"POST /api/v1/registry/resolve":      "asks",
-	"POST /api/v1/improve-runs/estimate": "reads only; a body tells what about",
-	"POST /api/v1/device-code":           "decides nothing: somebody has to approve it, which is recorded",
-	"POST /api/v1/device-code/poll":      "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
-	"POST /api/v1/repohost/webhook":      "public, and kept as a delivery; what the service does because of it is recorded",
+	"POST /api/v1/push":                     "a measurement, not a decision, and many a second",
+	"POST /v1/logs":                         "a measurement",
+	"POST /v1/traces":                       "a measurement",
+	"POST /v1/metrics":                      "a measurement",
+	"POST /api/v1/signals":                  "a measurement",
+	"POST /api/v1/registry/sync":            "asks; what it notes of installations is a measurement",
+	"POST /api/v1/registry/resolve":         "asks",
+	"POST /api/v1/improve-runs/estimate":    "reads only; a body tells what about",
+	"POST /api/v1/device-code":              "decides nothing: somebody has to approve it, which is recorded",
+	"POST /api/v1/device-code/poll":         "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
+	"POST /api/v1/repohost/webhook":         "public, and kept as a delivery; what the service does because of it is recorded",
+	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publishers",
 }
 
 // A change is a call of the API that changes something.
@@ -93,6 +94,14 @@ func changes(hook string) []change {
 		{
 			route: "POST /api/v1/registry/{id}/versions", path: "/api/v1/registry/{entry}/versions", action: "registry.version.publish",
 			send: func(h *house, path, key string) apptest.Response { return h.publish(path, key, "1.1.0") },
+		},
+		{
+			route: "POST /api/v1/trusted-publishers", path: "/api/v1/trusted-publishers", action: "publishers.publisher.create",
+			body: object{"entry_id": "{entry}", "repository": "acme/skills"}, keeps: "trusted_publisher", at: []string{"trusted_publisher", "id"},
+		},
+		{
+			route: "DELETE /api/v1/trusted-publishers/{id}", path: "/api/v1/trusted-publishers/{trusted_publisher}",
+			action: "publishers.publisher.delete",
 		},
 		{route: "POST /api/v1/registry/{id}/rollback", path: "/api/v1/registry/{entry}/rollback", action: "registry.version.rollback", body: object{}},
 		{route: "POST /api/v1/registry/{id}/rollback/undo", path: "/api/v1/registry/{entry}/rollback/undo", action: "registry.rollback.undo", body: object{}},

@@ -75,6 +75,8 @@ type caller struct {
 	role   access.Role
 	// catalog: it has a catalog token in place of a key.
 	catalog bool
+	// entry: its key pushes versions of our entry, and does nothing else.
+	entry bool
 }
 
 // refusal is the status with which a caller is turned away at the door, and
@@ -85,6 +87,10 @@ func (c caller) refusal(r httpapi.Route) (status int, names string) {
 		return 0, ""
 	case c.catalog:
 		return http.StatusForbidden, "Catalog tokens open catalogs"
+	case c.entry && r.Path == "/api/v1/registry/{id}/versions" && r.Method == http.MethodPost:
+		return 0, ""
+	case c.entry:
+		return http.StatusForbidden, "does nothing else"
 	case !c.good:
 		return http.StatusUnauthorized, ""
 	case planRank[c.plan] < planRank[r.Plan]:
@@ -100,7 +106,7 @@ func (c caller) refusal(r httpapi.Route) (status int, names string) {
 // callers are the own organisation's people, on a plan, and strangers.
 func (m *matrix) callers(plan access.Plan) []caller {
 	member := func(role access.Role) caller {
-		return caller{string(role) + " on " + string(plan), apptest.Bearer(m.keys[string(role)]), true, plan, rolePermissions[role], role, false}
+		return caller{string(role) + " on " + string(plan), apptest.Bearer(m.keys[string(role)]), true, plan, rolePermissions[role], role, false, false}
 	}
 	var all []caller
 	for _, role := range access.Roles() {
@@ -109,7 +115,7 @@ func (m *matrix) callers(plan access.Plan) []caller {
 	if plan == access.Enterprise {
 		all = append(all, m.strangers()...)
 		for name, may := range narrowKeys {
-			all = append(all, caller{name + " key", apptest.Bearer(m.keys[name]), true, plan, may, access.Owner, false})
+			all = append(all, caller{name + " key", apptest.Bearer(m.keys[name]), true, plan, may, access.Owner, false, false})
 		}
 	}
 	for _, c := range all {
@@ -127,6 +133,7 @@ func (m *matrix) strangers() []caller {
 		{name: "expired key", header: apptest.Bearer(m.keys["expired"])},
 		{name: "unknown key", header: apptest.Bearer("st_live_" + strings.Repeat("x", 43))},
 		{name: "catalog token", header: apptest.Bearer(m.keys["catalog token"]), catalog: true},
+		{name: "key for one entry", header: apptest.Bearer(m.keys["entry"]), entry: true},
 		{name: "half a key", header: apptest.Bearer(good[:len(good)-1])},
 		{name: "key as a password", header: http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte("api:"+good))}}},
 		{name: "key without its scheme", header: http.Header{"Authorization": {good}}},
@@ -197,7 +204,7 @@ func (m *matrix) admitAll(r httpapi.Route, callers []caller) {
 // with one of ours among them. What is unknown must look the same.
 func (m *matrix) askOthers(routes []httpapi.Route) {
 	for _, role := range []access.Role{access.Viewer, access.Owner} {
-		c := caller{"another organisation's " + string(role), apptest.Bearer(m.keys["other "+string(role)]), true, access.Enterprise, rolePermissions[role], role, false}
+		c := caller{"another organisation's " + string(role), apptest.Bearer(m.keys["other "+string(role)]), true, access.Enterprise, rolePermissions[role], role, false, false}
 		m.names[c.name] = true
 		before := m.dump("")
 		for _, r := range routes {

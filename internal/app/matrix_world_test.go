@@ -123,8 +123,30 @@ func (m *matrix) badKeys() {
 	if _, m.keys["catalog token"], err = opened.Create(m.Context(), access.Caller{OrgID: org.ID, UserID: m.ours.Things["user"]}, "matrix", nil); err != nil {
 		m.Fatal(err)
 	}
+	m.entryKey(org)
 	m.keys["expired"], id = m.key(org, "owner", access.Owner)
 	if _, err := m.service.DB().Exec(m.Context(), `UPDATE api_keys SET expires_at = 1 WHERE id = $1`, id); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// entryKey makes the key of a workflow run that publishes our entry.
+func (m *matrix) entryKey(org auth.Organisation) {
+	m.Helper()
+	err := m.service.DB().InTx(m.Context(), func(tx *store.Tx) error {
+		k, raw, err := m.service.Auth().CreateEntryKey(m.Context(), tx, auth.NewEntryKey{
+			OrgID: org.ID, EntryID: m.ours.Things["entry"], Name: "run", ExpiresAt: time.Now().Add(time.Hour),
+		})
+		if err != nil {
+			return err
+		}
+		m.keys["entry"] = raw
+		_, err = tx.Exec(m.Context(), `
+			INSERT INTO trusted_exchanges (token, org_id, publisher_id, key_id, run, expires_at)
+			VALUES ($1, $2, 'p', $3, '{"repository":"acme/skills"}', $4)`, k.ID, org.ID, k.ID, store.Micros(time.Now().Add(time.Hour)))
+		return err
+	})
+	if err != nil {
 		m.Fatal(err)
 	}
 }

@@ -24,12 +24,12 @@ import (
 var servedWhenFull = []string{
 	"DELETE /api/v1/alerts/{}", "DELETE /api/v1/catalog-tokens/{}", "DELETE /api/v1/cloud-sources/{}", "DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review",
 	"DELETE /api/v1/content", "DELETE /api/v1/eval-suites/{}", "DELETE /api/v1/keys/{}", "DELETE /api/v1/me/data", "DELETE /api/v1/registry/{}",
-	"DELETE /api/v1/repohost/connections/{}",
+	"DELETE /api/v1/repohost/connections/{}", "DELETE /api/v1/trusted-publishers/{}",
 	"POST /account/sessions/{}/end", "POST /alerts/{}/delete", "POST /api/v1/device-code", "POST /api/v1/device-code/poll",
 	"POST /api/v1/eval-runs/{}/cancel", "POST /api/v1/improve-runs/estimate", "POST /api/v1/improve-runs/{}/cancel", "POST /api/v1/registry/resolve", "POST /api/v1/registry/sync",
 	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device",
 	"POST /login/device/finish", "POST /logout",
-	"POST /registry/{}/delete", "POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete", "POST /settings/keys/{}/revoke",
+	"POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete", "POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete", "POST /settings/keys/{}/revoke",
 	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",
 	"PUT /api/v1/settings/content", // keeps less
 }

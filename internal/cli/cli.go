@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/cli/trusted"
 	"github.com/whetstone-dev/whetstone/internal/cli/verifying"
 	"github.com/whetstone-dev/whetstone/internal/cli/watch"
 	"github.com/whetstone-dev/whetstone/internal/config"
@@ -54,6 +55,7 @@ type commands struct {
 	Improve  improving.Commands `embed:""`
 	Catalog  catalog.Commands   `embed:""`
 	Verify   verifying.Commands `embed:""`
+	Trusted  trusted.Commands   `embed:""`
 }
 
 // Run runs the command line and returns the exit code.

@@ -82,6 +82,9 @@ func (a auditor) repohost() {
 	a.push("deploy", "0.2.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "y")})
 	a.send("/registry/{id}/rollback", "/registry/"+entry+"/rollback", "registry.version.rollback", url.Values{"version": {"0.1.0"}, "reason": {"worse"}})
 	a.send("/registry/{id}/rollback/undo", "/registry/"+entry+"/rollback/undo", "registry.rollback.undo", nil)
+	a.send("/registry/{id}/publishers", "/registry/"+entry+"/publishers", "publishers.publisher.create", url.Values{"repository": {"acme/deploy"}})
+	publisher := a.api.Get("/api/v1/trusted-publishers").List("trusted_publishers")[0]["id"].(string)
+	a.send("/registry/{id}/publishers/{publisher}/delete", "/registry/"+entry+"/publishers/"+publisher+"/delete", "publishers.publisher.delete", nil)
 	policy := url.Values{"mode": {"enforce"}, "trials": {"3"}, "min_cases": {"8"}, "max_minutes": {"30"}, "on_inconclusive": {"hold"}}
 	a.send("/settings/gate-policy", "/settings/gate-policy", "gates.policy.change", policy)
 	a.send("/registry/{id}/gate-policy", "/registry/"+entry+"/gate-policy", "gates.policy.change", policy)

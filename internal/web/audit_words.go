@@ -40,6 +40,11 @@ var auditAreas = []auditArea{
 		{"catalog.token.rotate", "rotated the catalog token"},
 		{"catalog.token.delete", "deleted the catalog token"},
 	}},
+	{"publishers.", "trusted publishers", []auditWords{
+		{"publishers.publisher.create", "added the trusted publisher"},
+		{"publishers.publisher.delete", "removed the trusted publisher"},
+		{"publishers.token.exchange", "got a key for a workflow run of the trusted publisher"},
+	}},
 	{"costs.", "costs", []auditWords{
 		{"costs.prices.change", "changed the prices of models of"},
 	}},
@@ -163,7 +168,7 @@ var pagesOfTargets = map[string]string{
 	"run":         "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
 	"gate": "/gates/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
-	"user": "/settings/members", "key": "/settings/keys", "catalog_token": "/settings/catalog", "organisation": "/settings",
+	"user": "/settings/members", "key": "/settings/keys", "catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "organisation": "/settings",
 	"account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }

@@ -143,6 +143,9 @@ func routes() []route {
 		},
 		{permission: access.Read, method: "GET", path: "/registry/{id}/gate-policy", do: (*Service).handleGatePolicy},
 		{permission: access.Admin, method: "POST", path: "/registry/{id}/gate-policy", do: (*Service).handleSetGatePolicy},
+		{permission: access.Admin, method: "GET", path: "/registry/{id}/publishers", do: (*Service).handlePublishers},
+		{permission: access.Admin, method: "POST", path: "/registry/{id}/publishers", do: (*Service).handleAddPublisher},
+		{permission: access.Admin, method: "POST", path: "/registry/{id}/publishers/{publisher}/delete", do: (*Service).handleDeletePublisher},
 		{permission: access.Read, method: "GET", path: "/settings/gate-policy", do: (*Service).handleGatePolicy},
 		{permission: access.Admin, method: "POST", path: "/settings/gate-policy", do: (*Service).handleSetGatePolicy},
 

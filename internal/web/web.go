@@ -100,6 +100,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
+	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
@@ -122,6 +123,7 @@ type Parts struct {
 	Audit         *audit.Service
 	Quota         *quota.Service
 	Tokens        *tokens.Service
+	Publishers    *publishers.Service
 	Overview      *overview.Service
 	Skills        *skills.Service
 	Curate        *curate.Service

@@ -127,6 +127,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/keys", "key.id")
 	case "catalog_token":
 		return o.good("POST /api/v1/catalog-tokens", "catalog_token.id")
+	case "trusted_publisher":
+		return o.good("POST /api/v1/trusted-publishers", "trusted_publisher.id")
 	case "alert":
 		return o.good("POST /api/v1/alerts", "id")
 	case "source":

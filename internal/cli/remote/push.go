@@ -12,21 +12,24 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/cli/trusted"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 type pushCommand struct {
 	serverFlags `embed:""`
-	Dir         string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
-	Name        string `env:"-" help:"Name of the entry; the one in SKILL.md when empty."`
-	Version     string `env:"-" help:"Version to push; the one in SKILL.md when empty, else the next patch of the newest."`
-	Message     string `env:"-" short:"m" help:"Summary of the change."`
-	Visibility  string `env:"-" enum:",public,org,unlisted" default:"" placeholder:"org" help:"Who may see a new entry: public, org or unlisted."`
-	Type        string `env:"-" enum:"skill,agent,command,hook,bundle" default:"skill" help:"What the entry is: ${enum}."`
-	SourceRepo  string `env:"-" placeholder:"OWNER/REPO" help:"Repository that the skill comes from."`
-	DryRun      bool   `env:"-" help:"Print what would be sent, and send nothing."`
+	Trusted     trusted.Flags `embed:""`
+	Dir         string        `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
+	Name        string        `env:"-" help:"Name of the entry; the one in SKILL.md when empty."`
+	Version     string        `env:"-" help:"Version to push; the one in SKILL.md when empty, else the next patch of the newest."`
+	Message     string        `env:"-" short:"m" help:"Summary of the change."`
+	Visibility  string        `env:"-" enum:",public,org,unlisted" default:"" placeholder:"org" help:"Who may see a new entry: public, org or unlisted."`
+	Type        string        `env:"-" enum:"skill,agent,command,hook,bundle" default:"skill" help:"What the entry is: ${enum}."`
+	SourceRepo  string        `env:"-" placeholder:"OWNER/REPO" help:"Repository that the skill comes from."`
+	DryRun      bool          `env:"-" help:"Print what would be sent, and send nothing."`
 }
 
 // A publication is a packed folder, checked and ready to be sent.
@@ -46,6 +49,11 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.DryRun { // before withSession: it needs neither a server nor a key
 		return printDryRun(p, pack, cmp.Or(c.Version, pack.version))
 	}
+	if wanted, err := c.Trusted.Wanted(&c.serverFlags.Flags); err != nil {
+		return err
+	} else if wanted {
+		return c.publishTrusted(ctx, p, pack)
+	}
 	return c.withSession(p, func(s *session) error {
 		out, err := c.publish(ctx, p, s, pack)
 		if err != nil {
@@ -53,6 +61,25 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.sentence()) })
 	})
+}
+
+// publishTrusted adds a version with the key of a workflow run, which reads nothing:
+// the next version is the next patch of the current one.
+func (c *pushCommand) publishTrusted(ctx context.Context, p *term.Program, pack *publication) error {
+	grant, err := c.Trusted.Exchange(ctx, p, &c.serverFlags.Flags, pack.name)
+	if err != nil {
+		return err
+	}
+	entry := grant.Entry.Listed()
+	if pack.version == "" && entry.CurrentVersion != nil {
+		pack.version = nextVersion([]client.Version{{Version: entry.CurrentVersion.Version}})
+	}
+	c.SourceRepo = cmp.Or(c.SourceRepo, grant.Entry.Repository)
+	out, err := c.pushVersion(ctx, p, &session{grant.Session}, entry, pack)
+	if err != nil {
+		return server.AsFault(err, grant.Server)
+	}
+	return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.sentence()) })
 }
 
 // pack packs and checks the folder.

@@ -96,3 +96,40 @@ func Installers(server, org, token string) []Snippet {
 		},
 	}
 }
+
+// Workflows publish an entry from a code host, without a stored secret.
+func Workflows(server, entryID, name string) []Snippet {
+	fill := strings.NewReplacer("$SERVER", server, "$ENTRY", entryID, "$NAME", unfit.ReplaceAllString(name, "-"))
+	return []Snippet{
+		{
+			"GitHub Actions, Gitea, Forgejo", "As .github/workflows/release.yml. The job needs whetstone on its runner; " +
+				"Forgejo wants enable-openid-connect: true in place of the permissions.", fill.Replace(actionsWorkflow),
+		},
+		{"GitLab CI", "In .gitlab-ci.yml. An ID token can be exchanged once.", fill.Replace(gitlabJob)},
+	}
+}
+
+const (
+	actionsWorkflow = `name: release
+on:
+  push:
+    branches: [main]
+permissions:
+  contents: read
+  id-token: write
+jobs:
+  publish:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - run: whetstone push ./$NAME --entry $ENTRY --server $SERVER`
+
+	gitlabJob = `publish:
+  id_tokens:
+    WHETSTONE_ID_TOKEN:
+      aud: $SERVER
+  script:
+    - whetstone push ./$NAME --entry $ENTRY --server $SERVER
+  rules:
+    - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH`
+)

@@ -1,0 +1,63 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/publishers"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/web/connect"
+)
+
+// publishersView lists the trusted publishers of an entry, with the form of a new one.
+type publishersView struct {
+	Entry      registry.Entry
+	Path       string
+	Publishers []publishers.Publisher
+	Form       publishers.Publisher
+	Workflows  []connect.Snippet
+}
+
+func (s *Service) handlePublishers(v *visit) (answer, error) {
+	return s.showPublishers(v, publishers.Publisher{Issuer: publishers.GitHubIssuer, Ref: "main"}, nil)
+}
+
+func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem error) (answer, error) {
+	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form}
+	view.Workflows = connect.Workflows(s.PublicURL, e.ID, e.Name)
+	if view.Publishers, _, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, keysShown, 0); err != nil {
+		return answer{}, err
+	}
+	page := show("publishers", "Trusted publishers", view)
+	if problem != nil {
+		return page.refused(problem)
+	}
+	return page, nil
+}
+
+func (s *Service) handleAddPublisher(v *visit) (answer, error) {
+	field := func(name string) string { return strings.TrimSpace(v.FormValue(name)) }
+	form := publishers.Publisher{
+		EntryID: v.PathValue("id"), Issuer: field("issuer"), Repository: field("repository"), Ref: field("ref"), Workflow: field("workflow"),
+		Environment: field("environment"), RepositoryID: field("repository_id"), OwnerID: field("repository_owner_id"),
+	}
+	p, err := s.Publishers.Create(v.Context(), v.Caller, form)
+	if err != nil {
+		return s.showPublishers(v, form, err)
+	}
+	return redirect(pathTo("registry", p.EntryID, "publishers"), p.Repository+" may publish "+p.EntryName+" from now on."), nil
+}
+
+func (s *Service) handleDeletePublisher(v *visit) (answer, error) {
+	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err == nil {
+		err = s.Publishers.Delete(v.Context(), v.Caller.OrgID, v.PathValue("publisher"))
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect(pathTo("registry", e.ID, "publishers"), "The trusted publisher was removed. Its keys do not work any more."), nil
+}
