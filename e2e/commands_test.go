@@ -42,6 +42,10 @@ import (
 //	                    criterion is fulfilled where the quotation is, the others
 //	                    never are; sets $NAME to its URL
 //
+//	actions [CLAIM=VALUE...]      starts an issuer of ID tokens and the runner of a
+//	                    job that has these claims, or changes them; sets $ISSUER and
+//	                    the variables ACTIONS_ID_TOKEN_REQUEST_...
+//
 //	body JSON           stdout is that JSON, whatever its spacing
 //	[!] json PATH [VALUE]         stdout has that value (not) at that path,
 //	                    which is keys and indexes joined by dots
@@ -60,6 +64,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"receiver":  receiver,
 	"received":  received,
 	"judge":     scriptedJudge,
+	"actions":   actions,
 	"body":      body,
 	"json":      jsonValue,
 	"capture":   capture,

@@ -21,6 +21,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
+	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -125,6 +126,7 @@ func setUp(env *testscript.Env, database string) error {
 	s := &server{dir: env.WorkDir}
 	env.Values[serverKey{}] = s
 	env.Values[hooksKey{}] = map[string]*hook{}
+	env.Values[issuerKey{}] = new(*oidctest.Provider)
 	env.Defer(func() {
 		if err := s.end(); err != nil {
 			t.Error(err)

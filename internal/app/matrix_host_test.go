@@ -60,7 +60,7 @@ func codeHost(t *testing.T, kind host.Provider) (flags []string, repos *hosttest
 // its own installation and by ours, as a connection and as a source.
 func (m *matrix) claimAll() {
 	m.Helper()
-	as := caller{"another organisation that claims everything", apptest.Bearer(m.keys["other owner"]), true, access.Enterprise, rolePermissions[access.Owner], access.Owner, false}
+	as := caller{"another organisation that claims everything", apptest.Bearer(m.keys["other owner"]), true, access.Enterprise, rolePermissions[access.Owner], access.Owner, false, false}
 	m.names[as.name] = true
 	before := m.dump(m.ours.OrgID)
 	ours, theirs := m.ours.Things, m.theirs.Things

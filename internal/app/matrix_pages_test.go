@@ -16,9 +16,9 @@ func (m *matrix) askPages() {
 	m.addSession()
 	callers := []caller{{name: "browser without a session", header: http.Header{}}}
 	for _, role := range access.Roles() {
-		callers = append(callers, caller{string(role) + " in a browser", m.browser(m.keys[string(role)]), true, access.Enterprise, rolePermissions[role], role, false})
+		callers = append(callers, caller{string(role) + " in a browser", m.browser(m.keys[string(role)]), true, access.Enterprise, rolePermissions[role], role, false, false})
 	}
-	other := caller{"another organisation's owner in a browser", m.browser(m.keys["other owner"]), true, access.Enterprise, rolePermissions[access.Owner], access.Owner, false}
+	other := caller{"another organisation's owner in a browser", m.browser(m.keys["other owner"]), true, access.Enterprise, rolePermissions[access.Owner], access.Owner, false, false}
 	for _, c := range append(callers, other) {
 		m.names[c.name] = true
 	}

@@ -320,7 +320,7 @@ var pageGates = map[string]gate{
 var (
 	withoutKey = []string{
 		"POST /api/v1/device-code", "POST /api/v1/device-code/poll", "GET /api/v1/device-code/poll",
-		"POST /api/v1/repohost/webhook",
+		"POST /api/v1/repohost/webhook", "POST /api/v1/trusted-publishers/token",
 	}
 	anyKey = []string{"GET /api/v1/me", "GET /api/v1/alpha/verify"}
 	// Only the organisation's owners decide whether what people said is kept.

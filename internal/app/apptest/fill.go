@@ -62,6 +62,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.connect()
 	o.contribute()
 	o.Things["key"], o.Things["catalog_token"] = o.Make("key"), o.Make("catalog_token")
+	o.Things["trusted_publisher"] = o.Make("trusted_publisher")
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
 	o.awaitJobs()
 	return o

@@ -130,8 +130,8 @@ func explain(err error, address string) error {
 		return fault.New(fault.Denied, "%s. An admin adds one on the entry's page, or with "+
 			"`whetstone trusted-publisher add ENTRY OWNER/REPOSITORY`", message).Because(err)
 	case http.StatusBadRequest:
-		if strings.Contains(message, "several organisations") {
-			return fault.New(fault.Malformed, "%s has several organisations: name the entry with --entry, "+
+		if len(e.Issues) > 0 && strings.Contains(e.Issues[0].Message, "several organisations") {
+			return fault.Invalid("entry", "%s has several organisations: name the entry with --entry, "+
 				"or its organisation with --organisation", address).Because(err)
 		}
 	}

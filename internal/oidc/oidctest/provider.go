@@ -12,11 +12,17 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 )
+
+// T is what the provider needs of a test.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(end func())
+}
 
 // Claims are the payload of a token.
 type Claims map[string]any
@@ -37,12 +43,13 @@ type Provider struct {
 
 	mu        sync.Mutex
 	keys      []jose.JSONWebKey // private ones
+	run       Claims
 	discovery http.HandlerFunc
 	jwks      http.HandlerFunc
 }
 
 // New starts a provider, which ends with the test.
-func New(t testing.TB) *Provider {
+func New(t T) *Provider {
 	t.Helper()
 	p := &Provider{}
 	mux := http.NewServeMux()
@@ -53,6 +60,16 @@ func New(t testing.TB) *Provider {
 	mux.HandleFunc("GET /jwks", func(w http.ResponseWriter, r *http.Request) {
 		p.Fetches.Add(1)
 		p.handler(&p.jwks, p.serveKeys)(w, r)
+	})
+	mux.HandleFunc("GET /runner", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+RunnerToken {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		p.mu.Lock()
+		run := p.run
+		p.mu.Unlock()
+		Write(w, map[string]any{"value": p.Sign(t, p.GitHub(r.URL.Query().Get("audience")).With(run))})
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -104,8 +121,19 @@ func Write(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
+// RunnerToken is what a job sends to get an ID token at /runner, as GitHub's runner
+// gives one: ACTIONS_ID_TOKEN_REQUEST_TOKEN.
+const RunnerToken = "runner-token"
+
+// SetRun sets the claims in which the tokens of the runner differ from those of GitHub.
+func (p *Provider) SetRun(c Claims) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.run = c
+}
+
 // NewKey makes a private key.
-func NewKey(t testing.TB, id string) jose.JSONWebKey {
+func NewKey(t T, id string) jose.JSONWebKey {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -115,7 +143,7 @@ func NewKey(t testing.TB, id string) jose.JSONWebKey {
 }
 
 // Rotate replaces all keys by a new one.
-func (p *Provider) Rotate(t testing.TB, id string) {
+func (p *Provider) Rotate(t T, id string) {
 	t.Helper()
 	key := NewKey(t, id)
 	p.mu.Lock()
@@ -137,13 +165,13 @@ func (p *Provider) Public() crypto.PublicKey {
 }
 
 // Sign signs claims with the provider's key.
-func (p *Provider) Sign(t testing.TB, c Claims) string {
+func (p *Provider) Sign(t T, c Claims) string {
 	t.Helper()
 	return Sign(t, p.Key(), jose.RS256, c)
 }
 
 // Sign signs claims with any key.
-func Sign(t testing.TB, key any, alg jose.SignatureAlgorithm, c Claims) string {
+func Sign(t T, key any, alg jose.SignatureAlgorithm, c Claims) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
