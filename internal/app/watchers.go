@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
@@ -53,6 +54,18 @@ func (a admission) Admit(ctx context.Context, tx *store.Tx, e registry.Entry, v 
 		return nil, false, err
 	}
 	return a.gates.Admit(ctx, tx, e, v)
+}
+
+// archives reads archives of the registry by the ids of their versions.
+type archives struct{ *registry.Service }
+
+// OpenByID implements requirements.Archives.
+func (a archives) OpenByID(ctx context.Context, orgID, entryID, versionID string) (*skillpkg.Package, error) {
+	v, err := a.VersionByID(ctx, a.DB, registry.Entry{OrgID: orgID, ID: entryID}, versionID)
+	if err != nil {
+		return nil, err
+	}
+	return a.Open(ctx, v)
 }
 
 // versionWatchers notify several watchers of decisions about versions, by gates and by people.

@@ -31,6 +31,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/registry/resolve"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
@@ -62,6 +63,7 @@ type parts struct {
 	registry      *registry.Service
 	release       *release.Service
 	resolve       *resolve.Service
+	requirements  *requirements.Service
 	catalog       *catalog.Service
 	clawhub       *clawhub.Service
 	mcp           *mcpserver.Service
@@ -109,6 +111,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.release = &release.Service{DB: db, Registry: p.registry}
 	p.resolve = &resolve.Service{DB: db}
+	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{
@@ -226,7 +229,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.clawhub, p.alerts, p.incidents,
+		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations, p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
 		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,
 		p.apply,
@@ -239,6 +242,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.clawhub, p.mcp,
 		p.resolve,
 		p.publishers,
+		p.requirements,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
 		p.attestations, p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},

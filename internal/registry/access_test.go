@@ -41,6 +41,8 @@ var gates = []gate{
 	{"POST", "/api/v1/registry/{id}/versions/{version}/promote", "pro", "registry:rollback"},
 	{"POST", "/api/v1/registry/{id}/versions/{version}/withdraw", "pro", "registry:rollback"},
 	{"POST", "/api/v1/registry/{id}/versions/{version}/restore", "pro", "registry:rollback"},
+	{"GET", "/api/v1/registry/{id}/requirements", "free", "read"},
+	{"POST", "/api/v1/registry/requirements", "free", "read"},
 	{"POST", "/api/v1/registry/{id}/install", "pro", "registry:install"},
 	{"GET", "/api/v1/registry/{id}/installations", "team", "read"},
 	{"GET", "/api/v1/registry/installed", "free", "read"},

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 )
 
 // maxUpload is the largest archive and its metadata.
@@ -80,11 +81,19 @@ type publishOutput struct {
 	Entry   EntryOutput   `json:"entry"`
 	Version VersionOutput `json:"version"`
 	Gate    *gateapi.Gate `json:"gate,omitempty" doc:"With status 202: the version is a candidate until this gate lets it pass"`
-	made    bool
+	requirements.Published
+	made bool
 }
 
-func newPublishOutput(e Entry, v Version, made bool) publishOutput {
-	return publishOutput{NewEntryOutput(e), NewVersionOutput(e, v), v.gate, made}
+// newPublishOutput passes an error on.
+func (s *Service) newPublishOutput(ctx context.Context, e Entry, v Version, made bool, err error) (publishOutput, error) {
+	if err != nil {
+		return publishOutput{}, err
+	}
+	known := made && len(v.requires)+len(v.problems) == 0
+	skill := requirements.Skill{EntryID: e.ID, Name: e.Name, OrgID: e.OrgID, VersionID: v.ID}
+	p, err := requirements.AtPublish(ctx, s.DB, skill, v.problems, known)
+	return publishOutput{NewEntryOutput(e), NewVersionOutput(e, v), v.gate, p, made}, err
 }
 
 // HTTPStatus is 202 for a version that its gate holds, and 200 for one that was
@@ -105,7 +114,7 @@ func (s *Service) handleCreate(ctx context.Context, in Upload) (publishOutput, e
 		return publishOutput{}, err
 	}
 	e, v, err := s.Create(ctx, p)
-	return newPublishOutput(e, v, true), err
+	return s.newPublishOutput(ctx, e, v, true, err)
 }
 
 type pushInput struct {
@@ -119,7 +128,7 @@ func (s *Service) handlePush(ctx context.Context, in pushInput) (publishOutput, 
 		return publishOutput{}, err
 	}
 	e, v, made, err := s.Push(ctx, in.ID, p)
-	return newPublishOutput(e, v, made), err
+	return s.newPublishOutput(ctx, e, v, made, err)
 }
 
 type listInput struct {

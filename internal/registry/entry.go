@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
 )
 
 // An Entry is one skill, or another thing of a Type, under a name that is unique
@@ -65,6 +66,8 @@ type Version struct {
 	canonicalKey *string // of the archive with CanonicalHash; often the same
 	skillText    []byte  // its SKILL.md, if that is small; set only while it is published
 	treeHashes   []treehash.Hash
+	requires     []requires.Requirement
+	problems     []requires.Problem
 	manifestSize int64 // bytes of its manifest in JSON, where that itself is left out
 	gate         *gateapi.Gate
 }

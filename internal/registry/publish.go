@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -344,6 +345,7 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 	// description: whether that is acceptable is for validation to say.
 	if skill, err := pkg.Skill(); err == nil {
 		v.Description = text.TruncateRunes(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
+		v.requires, v.problems = requirements.Of(skill)
 	}
 	if pkg.SkillPath != skillFile {
 		return d, nil

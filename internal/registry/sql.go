@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -99,6 +100,9 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
 		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription, v.State, v.GateID, v.commit, v.path)
 	if err != nil {
+		return err
+	}
+	if err := requirements.Insert(ctx, q, v.OrgID, v.EntryID, v.ID, v.requires); err != nil {
 		return err
 	}
 	return treehash.Insert(ctx, q, v.EntryID, v.ID, v.treeHashes)

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/registry/resolve"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -25,11 +26,12 @@ import (
 // registry. Jobs wait until Work is called.
 type World struct {
 	*apptest.World
-	Dir      string // of the bucket, if that is files
-	Registry *registry.Service
-	Release  *release.Service
-	Skills   *skills.Service
-	Catalog  *catalog.Service
+	Dir          string // of the bucket, if that is files
+	Registry     *registry.Service
+	Release      *release.Service
+	Requirements *requirements.Service
+	Skills       *skills.Service
+	Catalog      *catalog.Service
 }
 
 // New serves the registry behind a real server, with its archives in files.
@@ -68,6 +70,8 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	w.Release = &release.Service{DB: db, Registry: w.Registry}
 	w.Release.Mount(w.API)
 	(&resolve.Service{DB: db}).Mount(w.API)
+	w.Requirements = &requirements.Service{DB: db, Jobs: w.Queue, Log: w.Log}
+	w.Requirements.Mount(w.API)
 	installed := &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)

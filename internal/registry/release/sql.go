@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -34,6 +35,9 @@ func copyVersion(ctx context.Context, tx *store.Tx, of, fresh registry.Version, 
 			archive_key, canonical_key, entry_description, 'published', NULL, source_commit, source_path
 		FROM registry_versions WHERE id = $1`, of.ID, fresh.ID, fresh.Version, summary, fresh.PushedBy, store.Micros(fresh.PushedAt))
 	if err != nil {
+		return err
+	}
+	if err := requirements.Copy(ctx, tx, of.ID, fresh.ID); err != nil {
 		return err
 	}
 	return treehash.Copy(ctx, tx, of.ID, fresh.ID)

@@ -44,6 +44,7 @@ func specFaults() []fault {
 		{"list of compatibility", "spec.compatibility.not_string", "error SKILL.md:5", edit("compatibility: Needs Python 3.11.", "compatibility:\n  - python")},
 		{"long compatibility", "spec.compatibility.too_long", "error SKILL.md:5", edit("Needs Python 3.11.", long)},
 		{"empty compatibility", "spec.compatibility.empty", "error SKILL.md:5", edit("Needs Python 3.11.", "\"\"")},
+		{"requirement without a range", "spec.metadata.requires_invalid", "warning SKILL.md:6", edit("  version: \"1.2.0\"", "  requires: pdf >= new, charts")},
 		{"nested metadata", "spec.metadata.not_string_map", "warning SKILL.md:6", edit("  version: \"1.2.0\"", "  client:\n    level: 1")},
 		{"list of tools", "spec.allowed_tools.not_string", "warning SKILL.md:8", edit("allowed-tools: Read Bash(python:*)", "allowed-tools:\n  - Read\n  - Bash(python:*)")},
 		{"angle brackets", "port.description.angle_brackets", "info SKILL.md:3", edit("as CSV", "as <CSV>")},

@@ -20,6 +20,7 @@ func specMisses() []miss {
 		{"long frontmatter", []string{"spec.frontmatter.too_long"}, edit("license: MIT", "license: "+strings.Repeat("x", 60_000))},
 		{"quoted values", []string{"spec.frontmatter.yaml_invalid", "spec.frontmatter.repaired"}, edit("license: MIT", `license: "MIT: see LICENSE"`)},
 		{"rule in the body", []string{"spec.frontmatter.ambiguous_fence", "spec.frontmatter.yaml_feature"}, body("---\n{a: &b !c}")},
+		{"requirements", []string{"spec.metadata.requires_invalid"}, edit(`version: "1.2.0"`, `requires: "pdf >= 1.2, < 2, acme/charts"`)},
 		{"every known field", []string{"spec.field.unknown", "spec.metadata.not_string_map", "spec.allowed_tools.not_string"}, edit(`version: "1.2.0"`, "version: 1.2\n  draft: true")},
 		{"exact lengths", []string{"spec.compatibility.too_long", "spec.compatibility.empty", "spec.compatibility.not_string"}, edit("Needs Python 3.11.", strings.Repeat("ä", 500))},
 		{"longest description", []string{"spec.description.too_long", "spec.description.empty", "spec.description.missing"}, edit("Extracts", strings.Repeat("ä", 1024-94+8))},

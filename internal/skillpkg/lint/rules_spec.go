@@ -33,6 +33,7 @@ func specRules() []Rule {
 		{"spec.compatibility.too_long", Spec, Error, "compatibility is longer than 500 characters.", "Keep what a client must have, and move the rest to the body."},
 		{"spec.compatibility.empty", Spec, Error, "compatibility is empty.", "Remove the field, or say what the skill needs."},
 		{"spec.metadata.not_string_map", Spec, Warning, "metadata must be a map of text to text.", "Write every value as text, one level deep."},
+		{"spec.metadata.requires_invalid", Spec, Warning, "A part of metadata.requires names no skill.", "Write names with ranges of versions, such as pdf-tables >= 1.2, acme/charts."},
 		{"spec.allowed_tools.not_string", Spec, Warning, "allowed-tools must be one text.", "Write the tools on one line, separated by spaces."},
 		{"port.name.non_ascii", Spec, Info, "Several hosts take only a to z, 0 to 9 and hyphens in a name.", "Use ASCII letters if the skill is to be published."},
 		{"port.name.reserved_word", Spec, Info, "Some hosts reserve the words anthropic and claude in names.", "Choose a name without them if the skill is to be published."},

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
 )
 
 const (
@@ -81,6 +82,10 @@ func (c *check) checkFrontmatter() {
 		if strings.ContainsAny(c.skill.Description, "<>") {
 			c.spec("port.description.angle_brackets", f.Line, "")
 		}
+	}
+	_, problems := requires.Parse(c.skill.Metadata[requires.Key])
+	for _, problem := range problems {
+		c.spec("spec.metadata.requires_invalid", c.field("metadata").Line, "metadata.requires: %s.", problem)
 	}
 	f := c.field("compatibility")
 	if _, isText := f.Value.(string); !isText {

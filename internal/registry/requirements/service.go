@@ -1,0 +1,79 @@
+package requirements
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service answers what a skill requires, and who requires it.
+type Service struct {
+	DB   *store.DB
+	Jobs *jobs.Queue
+	// Archives reads the archives of versions.
+	Archives Archives
+	Log      *slog.Logger
+}
+
+// Archives reads the archive of a version. The caller closes it. One that was deleted
+// is a fault.NotFound.
+type Archives interface {
+	OpenByID(ctx context.Context, orgID, entryID, versionID string) (*skillpkg.Package, error)
+}
+
+// A View is one version with both directions of its requirements.
+type View struct {
+	Skill
+	Graph
+	Dependents []Dependent
+	More       bool // there are more than MaxDependents
+}
+
+// View returns what a version of an entry that the organisation may see requires, and
+// which skills that it may see require the entry. Version is the current one if it is
+// empty; an entry without one is a fault.NotFound.
+func (s *Service) View(ctx context.Context, orgID, entryID, version string) (v View, err error) {
+	defer fault.Wrap(&err, "requirements of entry %s", entryID)
+	if v.Skill, err = versionOf(ctx, s.DB, orgID, entryID, version); err != nil {
+		return v, err
+	}
+	if v.Graph, err = GraphOf(ctx, s.DB, orgID, []Skill{v.Skill}); err != nil {
+		return v, err
+	}
+	v.Dependents, v.More, err = s.dependents(ctx, orgID, v.Skill)
+	return v, err
+}
+
+// dependents also tells whether the version meets what each of them requires.
+func (s *Service) dependents(ctx context.Context, orgID string, of Skill) (all []Dependent, more bool, err error) {
+	all, err = dependentsOf(ctx, s.DB, orgID, of, MaxDependents+1)
+	if more = len(all) > MaxDependents; more {
+		all = all[:MaxDependents]
+	}
+	for i, d := range all {
+		all[i].State = Unmet
+		if allows(d.Range, of.Version) {
+			all[i].State = Met
+		}
+	}
+	return all, more, err
+}
+
+// Direct returns what a version requires itself.
+func (v View) Direct() []Found { return v.Requires[v.VersionID] }
+
+// Plan returns what has to be installed along with versions, given as pairs of an
+// entry's id and the name of a version. Those that the organisation may not see are
+// left out.
+func (s *Service) Plan(ctx context.Context, orgID string, versions [][2]string) (g Graph, err error) {
+	defer fault.Wrap(&err, "plan of %d versions", len(versions))
+	roots, err := versionsNamed(ctx, s.DB, orgID, versions)
+	if err != nil {
+		return g, err
+	}
+	return GraphOf(ctx, s.DB, orgID, roots)
+}
