@@ -32,6 +32,8 @@ type Upload struct {
 type Publication struct {
 	Entry   Entry   `json:"entry"`
 	Version Version `json:"version"`
+	// Warnings are about the skills that it requires.
+	Warnings []string `json:"warnings"`
 	// Created is false for a version that already existed with this content.
 	Created bool `json:"-"`
 }

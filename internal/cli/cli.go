@@ -2,8 +2,8 @@
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
 // internal/cli/catalog, internal/cli/improving, internal/cli/remote,
-// internal/cli/releases, internal/cli/sessions, internal/cli/verifying and internal/cli/watch talk to
-// a server.
+// internal/cli/releases, internal/cli/requires, internal/cli/sessions, internal/cli/trusted,
+// internal/cli/verifying and internal/cli/watch talk to a server.
 package cli
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/releases"
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
+	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/cli/trusted"
@@ -56,6 +57,7 @@ type commands struct {
 	Catalog  catalog.Commands   `embed:""`
 	Verify   verifying.Commands `embed:""`
 	Trusted  trusted.Commands   `embed:""`
+	Requires requires.Commands  `embed:""`
 }
 
 // Run runs the command line and returns the exit code.

@@ -27,13 +27,19 @@ type Record struct {
 	// ContentHash is the SHA-256 of the archive that was installed.
 	ContentHash string `json:"content_hash"`
 	EntryID     string `json:"entry_id"`
+	// Explicit says that the skill was installed by its name, though others require it.
+	Explicit bool `json:"explicit,omitempty"`
 	// Files has the SHA-256 of every installed file by its path.
 	Files       map[string]string `json:"files"`
 	InstalledAt time.Time         `json:"installed_at"`
+	// NoRequires keeps what it requires from being installed along.
+	NoRequires bool `json:"no_requires,omitempty"`
 	// Pinned keeps updates from replacing this version.
-	Pinned  bool   `json:"pinned,omitempty"`
-	Server  string `json:"server"`
-	Version string `json:"version"`
+	Pinned bool `json:"pinned,omitempty"`
+	// RequiredBy are the skills of the folder that require it, sorted.
+	RequiredBy []string `json:"required_by,omitempty"`
+	Server     string   `json:"server"`
+	Version    string   `json:"version"`
 }
 
 type lockFile struct {

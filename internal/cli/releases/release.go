@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -35,6 +36,7 @@ func (c *versionArgs) run(
 		if err != nil {
 			return err
 		}
+		requires.NoteDependents(ctx, p, s, entry.ID)
 		return p.Print(out, func(w io.Writer) {
 			version, entry := term.Plain(out.Version.Version), term.Plain(out.Entry.Name)
 			fmt.Fprintf(w, "Version %s of %s is %s; %s\n", version, entry, done, next(out.Version))

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -51,6 +52,7 @@ func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		requires.NoteDependents(ctx, p, s, entry.ID)
 		return p.Print(out, func(w io.Writer) {
 			what := "Rolled back"
 			if c.Undo {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -21,6 +22,7 @@ type installCommand struct {
 	folderFlag  `embed:""`
 	Name        string `arg:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
 	Force       bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
+	NoRequires  bool   `env:"-" help:"Install only this skill, not those that it requires."`
 }
 
 type installOutput struct {
@@ -32,6 +34,8 @@ type installOutput struct {
 	Pinned       bool   `json:"pinned"`
 	Recorded     bool   `json:"recorded"`         // the server has a record of the installation
 	Backup       string `json:"backup,omitempty"` // the copy of the replaced folder
+
+	Required []requires.Outcome `json:"required,omitempty"` // what was installed along
 }
 
 // Run installs a version of an entry into the folder of skills.
@@ -64,7 +68,12 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 			Name: t.name, Organisation: t.organisation, Version: t.version, ContentHash: t.hash, Path: i.pathOf(t.name),
 			Pinned: t.pinned, Recorded: i.record(ctx, t), Backup: backup,
 		}
-		return p.Print(out, func(w io.Writer) {
+		along, err := c.along(ctx, i, t)
+		if err != nil {
+			return fault.New(fault.Conflict, "%s is installed, but not what it requires: %s", term.Plain(t.name), err).Because(err)
+		}
+		out.Required = along
+		err = p.Print(out, func(w io.Writer) {
 			from := ""
 			if t.foreign {
 				from = " of " + term.Plain(out.Organisation)
@@ -73,7 +82,12 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 			if out.Backup != "" {
 				fmt.Fprintf(w, "The previous folder is in %s\n", out.Backup)
 			}
+			requires.Write(w, t.organisation, out.Required)
 		})
+		if err == nil && requires.AnyFailed(out.Required) {
+			return term.ExitCode(term.ExitFailed)
+		}
+		return err
 	})
 }
 

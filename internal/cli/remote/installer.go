@@ -81,6 +81,9 @@ func (i *installer) unpack(ctx context.Context, t target, archive []byte, force 
 	}
 	i.mu.Lock() // downloads run in parallel, but the lock file has one writer
 	defer i.mu.Unlock()
+	if before := i.folder.Skills()[t.name]; before.EntryID == r.EntryID {
+		r.Explicit, r.RequiredBy, r.NoRequires = before.Explicit, before.RequiredBy, before.NoRequires
+	}
 	return i.folder.Install(ctx, t.name, pkg, r, force)
 }
 

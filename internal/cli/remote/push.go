@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
+	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/cli/trusted"
@@ -59,6 +60,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		requires.Note(p, out.Warnings)
 		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.sentence()) })
 	})
 }
@@ -266,6 +268,7 @@ type pushOutput struct {
 	Size        int64    `json:"size"`
 	Files       int      `json:"files"`
 	LeftOut     []string `json:"left_out"` // never null, for scripts
+	Warnings    []string `json:"warnings,omitempty"`
 }
 
 func newPushOutput(status string, made client.Publication, pack *publication) pushOutput {
@@ -276,6 +279,7 @@ func newPushOutput(status string, made client.Publication, pack *publication) pu
 		Status: status, EntryID: made.Entry.ID, Name: made.Entry.Name, Version: made.Version.Version,
 		IsCurrent: made.Version.IsCurrent, ContentHash: made.Version.ContentHash,
 		Size: pack.Size, Files: len(pack.Files), LeftOut: append([]string{}, pack.LeftOut...),
+		Warnings: made.Warnings,
 	}
 }
 

@@ -20,6 +20,7 @@ type syncCommand struct {
 	Names       []string `arg:"" optional:"" name:"name" help:"Skills to update; all when empty."`
 	Force       bool     `env:"-" help:"Also replace skills that were edited; copies are kept."`
 	Unpin       bool     `env:"-" help:"Also update skills that were installed as NAME@VERSION, now and in the future."`
+	NoRequires  bool     `env:"-" help:"Do not install skills that the updated ones require."`
 	DryRun      bool     `env:"-" help:"Print what would be done, and do nothing."`
 }
 
@@ -39,6 +40,7 @@ type syncOutput struct {
 	Edits           []install.Edit `json:"edits"`
 	Backup          string         `json:"backup,omitempty"`
 	Error           string         `json:"error,omitempty"`
+	RequiredBy      []string       `json:"required_by,omitempty"` // of a skill that is installed because others require it
 }
 
 // Run installs the current versions of a folder's skills: newer ones or, after a
@@ -68,6 +70,9 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 					out[n].Status, out[n].PreviousVersion, out[n].Version = wouldUpdate, skill.record.Version, t.version
 				}
 			}
+			if out, err = c.wouldAlong(ctx, s, skills, out); err != nil {
+				return err
+			}
 			return p.Print(out, func(w io.Writer) { writeSync(w, dir, out) })
 		}
 		i, err := newInstaller(ctx, p, s, dir)
@@ -81,7 +86,11 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return printSync(p, dir, c.update(ctx, i, all))
+		out, err := c.along(ctx, i, c.update(ctx, i, all))
+		if err != nil {
+			return err
+		}
+		return printSync(p, dir, out)
 	})
 }
 
@@ -193,7 +202,7 @@ func writeSync(w io.Writer, dir string, out []syncOutput) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", term.Plain(o.Name), term.Plain(o.versions()), o.statusText())
 	}
 	var parts []string
-	for _, s := range []drift{updated, wouldUpdate, upToDate, pinned, modified, gone, otherServer, failed} {
+	for _, s := range []drift{updated, wouldUpdate, "installed", "would_install", "kept", upToDate, pinned, modified, gone, otherServer, failed} {
 		if counts[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[s], strings.ReplaceAll(string(s), "_", " ")))
 		}
@@ -226,6 +235,10 @@ func (o syncOutput) statusText() string {
 		}
 		return "updated"
 	default:
-		return strings.ReplaceAll(string(o.Status), "_", " ")
+		text := strings.ReplaceAll(string(o.Status), "_", " ")
+		if o.RequiredBy != nil {
+			text += ", required by " + term.Plain(strings.Join(o.RequiredBy, ", "))
+		}
+		return strings.TrimSuffix(text+": "+term.Plain(o.Error), ": ")
 	}
 }

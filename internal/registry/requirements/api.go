@@ -180,7 +180,9 @@ func (g Graph) newEdges() []edgeOutput {
 	return edges
 }
 
-func allows(versions, version string) bool { return requires.Requirement{Range: versions}.Allows(version) }
+func allows(versions, version string) bool {
+	return requires.Requirement{Range: versions}.Allows(version)
+}
 
 // Published is what the answer to a publish says about requirements.
 type Published struct {

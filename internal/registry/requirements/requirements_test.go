@@ -336,8 +336,10 @@ func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
-		q := storetest.Explainer{DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN [rve]\b|Seq Scan on (registry_|organisations)`),
-			Allow: regexp.MustCompile(`registry_requirement_backfill`)}
+		q := storetest.Explainer{
+			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN [rve]\b|Seq Scan on (registry_|organisations)`),
+			Allow: regexp.MustCompile(`registry_requirement_backfill`),
+		}
 		ids := []string{"a", "b"}
 		for name, err := range map[string]error{
 			"closure":      second(requirements.ClosureOf(ctx, q, "a", ids, 10)),

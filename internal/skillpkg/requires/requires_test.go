@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		"acme/a, @beta/b ~1.2":       {{Org: "acme", Name: "a"}, {Org: "beta", Name: "b", Range: "~1.2"}},
 		"Acme Corp/a >= 1":           {{Org: "Acme Corp", Name: "a", Range: ">= 1"}},
 		"ｐｄｆ":                        {{Name: "pdf"}}, // as names in SKILL.md are normalised
-		"a，b／c": {{Name: "a"}, {Org: "b", Name: "c"}},
+		"a，b／c":                      {{Name: "a"}, {Org: "b", Name: "c"}},
 		"übersetzer":                 {{Name: "übersetzer"}},
 		"a\n>= 1,\n\tb":              {{Name: "a", Range: ">= 1"}, {Name: "b"}},
 		`<script>alert(1)</script>`:  nil,
@@ -45,17 +45,17 @@ func TestParse(t *testing.T) {
 // TestParseProblems names the part that is wrong, and keeps the others.
 func TestParseProblems(t *testing.T) {
 	for text, want := range map[string]string{
-		"good, bad >= x.y":               `"bad >= x.y" has no range`,
-		"good, bad@1.2":                  `"bad@1.2" must have its version behind a space`,
-		"good, /bad":                     `"/bad" has no name of an organisation`,
-		"good, acme/":                    `"acme/" has no name of a skill`,
-		"good, a/b/c":                    `"a/b/c" must be name or organisation/name`,
-		`good, a\b`:                      `"a\\b" must be name or organisation/name`,
-		"good, good >= 2":                `"good >= 2" names the skill a second time`,
-		"good, \x1b[31mred":              "cannot be printed",
-		"good, zero\u200bwidth":          "cannot be printed",
-		"good, \xff":                     "cannot be printed",
-		"good, " + strings.Repeat("n", 101): "more than 100 characters",
+		"good, bad >= x.y":                     `"bad >= x.y" has no range`,
+		"good, bad@1.2":                        `"bad@1.2" must have its version behind a space`,
+		"good, /bad":                           `"/bad" has no name of an organisation`,
+		"good, acme/":                          `"acme/" has no name of a skill`,
+		"good, a/b/c":                          `"a/b/c" must be name or organisation/name`,
+		`good, a\b`:                            `"a\\b" must be name or organisation/name`,
+		"good, good >= 2":                      `"good >= 2" names the skill a second time`,
+		"good, \x1b[31mred":                    "cannot be printed",
+		"good, zero\u200bwidth":                "cannot be printed",
+		"good, \xff":                           "cannot be printed",
+		"good, " + strings.Repeat("n", 101):    "more than 100 characters",
 		"good, a " + strings.Repeat(">1 ", 50): "has a range of more than 100",
 	} {
 		got, problems := requires.Parse(text)
@@ -87,12 +87,20 @@ func TestAllows(t *testing.T) {
 		of, version string
 		want        bool
 	}{
-		{"", "1.0.0", true}, {"", "nightly", true},
-		{">= 1.2", "1.2.0", true}, {">= 1.2", "1.1.9", false}, {">= 1.2", "v1.3", true},
-		{">= 1.2 < 2", "2.0.0", false}, {"^1.2 || ^3", "3.1.0", true},
-		{">= 1.2", "nightly", false}, {"= nightly", "nightly", true}, {"= nightly", "weekly", false},
-		{"= 1.2.0", "1.2.0", true}, {"= 1.2.0", "1.2.1", false},
-		{">= 1.2", "2.0.0-rc.1", false}, {">= 1.2-0", "2.0.0-rc.1", true},
+		{"", "1.0.0", true},
+		{"", "nightly", true},
+		{">= 1.2", "1.2.0", true},
+		{">= 1.2", "1.1.9", false},
+		{">= 1.2", "v1.3", true},
+		{">= 1.2 < 2", "2.0.0", false},
+		{"^1.2 || ^3", "3.1.0", true},
+		{">= 1.2", "nightly", false},
+		{"= nightly", "nightly", true},
+		{"= nightly", "weekly", false},
+		{"= 1.2.0", "1.2.0", true},
+		{"= 1.2.0", "1.2.1", false},
+		{">= 1.2", "2.0.0-rc.1", false},
+		{">= 1.2-0", "2.0.0-rc.1", true},
 		{"> 2 < 1", "1.5.0", false},
 	} {
 		if got := (req{Name: "a", Range: c.of}).Allows(c.version); got != c.want {

@@ -1,0 +1,179 @@
+package requires
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+)
+
+// A Version is a skill that is installed, or will be.
+type Version struct {
+	EntryID string `json:"entry_id"`
+	Version string `json:"version"`
+}
+
+// A Plan is what has to be installed along with skills.
+type Plan struct {
+	Skills   []Needed `json:"skills"`
+	Required []Edge   `json:"required"`
+	Warnings []string `json:"warnings"`
+}
+
+// An Edge says that a skill that was asked about requires another one of them.
+type Edge struct {
+	EntryID    string `json:"entry_id"`
+	RequiredBy string `json:"required_by"`
+}
+
+// Ask returns the plan for skills, in one request. Servers that know no requirements
+// plan nothing.
+func Ask(ctx context.Context, s *server.Session, skills []Version) (plan Plan, err error) {
+	if len(skills) == 0 {
+		return plan, nil
+	}
+	err = s.Call(ctx, http.MethodPost, "/api/v1/registry/requirements", map[string]any{"skills": skills}, &plan)
+	if status := client.Status(err); status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
+		return Plan{}, nil
+	}
+	return plan, err
+}
+
+// A Status is what became of a skill that others require.
+type Status string
+
+// The statuses.
+const (
+	Installed Status = "installed"
+	Kept      Status = "kept"   // it was there; see Note
+	Failed    Status = "failed" // see Note
+	// WouldInstall is that of a dry run.
+	WouldInstall Status = "would_install"
+)
+
+// An Outcome is what became of a skill of a plan.
+type Outcome struct {
+	Name         string   `json:"name"`
+	Organisation string   `json:"organisation"`
+	Version      string   `json:"version"`
+	RequiredBy   []string `json:"required_by"`
+	Status       Status   `json:"status"`
+	Note         string   `json:"note,omitempty"`
+}
+
+// Decide says what is to be done about each skill of a plan in a folder with these
+// records: an outcome without a status is to be installed.
+func (p Plan) Decide(folder map[string]install.Record, address string) []Outcome {
+	all := make([]Outcome, len(p.Skills))
+	taken := map[string]bool{}
+	for i, n := range p.Skills {
+		o := Outcome{Name: n.Name, Organisation: n.Organisation, Version: n.Version, RequiredBy: n.RequiredBy}
+		there, known := folder[n.Name]
+		switch {
+		case install.CheckName(n.Name) != nil:
+			o.Status, o.Note = Failed, "its name cannot be that of a folder"
+		case taken[n.Name], known && (there.EntryID != n.EntryID || there.Server != address):
+			o.Status, o.Note = Kept, "another skill has this name"
+		case known && there.ContentHash == n.ContentHash:
+			o.Status, o.Version = Kept, there.Version
+		case known && there.Pinned:
+			o.Status, o.Version, o.Note = Kept, there.Version, "pinned to "+there.Version
+		}
+		taken[n.Name] = true
+		all[i] = o
+	}
+	return all
+}
+
+// A Folder is a folder of skills with its lock file.
+type Folder interface {
+	Skills() map[string]install.Record
+	Put(name string, r install.Record) error
+}
+
+// Mark writes to the lock file which skills are required by which. All says that the
+// plan is for all skills of the folder, so that other marks are outdated. It returns the
+// skills that were installed for others, and are not required any more.
+func (p Plan) Mark(folder Folder, address string, all bool) (unneeded []string, err error) {
+	by := map[string][]string{} // names, by entry
+	for _, n := range p.Skills {
+		by[n.EntryID] = append(by[n.EntryID], n.RequiredBy...)
+	}
+	asked := map[string]bool{}
+	for _, r := range p.Required {
+		by[r.EntryID], asked[r.EntryID] = append(by[r.EntryID], r.RequiredBy), true
+	}
+	for name, r := range folder.Skills() {
+		if r.Server != address {
+			continue
+		}
+		marks := slices.Clone(by[r.EntryID])
+		if !all {
+			marks = append(marks, r.RequiredBy...)
+		}
+		slices.Sort(marks)
+		marks = slices.Compact(marks)
+		if slices.Equal(marks, r.RequiredBy) {
+			continue
+		}
+		if len(r.RequiredBy) == 0 && asked[r.EntryID] {
+			r.Explicit = true // it was there before others came to require it
+		}
+		if len(marks) == 0 && !r.Explicit {
+			unneeded = append(unneeded, name)
+		}
+		if len(marks) == 0 {
+			r.Explicit = false // as of every skill that nothing requires
+		}
+		r.RequiredBy = marks
+		if err := folder.Put(name, r); err != nil {
+			return unneeded, err
+		}
+	}
+	slices.Sort(unneeded)
+	return unneeded, nil
+}
+
+// Note prints warnings of the server.
+func Note(p *term.Program, warnings []string) {
+	for _, w := range warnings {
+		p.Note("warning: %s", term.Plain(w))
+	}
+}
+
+// Write says what became of the skills that were installed along with one of an
+// organisation.
+func Write(w io.Writer, organisation string, all []Outcome) {
+	for _, o := range all {
+		org := o.Organisation
+		if org == organisation {
+			org = ""
+		}
+		name := term.Plain(requires.Label(org, o.Name) + " " + o.Version)
+		by := term.Plain(list(o.RequiredBy))
+		switch o.Status {
+		case Installed:
+			fmt.Fprintf(w, "Installed %s, required by %s\n", name, by)
+		case WouldInstall:
+			fmt.Fprintf(w, "Would install %s, required by %s\n", name, by)
+		case Failed:
+			fmt.Fprintf(w, "%s, required by %s, is not installed: %s\n", name, by, term.Plain(o.Note))
+		case Kept:
+			if o.Note != "" {
+				fmt.Fprintf(w, "%s, required by %s, is left as it is: %s\n", name, by, term.Plain(o.Note))
+			}
+		}
+	}
+}
+
+// AnyFailed reports whether a skill could not be installed.
+func AnyFailed(all []Outcome) bool {
+	return slices.ContainsFunc(all, func(o Outcome) bool { return o.Status == Failed })
+}
