@@ -71,11 +71,14 @@ func (x *execution) addCost(t *Trial) {
 	}
 }
 
-// prepareAttempts installs the distractors of the run, beside which agents choose.
-func (x *execution) prepareAttempts() (err error) {
+// prepareAttempts installs the distractors of the run, beside which agents choose, and
+// what the skill requires.
+func (x *execution) prepareAttempts(ctx context.Context) (err error) {
 	x.attempts = &attempt.Maker{Agents: x.s.Agents, Meter: x.budget.Meter, Prices: x.prices, Dir: x.dir}
-	x.distractors, err = attempt.WriteDistractors(x.dir, x.run.Distractors)
-	return err
+	if x.distractors, err = attempt.WriteDistractors(x.dir, x.run.Distractors); err != nil {
+		return err
+	}
+	return attempt.WriteRequired(ctx, x.dir, x.s.Subjects(), x.run.OrgID, x.run.Subject.Requires, x.distractors)
 }
 
 // task returns the task of an agent in a trial.

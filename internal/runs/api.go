@@ -90,6 +90,7 @@ type RunOutput struct {
 	Trials    int                `json:"trials"`
 	Baseline  Baseline           `json:"baseline" enum:"none,no_skill,previous"`
 	Seed      int64              `json:"seed"`
+	Requires  []subject.Required `json:"requires,omitempty" doc:"Skills that the subject requires, pinned when the run started and present in all arms; only where skills compete or agents work"`
 	Judge     *judge.Description `json:"judge" doc:"Null if no case needs one"`
 	Progress  Progress           `json:"progress" doc:"Trials of all cases, the baseline's included"`
 	Totals    TotalsOutput       `json:"totals" doc:"Cases; zero until the run is over"`
@@ -153,6 +154,7 @@ func newRunOutput(r Run) RunOutput {
 	out := RunOutput{
 		ID: r.ID, SuiteID: r.SuiteID, Status: r.Status, Trials: r.Trials, Baseline: r.Baseline, Seed: r.Seed, Judge: r.Judge,
 		Subject:  NewSubjectOutput(r.Subject),
+		Requires: r.Subject.Requires,
 		Progress: Progress{r.Done, r.Total},
 		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
 		Errors:   m.TrialErrors, Reliable: m.Reliable(), Imported: r.Imported, ImproveID: r.ImproveRunID,

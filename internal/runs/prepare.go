@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -160,7 +159,7 @@ func (x *execution) loadSkills(ctx context.Context) error {
 		}
 	}
 	if agents {
-		if err := x.prepareAttempts(); err != nil {
+		if err := x.prepareAttempts(ctx); err != nil {
 			return err
 		}
 	}
@@ -225,13 +224,6 @@ func (s *Service) Sweep() error {
 // unpack writes the skill's files into a new folder.
 func (l *loadedSkill) unpack(ctx context.Context, dir string) (err error) {
 	defer fault.Wrap(&err, "files of %s", l.Name)
-	if err := os.Mkdir(dir, 0o755); err != nil { // the sandbox's user reads it
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
 	l.dir = dir
-	return errors.Join(skillpkg.Unpack(ctx, l.content, root), root.Close())
+	return attempt.Unpack(ctx, l.content, dir)
 }

@@ -196,7 +196,8 @@ func (r Run) Conditions() (string, error) {
 		Agent       *suites.Agent
 		Trials      int
 		Seed        int64
-	}{r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed})
+		Requires    []subject.Required `json:",omitempty"` // as before for skills that require nothing
+	}{r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed, r.Subject.Requires})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:]), err
 }
@@ -260,7 +261,7 @@ func (s *Service) pinJudge(ctx context.Context, r *Run, cases []suites.Case) (er
 		r.Judge = &about
 	}
 	if routed {
-		r.Distractors, err = s.Subjects().Distractors(ctx, r.OrgID, r.Subject.Name, r.Seed)
+		r.Distractors, err = s.Subjects().Beside(ctx, r.OrgID, &r.Subject, r.Previous, r.Seed)
 	}
 	return err
 }

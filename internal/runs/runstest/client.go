@@ -128,6 +128,12 @@ func (c *Client) Fresh() string {
 	return c.publish("fresh", "---\nname: fresh\ndescription: Is new.\n---\n")
 }
 
+// Publish returns the id of a skill with these versions of its SKILL.md.
+func (c *Client) Publish(name string, versions ...string) string {
+	c.T.Helper()
+	return c.publish(name, versions...)
+}
+
 // publish makes an entry with the versions 1.0.0, 2.0.0 and so on, once for the
 // organisation.
 func (c *Client) publish(name string, versions ...string) string {

@@ -52,6 +52,8 @@ type Pinned struct {
 	Label       string `json:"label,omitempty"`
 	// Pin refers to exactly that content.
 	Pin Ref `json:"pin"`
+	// Requires are the skills that it requires.
+	Requires []Required `json:"requires,omitempty"`
 }
 
 // Pin returns the skill that was found for a reference, to be stored.

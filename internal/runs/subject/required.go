@@ -1,0 +1,104 @@
+package subject
+
+import (
+	"context"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+)
+
+// Required is a skill that the subject of a run requires, pinned when the run starts.
+// It is present in all arms.
+type Required struct {
+	Name         string `json:"name" example:"pdf-tables"`
+	Organisation string `json:"organisation,omitempty" doc:"That owns it; as written if it is missing"`
+	EntryID      string `json:"entry_id,omitempty" doc:"Omitted if it is missing, like version and content_hash"`
+	Version      string `json:"version,omitempty"`
+	ContentHash  string `json:"content_hash,omitempty"`
+	State        string `json:"state" enum:"met,missing,unmet,withdrawn" doc:"missing: the run goes on without it; unmet and withdrawn: it has the current version all the same"`
+}
+
+// Present reports whether the run has the skill.
+func (r Required) Present() bool { return r.EntryID != "" }
+
+// Beside returns the skills that compete with the subject of a run, and pins what it
+// requires, which competes, too. With a previous version, both have what either of
+// them requires: the arms differ in the subject only.
+func (f Finder) Beside(ctx context.Context, orgID string, subject, previous *Pinned, seed int64) ([]judge.Skill, error) {
+	others, err := f.Distractors(ctx, orgID, subject.Name, seed)
+	if err != nil {
+		return nil, err
+	}
+	pins := []Ref{subject.Pin}
+	if previous != nil {
+		pins = append(pins, previous.Pin)
+	}
+	for _, pin := range pins {
+		g, err := f.requirementsOf(ctx, orgID, pin)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range g.Needed {
+			known := slices.ContainsFunc(others, func(s judge.Skill) bool { return s.Name == n.Name })
+			if !known && n.Name != subject.Name {
+				others = append(others, judge.Skill{Name: n.Name, Description: n.Description})
+			}
+		}
+		subject.add(g)
+	}
+	return others, nil
+}
+
+// add pins what a graph requires. An agent knows skills by their names, so that a
+// second one of the same name is left out.
+func (p *Pinned) add(g requirements.Graph) {
+	from := []string{""}
+	for _, r := range g.Roots {
+		from = append(from, r.VersionID)
+	}
+	for _, n := range g.Needed {
+		from = append(from, n.VersionID)
+	}
+	for _, id := range from {
+		for _, f := range g.Requires[id] {
+			r := Required{Name: f.Requirement.Name, Organisation: f.Org, State: string(f.State)}
+			if s := f.Skill; s.VersionID != "" {
+				r = Required{s.Name, s.OrgName, s.EntryID, s.Version, s.ContentHash, string(f.State)}
+			}
+			known := slices.ContainsFunc(p.Requires, func(k Required) bool { return k.Name == r.Name })
+			if !known && r.Name != p.Name && len(p.Requires) < requirements.MaxSkills {
+				p.Requires = append(p.Requires, r)
+			}
+		}
+	}
+}
+
+func (f Finder) requirementsOf(ctx context.Context, orgID string, pin Ref) (g requirements.Graph, err error) {
+	known := &requirements.Service{DB: f.Registry.DB}
+	if pin.EntryID != "" {
+		return known.Plan(ctx, orgID, [][2]string{{pin.EntryID, pin.Version}})
+	}
+	skill, err := f.Find(ctx, orgID, pin)
+	if err != nil {
+		return g, err
+	}
+	text, err := skill.Text(ctx)
+	if err != nil {
+		return g, err
+	}
+	parsed, err := skillpkg.ParseSkill([]byte(text))
+	if err != nil {
+		return g, nil //nolint:nilerr // it has no requirements that could be read
+	}
+	var all []requires.Requirement
+	all, _ = requirements.Of(parsed)
+	return requirements.GraphOfText(ctx, f.Registry.DB, orgID, all)
+}
+
+// Required looks up a skill as it was pinned.
+func (f Finder) Required(ctx context.Context, orgID string, r Required) (Skill, error) {
+	return f.FindPinned(ctx, orgID, Pinned{Name: r.Name, ContentHash: r.ContentHash, Pin: Ref{EntryID: r.EntryID, Version: r.Version}})
+}
