@@ -85,6 +85,13 @@ func startTLS(t *testing.T, to *url.URL, file string) (address string) {
 	return server.Listener.Addr().String()
 }
 
+func claudeProgram(t *testing.T) string {
+	t.Helper()
+	programs := servertest.InstallNPM(t, root, "e2e/agents")
+	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	return filepath.Join(programs, "..", "@anthropic-ai", "claude-code-linux-"+arch, "claude")
+}
+
 // A claude is the real Claude Code, and a server of its own that it knows as
 // publicHost.
 type claude struct {
@@ -100,11 +107,9 @@ type claude struct {
 func newClaude(t *testing.T) *claude {
 	t.Helper()
 	newOrganisation(t, "of "+t.Name()) // builds the binary, or skips
-	programs := servertest.InstallNPM(t, root, "e2e/agents")
-	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	dir := t.TempDir()
 	c := &claude{
-		t: t, program: filepath.Join(programs, "..", "@anthropic-ai", "claude-code-linux-"+arch, "claude"),
+		t: t, program: claudeProgram(t),
 		home: filepath.Join(dir, "home"), authority: filepath.Join(dir, "ca.pem"),
 	}
 	data := filepath.Join(dir, "data")

@@ -14,11 +14,11 @@ func organisationIDs(ctx context.Context, q store.Querier, name string) ([]strin
 	return store.All(rows, err, store.Value[string])
 }
 
-// newestCommits returns commits of a shelf, the newest first.
+// newestCommits returns commits of a shelf that are still served, the newest first.
 func newestCommits(ctx context.Context, q store.Querier, shelf string, limit int) ([]commit, error) {
 	rows, err := q.Query(ctx, `
 		SELECT number, hash, parent, tree, market, message, committed_at, orgs, changes FROM catalog_commits
-		WHERE shelf = $1 ORDER BY number DESC LIMIT $2`, shelf, limit)
+		WHERE shelf = $1 AND message <> '' ORDER BY number DESC LIMIT $2`, shelf, limit)
 	return store.All(rows, err, func(row store.Row) (c commit, err error) {
 		var hash, parent, tree string
 		var at int64
@@ -119,7 +119,8 @@ func insertPlugins(ctx context.Context, tx *store.Tx, sh shelf, plugins []*plugi
 	return err
 }
 
-// forgetBefore deletes what commits before a number say, and those before another one.
+// forgetBefore deletes what commits before a number have and say, and all of those
+// before another one.
 func forgetBefore(ctx context.Context, tx *store.Tx, shelf string, number, oldest int64) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM catalog_commits WHERE shelf = $1 AND number < $2`, shelf, oldest); err != nil {
 		return err

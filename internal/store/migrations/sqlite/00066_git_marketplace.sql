@@ -11,7 +11,7 @@ CREATE TABLE catalog_commits (
     parent       TEXT NOT NULL, -- empty for the first one
     tree         TEXT NOT NULL,
     market       TEXT NOT NULL, -- the format of the tree, and the names in it
-    message      TEXT NOT NULL,
+    message      TEXT NOT NULL, -- empty when it is no longer served
     committed_at INTEGER NOT NULL,
     orgs         INTEGER NOT NULL, -- with changes: the revision of the shelf that it shows
     changes      INTEGER NOT NULL,
