@@ -35,6 +35,7 @@ func benchmarks() []benchmark {
 		{"sqlite-group", "grouped single-row inserts beside the driver's batches", benchGroup},
 		{"publish", "POST of 100 KB versions beside Verdaccio", benchPublish},
 		{"download", "GET of an archive beside Verdaccio and a file server", benchDownload},
+		{"git", "git clone of 1,000 skills beside git's own server", benchGit},
 		{"sync", "POST of 1,000 installations on small and large registries", benchSync},
 		{"ingest", "POST of telemetry beside the driver's batches", benchIngest},
 		{"ingest-peer", "POST of telemetry beside PocketBase", benchIngestPeer},

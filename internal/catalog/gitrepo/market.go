@@ -35,7 +35,9 @@ type plugin struct {
 // with every commit have a path, by which their versions are found; others "".
 type sink func(kind gittree.Kind, path string, content []byte) gittree.Hash
 
-func hashOnly(kind gittree.Kind, _ string, content []byte) gittree.Hash { return gittree.Sum(kind, content) }
+func hashOnly(kind gittree.Kind, _ string, content []byte) gittree.Hash {
+	return gittree.Sum(kind, content)
+}
 
 const formatCount = 3
 
@@ -62,7 +64,9 @@ func claudeEntry(p *plugin) any {
 	return object{"name": p.name, "description": p.description, "version": p.version, "source": p.source()}
 }
 
-func codexHead(m market) any { return object{"name": m.name, "interface": object{"displayName": m.owner}} }
+func codexHead(m market) any {
+	return object{"name": m.name, "interface": object{"displayName": m.owner}}
+}
 
 func codexEntry(p *plugin) any {
 	return object{

@@ -90,6 +90,20 @@ func Installers(server, org, token string) []Snippet {
 				"claude plugin install everything@" + marketplace(org)),
 		},
 		{
+			"Codex", "The same plugins, from a git repository.",
+			fill.Replace("codex plugin marketplace add $SERVER/o/$ORG/$TOKEN/marketplace.git\n" +
+				"codex plugin add everything@" + marketplace(org)),
+		},
+		{
+			"Copilot CLI", "The same plugins, from a git repository.",
+			fill.Replace("copilot plugin marketplace add $SERVER/o/$ORG/$TOKEN/marketplace.git\n" +
+				"copilot plugin install everything@" + marketplace(org)),
+		},
+		{
+			"Cursor, git", "Import this address as a team marketplace in Cursor's dashboard, or clone it.",
+			fill.Replace("$SERVER/o/$ORG/$TOKEN/marketplace.git"),
+		},
+		{
 			"Claude Code, for a team", "In .claude/settings.json of a project, or in managed settings. " +
 				"The token is sent in a header, so that the file can name a variable in place of it.",
 			fill.Replace(strings.ReplaceAll(claudeSettings, "$NAME", marketplace(org))),
