@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -32,13 +34,13 @@ func (s *Service) addTools(server *mcp.Server) {
 		return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: &no}
 	}
 	mcp.AddTool(server, &mcp.Tool{
-		Name: "search_skills", Annotations: reads("Search skills"),
+		Name: "search_skills", OutputSchema: schemaOf[searchOutput](), Annotations: reads("Search skills"),
 		Description: "Find skills: instructions that your organisation wrote for recurring tasks. Search by a few words of the task, " +
 			"e.g. \"pdf tables\"; all words must be in a skill's name or description. An empty query lists the most installed skills. " +
 			"Load the one that fits with get_skill.",
 	}, tool(s, s.searchSkills))
 	mcp.AddTool(server, &mcp.Tool{
-		Name: "get_skill", Annotations: reads("Load a skill"),
+		Name: "get_skill", OutputSchema: schemaOf[getOutput](), Annotations: reads("Load a skill"),
 		Description: "Load a skill: the text of its SKILL.md, to follow for the task at hand, and the list of its other files. " +
 			"Call it again with path to read one of those, e.g. references/format.md.",
 	}, tool(s, s.getSkill))
@@ -50,6 +52,21 @@ func (s *Service) addTools(server *mcp.Server) {
 			"have run. It counts in the skill's pass rate. A second report for the same session and skill replaces the first. " +
 			"Do not guess: without a sign of success or failure report nothing.",
 	}, tool(s, s.reportOutcome))
+}
+
+// schemaOf is the schema of a result whose lists are never null. The library would
+// allow that, by several types for a field, which not all clients can read.
+func schemaOf[Out any]() *jsonschema.Schema {
+	schema, err := jsonschema.For[Out](nil)
+	if err != nil {
+		panic(err) // the types are ours
+	}
+	for _, field := range schema.Properties {
+		if slices.Equal(field.Types, []string{"null", "array"}) {
+			field.Type, field.Types = "array", nil
+		}
+	}
+	return schema
 }
 
 // tool hides what is internal in the errors of a tool, which models read.
