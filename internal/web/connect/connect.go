@@ -108,6 +108,14 @@ func Installers(server, org, token string) []Snippet {
 				"The token is sent in a header, so that the file can name a variable in place of it.",
 			fill.Replace(strings.ReplaceAll(claudeSettings, "$NAME", marketplace(org))),
 		},
+		{
+			"MCP: Claude Code", "Tools to search, load and report on skills, for every MCP client; hosts of the skills extension list them. " +
+				"With an API key in place of the token, in the same header, sessions can also report outcomes.",
+			fill.Replace(`claude mcp add --transport http whetstone $SERVER/o/$ORG/mcp --header "Authorization: Bearer $TOKEN"`),
+		},
+		{"MCP: Codex", "In ~/.codex/config.toml; the token is in the environment variable WHETSTONE_TOKEN.", fill.Replace(codexMCP)},
+		{"MCP: Cursor", "In .cursor/mcp.json of a project, or ~/.cursor/mcp.json.", fill.Replace(cursorMCP)},
+		{"MCP: VS Code", "In .vscode/mcp.json of a project. The token is asked for once.", fill.Replace(codeMCP)},
 	}
 }
 
@@ -146,4 +154,33 @@ jobs:
     - whetstone push ./$NAME --entry $ENTRY --server $SERVER
   rules:
     - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH`
+)
+
+// What adds the server to MCP clients by a file.
+const (
+	codexMCP = `[mcp_servers.whetstone]
+url = "$SERVER/o/$ORG/mcp"
+bearer_token_env_var = "WHETSTONE_TOKEN"`
+
+	cursorMCP = `{
+  "mcpServers": {
+    "whetstone": {
+      "url": "$SERVER/o/$ORG/mcp",
+      "headers": { "Authorization": "Bearer ${env:WHETSTONE_TOKEN}" }
+    }
+  }
+}`
+
+	codeMCP = `{
+  "inputs": [
+    { "type": "promptString", "id": "whetstone-token", "description": "Token of Whetstone", "password": true }
+  ],
+  "servers": {
+    "whetstone": {
+      "type": "http",
+      "url": "$SERVER/o/$ORG/mcp",
+      "headers": { "Authorization": "Bearer ${input:whetstone-token}" }
+    }
+  }
+}`
 )
