@@ -37,6 +37,7 @@ func benchmarks() []benchmark {
 		{"download", "GET of an archive beside Verdaccio and a file server", benchDownload},
 		{"git", "git clone of 1,000 skills beside git's own server", benchGit},
 		{"sync", "POST of 1,000 installations on small and large registries", benchSync},
+		{"mcp", "skills/list of 5,000 skills", benchMCP},
 		{"ingest", "POST of telemetry beside the driver's batches", benchIngest},
 		{"ingest-peer", "POST of telemetry beside PocketBase", benchIngestPeer},
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},

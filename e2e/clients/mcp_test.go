@@ -64,23 +64,25 @@ func TestInspector(t *testing.T) {
 		}), object{"visibility": visibility})
 	}
 	token := org.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(http.StatusCreated).Text("token")
-	for base, want := range map[string]int{"/o/Inspected": skills - private, "/o/Inspected/" + token: skills} {
-		out := inspected(t, nil, base, "--method", "skills/list", "--verify", "--require-digests", "--skill-catalog-max-skills", "1000")
-		verified := 0
-		for line := range strings.Lines(out) {
-			var report struct {
-				OK      bool   `json:"ok"`
-				Outcome string `json:"outcome"`
-				Files   []any  `json:"files"`
-			}
-			if err := json.Unmarshal([]byte(line), &report); err != nil || !report.OK || report.Outcome != "verified" || len(report.Files) < 2 {
-				t.Fatalf("%v: %s", err, line)
-			}
-			verified++
+	out := inspected(t, nil, "/o/Inspected/"+token, "--method", "skills/list", "--verify", "--require-digests", "--skill-catalog-max-skills", "1000")
+	verified := 0
+	for line := range strings.Lines(out) {
+		var report struct {
+			OK      bool   `json:"ok"`
+			Outcome string `json:"outcome"`
+			Files   []any  `json:"files"`
 		}
-		if verified != want {
-			t.Errorf("%s: %d skills are verified, want %d", base, verified, want)
+		if err := json.Unmarshal([]byte(line), &report); err != nil || !report.OK || report.Outcome != "verified" || len(report.Files) != 2 {
+			t.Fatalf("%v: %s", err, line)
 		}
+		verified++
+	}
+	if verified != skills {
+		t.Errorf("%d skills are verified, want %d", verified, skills)
+	}
+	out = inspected(t, nil, "/o/Inspected", "--method", "skills/list")
+	if listed := strings.Count(out, `"frontmatter"`); listed != skills-private {
+		t.Errorf("%d skills are listed without a token, want %d", listed, skills-private)
 	}
 
 	const base, uri = "/o/Inspected", "skill://Inspected/inspected-100/SKILL.md"
