@@ -18,9 +18,9 @@ import (
 const (
 	markdown  = "text/markdown"
 	directory = "inode/directory"
-	// copies is how often the bytes of a file are in memory while it is sent: as base64
+	// copies is how often the bytes of a file are in memory while it is sent, as base64
 	// or with escapes, and in the messages around that.
-	copies = 6
+	copies = 9
 	// smallFile is the size up to which that does not count.
 	smallFile = 256 << 10
 )
@@ -104,7 +104,7 @@ func (s *Service) read(v *visit, ver registry.Version, f skillpkg.ManifestEntry)
 		if err != nil {
 			return nil, err
 		}
-		v.releases = append(v.releases, release)
+		v.hold(release)
 	}
 	return s.Registry.ReadFile(v.ctx, ver, f)
 }

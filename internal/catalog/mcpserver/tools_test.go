@@ -218,6 +218,7 @@ func TestReportOutcome(t *testing.T) {
 		if got := outcomes(ada, "s1"); len(got) != 2 {
 			t.Errorf("grades of the first organisation: %v", got)
 		}
+		recounted(w)
 	})
 }
 
@@ -281,6 +282,62 @@ func TestOffered(t *testing.T) {
 		})
 		if got := figures("docx"); err != nil || result.IsError || got != "1 1 1 1 offered\n" {
 			t.Errorf("a session in _meta: %s, %v", got, err)
+		}
+		recounted(w)
+	})
+}
+
+// TestEvidence is told to the skill's own organisation only.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada, bob := w.Org("acme", access.Pro), w.Org("other", access.Pro)
+		ada.Made("pdf", "1.0.0", skill(t, "pdf", "Reads."), public)
+		ada.Made("docx", "2.0.0", skill(t, "docx", "Reads."), public)
+		w.Exec(`UPDATE registry_versions SET gate_id = 'gate-1' WHERE version = '1.0.0'`)
+		w.Exec(`UPDATE registry_versions SET gate_id = 'gate-3' WHERE version = '2.0.0'`)
+		h := connect(t, w, base("acme"), ada.Key)
+		for session, passed := range map[string]bool{"s1": true, "s2": false} {
+			if _, text, failed := h.call("report_skill_outcome", object{"skill": "pdf", "session": session, "passed": passed}); failed {
+				t.Fatal(text)
+			}
+		}
+		const known = "map[dev.whetstone/gate:gate-1 dev.whetstone/gate_verdict:pass dev.whetstone/graded_sessions:2 dev.whetstone/pass_rate:0.5 " +
+			"dev.whetstone/publisher:acme dev.whetstone/version:1.0.0]"
+		const unknown = "map[dev.whetstone/publisher:acme dev.whetstone/version:%s]"
+		for _, c := range []struct {
+			path, key string
+			own       bool
+		}{
+			{base("acme"), ada.Key, true},
+			{"", ada.Key, true},
+			{base("acme", token(ada)), "", true},
+			{base("acme"), "", false},
+			{"", "", false},
+			{"", bob.Key, false},
+			{base("acme"), bob.Key, false},
+			{base("acme"), token(bob), false},
+		} {
+			want := fmt.Sprintf(unknown, "1.0.0")
+			if c.own {
+				want = known
+			}
+			h := connect(t, w, c.path, c.key)
+			all, _ := h.list("")
+			one, err := h.get("skill://acme/pdf/SKILL.md")
+			resources, listErr := h.ListResources(t.Context(), nil)
+			if err != nil || listErr != nil || len(all) != 2 || len(resources.Resources) != 2 {
+				t.Fatalf("%v, %v, %d skills", err, listErr, len(all))
+			}
+			for _, got := range []any{all[1].Meta, one.Meta, map[string]any(resources.Resources[1].Meta)} {
+				if fmt.Sprint(got) != want {
+					t.Errorf("%s: %v, want %s", c.path, got, want)
+				}
+			}
+			if got := fmt.Sprint(all[0].Meta); got != fmt.Sprintf(unknown, "2.0.0") {
+				t.Errorf("%s: %s: what is not known is not there", c.path, got)
+			}
 		}
 	})
 }

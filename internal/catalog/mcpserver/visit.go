@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,8 +25,10 @@ type visit struct {
 	caller access.Caller   // the zero Caller without a key
 	ctx    context.Context // of the HTTP request: done when the answer is sent
 	named  string          // session of the agent, as _meta of the message names it
-	// releases give back the memory of the answer.
-	releases []func()
+
+	mu       sync.Mutex
+	sent     bool     // the answer, or the client is gone
+	releases []func() // give back the memory of the answer
 }
 
 type visitKey struct{}
@@ -45,7 +48,23 @@ func visitOf(ctx context.Context) *visit {
 	return v
 }
 
+// hold keeps a reservation of memory until the answer is sent. A method may still
+// run after its client has gone.
+func (v *visit) hold(release func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.sent {
+		release()
+		return
+	}
+	v.releases = append(v.releases, release)
+}
+
+// release gives back what the visit holds.
 func (v *visit) release() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sent = true
 	for _, release := range v.releases {
 		release()
 	}

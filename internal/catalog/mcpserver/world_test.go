@@ -17,6 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/catalog/mcpserver"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/judge"
@@ -56,12 +58,44 @@ func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 	graded.Register()
 	server := &mcpserver.Service{
 		DB: db, Catalog: w.Catalog, Registry: w.Registry, Auth: w.Auth, Telemetry: pushes, Sessions: opened, Grades: graded,
+		Gates:     verdicts{"gate-1": "pass", "gate-2": "block"},
 		PublicURL: w.Server.URL, Version: "1", Log: w.Log,
 	}
 	for _, m := range []interface{ Mount(*httpapi.API) }{w.Skills, opened, pushes, graded, server} {
 		m.Mount(w.API)
 	}
 	return w
+}
+
+// verdicts are those of gates, by id.
+type verdicts map[string]decision.Verdict
+
+func (all verdicts) Verdicts(_ context.Context, _ string, ids []string) (map[string]*decision.Verdict, error) {
+	found := map[string]*decision.Verdict{}
+	for _, id := range ids {
+		if v, ok := all[id]; ok {
+			found[id] = &v
+		}
+	}
+	return found, nil
+}
+
+// recounted wants the numbers of skills to be those of their observations.
+func recounted(w *registrytest.World) {
+	w.T.Helper()
+	for _, check := range []func(context.Context, store.Querier) ([]exam.Finding, error){
+		w.Skills.Check, (&sessions.Service{DB: w.DB}).Check, (&grades.Service{DB: w.DB}).Check,
+	} {
+		findings, err := check(w.T.Context(), w.DB)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		for _, f := range findings {
+			if f.Status != exam.Good {
+				w.T.Errorf("%+v", f)
+			}
+		}
+	}
 }
 
 // base is the path of an organisation's catalog, with a token or without.
