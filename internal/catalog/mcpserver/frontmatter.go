@@ -41,10 +41,10 @@ func frontmatter(skillMD []byte) (fields json.RawMessage, name string, err error
 		return nil, "", errFrontmatter
 	}
 	for _, n := range parsed.Notes {
-		switch n.Code {
-		case skillpkg.CodeAmbiguousFence:
+		if n.Code == skillpkg.CodeAmbiguousFence {
 			return nil, "", errFence
-		case skillpkg.CodeRepaired:
+		}
+		if n.Code == skillpkg.CodeRepaired {
 			return nil, "", errFrontmatter
 		}
 	}

@@ -64,7 +64,7 @@ func parseURI(uri string) (address, error) {
 		segments[i] = plain
 	}
 	a := address{org: segments[0]}
-	rest, segments = "", segments[1:]
+	segments = segments[1:]
 	if len(segments) >= 3 && segments[0] == versionMark {
 		a.version, segments = segments[1], segments[2:]
 	}
