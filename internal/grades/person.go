@@ -24,13 +24,13 @@ type Verdict struct {
 	Basis basis.Basis
 }
 
-// maxReason is how many bytes of a reason are stored.
-const maxReason = 2000
+// MaxReason is how many bytes a reason may have.
+const MaxReason = 2000
 
 // Check refuses a reason that cannot be stored.
 func (v Verdict) Check() error {
-	if !text.Valid(v.Reason) || len(v.Reason) > maxReason {
-		return fault.Invalid("reason", "reason must be text of at most %d bytes", maxReason)
+	if !text.Valid(v.Reason) || len(v.Reason) > MaxReason {
+		return fault.Invalid("reason", "reason must be text of at most %d bytes", MaxReason)
 	}
 	return nil
 }

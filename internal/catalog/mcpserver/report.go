@@ -142,8 +142,8 @@ func (s *Service) grade(v *visit, in outcomeInput) (sessions.Grade, string, erro
 	if text.Valid(in.Note) {
 		verdict.Reason = redact.Text(in.Note)
 	}
-	if err := verdict.Check(); err != nil {
-		return sessions.Grade{}, "", err
+	if verdict.Check() != nil {
+		return sessions.Grade{}, "", fault.Invalid("note", "note must be text of at most %d bytes", grades.MaxReason)
 	}
 	l, _, err := s.named(v, in.Skill, "")
 	if err != nil {
