@@ -38,6 +38,7 @@ func benchmarks() []benchmark {
 		{"git", "git clone of 1,000 skills beside git's own server", benchGit},
 		{"sync", "POST of 1,000 installations on small and large registries", benchSync},
 		{"mcp", "skills/list of 5,000 skills", benchMCP},
+		{"catalog", "GET of the catalogs of 5,000 skills, from memory and first, with one version and 20", benchCatalog},
 		{"ingest", "POST of telemetry beside the driver's batches", benchIngest},
 		{"ingest-peer", "POST of telemetry beside PocketBase", benchIngestPeer},
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},

@@ -103,6 +103,7 @@ type namedEntry struct {
 // add adds a skill with the JSON array of its files' paths, if installers would
 // take it and there is room.
 func (x *indexed) add(f indexFormat, l registry.Listed, paths string) error {
+	l.Current.Description = l.Summary() // once: it is asked for again below
 	if !discoverable(l) {
 		return nil
 	}

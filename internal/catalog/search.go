@@ -54,14 +54,15 @@ func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, sh Shelf)
 
 // Search returns the skills that have all words of a query in their name or
 // description: those with one in the name first, then by installations.
-func Search(list Listing, query, owner string, limit int) []registry.Listed {
+func Search(list Listing, query, owner string, limit int) []*registry.Listed {
 	words := strings.Fields(strings.ToLower(query[:min(len(query), maxQuery)]))
 	type hit struct {
-		registry.Listed
+		*registry.Listed
 		named bool
 	}
 	var hits []hit
-	for _, l := range list {
+	for i := range list {
+		l := &list[i]
 		if owner != "" && !strings.EqualFold(owner, l.OrgName) {
 			continue
 		}
@@ -81,7 +82,7 @@ func Search(list Listing, query, owner string, limit int) []registry.Listed {
 		}
 		return cmp.Compare(b.InstallationCount, a.InstallationCount)
 	})
-	found := make([]registry.Listed, min(limit, len(hits)))
+	found := make([]*registry.Listed, min(limit, len(hits)))
 	for i := range found {
 		found[i] = hits[i].Listed
 	}

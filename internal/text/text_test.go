@@ -2,6 +2,8 @@ package text_test
 
 import (
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
@@ -49,6 +51,28 @@ func TestCleaning(t *testing.T) {
 		}
 		if text.Valid(in) != (in == want) || text.ValidBytes([]byte(in)) != (in == want) {
 			t.Errorf("Valid(%q): got %v", in, text.Valid(in))
+		}
+	}
+}
+
+// TestPlainLineTables compares PlainLine with the tables of package unicode.
+func TestPlainLineTables(t *testing.T) {
+	t.Parallel()
+	for r := rune(1); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) || unicode.IsSpace(r) {
+			continue
+		}
+		want := "a" + string(r) + "b"
+		if unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			want = "a b"
+		}
+		if got := text.PlainLine("a" + string(r) + "b"); got != want {
+			t.Errorf("%U: %q, want %q", r, got, want)
+		}
+	}
+	for in, want := range map[string]string{"": "", " ": "", " a": "a", "a ": "a", "a  b": "a b", "a b": "a b", "\ta\n": "a", "\x7f": "", "a\u2028b": "a b"} {
+		if got := text.PlainLine(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }

@@ -103,6 +103,7 @@ func (s *Service) Mount(a *httpapi.API) {
 			a.Handle("POST "+route.Path, catalog.Limit(), s.handler(s.writer(route, r.serve)))
 		}
 	}
+	s.mountUnsupported(a)
 	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
 	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
 	a.Handle("POST /api/cli/device/code", starts, s.handler(s.handleDeviceCode))

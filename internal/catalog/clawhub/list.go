@@ -96,26 +96,31 @@ func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, v visit) 
 	if err != nil {
 		return err
 	}
-	out := searchOutput{Results: []searchResult{}}
-	for _, it := range items {
-		score := it.score(asked, words)
-		if query.Get("mode") == "exact" && it.Name != asked {
-			score = 0
-		}
-		if score > 0 {
-			out.Results = append(out.Results, it.result(score))
+	type hit struct {
+		*item
+		score float64
+	}
+	var hits []hit
+	exact := query.Get("mode") == "exact"
+	for i := range items {
+		it := &items[i]
+		if score := it.score(asked, words); score > 0 && (!exact || it.Name == asked) {
+			hits = append(hits, hit{it, score})
 		}
 	}
-	slices.SortStableFunc(out.Results, func(a, b searchResult) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.UpdatedAt, a.UpdatedAt))
+	slices.SortStableFunc(hits, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), b.UpdatedAt.Compare(a.UpdatedAt))
 	})
-	out.Results = out.Results[:min(len(out.Results), limitOf(query))]
+	out := searchOutput{Results: []searchResult{}}
+	for _, h := range hits[:min(len(hits), limitOf(query))] {
+		out.Results = append(out.Results, h.result(h.score))
+	}
 	return answer(w, out)
 }
 
 // score says how well an item fits a search, from 0 for not at all to 1 for its own
 // name. All words must be there.
-func (it item) score(asked string, words []string) float64 {
+func (it *item) score(asked string, words []string) float64 {
 	switch {
 	case len(words) == 0:
 		return 0
@@ -135,7 +140,7 @@ func (it item) score(asked string, words []string) float64 {
 	return 0.3 + 0.5*float64(inName)/float64(len(words))
 }
 
-func (it item) result(score float64) searchResult {
+func (it *item) result(score float64) searchResult {
 	out := searchResult{
 		Slug: it.Name, DisplayName: it.Name, Summary: it.Summary(), Version: semVer(it.Current.Version), Score: score,
 		OwnerHandle: it.OrgName, UpdatedAt: it.UpdatedAt.UnixMilli(),
@@ -214,7 +219,7 @@ func latestOutput(n note) *versionOutput {
 }
 
 // rank is what a list is sorted by, descending.
-func (it item) rank(sort string) int64 {
+func (it *item) rank(sort string) int64 {
 	switch sort {
 	case "createdAt", "newest":
 		return it.CreatedAt.UnixMicro()
@@ -234,19 +239,18 @@ func (s *Service) handleList(w http.ResponseWriter, r *http.Request, v visit) er
 	if err != nil {
 		return err
 	}
-	byRank := func(a, b item) int {
-		return cmp.Or(cmp.Compare(b.rank(sort), a.rank(sort)), cmp.Compare(a.Name, b.Name))
-	}
-	chosen := slices.SortedFunc(func(yield func(item) bool) {
-		for _, it := range items {
-			if strings.HasPrefix(it.Name, prefix) && !yield(it) {
-				return
-			}
+	var chosen []*item
+	for i := range items {
+		if strings.HasPrefix(items[i].Name, prefix) {
+			chosen = append(chosen, &items[i])
 		}
-	}, byRank)
+	}
+	slices.SortFunc(chosen, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(b.rank(sort), a.rank(sort)), cmp.Compare(a.Name, b.Name))
+	})
 	if rank, name, ok := readCursor(query.Get("cursor")); ok {
 		// What changed since then may be left out or come twice, but the list ends.
-		chosen = slices.DeleteFunc(chosen, func(it item) bool {
+		chosen = slices.DeleteFunc(chosen, func(it *item) bool {
 			return cmp.Or(cmp.Compare(rank, it.rank(sort)), cmp.Compare(it.Name, name)) <= 0
 		})
 	}

@@ -73,14 +73,14 @@ func (s *Service) handleList(ctx context.Context, _ *mcp.ServerSession, in *list
 	}
 	out := &listResult{ResultType: complete, Skills: []entry{}, NextCursor: next, TTL: ttl, CacheScope: v.cacheScope()}
 	var omitted []leftOut
-	var shown []registry.Listed
+	var shown []*registry.Listed
 	for _, l := range page {
 		c, ok := contents[l.Current.ID]
 		if !ok {
 			continue // deleted meanwhile
 		}
 		if err := c.unlisted(l.Name); err == nil {
-			shown = append(shown, l)
+			shown = append(shown, &l)
 			out.Skills = append(out.Skills, newEntry(address{org: l.OrgName, name: l.Name}, c, evidence[l.Current.ID]))
 		} else if v.own(l) {
 			omitted = append(omitted, leftOut{l.Name, err.Error()})

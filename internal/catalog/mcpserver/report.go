@@ -59,7 +59,7 @@ type offer struct {
 
 // offered counts skills of the caller's own organisation as offered in a session of
 // the agent. Those of others would fill the organisation's list with names.
-func (s *Service) offered(v *visit, session string, list []registry.Listed) {
+func (s *Service) offered(v *visit, session string, list []*registry.Listed) {
 	var names []string
 	for _, l := range list {
 		if l.OrgID == v.caller.OrgID {
