@@ -117,11 +117,15 @@ func (f *Folder) removeTempFiles() error {
 // Skills returns the records of the lock file by the names of the skills.
 func (f *Folder) Skills() map[string]Record { return maps.Clone(f.skills) }
 
-// Put writes the record of a skill to the lock file, and nothing else.
+// Put writes the record of a skill to the lock file, and nothing else. A record that is
+// there already is not written.
 func (f *Folder) Put(name string, r Record) (err error) {
 	defer fault.Wrap(&err, "lock file")
 	if err := CheckName(name); err != nil {
 		return err
+	}
+	if old, ok := f.skills[name]; ok && old.equal(r) {
+		return nil
 	}
 	skills := maps.Clone(f.skills)
 	skills[name] = r

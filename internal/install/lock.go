@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,12 @@ type Record struct {
 	RequiredBy []string `json:"required_by,omitempty"`
 	Server     string   `json:"server"`
 	Version    string   `json:"version"`
+}
+
+func (r Record) equal(other Record) bool {
+	return maps.Equal(r.Files, other.Files) && r.InstalledAt.Equal(other.InstalledAt) &&
+		r.ContentHash == other.ContentHash && r.EntryID == other.EntryID && r.Pinned == other.Pinned &&
+		r.Server == other.Server && r.Version == other.Version
 }
 
 type lockFile struct {

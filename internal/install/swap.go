@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -85,6 +86,23 @@ func (f *Folder) Install(
 		return "", errors.Join(err, f.recover())
 	}
 	return backup, nil
+}
+
+// Restore is Install of what the lock file says: it never writes the lock file, and
+// refuses a package that has other files than the record.
+func (f *Folder) Restore(ctx context.Context, name string, pkg *skillpkg.Package, force bool) (backup string, err error) {
+	r, ok := f.skills[name]
+	if !ok {
+		return "", fault.New(fault.NotFound, "%s is not in the lock file", name)
+	}
+	files := map[string]string{}
+	for _, file := range pkg.Installed() {
+		files[file.Path] = file.SHA256
+	}
+	if !maps.Equal(files, r.Files) {
+		return "", fault.New(fault.Conflict, "the lock file has other files of %s %s than the version itself", name, r.Version)
+	}
+	return f.Install(ctx, name, pkg, r, force)
 }
 
 // checkName also refuses a name that differs from another one only in case: they

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/installer"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -14,20 +15,20 @@ import (
 
 // installAlong installs what a plan has, and marks in the lock file who requires what.
 // A failure of one skill does not affect the others. All is that of requires.Plan.Mark.
-func (i *installer) installAlong(ctx context.Context, plan requires.Plan, all bool) ([]requires.Outcome, error) {
-	requires.Note(i.program, plan.Warnings)
-	outcomes := plan.Decide(i.folder.Skills(), i.Server)
+func installAlong(ctx context.Context, i *installer.Installer, plan requires.Plan, all bool) ([]requires.Outcome, error) {
+	requires.Note(i.Program, plan.Warnings)
+	outcomes := plan.Decide(i.Skills(), i.Server)
 	for n := range outcomes {
 		o, needed := &outcomes[n], plan.Skills[n]
 		if o.Status != "" {
 			continue
 		}
-		t := target{
-			name: needed.Name, organisation: needed.Organisation, entryID: needed.EntryID, version: needed.Version, hash: needed.ContentHash,
+		t := installer.Target{
+			Name: needed.Name, Organisation: needed.Organisation, EntryID: needed.EntryID, Version: needed.Version, Hash: needed.ContentHash,
 		}
-		archive, err := i.fetch(ctx, t, func(int64, int64) {})
+		archive, err := i.Fetch(ctx, t, func(int64, int64) {})
 		if err == nil {
-			_, err = i.unpack(ctx, t, archive, false)
+			_, err = i.Unpack(ctx, t, archive, false)
 		}
 		o.Status = requires.Installed
 		if edited, ok := errors.AsType[*install.EditedError](err); ok {
@@ -35,40 +36,40 @@ func (i *installer) installAlong(ctx context.Context, plan requires.Plan, all bo
 		} else if err != nil {
 			o.Status, o.Note = requires.Failed, term.Message(server.AsFault(err, i.Server))
 		} else {
-			i.record(ctx, t)
+			i.Record(ctx, t)
 		}
 	}
-	unneeded, err := plan.Mark(i.folder, i.Server, all)
+	unneeded, err := plan.Mark(i, i.Server, all)
 	for _, name := range unneeded {
-		i.program.Note("%s was installed for other skills, and no skill here requires it any more", term.Plain(name))
+		i.Program.Note("%s was installed for other skills, and no skill here requires it any more", term.Plain(name))
 	}
 	return outcomes, err
 }
 
 // along installs what a skill requires, after the skill itself was installed by name.
-func (c *installCommand) along(ctx context.Context, i *installer, t target) ([]requires.Outcome, error) {
-	r := i.folder.Skills()[t.name]
+func (c *installCommand) along(ctx context.Context, i *installer.Installer, t installer.Target) ([]requires.Outcome, error) {
+	r := i.Skills()[t.Name]
 	r.Explicit, r.NoRequires = len(r.RequiredBy) > 0, c.NoRequires
-	if err := i.folder.Put(t.name, r); err != nil || c.NoRequires {
+	if err := i.Put(t.Name, r); err != nil || c.NoRequires {
 		return nil, err
 	}
-	plan, err := requires.Ask(ctx, i.Session, []requires.Version{{EntryID: t.entryID, Version: t.version}})
+	plan, err := requires.Ask(ctx, i.Session, []requires.Version{{EntryID: t.EntryID, Version: t.Version}})
 	if err != nil {
 		return nil, err
 	}
-	return i.installAlong(ctx, plan, false)
+	return installAlong(ctx, i, plan, false)
 }
 
-// plan asks what skills of a folder require, all or the named ones, as far as they are
+// planOf asks what skills of a folder require, all or the named ones, as far as they are
 // on this server.
-func (s *session) plan(ctx context.Context, skills map[string]install.Record, names []string) (requires.Plan, error) {
+func planOf(ctx context.Context, s *server.Session, skills map[string]install.Record, names []string) (requires.Plan, error) {
 	var versions []requires.Version
 	for name, r := range skills {
 		if r.Server == s.Server && !r.NoRequires && (len(names) == 0 || slices.Contains(names, name)) {
 			versions = append(versions, requires.Version{EntryID: r.EntryID, Version: r.Version})
 		}
 	}
-	return requires.Ask(ctx, s.Session, versions)
+	return requires.Ask(ctx, s, versions)
 }
 
 // wouldAlong adds to the output of a dry run what would be installed along.
@@ -82,7 +83,7 @@ func (c *syncCommand) wouldAlong(ctx context.Context, s *session, skills map[str
 		r.Version = o.Version
 		after[o.Name] = r
 	}
-	plan, err := s.plan(ctx, after, c.Names)
+	plan, err := planOf(ctx, s.Session, after, c.Names)
 	for _, o := range plan.Decide(after, s.Server) {
 		if o.Status == "" {
 			o.Status = requires.WouldInstall
@@ -94,15 +95,15 @@ func (c *syncCommand) wouldAlong(ctx context.Context, s *session, skills map[str
 
 // along adds to the output of a sync what is installed because updated skills came to
 // require it.
-func (c *syncCommand) along(ctx context.Context, i *installer, out []syncOutput) ([]syncOutput, error) {
+func (c *syncCommand) along(ctx context.Context, i *installer.Installer, out []syncOutput) ([]syncOutput, error) {
 	if c.NoRequires {
 		return out, nil
 	}
-	plan, err := i.plan(ctx, i.folder.Skills(), c.Names)
+	plan, err := planOf(ctx, i.Session, i.Skills(), c.Names)
 	if err != nil {
 		return out, err
 	}
-	outcomes, err := i.installAlong(ctx, plan, len(c.Names) == 0)
+	outcomes, err := installAlong(ctx, i, plan, len(c.Names) == 0)
 	for _, o := range outcomes {
 		out = append(out, alongOutput(o))
 	}

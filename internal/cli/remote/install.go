@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/installer"
+	"github.com/whetstone-dev/whetstone/internal/cli/locks"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -20,9 +22,10 @@ import (
 type installCommand struct {
 	serverFlags `embed:""`
 	folderFlag  `embed:""`
-	Name        string `arg:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
+	Name        string `arg:"" optional:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
 	Force       bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
 	NoRequires  bool   `env:"-" help:"Install only this skill, not those that it requires."`
+	Frozen      bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, and leave that as it is."`
 }
 
 type installOutput struct {
@@ -40,6 +43,16 @@ type installOutput struct {
 
 // Run installs a version of an entry into the folder of skills.
 func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
+	if c.Frozen {
+		dir, err := c.path()
+		if err != nil {
+			return err
+		}
+		return locks.Frozen{Dir: dir, Name: c.Name, Force: c.Force}.Run(ctx, p, &c.Flags)
+	}
+	if c.Name == "" {
+		return fault.Invalid("name", "name what to install; --frozen installs what the lock file says")
+	}
 	return c.withSession(p, func(s *session) error {
 		t, err := c.resolve(ctx, p, s)
 		if err != nil {
@@ -49,13 +62,13 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		i, err := newInstaller(ctx, p, s, dir)
+		i, err := installer.New(ctx, p, s.Session, dir)
 		if err != nil {
 			return err
 		}
-		defer i.close()
-		bar := p.Transfer("Downloading "+term.Plain(t.name), 1)
-		archive, err := i.fetch(ctx, t, bar.Item())
+		defer i.Close()
+		bar := p.Transfer("Downloading "+term.Plain(t.Name), 1)
+		archive, err := i.Fetch(ctx, t, bar.Item())
 		bar.Clear()
 		if err != nil {
 			return err
@@ -65,24 +78,24 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		out := installOutput{
-			Name: t.name, Organisation: t.organisation, Version: t.version, ContentHash: t.hash, Path: i.pathOf(t.name),
-			Pinned: t.pinned, Recorded: i.record(ctx, t), Backup: backup,
+			Name: t.Name, Organisation: t.Organisation, Version: t.Version, ContentHash: t.Hash, Path: i.PathOf(t.Name),
+			Pinned: t.Pinned, Recorded: i.Record(ctx, t), Backup: backup,
 		}
 		along, err := c.along(ctx, i, t)
 		if err != nil {
-			return fault.New(fault.Conflict, "%s is installed, but not what it requires: %s", term.Plain(t.name), err).Because(err)
+			return fault.New(fault.Conflict, "%s is installed, but not what it requires: %s", term.Plain(t.Name), err).Because(err)
 		}
 		out.Required = along
 		err = p.Print(out, func(w io.Writer) {
 			from := ""
-			if t.foreign {
+			if t.Foreign {
 				from = " of " + term.Plain(out.Organisation)
 			}
 			fmt.Fprintf(w, "Installed %s %s%s in %s\n", term.Plain(out.Name), term.Plain(out.Version), from, out.Path)
 			if out.Backup != "" {
 				fmt.Fprintf(w, "The previous folder is in %s\n", out.Backup)
 			}
-			requires.Write(w, t.organisation, out.Required)
+			requires.Write(w, t.Organisation, out.Required)
 		})
 		if err == nil && requires.AnyFailed(out.Required) {
 			return term.ExitCode(term.ExitFailed)
@@ -93,8 +106,8 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 
 // unpack installs the archive. A folder with local edits is replaced only with
 // --force or after a confirmation.
-func (c *installCommand) unpack(ctx context.Context, i *installer, t target, archive []byte) (backup string, err error) {
-	backup, err = i.unpack(ctx, t, archive, c.Force)
+func (c *installCommand) unpack(ctx context.Context, i *installer.Installer, t installer.Target, archive []byte) (backup string, err error) {
+	backup, err = i.Unpack(ctx, t, archive, c.Force)
 	edited, ok := errors.AsType[*install.EditedError](err)
 	if !ok {
 		return backup, err
@@ -103,10 +116,10 @@ func (c *installCommand) unpack(ctx context.Context, i *installer, t target, arc
 	if !edited.Foreign {
 		reason += ": " + editList(edited.Edits)
 	}
-	if i.program.Confirm(ctx, reason+". Replace it and keep a copy?") {
-		return i.unpack(ctx, t, archive, true)
+	if i.Program.Confirm(ctx, reason+". Replace it and keep a copy?") {
+		return i.Unpack(ctx, t, archive, true)
 	}
-	i.program.Note("%s; --force replaces it and keeps a copy", reason)
+	i.Program.Note("%s; --force replaces it and keeps a copy", reason)
 	return "", term.ExitCode(term.ExitEdited)
 }
 
@@ -128,38 +141,38 @@ func editList(edits []install.Edit) string {
 // must be named with its organisation or by its id, or be confirmed: otherwise
 // anyone could publish under a name that this organisation does not use yet
 // (name squatting) and have it installed.
-func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *session) (target, error) {
+func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *session) (installer.Target, error) {
 	name, version, pinned := c.Name, "", false
 	if at := strings.LastIndex(c.Name, "@"); at > 0 {
 		name, version, pinned = c.Name[:at], c.Name[at+1:], true
 	}
 	f, err := s.findEntry(ctx, name)
 	if err != nil {
-		return target{}, err
+		return installer.Target{}, err
 	}
 	e := f.Entry
 	if f.foreign && !f.explicit {
 		question := fmt.Sprintf("Your organisation has no entry named %s. Install the one of the organisation %s?",
 			e.Name, e.Organisation)
 		if !p.Confirm(ctx, question) {
-			return target{}, fault.New(fault.Conflict,
+			return installer.Target{}, fault.New(fault.Conflict,
 				"%s is an entry of the organisation %s, not of yours; to install it, name it %s",
 				term.Plain(e.Name), term.Plain(e.Organisation), term.Plain(fullName(e)))
 		}
 	}
 	if e.EntryType != "skill" && c.Dir == "" {
-		return target{}, fault.Invalid("dir", "%s is %s %s, not a skill; name its folder with --dir",
+		return installer.Target{}, fault.Invalid("dir", "%s is %s %s, not a skill; name its folder with --dir",
 			e.Name, article(e.EntryType), e.EntryType)
 	}
 	for _, v := range f.Versions {
 		if pinned && v.Version == version || !pinned && v.IsCurrent {
-			return target{
-				name: e.Name, organisation: e.Organisation, foreign: f.foreign,
-				entryID: e.ID, version: v.Version, hash: v.ContentHash, pinned: pinned,
+			return installer.Target{
+				Name: e.Name, Organisation: e.Organisation, Foreign: f.foreign,
+				EntryID: e.ID, Version: v.Version, Hash: v.ContentHash, Pinned: pinned,
 			}, nil
 		}
 	}
-	return target{}, fault.New(fault.NotFound, "%s has no version %s; `whetstone history %s` lists them",
+	return installer.Target{}, fault.New(fault.NotFound, "%s has no version %s; `whetstone history %s` lists them",
 		term.Plain(e.Name), term.Plain(version), term.Plain(name))
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/locks"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -129,6 +130,8 @@ type statusCommand struct {
 	serverFlags `embed:""`
 	folderFlag  `embed:""`
 	Names       []string `arg:"" optional:"" name:"name" help:"Skills to check; all when empty."`
+	Lock        []string `env:"-" placeholder:"FILE" help:"Check what a lock file of any client says instead: skills, clawhub, Claude Code, Codex, ToolHive, whetstone; of a folder, those that it has. Can be repeated."`
+	Report      bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
 }
 
 type statusOutput struct {
@@ -145,6 +148,14 @@ type statusOutput struct {
 
 // Run compares the installed skills with the registry.
 func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
+	switch {
+	case len(c.Lock) > 0 && len(c.Names)+len(c.Dir) > 0:
+		return fault.Invalid("lock", "--lock checks all skills of a lock file: leave out names and --dir")
+	case len(c.Lock) > 0:
+		return locks.Status{Paths: c.Lock, Report: c.Report}.Run(ctx, p, &c.Flags)
+	case c.Report:
+		return fault.Invalid("report", "--report needs --lock")
+	}
 	dir, err := c.path()
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/installer"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/install"
@@ -67,7 +68,7 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 			for n, skill := range all {
 				out[n] = newSyncOutput(skill, s.Server)
 				if t, ok := c.updateFor(skill, s.Server); ok {
-					out[n].Status, out[n].PreviousVersion, out[n].Version = wouldUpdate, skill.record.Version, t.version
+					out[n].Status, out[n].PreviousVersion, out[n].Version = wouldUpdate, skill.record.Version, t.Version
 				}
 			}
 			if out, err = c.wouldAlong(ctx, s, skills, out); err != nil {
@@ -75,14 +76,14 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 			}
 			return p.Print(out, func(w io.Writer) { writeSync(w, dir, out) })
 		}
-		i, err := newInstaller(ctx, p, s, dir)
+		i, err := installer.New(ctx, p, s.Session, dir)
 		if err != nil {
 			return err
 		}
-		defer i.close()
+		defer i.Close()
 		// The lock file is read again under the folder's lock: another process may
 		// have installed something since ReadLock.
-		all, err := s.compare(ctx, dir, i.folder.Skills(), c.Names)
+		all, err := s.compare(ctx, dir, i.Skills(), c.Names)
 		if err != nil {
 			return err
 		}
@@ -102,7 +103,7 @@ func newSyncOutput(skill installedSkill, server string) syncOutput {
 }
 
 // updateFor returns the version to install in place of a skill, if any.
-func (c *syncCommand) updateFor(skill installedSkill, server string) (t target, ok bool) {
+func (c *syncCommand) updateFor(skill installedSkill, server string) (t installer.Target, ok bool) {
 	switch skill.drift(server) {
 	case behind, missing:
 		ok = true
@@ -113,14 +114,14 @@ func (c *syncCommand) updateFor(skill installedSkill, server string) (t target, 
 	default: // up to date, or not available from this server
 	}
 	if !ok {
-		return target{}, false
+		return installer.Target{}, false
 	}
-	t = target{name: skill.name, entryID: skill.record.EntryID}
+	t = installer.Target{Name: skill.name, EntryID: skill.record.EntryID}
 	if skill.record.Pinned && !c.Unpin { // missing or edited: the pinned version again, not the latest
-		t.version, t.hash, t.pinned = skill.record.Version, skill.record.ContentHash, true
+		t.Version, t.Hash, t.Pinned = skill.record.Version, skill.record.ContentHash, true
 		return t, true
 	}
-	t.version, t.hash, t.link = skill.latest.LatestVersion, skill.latest.LatestContentHash, skill.latest.DownloadURL
+	t.Version, t.Hash, t.Link = skill.latest.LatestVersion, skill.latest.LatestContentHash, skill.latest.DownloadURL
 	return t, true
 }
 
@@ -130,34 +131,34 @@ const parallelDownloads = 4
 
 // update installs the versions that updateFor selects. A failure of one skill
 // does not affect the others.
-func (c *syncCommand) update(ctx context.Context, i *installer, all []installedSkill) []syncOutput {
+func (c *syncCommand) update(ctx context.Context, i *installer.Installer, all []installedSkill) []syncOutput {
 	out := make([]syncOutput, len(all))
-	targets := map[int]target{}
+	targets := map[int]installer.Target{}
 	for n, skill := range all {
 		out[n] = newSyncOutput(skill, i.Server)
 		if t, ok := c.updateFor(skill, i.Server); ok {
 			targets[n] = t
 		}
 	}
-	bar := i.program.Transfer("Downloading", len(targets))
+	bar := i.Program.Transfer("Downloading", len(targets))
 	defer bar.Clear()
 	var g errgroup.Group
 	g.SetLimit(parallelDownloads)
 	for n, t := range targets {
 		g.Go(func() error { // writes to out[n] alone, so it needs no lock
 			defer bar.Finish()
-			archive, err := i.fetch(ctx, t, bar.Item())
+			archive, err := i.Fetch(ctx, t, bar.Item())
 			if err == nil {
-				out[n].Backup, err = i.unpack(ctx, t, archive, c.Force)
+				out[n].Backup, err = i.Unpack(ctx, t, archive, c.Force)
 			}
 			if err == nil {
-				i.record(ctx, t)
+				i.Record(ctx, t)
 			}
 			o, err := &out[n], server.AsFault(err, i.Server)
 			edited, ok := errors.AsType[*install.EditedError](err)
 			switch {
 			case err == nil:
-				o.Status, o.PreviousVersion, o.Version = updated, o.Version, t.version
+				o.Status, o.PreviousVersion, o.Version = updated, o.Version, t.Version
 			case ok: // edited since compare
 				o.Status, o.Edits = modified, edited.Edits
 			default:
