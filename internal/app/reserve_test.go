@@ -30,6 +30,7 @@ var servedWhenFull = []string{
 	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device",
 	"POST /login/device/finish", "POST /logout",
 	"POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete", "POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete", "POST /settings/keys/{}/revoke",
+	"POST /registry/lock-file",
 	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",
 	"PUT /api/v1/settings/content", // keeps less
 }

@@ -231,6 +231,7 @@ var formGates = map[string]gate{
 	"POST /logout":              none,
 	"POST /theme":               none,
 
+	"POST /registry/lock-file":          read, // it asks
 	"POST /registry/{id}/rollback":      rollback,
 	"POST /registry/{id}/rollback/undo": rollback,
 	"POST /registry/{id}/delete":        remove,

@@ -50,6 +50,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/web"
+	"github.com/whetstone-dev/whetstone/internal/web/locks"
 )
 
 // parts are the platform and the capabilities on it.
@@ -203,6 +204,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Curate: p.curate, Costs: p.costs,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Installations: p.installations,
+		Locks:         locks.Checker{Registry: p.resolve, PublicURL: a.URL()},
 		Telemetry:     p.telemetry,
 		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
 		Trials: p.trials, Gates: p.gates, Attestations: p.attestations,

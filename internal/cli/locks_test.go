@@ -151,8 +151,8 @@ func TestStatusOfHostileLockFiles(t *testing.T) {
 	}
 	for content, message := range map[string]string{
 		`{"skills":{"p\u001b[2Jdf":{"computedHash":"x"}}}`: "skills-lock.json: skills.p [2Jdf.computedHash is not 64 hex digits",
-		strings.Repeat("x", 10<<20):                          "skills-lock.json is larger than 8 MiB",
-		`{"skills":`:                                         "skills-lock.json is not valid JSON",
+		strings.Repeat("x", 10<<20):                        "skills-lock.json is larger than 8 MiB",
+		`{"skills":`:                                       "skills-lock.json is not valid JSON",
 	} {
 		put(t, dir, "skills-lock.json", content)
 		user.run(t, "status", "--lock", lock).want(t, term.ExitUsage, message)

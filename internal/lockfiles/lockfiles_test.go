@@ -49,7 +49,8 @@ func TestParse(t *testing.T) {
 		secrets []string
 	}{
 		{
-			"project/skills-lock.json", lockfiles.Skills, []string{
+			"project/skills-lock.json", lockfiles.Skills,
+			[]string{
 				"notes@ of default from https://skills.example.com/o/default in [.agents/skills/notes .claude/skills/notes .codex/skills/notes " +
 					".cursor/skills/notes .github/skills/notes skills/notes] archive:2dbfa2a1a6b0 well-known:2dbfa2a1a6b0 skills-lock:f5a10bb9c28a",
 				"pdf@ of default from https://skills.example.com/o/default in [.agents/skills/pdf .claude/skills/pdf .codex/skills/pdf " +

@@ -34,6 +34,26 @@ func (p *parser) source(address string) (source, organisation string) {
 	return source, organisation
 }
 
+// FromHere reports whether the name of an item finds its entry at a server: the item
+// came from there, or its file names an organisation and no server.
+func (i Item) FromHere(server string) bool {
+	if i.Source == "" {
+		return i.Organisation != ""
+	}
+	source, err := url.Parse(i.Source)
+	here, err2 := url.Parse(server)
+	return err == nil && err2 == nil && strings.EqualFold(source.Host, here.Host)
+}
+
+// Fit drops a text that is longer than any of the registry, which refuses it.
+func Fit(text string) string {
+	const most = 200
+	if len(text) > most {
+		return ""
+	}
+	return text
+}
+
 func isSecret(text string) bool {
 	return strings.Contains(text, "st_live_") || strings.HasPrefix(text, "ct_")
 }

@@ -22,7 +22,7 @@ import (
 
 // unaudited are the forms that change nothing of the organisation's.
 var unaudited = map[string]string{
-	"/theme": "a cookie", "/alerts/preview": "looks back only", "/login/device": "decides nothing: somebody has to approve it",
+	"/theme": "a cookie", "/registry/lock-file": "asks; nothing of the file is kept", "/alerts/preview": "looks back only", "/login/device": "decides nothing: somebody has to approve it",
 }
 
 // auditor sends forms and looks for the entries that they leave.

@@ -61,6 +61,11 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/costs", do: (*Service).handleCosts},
 
 		{permission: access.Read, method: "GET", path: "/registry", do: (*Service).handleRegistry},
+		{permission: access.Read, method: "GET", path: "/registry/lock-file", do: (*Service).handleLockFile},
+		{
+			permission: access.Read, method: "POST", path: "/registry/lock-file", maxBody: sources.MaxUpload, upload: true,
+			do: (*Service).handleCheckLockFile,
+		},
 		{permission: access.Read, method: "GET", path: "/registry/{id}", do: (*Service).handleRegistryEntry},
 		{
 			permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}",

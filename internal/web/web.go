@@ -115,6 +115,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/web/locks"
 )
 
 // Parts are the capabilities behind the pages.
@@ -134,6 +135,7 @@ type Parts struct {
 	Registry      *registry.Service
 	Release       *release.Service
 	Installations *installations.Service
+	Locks         locks.Checker
 	Telemetry     *telemetry.Service
 	Alerts        *alerts.Service
 	Incidents     *incidents.Service

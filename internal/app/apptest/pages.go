@@ -63,6 +63,11 @@ func Pages() map[string]Row {
 		"GET /settings/gate-policy":              {},
 		"POST /settings/gate-policy":             form("", "mode=off&trials=3&min_cases=8&max_minutes=30&on_inconclusive=hold", nil),
 		"POST /registry/{}/delete":               spending("entry", "<entry>", "confirm=<entry_name>"),
+		"GET /registry/lock-file":                {},
+		"POST /registry/lock-file": {
+			Form: [][3]string{{"file", ".whetstone-lock.json", `{"skills":{"<entry_name>":{"entry_id":"<entry>"}}}`}}, Status: 200,
+			Others: map[string]int{"entry": 200, "entry_name": 200},
+		},
 
 		"GET /repohost":                          {},
 		"POST /repohost/settings":                form("", "mode=checks", nil),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -104,34 +103,14 @@ func compare(ctx context.Context, s *server.Session, files []lockFile) ([]fileOu
 
 func (r row) queries(address string) []query {
 	byLock := query{
-		Name: fit(r.Name), Organisation: fit(r.Organisation), Version: fit(r.Version), EntryID: fit(r.EntryID), Hashes: r.Hashes,
-		FromHere: r.fromHere(address),
+		Name: lockfiles.Fit(r.Name), Organisation: lockfiles.Fit(r.Organisation), Version: lockfiles.Fit(r.Version), EntryID: lockfiles.Fit(r.EntryID), Hashes: r.Hashes,
+		FromHere: r.FromHere(address),
 	}
 	byFiles := query{Name: byLock.Name, Organisation: byLock.Organisation, EntryID: byLock.EntryID}
 	if r.digest != "" {
 		byFiles.Hashes = []lockfiles.Hash{{Kind: string(treehash.ClawHub), Hex: r.digest}}
 	}
 	return []query{byLock, byFiles}
-}
-
-// fit drops a text that is longer than any of the registry, which the API refuses.
-func fit(text string) string {
-	const most = 200
-	if len(text) > most {
-		return ""
-	}
-	return text
-}
-
-// fromHere reports whether a name finds the entry: the skill came from this server, or
-// its file names an organisation and no server.
-func (r row) fromHere(address string) bool {
-	if r.Source == "" {
-		return r.Organisation != ""
-	}
-	source, err := url.Parse(r.Source)
-	here, err2 := url.Parse(address)
-	return err == nil && err2 == nil && source.Host == here.Host
 }
 
 // output joins what the lock file and what the files of a skill say. The files are

@@ -111,10 +111,13 @@ func TestStates(t *testing.T) {
 		edited := hashes("dirhash", strings.Repeat("ab", 32))
 		edited["name"], edited["from_here"], edited["version"] = "pdf", true, "1"
 		want("by name", []object{
-			{"name": "pdf", "version": "1", "from_here": true}, {"name": "pdf", "version": "7", "from_here": true},
-			{"name": "pdf", "version": "1"}, {"name": "pdf", "version": "1", "from_here": true, "organisation": "acme"},
+			{"name": "pdf", "version": "1", "from_here": true},
+			{"name": "pdf", "version": "7", "from_here": true},
+			{"name": "pdf", "version": "1"},
+			{"name": "pdf", "version": "1", "from_here": true, "organisation": "acme"},
 			{"name": "pdf", "version": "1", "from_here": true, "organisation": "nobody"},
-			{"entry_id": id, "version": "2"}, edited,
+			{"entry_id": id, "version": "2"},
+			edited,
 		}, "acme/pdf 1 of 1: up_to_date by version", "acme/pdf  of 1: unknown by ", "unknown", "acme/pdf 1 of 1: up_to_date by version",
 			"unknown", "acme/pdf 2 of 1: candidate by version", "acme/pdf 1 of 1: modified by version")
 		ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil).Want(http.StatusNoContent)
@@ -139,7 +142,9 @@ func TestForeign(t *testing.T) {
 		ada.Post(registrytest.EntryPath(ids["public"])+"/rollback", object{"reason": "bad"}).Want(http.StatusOK)
 		w.Exec(`UPDATE registry_versions SET state = 'candidate' WHERE version = '2'`)
 		sum := func(b []byte) object { return hashes("archive", registrytest.Sum(b)) }
-		named := func(v string) object { return object{"name": v, "organisation": "acme", "version": "1", "from_here": true} }
+		named := func(v string) object {
+			return object{"name": v, "organisation": "acme", "version": "1", "from_here": true}
+		}
 		got := ask(bob, sum(archive["public"]), sum(archive["org"]), sum(archive["unlisted"]), sum(secret),
 			named("public"), named("org"), named("unlisted"), object{"entry_id": ids["org"], "version": "1"},
 			object{"entry_id": ids["unlisted"], "version": "1"}, object{"entry_id": ids["public"], "version": "2"})

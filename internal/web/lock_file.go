@@ -1,0 +1,35 @@
+package web
+
+import (
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/web/locks"
+)
+
+// handleLockFile has the form for a lock file of any client.
+func (s *Service) handleLockFile(*visit) (answer, error) {
+	return show("lock_file", "Check a lock file", locks.Report{}), nil
+}
+
+// handleCheckLockFile shows the page itself, since nothing is kept that a redirect
+// could lead to.
+func (s *Service) handleCheckLockFile(v *visit) (answer, error) {
+	report, err := s.checkLockFile(v)
+	page := show("lock_file", "Check a lock file", report)
+	if err != nil {
+		return page.refused(err)
+	}
+	return page, nil
+}
+
+func (s *Service) checkLockFile(v *visit) (locks.Report, error) {
+	form, err := readUpload(v)
+	if err != nil {
+		return locks.Report{}, err
+	}
+	defer form.Close()
+	files := form.Files["file"]
+	if len(files) != 1 {
+		return locks.Report{}, fault.Invalid("file", "Choose a file")
+	}
+	return s.Locks.Check(v.Context(), v.Caller.OrgID, files[0].Filename, files[0].Content)
+}
