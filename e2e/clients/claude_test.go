@@ -191,6 +191,9 @@ func TestClaudeCode(t *testing.T) {
 	installed("everything", "*", "skills/pdf", first)
 	installed("everything", "*", "skills/notes", own)
 
+	state := filepath.Join(home, ".claude", "plugins", "installed_plugins.json")
+	locked(t, author.Caller, home, "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date", "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date")
+
 	update := func() {
 		t.Helper()
 		run("marketplace", "update", "whetstone-default")
@@ -200,6 +203,7 @@ func TestClaudeCode(t *testing.T) {
 	update()
 	installed("pdf", "1.1.0", "", second)
 	author.Do(http.MethodPost, registrytest.VersionPath(id, "1.1.0")+"/withdraw", object{"reason": "bad"}).Want(http.StatusOK)
+	locked(t, author.Caller, state, "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date", "notes .. of .. up_to_date", "pdf 1.1.0 of 1.0.0 withdrawn")
 	update()
 	if list := run("list"); !strings.Contains(list, "1.0.0") || strings.Contains(list, "1.1.0") {
 		t.Errorf("after the withdrawal: %s", list)

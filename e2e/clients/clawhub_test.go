@@ -142,6 +142,7 @@ func TestClawHub(t *testing.T) {
 	stranger.refused("Skill not found", "install", "@claw/tables")
 	stranger.refused("Not found", "--registry", url+"/o/Claw/ct_x", "search", "tables")
 
+	locked(t, org.Caller, filepath.Join(owned.home, "work"), "tables 1.0.0 of 1.0.0 up_to_date")
 	write(t, folder, second)
 	author.run([]string{"Published tables@1.0.1"}, "publish", folder)
 	for _, c := range readers {
@@ -159,6 +160,7 @@ func TestClawHub(t *testing.T) {
 	org.Post("/api/v1/registry/"+id+"/rollback", object{"roll_forward": true}).Want(http.StatusOK)
 	org.Post("/api/v1/registry/"+id+"/versions/1.0.1/withdraw", object{"reason": "bad"}).Want(http.StatusOK)
 	for _, c := range readers {
+		locked(t, org.Caller, filepath.Join(c.home, "work"), "tables 1.0.1 of 1.0.2 withdrawn")
 		c.refused("was withdrawn", "install", "tables", "--version", "1.0.1", "--force")
 		c.run([]string{"Updated tables"}, "update", "tables")
 		c.wantInstalled("tables", first)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
@@ -77,6 +79,35 @@ func newOrganisation(t *testing.T, name string) organisation {
 		t.Fatal(err)
 	}
 	return organisation{&apptest.Caller{T: t, URL: site.server.URL, Key: made.APIKey}, name}
+}
+
+// locked runs `whetstone status --lock` on what a client has installed, which must say
+// e.g. "pdf 1.0.0 of 1.1.0 behind" of each skill and keep the token to itself.
+func locked(t *testing.T, org *apptest.Caller, path string, want ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), site.binary, "status", "--lock", path, "--json", "--server", org.URL, "--api-key", org.Key)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, _ := cmd.Output() // its status is 4 if something is behind
+	var files []struct {
+		Skills []struct {
+			Name, Status, Version string
+			Latest                string `json:"latest_version"`
+		}
+	}
+	if err := json.Unmarshal(out, &files); err != nil || bytes.Contains(out, []byte("/ct_")) || bytes.Contains(stderr.Bytes(), []byte("ct_")) {
+		t.Fatalf("status --lock %s: %v\n%s\n%s", path, err, out, &stderr)
+	}
+	got := []string{}
+	for _, f := range files {
+		for _, s := range f.Skills {
+			got = append(got, s.Name+" "+s.Version+" of "+s.Latest+" "+s.Status)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status --lock %s (- want, + got):\n%s", path, diff)
+	}
 }
 
 // admin runs a command of the operator.

@@ -93,14 +93,26 @@ func TestSkills(t *testing.T) {
 			t.Fatalf("after %s", when)
 		}
 	}
+	const one = "read-sheets 1.0.0 of "
+	locked(t, org.Caller, home, one+"1.0.0 up_to_date")
 	author.Pushed(id, "1.1.0", pack(t, second))
+	locked(t, org.Caller, home, one+"1.1.0 behind")
 	update("a push", second)
+	locked(t, org.Caller, home, "read-sheets 1.1.0 of 1.1.0 up_to_date")
 	author.Do(http.MethodPost, registrytest.EntryPath(id)+"/rollback", object{"reason": "bad"}).Want(http.StatusOK)
+	locked(t, org.Caller, home, "read-sheets 1.1.0 of 1.0.0 behind")
 	update("a rollback", first)
+	locked(t, org.Caller, home, one+"1.0.0 up_to_date")
 	author.Pushed(id, "1.2.0", pack(t, second), nil)
 	update("a second push", second)
 	author.Do(http.MethodPost, registrytest.VersionPath(id, "1.2.0")+"/withdraw", object{"reason": "bad"}).Want(http.StatusOK)
+	// Its files are also those of 1.1.0, which was rolled back.
+	author.Do(http.MethodPost, registrytest.VersionPath(id, "1.1.0")+"/withdraw", object{"reason": "bad"}).Want(http.StatusOK)
+	locked(t, org.Caller, home, "read-sheets 1.2.0 of 1.0.0 withdrawn")
 	update("a withdrawal", first)
+	skillsProgram(t, home, "", "add", private, "--skill", "own-notes", "--agent", "claude-code", "--yes", "--global")
+	write(t, filepath.Join(home, ".agents", "skills", "own-notes"), map[string]string{"SKILL.md": own["SKILL.md"] + "x"})
+	locked(t, org.Caller, home, one+"1.0.0 up_to_date", "own-notes 1.0.0 of 1.0.0 modified")
 }
 
 // wantFiles compares the files of a folder, byte for byte.
