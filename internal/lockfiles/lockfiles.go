@@ -34,7 +34,7 @@ func (c Client) Update() string {
 	case Skills:
 		return "DISABLE_TELEMETRY=1 npx skills update"
 	case ClawHub:
-		return "clawhub update --all"
+		return "clawhub update --all # never goes down: clawhub install NAME --version VERSION --force does"
 	case ClaudeCode:
 		return "claude plugin marketplace update && claude plugin update PLUGIN@MARKETPLACE"
 	case Codex:

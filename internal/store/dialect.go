@@ -106,6 +106,16 @@ func lookup(table, condition string) string {
 	return " CROSS JOIN LATERAL (SELECT * FROM " + table + " WHERE " + condition + " OFFSET 0) AS found WHERE TRUE"
 }
 
+// Lookup joins to each of the rows before the rows of a table, under an alias, that
+// meet a condition: in this order, and for PostgreSQL apart (see ByKey), so that both
+// look each up in an index.
+func (d Dialect) Lookup(table, alias, condition string) string {
+	if d.postgres {
+		return " CROSS JOIN LATERAL (SELECT * FROM " + table + " AS " + alias + " WHERE " + condition + " OFFSET 0) AS " + alias
+	}
+	return " CROSS JOIN " + table + " AS " + alias + " ON " + condition
+}
+
 // Pairs is a table "pairs" of two text columns, a and b, and the argument to
 // bind to its parameter. It is for lookups by a pair of columns; two conditions
 // with In would match all combinations. The first of a pair must not contain a

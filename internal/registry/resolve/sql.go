@@ -10,14 +10,20 @@ import (
 // The columns of a match with a version. visible keeps what the organisation $1 may
 // see: its own, and of others what is published, or was.
 const (
-	matchColumns = `e.id, e.name, o.name, e.org_id = $1, e.visibility = 'unlisted', v.version, v.content_hash, v.state,
-		e.current_version, e.current_hash, v.id = e.current_version_id, v.pushed_at`
+	matchColumns = `e.id AS entry_id, e.name, o.name AS organisation, e.org_id = $1 AS own, e.visibility = 'unlisted' AS unlisted,
+		v.version, v.content_hash, v.state, e.current_version, e.current_hash, v.id = e.current_version_id AS is_current, v.pushed_at`
+	matchNames = `entry_id, name, organisation, own, unlisted, version, content_hash, state, current_version, current_hash,
+		is_current, pushed_at`
 	visible = ` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> '' AND v.state <> 'candidate')`
-	entryOf = ` JOIN registry_entries e ON e.id = v.entry_id JOIN organisations o ON o.id = e.org_id`
 	// most is how many versions with the same files are considered. Anybody may publish a
 	// skill of somebody else many times: one's own come first, and then current ones.
 	most = 50
 )
+
+// entryOf joins the entry and the organisation of a version.
+func entryOf(d store.Dialect) string {
+	return d.Lookup("registry_entries", "e", "e.id = v.entry_id") + d.Lookup("organisations", "o", "o.id = e.org_id")
+}
 
 func scanMatch(row store.Row, also ...any) (m match, err error) {
 	err = row.Scan(append(also, &m.entryID, &m.name, &m.organisation, &m.own, &m.unlisted, &m.version, &m.hash, &m.state,
@@ -35,28 +41,27 @@ func versionsByHash(ctx context.Context, q store.Querier, orgID string, items []
 	if len(pairs) == 0 {
 		return found, nil
 	}
-	table, list := q.Dialect().Pairs("$2", pairs)
-	// Each arm looks its kinds up in an index, for which CROSS JOIN keeps SQLite to the
-	// order of the tables. The end of a range is after all hex digits.
+	d := q.Dialect()
+	table, list := d.Pairs("$2", pairs)
+	// Each arm looks its kinds up in an index. The end of a range is after all hex digits.
 	rows, err := q.Query(ctx, `
 		WITH wanted AS (SELECT DISTINCT pairs.a AS kind, pairs.b AS hash FROM `+table+`),
 		hit AS (
-			SELECT w.kind, w.hash, h.version_id FROM wanted w CROSS JOIN registry_tree_hashes h WHERE h.kind = w.kind AND h.hash = w.hash
-			UNION SELECT w.kind, w.hash, h.version_id FROM wanted w CROSS JOIN registry_tree_hashes h
-				WHERE w.kind = 'plugin' AND LENGTH(w.hash) < 64 AND h.kind = 'plugin' AND h.hash >= w.hash AND h.hash < w.hash || 'g'
-			UNION SELECT w.kind, w.hash, v.id FROM wanted w CROSS JOIN registry_versions v
-				WHERE w.kind = 'archive' AND v.content_hash = w.hash
-			UNION SELECT w.kind, w.hash, v.id FROM wanted w CROSS JOIN registry_versions v
-				WHERE w.kind = 'archive' AND v.canonical_hash = w.hash
+			SELECT w.kind, w.hash, h.version_id FROM wanted w`+
+		d.Lookup("registry_tree_hashes", "h", "h.kind = w.kind AND h.hash = w.hash")+`
+			UNION SELECT w.kind, w.hash, h.version_id FROM (SELECT * FROM wanted WHERE kind = 'plugin' AND LENGTH(hash) < 64) w`+
+		d.Lookup("registry_tree_hashes", "h", "h.kind = w.kind AND h.hash >= w.hash AND h.hash < w.hash || 'g'")+`
+			UNION SELECT w.kind, w.hash, v.id FROM (SELECT * FROM wanted WHERE kind = 'archive') w`+
+		d.Lookup("registry_versions", "v", "v.content_hash = w.hash")+`
+			UNION SELECT w.kind, w.hash, v.id FROM (SELECT * FROM wanted WHERE kind = 'archive') w`+
+		d.Lookup("registry_versions", "v", "v.canonical_hash = w.hash")+`
 		),
 		ranked AS (
-			SELECT hit.kind, hit.hash, hit.version_id, ROW_NUMBER() OVER (PARTITION BY hit.kind, hit.hash
+			SELECT hit.kind, hit.hash, `+matchColumns+`, ROW_NUMBER() OVER (PARTITION BY hit.kind, hit.hash
 				ORDER BY e.org_id <> $1, e.current_version_id <> v.id, v.pushed_at DESC, v.id) AS place
-			FROM hit CROSS JOIN registry_versions v`+entryOf+` WHERE v.id = hit.version_id`+visible+`
+			FROM hit`+d.Lookup("registry_versions", "v", "v.id = hit.version_id")+entryOf(d)+` WHERE TRUE`+visible+`
 		)
-		SELECT r.kind, r.hash, `+matchColumns+`
-		FROM ranked r CROSS JOIN registry_versions v`+entryOf+`
-		WHERE v.id = r.version_id AND r.place <= $3`, orgID, list, most)
+		SELECT kind, hash, `+matchNames+` FROM ranked WHERE place <= $3`, orgID, list, most)
 	err = store.Each(rows, err, func(row store.Row) error {
 		var h treehash.Hash
 		m, err := scanMatch(row, &h.Kind, &h.Hex)
@@ -182,7 +187,8 @@ func (n *names) readVersions(ctx context.Context, q store.Querier, items []Item)
 	}
 	pairs, list := q.Dialect().Pairs("$2", keys)
 	rows, err := q.Query(ctx, `
-		SELECT `+matchColumns+` FROM `+pairs+` JOIN registry_versions v ON v.entry_id = pairs.a AND v.version = pairs.b`+entryOf+`
+		SELECT `+matchColumns+` FROM `+pairs+
+		q.Dialect().Lookup("registry_versions", "v", "v.entry_id = pairs.a AND v.version = pairs.b")+entryOf(q.Dialect())+`
 		WHERE TRUE`+visible, n.ownOrg, list)
 	return store.Each(rows, err, func(row store.Row) error {
 		m, err := scanMatch(row)
