@@ -142,6 +142,17 @@ func TestVerify(t *testing.T) {
 	m.run(t, "verify", "./none").want(t, term.ExitFailed, "./none is not a folder")
 	m.run(t, "verify", t.TempDir()).want(t, term.ExitFailed, "say what it should be with --as NAME@VERSION")
 
+	t.Run("the author's folder", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		writeSkill(t, "pdf", "pdf", "not pushed yet")
+		m.verify(t, "", "pdf")
+		m.run(t, "verify", "./pdf").want(t, term.ExitFailed, "has no record of pdf")
+		t.Chdir(m.skills())
+		put(t, "pdf", "more.md", "x")
+		m.verify(t, "changed_file", "pdf")
+		remove(t, filepath.Join("pdf", "more.md"))
+	})
+
 	t.Run("files", func(t *testing.T) {
 		put(t, folder, "__pycache__/x.pyc", "x")
 		if got := m.verify(t, "", folder); !slices.Equal(got.Unchecked, []string{"__pycache__/"}) {

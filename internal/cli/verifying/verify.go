@@ -167,31 +167,35 @@ func (t target) path() string {
 	return filepath.Join(t.dir, t.name)
 }
 
+// resolve takes the target for a folder if it is written like one, or there is one:
+// a bare name means a folder only if it is installed there, since whoever makes a
+// skill has a folder of that name, too.
 func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t target, err error) {
 	info, err := os.Stat(c.Target)
-	isPath := strings.HasPrefix(c.Target, ".") || filepath.IsAbs(c.Target) || err == nil && info.IsDir()
-	if !isPath {
-		return find(ctx, s, c.Target)
-	}
-	if err != nil || !info.IsDir() {
-		return t, fault.New(fault.NotFound, "%s is not a folder", term.Plain(c.Target))
-	}
+	there := err == nil && info.IsDir()
 	absolute, err := filepath.Abs(c.Target)
 	if err != nil {
 		return t, err
 	}
 	dir, name := filepath.Split(absolute)
+	records, err := install.ReadLock(dir)
+	if err != nil && there {
+		return t, err
+	}
+	record, recorded := records[name]
+	written := strings.HasPrefix(c.Target, ".") || filepath.IsAbs(c.Target)
+	if !written && (!there || !strings.Contains(filepath.ToSlash(c.Target), "/") && !recorded && c.As == "") {
+		return find(ctx, s, c.Target)
+	}
+	if !there {
+		return t, fault.New(fault.NotFound, "%s is not a folder", term.Plain(c.Target))
+	}
 	if c.As != "" {
 		t, err = find(ctx, s, c.As)
 		t.dir, t.name = dir, name
 		return t, err
 	}
-	records, err := install.ReadLock(dir)
-	if err != nil {
-		return t, err
-	}
-	record, ok := records[name]
-	if !ok {
+	if !recorded {
 		return t, fault.New(fault.NotFound, "%s has no record of %s; say what it should be with --as NAME@VERSION",
 			filepath.Join(dir, install.LockName), term.Plain(name))
 	}
