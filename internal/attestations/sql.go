@@ -112,11 +112,12 @@ func attestationsOf(ctx context.Context, q store.Querier, versionID string, kind
 	return store.All(rows, err, scanAttestation)
 }
 
-// signedByRevoked returns some attestations whose key was revoked.
+// signedByRevoked returns some attestations whose key was revoked, in no order: there
+// are few keys, and most often none of them is.
 func signedByRevoked(ctx context.Context, q store.Querier, limit int) ([]attestation, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+attestationColumns+` FROM attestations
-		WHERE key_id IN (SELECT k.id FROM signing_keys k WHERE k.revoked_at IS NOT NULL) ORDER BY id LIMIT $1`, limit)
+		SELECT a.id, a.org_id, a.version_id, a.kind, a.ref, a.statement, a.key_id, a.signature
+		FROM signing_keys k JOIN attestations a ON a.key_id = k.id WHERE k.revoked_at IS NOT NULL LIMIT $1`, limit)
 	return store.All(rows, err, scanAttestation)
 }
 

@@ -124,7 +124,8 @@ func TestRegistry(t *testing.T) {
 	if got := entry.texts("h3"); !cmp.Equal(got, []string{"Reading"}) {
 		t.Errorf("headings of the SKILL.md: %q", got)
 	}
-	b.get("/registry/"+id+"/versions/1.0.0").want(http.StatusOK).wantText("First words", "blob.bin", "whetstone install pdf@1.0.0")
+	b.get("/registry/"+id+"/versions/1.0.0").want(http.StatusOK).wantText("First words", "blob.bin", "whetstone install pdf@1.0.0",
+		"Signed", "pushed by somebody with the permission to push to", "whetstone verify pdf@1.0.0 --server "+w.URL)
 	b.get("/registry/" + id + "/versions/1.0.0?file=a.txt").want(http.StatusOK).wantText("one")
 	b.get("/registry/" + id + "/versions/1.0.0?file=blob.bin").want(http.StatusOK).wantText("Binary file, 2 bytes")
 	b.get("/registry/" + id + "/versions/1.0.0?file=../x").want(http.StatusNotFound)

@@ -26,11 +26,12 @@ func printResult(w io.Writer, r result) {
 	if len(r.Unchecked) > 0 {
 		fmt.Fprintf(w, "  not part of the skill, and not checked: %s\n", term.Plain(strings.Join(r.Unchecked, ", ")))
 	}
-	if r.OK && r.Path != "" {
-		fmt.Fprintln(w, "Verified: the files are those that were signed.")
-	} else if r.OK {
-		fmt.Fprintln(w, "Verified: the archive is the one that was signed.")
-	} else {
+	switch {
+	case !r.OK:
 		fmt.Fprintln(w, "NOT verified.")
+	case r.Path != "":
+		fmt.Fprintln(w, "Verified: the files are those that were signed.")
+	default:
+		fmt.Fprintln(w, "Verified: the archive is the one that was signed.")
 	}
 }

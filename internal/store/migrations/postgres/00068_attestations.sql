@@ -32,7 +32,7 @@ CREATE TABLE attestations (
     created_at BIGINT NOT NULL,
     UNIQUE (version_id, kind, ref)
 );
-CREATE INDEX attestations_key ON attestations (key_id, id);
+CREATE INDEX attestations_key ON attestations (key_id);
 
 -- Versions that were there before are signed by a job.
 -- Owner: internal/attestations
