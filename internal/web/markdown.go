@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/web/mdcost"
 )
 
 const (
@@ -76,7 +77,7 @@ func (r *renderer) markdown(source string) (template.HTML, error) {
 var errTooHeavy = errors.New("the text is too much to render")
 
 func (r *renderer) render(source string) (template.HTML, error) {
-	if len(source) > maxMarkdown || weigh(source).tooHeavy() {
+	if len(source) > maxMarkdown || mdcost.TooHeavy(source) {
 		return "", errTooHeavy
 	}
 	var page boundedBuffer

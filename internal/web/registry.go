@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -289,8 +290,9 @@ func (s *Service) refuseEntry(v *visit, problem error) (answer, error) {
 type versionView struct {
 	Entry   registry.Entry
 	Version registry.Version
-	Others  []string // versions to compare with
-	From    string   // the version to compare with; "" when a file is shown
+	Run     *publishers.Run // that published it; nil if it was pushed with an ordinary key
+	Others  []string        // versions to compare with
+	From    string          // the version to compare with; "" when a file is shown
 	Diff    []diffFile
 	DiffURL string // URL of the whole diff, if only the beginning is shown
 	Path    string // of the shown file
@@ -326,6 +328,11 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 		}
 	}
 	if view.Signed, err = s.Attestations.Show(v.Context(), view.Version, view.Entry.OrgID == v.Caller.OrgID); err != nil {
+		return answer{}, err
+	}
+	if p, err := s.Publishers.Of(v.Context(), v.Caller.OrgID, view.Entry.ID, view.Version.Version); err == nil {
+		view.Run = &p.Run
+	} else if !fault.Is(err, fault.NotFound) {
 		return answer{}, err
 	}
 	title := view.Entry.Name + " " + view.Version.Version

@@ -1,4 +1,6 @@
-package web
+// Package mdcost estimates what it would take to render a Markdown text of somebody
+// else. It owns no tables.
+package mdcost
 
 import (
 	"bytes"
@@ -25,8 +27,8 @@ const (
 	maxExpanded = 4 << 20
 )
 
-// A markdownCost is what rendering a text would take at most.
-type markdownCost struct {
+// A cost is what rendering a text would take at most.
+type cost struct {
 	lines, depth   int
 	columns, cells int
 	pairs          int
@@ -43,9 +45,12 @@ type paragraphCost struct {
 	labels, defines                   bool // a line begins with "[", and "]:" follows: "[a]: /url"
 }
 
+// TooHeavy reports whether a text should not be rendered.
+func TooHeavy(source string) bool { return weigh(source).tooHeavy() }
+
 // weigh reads a text once.
-func weigh(source string) markdownCost {
-	var c markdownCost
+func weigh(source string) cost {
+	var c cost
 	for line := range strings.Lines(source) {
 		c.add([]byte(line))
 	}
@@ -53,13 +58,12 @@ func weigh(source string) markdownCost {
 	return c
 }
 
-// tooHeavy reports whether the text should not be rendered.
-func (c markdownCost) tooHeavy() bool {
+func (c cost) tooHeavy() bool {
 	return c.lines > maxLines || c.columns > maxColumns || c.cells > maxCells || c.depth > maxDepth ||
 		c.lines*c.depth > maxNested || c.pairs > maxPairs || c.definitions*c.brackets > maxExpanded
 }
 
-func (c *markdownCost) add(line []byte) {
+func (c *cost) add(line []byte) {
 	c.lines++
 	depth, rest := nesting(line)
 	c.depth = max(c.depth, depth)
@@ -92,7 +96,7 @@ func (c *markdownCost) add(line []byte) {
 	}
 }
 
-func (c *markdownCost) endParagraph() {
+func (c *cost) endParagraph() {
 	p := c.paragraph
 	for _, n := range []int{p.brackets, p.delimiters, p.ticks, p.tags} {
 		c.pairs += n * n
