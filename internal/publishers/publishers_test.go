@@ -314,7 +314,9 @@ func TestExchangeRefuses(t *testing.T) {
 		})
 	}
 	// Whether there is such an entry is not said.
-	token := func() string { return w.issuer.Sign(t, w.issuer.GitHub(audience).With(claims{"repository": "evil/skills"})) }
+	token := func() string {
+		return w.issuer.Sign(t, w.issuer.GitHub(audience).With(claims{"repository": "evil/skills"}))
+	}
 	missing := w.exchange(token(), object{"entry_id": "018f0000-0000-7000-8000-000000000000"}).Want(http.StatusForbidden)
 	if there := w.exchange(token(), nil).Want(http.StatusForbidden); string(there.Body) != string(missing.Body) {
 		t.Errorf("the answers differ: %s, %s", there.Body, missing.Body)
