@@ -27,6 +27,7 @@ var servedWhenFull = []string{
 	"DELETE /api/v1/repohost/connections/{}", "DELETE /api/v1/trusted-publishers/{}",
 	"POST /account/sessions/{}/end", "POST /alerts/{}/delete", "POST /api/v1/device-code", "POST /api/v1/device-code/poll",
 	"POST /api/v1/eval-runs/{}/cancel", "POST /api/v1/improve-runs/estimate", "POST /api/v1/improve-runs/{}/cancel", "POST /api/v1/registry/resolve", "POST /api/v1/registry/sync",
+	"POST /api/v1/registry/requirements",
 	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device",
 	"POST /login/device/finish", "POST /logout",
 	"POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete", "POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete", "POST /settings/keys/{}/revoke",

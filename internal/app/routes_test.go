@@ -120,6 +120,8 @@ var contractRoutes = map[string]gate{
 	"GET /api/v1/incidents":                                  read,
 	"GET /api/v1/incidents/{id}":                             read,
 	"GET /api/v1/registry/{id}/rollback":                     read,
+	"GET /api/v1/registry/{id}/requirements":                 read,
+	"POST /api/v1/registry/requirements":                     read, // it asks; a body tells what about
 	"POST /api/v1/registry/{id}/rollback/undo":               rollback,
 	"POST /api/v1/registry/{id}/versions/{version}/promote":  rollback,
 	"POST /api/v1/registry/{id}/versions/{version}/withdraw": rollback,

@@ -203,6 +203,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Auth: on.auth, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
+		Requirements:  p.requirements,
 		Installations: p.installations,
 		Locks:         locks.Checker{Registry: p.resolve, PublicURL: a.URL()},
 		Telemetry:     p.telemetry,

@@ -21,6 +21,7 @@ type skill struct {
 	perDay       float64 // sessions on a working day
 	quietSince   int     // days since its last session
 	onlySessions int     // limits its sessions, if not 0
+	requires     string  // as in metadata.requires
 	context      int     // tokens that a request of it reads from the cache; 0 means defaultContext
 	releases     []edition
 }
@@ -51,9 +52,11 @@ func (s skill) inUse(daysAgo int) int {
 // document returns the SKILL.md of a release.
 func (s skill) document(number int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b,
-		"---\nname: %s\ndescription: %q\nlicense: Apache-2.0\nmetadata:\n  version: %q\n---\n\n# %s\n\n## Steps\n\n",
-		s.name, s.description, s.releases[number].version, s.title)
+	fmt.Fprintf(&b, "---\nname: %s\ndescription: %q\nlicense: Apache-2.0\nmetadata:\n  version: %q\n", s.name, s.description, s.releases[number].version)
+	if s.requires != "" {
+		fmt.Fprintf(&b, "  requires: %q\n", s.requires)
+	}
+	fmt.Fprintf(&b, "---\n\n# %s\n\n## Steps\n\n", s.title)
 	for i, step := range s.steps {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, step)
 	}

@@ -27,7 +27,7 @@ func officeSkills() []skill {
 			},
 		},
 		{
-			name: "invoice-reader", title: "Read invoices", perDay: 10,
+			name: "invoice-reader", title: "Read invoices", perDay: 10, requires: "csv-cleaner >= 1.0, pdf-forms",
 			description: "Reads amounts, taxes, dates and parties from invoices and writes them as CSV or JSON. Use when the user has invoices or receipts to book, sum up or compare.",
 			steps:       []string{"Extract the text of each invoice, page by page.", "Find supplier, number, date, net, tax and total.", "Check that net and tax make the total, and mark what does not.", "Write one row an invoice."},
 			asks: []string{

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/web/needs"
 )
 
 // registryView is a page of the organisation's entries, or of the public ones of all
@@ -67,6 +68,7 @@ type entryView struct {
 	Releases          []shownVersion
 	MoreReleases      bool             // there are older ones
 	Choices           *release.Choices // what the viewer can roll back to; nil: nothing
+	Needs             *needs.View      // nil while the first version is a candidate
 	Rollbacks         []rollbackRow
 	Installations     []installations.State
 	Drift             []driftCount
@@ -119,6 +121,14 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 	}
 	if view.Rollbacks, err = s.rollbacks(v, view.Entry); err != nil {
 		return view, err
+	}
+	if view.CurrentVersionID != "" {
+		required, err := s.Requirements.View(v.Context(), v.Caller.OrgID, view.ID, "")
+		if err != nil {
+			return view, err
+		}
+		shown := needs.New(required)
+		view.Needs = &shown
 	}
 	if view.Own && v.Caller.May(access.RegistryRollback) && v.Caller.Plan.Includes(access.Pro) {
 		choices, err := s.Release.Choices(v.Context(), view.OrgID, view.ID)

@@ -330,3 +330,26 @@ func TestRegistryDownload(t *testing.T) {
 	b.get("/registry/" + entry + "/versions/9/download").want(http.StatusNotFound)
 	w.otherOrg(access.Team).get(path + "/download").want(http.StatusNotFound)
 }
+
+// TestRequirements shows both directions, as tables and as a drawing.
+func TestRequirements(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t, "sqlite").as(access.Owner)
+	text := func(name, needs string) map[string]string {
+		return map[string]string{"SKILL.md": "---\nname: " + name + "\ndescription: Does " + name + ".\nmetadata:\n  requires: \"" + needs + "\"\n---\nText.\n"}
+	}
+	charts := b.push("charts", "1.0.0", text("charts", "fonts"))
+	report := b.push("report", "1.0.0", text("report", "charts >= 2, <b>none</b>, gone"))
+	b.push("fonts", "1.0.0", text("fonts", "report"))
+	page := b.get("/registry/" + report).want(http.StatusOK)
+	page.wantText("Requires", "charts >= 2 is needed, but the current version is 1.0.0", "gone is not in the registry", "Required by", "fonts",
+		"Installed along: charts 1.0.0, fonts 1.0.0", "It is required by fonts.")
+	for _, part := range []string{`<svg width="`, `class="node unmet"`, `class="node missing"`, `class="node met self"`, `role="img" aria-label="Graph of requirements: report requires 2 skills, and 1 skill requires it.`} {
+		if !strings.Contains(page.body, part) {
+			t.Errorf("the page has no %s", part)
+		}
+	}
+	b.get("/registry/"+charts).want(http.StatusOK).wantText("Required by", "report")
+	alone := b.push("alone", "1.0.0", text("alone", ""))
+	b.get("/registry/" + alone).want(http.StatusOK).wantNoText("Requirements")
+}

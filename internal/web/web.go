@@ -104,6 +104,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
+	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/trials"
@@ -134,6 +135,7 @@ type Parts struct {
 	Grades        *grades.Service
 	Registry      *registry.Service
 	Release       *release.Service
+	Requirements  *requirements.Service
 	Installations *installations.Service
 	Locks         locks.Checker
 	Telemetry     *telemetry.Service

@@ -189,6 +189,8 @@ func Rows() map[string]Row {
 		"GET /api/v1/registry/installed":        {},
 		"POST /api/v1/registry/sync":            {Body: `{"installations":[{"entry_id":"<entry>","current_version_hash":"none"}]}`, Others: map[string]int{"entry": 200}},
 		"POST /api/v1/registry/resolve":         {Body: `{"items":[{"name":"<entry_name>","from_here":true,"entry_id":"<entry>"}]}`, Others: map[string]int{"entry": 200, "entry_name": 200}},
+		"GET /api/v1/registry/{}/requirements":  {Path: "<entry>"},
+		"POST /api/v1/registry/requirements":    {Body: `{"skills":[{"entry_id":"<entry>","version":"1.0.0"}]}`, Others: map[string]int{"entry": 200}},
 		"GET /api/v1/registry/sync/check":       {Query: "entry_id=<entry>&hash=none", Others: map[string]int{"entry": 200}},
 
 		"POST /api/v1/community/bundles":          {Body: bundle, Others: map[string]int{"user": 201, "skill_name": 201}}, // a bundle is for anybody

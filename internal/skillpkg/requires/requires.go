@@ -4,6 +4,7 @@ package requires
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -77,11 +78,14 @@ func Parse(text string) ([]Requirement, []Problem) {
 	return all, problems
 }
 
-// parts splits at commas, but not before an operator: "a >= 1.2, < 2" is one part.
+// bound is what a second bound begins with, and no name.
+var bound = regexp.MustCompile(`^[<>=!^~|]+\s*[vV]?[0-9xX*]`)
+
+// parts splits at commas, but not before a bound: "a >= 1.2, < 2" is one part.
 func parts(text string) (all []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
-		if len(all) > 0 && strings.IndexFunc(part, isOperator) == 0 {
+		if len(all) > 0 && bound.MatchString(part) {
 			all[len(all)-1] += " " + part
 			continue
 		}
