@@ -78,6 +78,9 @@ func Parse(text string) ([]Requirement, []Problem) {
 	return all, problems
 }
 
+// orgName is how organisations may be named.
+var orgName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$`)
+
 // bound is what a second bound begins with, and no name.
 var bound = regexp.MustCompile(`^[<>=!^~|]+\s*[vV]?[0-9xX*]`)
 
@@ -109,7 +112,7 @@ func parse(part string) (r Requirement, why string) {
 	rest := part
 	if org, name, found := strings.Cut(part, "/"); found {
 		r.Org, rest = strings.TrimSpace(strings.TrimPrefix(org, "@")), strings.TrimSpace(name)
-		if r.Org == "" || utf8.RuneCountInString(r.Org) > maxName {
+		if !orgName.MatchString(r.Org) {
 			return r, "has no name of an organisation before the slash"
 		}
 	}

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 func TestParseProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"good, bad >= x.y":                     `"bad >= x.y" has no range`,
-		"good >= 1, <b>bad</b>":                `"<b>bad</b>" has no name`,
+		"good >= 1, <b>bad</b>":                `"<b>bad</b>" has no name of an organisation`,
 		"good, bad@1.2":                        `"bad@1.2" must have its version behind a space`,
 		"good, /bad":                           `"/bad" has no name of an organisation`,
 		"good, acme/":                          `"acme/" has no name of a skill`,
