@@ -79,6 +79,12 @@ func TestInstallAlong(t *testing.T) {
 	user.must(t, "install", "fonts")
 	wantSame(t, "after an install by name", user.marks(t), map[string]string{"report": "charts explicit", "charts": "report", "fonts": "charts explicit"})
 
+	t.Run("installed by name before", func(t *testing.T) {
+		other := s.loggedIn(t)
+		other.must(t, "install", "fonts")
+		other.must(t, "install", "charts")
+		wantSame(t, "marks", other.marks(t), map[string]string{"charts": "report explicit", "report": "charts", "fonts": "charts explicit"})
+	})
 	t.Run("sync", func(t *testing.T) {
 		colours := t.TempDir()
 		requiring(t, colours, "colours", "one", "")

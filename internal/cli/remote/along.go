@@ -17,7 +17,8 @@ import (
 // A failure of one skill does not affect the others. All is that of requires.Plan.Mark.
 func installAlong(ctx context.Context, i *installer.Installer, plan requires.Plan, all bool) ([]requires.Outcome, error) {
 	requires.Note(i.Program, plan.Warnings)
-	outcomes := plan.Decide(i.Skills(), i.Server)
+	before := i.Skills()
+	outcomes := plan.Decide(before, i.Server)
 	for n := range outcomes {
 		o, needed := &outcomes[n], plan.Skills[n]
 		if o.Status != "" {
@@ -39,7 +40,7 @@ func installAlong(ctx context.Context, i *installer.Installer, plan requires.Pla
 			i.Record(ctx, t)
 		}
 	}
-	unneeded, err := plan.Mark(i, i.Server, all)
+	unneeded, err := plan.Mark(i, before, i.Server, all)
 	for _, name := range unneeded {
 		i.Program.Note("%s was installed for other skills, and no skill here requires it any more", term.Plain(name))
 	}

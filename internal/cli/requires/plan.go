@@ -98,17 +98,17 @@ type Folder interface {
 	Put(name string, r install.Record) error
 }
 
-// Mark writes to the lock file which skills are required by which. All says that the
+// Mark writes to the lock file, whose records before the installation are given, which
+// skills are required by which. All says that the
 // plan is for all skills of the folder, so that other marks are outdated. It returns the
 // skills that were installed for others, and are not required any more.
-func (p Plan) Mark(folder Folder, address string, all bool) (unneeded []string, err error) {
+func (p Plan) Mark(folder Folder, before map[string]install.Record, address string, all bool) (unneeded []string, err error) {
 	by := map[string][]string{} // names, by entry
 	for _, n := range p.Skills {
 		by[n.EntryID] = append(by[n.EntryID], n.RequiredBy...)
 	}
-	asked := map[string]bool{}
 	for _, r := range p.Required {
-		by[r.EntryID], asked[r.EntryID] = append(by[r.EntryID], r.RequiredBy), true
+		by[r.EntryID] = append(by[r.EntryID], r.RequiredBy)
 	}
 	for name, r := range folder.Skills() {
 		if r.Server != address {
@@ -123,7 +123,7 @@ func (p Plan) Mark(folder Folder, address string, all bool) (unneeded []string, 
 		if slices.Equal(marks, r.RequiredBy) {
 			continue
 		}
-		if len(r.RequiredBy) == 0 && asked[r.EntryID] {
+		if was, there := before[name]; there && len(was.RequiredBy) == 0 {
 			r.Explicit = true // it was there before others came to require it
 		}
 		if len(marks) == 0 && !r.Explicit {
