@@ -29,6 +29,8 @@ var unaudited = map[string]string{
 	"POST /api/v1/repohost/webhook":         "public, and kept as a delivery; what the service does because of it is recorded",
 	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publishers",
 	"POST /api/v1/registry/requirements":    "reads only; a body tells what about",
+	"POST /api/v1/invitations/accept":       "public; recorded as the new member's: TestInvite in internal/auth/members",
+	"POST /api/v1/me/leave":                 "recorded, but then the caller is gone: TestMembersAPI in internal/auth/members",
 }
 
 // A change is a call of the API that changes something.
@@ -77,6 +79,22 @@ func changes(hook string) []change {
 	return []change{
 		{route: "POST /api/v1/keys", path: "/api/v1/keys", action: "auth.key.create", body: object{"name": "CI"}, keeps: "key", at: []string{"key", "id"}},
 		{route: "DELETE /api/v1/keys/{id}", path: "/api/v1/keys/{key}", action: "auth.key.revoke"},
+
+		{
+			route: "POST /api/v1/invitations", path: "/api/v1/invitations", action: "auth.invitation.create", body: object{"role": "viewer"},
+			keeps: "invitation", at: []string{"invitation", "id"},
+		},
+		{route: "DELETE /api/v1/invitations/{id}", path: "/api/v1/invitations/{invitation}", action: "auth.invitation.revoke"},
+		{
+			route: "PATCH /api/v1/members/{user_id}", path: "/api/v1/members/{member}", action: "auth.user.set-role", body: object{"role": "member"},
+			before: func(h *house) { h.ids["member"], _ = h.join("bob@example.org", "viewer") },
+		},
+		{
+			route: "POST /api/v1/members/{user_id}/transfer", path: "/api/v1/members/{member}/transfer", action: "auth.user.transfer",
+			before: func(h *house) { h.ids["member"], h.ids["member's key"] = h.join("cleo@example.org", "member") },
+			send:   (*house).transfer,
+		},
+		{route: "DELETE /api/v1/members/{user_id}", path: "/api/v1/members/{member}", action: "auth.user.remove"},
 
 		{
 			route: "POST /api/v1/catalog-tokens", path: "/api/v1/catalog-tokens", action: "catalog.token.create", body: object{"name": "laptops"},

@@ -84,6 +84,25 @@ func (h *house) issue(people *auth.Service, orgID string, role access.Role) stri
 	return raw
 }
 
+// join lets a person in, and returns their id and key.
+func (h *house) join(email, role string) (id, key string) {
+	h.t.Helper()
+	made := h.as(h.FirstKey).Post("/api/v1/invitations", object{"role": role}).Want(http.StatusCreated)
+	joined := h.as("").Post("/api/v1/invitations/accept", object{"token": made.Text("token"), "email": email}).Want(http.StatusCreated)
+	return joined.Text("member", "user_id"), joined.Text("api_key")
+}
+
+// transfer hands the ownership over, and gets it back.
+func (h *house) transfer(path, key string) apptest.Response {
+	h.t.Helper()
+	a := h.as(key).Do(http.MethodPost, path, nil)
+	if a.Status == http.StatusOK {
+		back := "/api/v1/members/" + a.Text("former_owner", "user_id")
+		h.as(h.ids["member's key"]).Do(http.MethodPatch, back, object{"role": "owner"}).Want(http.StatusOK)
+	}
+	return a
+}
+
 // as returns the caller with a key; "" is none.
 func (h *house) as(key string) *apptest.Caller { return h.service.as(h.t, key) }
 

@@ -32,6 +32,7 @@ var servedWhenFull = []string{
 	"POST /login/device/finish", "POST /logout",
 	"POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete", "POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete", "POST /settings/keys/{}/revoke",
 	"POST /registry/lock-file",
+	"DELETE /api/v1/invitations/{}", "DELETE /api/v1/members/{}", "POST /api/v1/me/leave", "POST /settings/invitations/{}/revoke", "POST /settings/members/{}/remove",
 	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",
 	"PUT /api/v1/settings/content", // keeps less
 }

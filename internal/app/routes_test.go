@@ -112,6 +112,15 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/trusted-publishers":         admin,
 	"DELETE /api/v1/trusted-publishers/{id}":  admin,
 	"POST /api/v1/trusted-publishers/token":   none,
+	"GET /api/v1/members":                     read,
+	"PATCH /api/v1/members/{user_id}":         admin,
+	"POST /api/v1/members/{user_id}/transfer": admin,
+	"DELETE /api/v1/members/{user_id}":        admin,
+	"POST /api/v1/me/leave":                   read,
+	"GET /api/v1/invitations":                 admin,
+	"POST /api/v1/invitations":                admin,
+	"DELETE /api/v1/invitations/{id}":         admin,
+	"POST /api/v1/invitations/accept":         none,
 	"POST /api/v1/device-code":                none,
 	"POST /api/v1/device-code/poll":           none,
 	"GET /api/v1/device-code/poll":            none,
@@ -289,22 +298,27 @@ var formGates = map[string]gate{
 	"POST /improve-runs/{id}/cancel":                    write,
 	"POST /runs/{id}/cancel":                            write,
 
-	"POST /device":                       none, // about the caller's own logins and sessions
-	"POST /account/sessions/{id}/end":    none,
-	"POST /settings/members":             admin,
-	"POST /settings/members/{id}/role":   admin,
-	"POST /settings/keys":                admin,
-	"POST /settings/keys/{id}/revoke":    admin,
-	"POST /settings/connect":             admin,
-	"POST /settings/catalog":             admin,
-	"POST /settings/catalog/{id}/rotate": admin,
-	"POST /settings/catalog/{id}/delete": admin,
+	"POST /device":                           none, // about the caller's own logins and sessions
+	"POST /account/sessions/{id}/end":        none,
+	"POST /account/leave":                    none,
+	"POST /settings/members/{id}/role":       admin,
+	"POST /settings/members/{id}/transfer":   admin,
+	"POST /settings/members/{id}/remove":     admin,
+	"POST /settings/invitations":             admin,
+	"POST /settings/invitations/{id}/revoke": admin,
+	"POST /settings/keys":                    admin,
+	"POST /settings/keys/{id}/revoke":        admin,
+	"POST /settings/connect":                 admin,
+	"POST /settings/catalog":                 admin,
+	"POST /settings/catalog/{id}/rotate":     admin,
+	"POST /settings/catalog/{id}/delete":     admin,
 }
 
 // pageGates are the pages that ask for something else than read.
 var pageGates = map[string]gate{
 	"GET /login":                     none,
 	"GET /login/device":              none,
+	"GET /invite/{token}":            none,
 	"GET /device":                    none,
 	"GET /account":                   none,
 	"GET /repohost":                  repohost,
@@ -313,6 +327,7 @@ var pageGates = map[string]gate{
 	"GET /alerts/new":                write,
 	"GET /suites/new":                write,
 	"GET /settings/keys":             admin,
+	"GET /settings/members/{id}":     admin,
 	"GET /settings/audit":            admin,
 	"GET /settings/catalog":          admin,
 	"GET /registry/{id}/publishers":  admin,
@@ -324,10 +339,11 @@ var (
 	withoutKey = []string{
 		"POST /api/v1/device-code", "POST /api/v1/device-code/poll", "GET /api/v1/device-code/poll",
 		"POST /api/v1/repohost/webhook", "POST /api/v1/trusted-publishers/token",
+		"POST /api/v1/repohost/webhook", "POST /api/v1/invitations/accept",
 	}
 	anyKey = []string{"GET /api/v1/me", "GET /api/v1/alpha/verify"}
 	// Only the organisation's owners decide whether what people said is kept.
-	ownerRoutes = []string{"PUT /api/v1/settings/content", "DELETE /api/v1/content"}
+	ownerRoutes = []string{"PUT /api/v1/settings/content", "DELETE /api/v1/content", "POST /api/v1/members/{}/transfer"}
 )
 
 // named is the tables in one, by routeName.

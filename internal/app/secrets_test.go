@@ -39,6 +39,9 @@ func TestNoSecretInTheDatabase(t *testing.T) {
 			if c.route == "POST /api/v1/keys" {
 				planted["API key"] = a.Text("api_key")
 			}
+			if c.route == "POST /api/v1/invitations" {
+				planted["invitation"] = a.Text("token")
+			}
 			if strings.Contains(c.route, "/catalog-tokens") && a.Status == http.StatusCreated {
 				planted["catalog token of "+c.route] = a.Text("token")
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
+	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/catalog/gitrepo"
@@ -56,6 +57,7 @@ import (
 // parts are the platform and the capabilities on it.
 type parts struct {
 	platform
+	members       *members.Service
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
@@ -104,6 +106,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 	files := stored.New(on.memory.work)
+	p.members = &members.Service{DB: db, Auth: on.auth, PublicURL: a.URL()}
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
@@ -200,7 +203,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Grades: p.grades, Memory: on.memory.work, PublicURL: a.URL(), Version: on.version, Log: log("mcp"),
 	}
 	p.web, err = web.New(web.Parts{
-		Auth: on.auth, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
+		Auth: on.auth, Members: p.members, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Requirements:  p.requirements,
@@ -241,7 +244,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	plugins := &marketplace.Service{Catalog: p.catalog, Memory: on.memory.work}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
+		on.auth, p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
 		p.resolve,
 		p.publishers,

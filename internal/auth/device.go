@@ -129,6 +129,9 @@ func (s *Service) Device(ctx context.Context, deviceCode string) (DeviceProgress
 		return p, err
 	}
 	u, err := userByID(ctx, s.DB, *d.orgID, *d.userID)
+	if fault.Is(err, fault.NotFound) { // removed since
+		return DeviceProgress{Status: DeviceDenied, UserCode: d.userCode}, nil
+	}
 	p.Approver = u.Email
 	return p, err
 }
@@ -147,6 +150,9 @@ func (s *Service) deviceLogin(ctx context.Context, deviceCode string) (deviceRow
 // usable. It locks that key before the login, in the same order as a revocation.
 func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, error) {
 	u, err := userByID(ctx, tx, *found.orgID, *found.userID)
+	if fault.Is(err, fault.NotFound) { // removed since
+		return DeviceResult{Status: DeviceDenied}, setDeviceStatus(ctx, tx, found.hash, DeviceDenied)
+	}
 	if err != nil {
 		return DeviceResult{}, err
 	}

@@ -27,66 +27,173 @@ func checkMayGive(c access.Caller, permissions []access.Permission) error {
 	return nil
 }
 
-// AddMember adds a person to the caller's organisation and creates a first key
-// to hand over. It returns the raw key, which is not stored. The key lasts no
-// longer than the one that the caller used.
-func (s *Service) AddMember(ctx context.Context, c access.Caller, n NewUser) (u User, raw string, err error) {
-	n.OrgID = c.OrgID
-	if err := n.normalise(); err != nil {
-		return User{}, "", err
-	}
-	if err := checkMayGive(c, n.Role.Permissions()); err != nil {
-		return User{}, "", err
-	}
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if u, err = insertNewUser(ctx, tx, n); err != nil {
-			return err
-		}
-		_, raw, err = insertKeyOf(ctx, tx, c, NewKey{OrgID: u.OrgID, UserID: u.ID, Name: "first key"})
-		return err
-	})
-	return u, raw, err
+// SetRole changes the role of a member of the caller's organisation, who may be the
+// caller. Only owners make and unmake owners, and the last owner stays one. Other
+// replicas may use the old role for keyCacheTTL.
+func (s *Service) SetRole(ctx context.Context, c access.Caller, userID string, role access.Role) (User, error) {
+	return s.setRole(ctx, &c, User{ID: userID, OrgID: c.OrgID, Role: role})
 }
 
-// SetRole changes the role of a person of the caller's organisation, who may
-// be the caller. The last owner's role cannot be changed. Other replicas may use
-// the old role for keyCacheTTL.
-func (s *Service) SetRole(ctx context.Context, c access.Caller, userID string, role access.Role) (u User, err error) {
-	if !role.Valid() {
+// SetRoleByOperator is SetRole for the operator, who may make anybody owner.
+func (s *Service) SetRoleByOperator(ctx context.Context, orgID, userID string, role access.Role) (User, error) {
+	return s.setRole(ctx, nil, User{ID: userID, OrgID: orgID, Role: role})
+}
+
+func (s *Service) setRole(ctx context.Context, c *access.Caller, wanted User) (u User, err error) {
+	if !wanted.Role.Valid() {
 		return u, fault.Invalid("role", "role must be viewer, member, admin or owner")
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		u, err = updateUserRole(ctx, tx, c, User{ID: userID, Role: role})
+		crew, err := lockCrew(ctx, tx, wanted.OrgID, wanted.ID, c)
+		if err != nil {
+			return err
+		}
+		u = crew.target
+		// The old role is checked too: an admin must not demote an owner.
+		if err := crew.checkMay(u.Role, wanted.Role); err != nil || u.Role == wanted.Role {
+			return err
+		}
+		if u.Machine() {
+			return fault.New(fault.Conflict, "%s holds the keys of machines with the role %s, which cannot be changed; "+
+				"create keys with another role instead", u.Email, u.Role)
+		}
+		if wanted.Role != access.Owner {
+			if err := crew.checkOwnerLeft(ctx, tx, "make another person owner first"); err != nil {
+				return err
+			}
+		}
+		u, err = changeRole(ctx, tx, u, wanted.Role)
 		return err
 	})
 	s.keys.clear()
 	return u, err
 }
 
-func updateUserRole(ctx context.Context, tx *store.Tx, c access.Caller, wanted User) (User, error) {
-	u, err := userByID(ctx, tx, c.OrgID, wanted.ID)
-	if err != nil {
-		return u, err
-	}
-	// The old role is checked too: an admin must not demote an owner.
-	if err := checkMayGive(c, slices.Concat(u.Role.Permissions(), wanted.Role.Permissions())); err != nil {
-		return u, err
-	}
-	owners, err := lockedOwners(ctx, tx, c.OrgID)
-	if err != nil {
-		return u, err
-	}
-	if wanted.Role != access.Owner && slices.Equal(owners, []string{u.ID}) {
-		return u, fault.New(fault.Conflict, "%s is the only owner; make another person owner first", u.Email)
-	}
+func changeRole(ctx context.Context, tx *store.Tx, u User, role access.Role) (User, error) {
 	before := u.Role
-	u.Role = wanted.Role
+	u.Role = role
 	if err := updateRole(ctx, tx, u); err != nil {
 		return u, err
 	}
 	return u, audit.Record(ctx, tx, audit.Entry{
-		OrgID: u.OrgID, Action: "auth.user.set-role", Target: u.target(), Detail: audit.Detail{"from": before, "to": u.Role},
+		OrgID: u.OrgID, Action: "auth.user.set-role", Target: u.target(), Detail: audit.Detail{"from": before, "to": role},
 	})
+}
+
+// Transfer makes another member owner, and the caller, who is one, an admin. Both
+// happen or neither.
+func (s *Service) Transfer(ctx context.Context, c access.Caller, userID string) (owner, former User, err error) {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		crew, err := lockCrew(ctx, tx, c.OrgID, userID, &c)
+		if err != nil {
+			return err
+		}
+		if err := crew.checkMay(access.Owner); err != nil {
+			return err
+		}
+		owner = crew.target
+		switch {
+		case owner.Role == access.Owner:
+			return fault.New(fault.Conflict, "%s is an owner already; change your own role to step down", owner.Email)
+		case owner.Machine():
+			return fault.New(fault.Conflict, "%s holds the keys of machines and cannot own the organisation", owner.Email)
+		}
+		if owner, err = changeRole(ctx, tx, owner, access.Owner); err != nil {
+			return err
+		}
+		crew.target = *crew.caller
+		if err := crew.checkOwnerLeft(ctx, tx, owner.Email+" needs an API key first"); err != nil {
+			return err
+		}
+		if former, err = changeRole(ctx, tx, *crew.caller, access.AdminRole); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: owner.OrgID, Action: "auth.user.transfer", Target: owner.target(), Detail: audit.Detail{"from": former.ID},
+		})
+	})
+	s.keys.clear()
+	return owner, former, err
+}
+
+// A crew is the members whom a change of roles is about. Their rows are locked until
+// the transaction ends.
+type crew struct {
+	by     *access.Caller // with the role of now; nil for the operator
+	caller *User          // nil for the operator
+	target User
+}
+
+// lockCrew locks the owners of an organisation, the caller and the target, in the
+// order of their ids. So of two owners who demote or remove each other at the same
+// time, the second finds that it was demoted or removed itself.
+func lockCrew(ctx context.Context, tx *store.Tx, orgID, targetID string, c *access.Caller) (crew, error) {
+	callerID := ""
+	if c != nil {
+		callerID = c.UserID
+	}
+	users, err := lockUsers(ctx, tx, orgID, callerID, targetID)
+	if err != nil {
+		return crew{}, err
+	}
+	find := func(id string) int { return slices.IndexFunc(users, func(u User) bool { return u.ID == id }) }
+	var found crew
+	if c != nil {
+		i := find(callerID)
+		if i < 0 {
+			return crew{}, fault.New(fault.Unauthorized, "You are no longer a member of this organisation")
+		}
+		// The role that the request began with may be gone.
+		now := *c
+		now.Role = users[i].Role
+		now.Permissions = slices.DeleteFunc(slices.Clone(now.Role.Permissions()), func(p access.Permission) bool { return !c.May(p) })
+		found.by, found.caller = &now, &users[i]
+	}
+	i := find(targetID)
+	if i < 0 {
+		return crew{}, fault.New(fault.NotFound, "Member not found")
+	}
+	found.target = users[i]
+	return found, nil
+}
+
+// checkMay refuses a caller who may not manage members with these roles.
+func (c crew) checkMay(roles ...access.Role) error {
+	if c.by == nil {
+		return nil
+	}
+	permissions := []access.Permission{access.Admin}
+	for _, r := range roles {
+		permissions = append(permissions, r.Permissions()...)
+	}
+	return checkMayGive(*c.by, permissions)
+}
+
+// checkOwnerLeft refuses to take the target from the owners if that leaves the
+// organisation without one, or, unless the operator asks, without a key of one.
+func (c crew) checkOwnerLeft(ctx context.Context, tx *store.Tx, advice string) error {
+	if c.target.Role != access.Owner {
+		return nil
+	}
+	owners, err := lockedOwners(ctx, tx, c.target.OrgID)
+	if err != nil {
+		return err
+	}
+	if slices.Equal(owners, []string{c.target.ID}) {
+		return fault.New(fault.Conflict, "%s is the only owner; %s", c.target.Email, advice)
+	}
+	if c.by == nil {
+		return nil
+	}
+	keys, err := keysOfUser(ctx, tx, c.target.OrgID, c.target.ID)
+	if err != nil {
+		return err
+	}
+	left, err := ownerKeyLeft(ctx, tx, c.target.OrgID, keys)
+	if err == nil && !left {
+		return fault.New(fault.Conflict, "No other owner has an API key to manage the organisation with; %s", advice)
+	}
+	return err
 }
 
 // CreateMachineKey creates a key that is held by the organisation's machine user

@@ -36,7 +36,13 @@ type User struct {
 	Name      string
 	Role      access.Role
 	CreatedAt time.Time
+	RemovedAt *time.Time // nil for a member
 }
+
+// Machine reports whether the user holds the keys of machines, of which there is one
+// for each role. That of owners is also the first owner of the installation, so it
+// counts as a person.
+func (u User) Machine() bool { return u.Role != access.Owner && u.Email == string(u.Role)+"@localhost" }
 
 func (u User) target() audit.Target { return audit.Target{Kind: "user", ID: u.ID, Name: u.Email} }
 

@@ -59,21 +59,33 @@ func (s *Service) revoke(ctx context.Context, orgID, id string, e cascade, c *ac
 				return err
 			}
 		}
-		for _, k := range doomed {
-			if err := markKeyRevoked(ctx, tx, k.ID, store.Now()); err != nil {
-				return err
-			}
-			if err := denyApprovedDevices(ctx, tx, k.ID); err != nil {
-				return err
-			}
-			if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
-				return err
-			}
-		}
-		return nil
+		return revokeAll(ctx, tx, doomed, e)
 	})
 	s.keys.clear()
 	return err
+}
+
+// revokeAll revokes keys that are locked. If all that was made with them goes, so do
+// the invitations.
+func revokeAll(ctx context.Context, tx *store.Tx, doomed []Key, e cascade) error {
+	now := store.Now()
+	for _, k := range doomed {
+		if err := markKeyRevoked(ctx, tx, k.ID, now); err != nil {
+			return err
+		}
+		if err := denyApprovedDevices(ctx, tx, k.ID); err != nil {
+			return err
+		}
+		if e == allMade {
+			if err := revokeInvitationsOfKey(ctx, tx, k, now); err != nil {
+				return err
+			}
+		}
+		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockWholeLineage locks a key and those that its revocation cascades to. It
@@ -116,19 +128,23 @@ func checkOwnerKeyLeft(ctx context.Context, tx *store.Tx, orgID string, doomed [
 	if _, err := lockedOwners(ctx, tx, orgID); err != nil {
 		return err
 	}
-	keys, err := ownersKeys(ctx, tx, orgID)
-	if err != nil {
-		return err
+	left, err := ownerKeyLeft(ctx, tx, orgID, doomed)
+	if err == nil && !left {
+		return fault.New(fault.Conflict, "No owner would have a key left to manage the organisation with; "+
+			"make another one first, or run `whetstone key revoke` on the server")
 	}
+	return err
+}
+
+// ownerKeyLeft reports whether an owner can manage the organisation with another key
+// than those. It does not count if none could before.
+func ownerKeyLeft(ctx context.Context, tx *store.Tx, orgID string, doomed []Key) (bool, error) {
+	keys, err := ownersKeys(ctx, tx, orgID)
 	isDoomed := func(k Key) bool { return slices.ContainsFunc(doomed, func(d Key) bool { return d.ID == k.ID }) }
 	usable := slices.DeleteFunc(keys, func(k Key) bool {
 		return k.State() != keyActive || !slices.Contains(narrow(access.Owner, k.Permissions), access.Admin)
 	})
-	if slices.ContainsFunc(usable, isDoomed) && !slices.ContainsFunc(usable, func(k Key) bool { return !isDoomed(k) }) {
-		return fault.New(fault.Conflict, "No owner would have a key left to manage the organisation with; "+
-			"make another one first, or run `whetstone key revoke` on the server")
-	}
-	return nil
+	return !slices.ContainsFunc(usable, isDoomed) || slices.ContainsFunc(usable, func(k Key) bool { return !isDoomed(k) }), err
 }
 
 // MadeKeys returns the active keys that were created with each key, directly or

@@ -383,11 +383,13 @@ func TestNothingOutlivesItsKey(t *testing.T) {
 		s := newService(db)
 		brief := expiringKey(t, s, person(t, s, "acme", access.Owner))
 		c := brief.caller
-		_, raw, err := s.AddMember(t.Context(), c, auth.NewUser{Email: "bob@example.org", Role: access.Member})
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, err := s.Key(t.Context(), c.OrgID, authenticated(t, s, raw).KeyID)
+		var first auth.Key
+		err := db.InTx(t.Context(), func(tx *store.Tx) (err error) {
+			_, first, _, err = auth.Join(t.Context(), tx, auth.Joiner{
+				NewUser: auth.NewUser{OrgID: c.OrgID, Email: "bob@example.org", Role: access.Member}, KeyName: "first key", ByKey: &c.KeyID,
+			})
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -444,8 +446,6 @@ func TestRevokedKeyMakesNothing(t *testing.T) {
 		_, _, err := s.CreateKeyFor(t.Context(), k.caller, auth.NewKey{Name: "heir"})
 		wantKind(t, err, fault.Unauthorized, revoked)
 		_, _, err = s.CreateMachineKey(t.Context(), k.caller, access.Member, auth.NewKey{Name: "ci"})
-		wantKind(t, err, fault.Unauthorized, revoked)
-		_, _, err = s.AddMember(t.Context(), k.caller, auth.NewUser{Email: "bob@example.org", Role: access.Member})
 		wantKind(t, err, fault.Unauthorized, revoked)
 		if users, err := s.Users(t.Context(), k.OrgID); err != nil || len(users) != 1 {
 			t.Errorf("users %v, %v", users, err)

@@ -10,7 +10,7 @@ import (
 
 const (
 	orgColumns  = `id, name, plan, created_at`
-	userColumns = `id, org_id, email, name, role, created_at`
+	userColumns = `id, org_id, COALESCE(former_email, email), name, role, created_at, removed_at`
 	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at,
 		created_by_key, login, relay, entry_id`
 )
@@ -21,7 +21,7 @@ func scanOrg(row store.Row) (o Organisation, err error) {
 }
 
 func scanUser(row store.Row) (u User, err error) {
-	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt))
+	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt))
 	return u, err
 }
 
@@ -64,8 +64,10 @@ func insertUser(ctx context.Context, q store.Querier, u User) error {
 	return err
 }
 
+// userByID finds a member who was not removed.
 func userByID(ctx context.Context, q store.Querier, orgID, id string) (User, error) {
-	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 AND id = $2`, orgID, id)
+	rows, err := q.Query(ctx, `
+		SELECT `+userColumns+` FROM users WHERE org_id = $1 AND id = $2 AND removed_at IS NULL`, orgID, id)
 	return store.One(rows, err, "User", scanUser)
 }
 
@@ -74,6 +76,7 @@ func userByEmail(ctx context.Context, q store.Querier, orgID, email string) (Use
 	return store.One(rows, err, "User "+email, scanUser)
 }
 
+// usersOfOrg returns the removed ones, too.
 func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, error) {
 	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 ORDER BY id`, orgID)
 	return store.All(rows, err, scanUser)
@@ -83,7 +86,7 @@ func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, err
 func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys
-		WHERE org_id = $1 AND user_id IN (SELECT id FROM users WHERE org_id = $1 AND role = $2)`, orgID, access.Owner)
+		WHERE org_id = $1 AND user_id IN (SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL)`, orgID, access.Owner)
 	return store.All(rows, err, scanKey)
 }
 
@@ -91,7 +94,7 @@ func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, erro
 // so that they stay owners until the transaction ends.
 func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT id FROM users WHERE org_id = $1 AND role = $2 ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
+		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
 	return store.All(rows, err, store.Value[string])
 }
 
@@ -198,7 +201,9 @@ type holder struct {
 	revokedAt *time.Time
 }
 
-const holderColumns = `k.id, k.permissions, k.expires_at, k.revoked_at, k.relay, COALESCE(k.device_id, ''), COALESCE(k.entry_id, ''),
+// A key of a removed member counts as revoked: one that was being made meanwhile is not.
+const holderColumns = `k.id, k.permissions, k.expires_at, COALESCE(k.revoked_at, u.removed_at), k.relay, COALESCE(k.device_id, ''),
+	COALESCE(k.entry_id, ''),
 	u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
 
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {

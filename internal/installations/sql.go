@@ -13,7 +13,7 @@ import (
 // same content: then it is the current one, or else the one pushed last.
 const selectInstallations = `
 	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.client, i.installed_at, i.last_seen_at,
-		e.name, e.current_version, e.current_hash, u.name, u.email,
+		e.name, e.current_version, e.current_hash, u.name, COALESCE(u.former_email, u.email),
 		(SELECT v.version FROM registry_versions v
 			WHERE v.entry_id = i.entry_id AND v.content_hash = i.content_hash
 			ORDER BY v.id = e.current_version_id DESC, v.pushed_at DESC LIMIT 1)

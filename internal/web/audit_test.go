@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
@@ -201,7 +202,7 @@ func (a auditor) account() {
 	a.send("/settings/keys/{id}/revoke", "/settings/keys/"+key.KeyID+"/revoke", "auth.key.revoke", nil)
 	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}})
 	a.send("/settings/connect", "/settings/connect", "auth.key.create", url.Values{"for": {"agents"}})
-	token := func() string {
+	catalogToken := func() string {
 		made, _, err := (&tokens.Service{DB: a.w.DB}).Create(t.Context(), access.Caller{OrgID: a.w.org.ID}, "laptops", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -209,12 +210,35 @@ func (a auditor) account() {
 		return "/settings/catalog/" + made.ID
 	}
 	a.send("/settings/catalog", "/settings/catalog", "catalog.token.create", url.Values{"name": {"CI"}})
-	a.send("/settings/catalog/{id}/rotate", token()+"/rotate", "catalog.token.rotate", url.Values{"overlap": {"1"}})
-	a.send("/settings/catalog/{id}/delete", token()+"/delete", "catalog.token.delete", nil)
+	a.send("/settings/catalog/{id}/rotate", catalogToken()+"/rotate", "catalog.token.rotate", url.Values{"overlap": {"1"}})
+	a.send("/settings/catalog/{id}/delete", catalogToken()+"/delete", "catalog.token.delete", nil)
 	a.send("/settings/content", "/settings/content", "evidence.setting.change", url.Values{"action": {"on"}})
 	a.send("/settings/prices", "/settings/prices", "costs.prices.change", url.Values{"reset": {"true"}})
-	a.send("/settings/members", "/settings/members", "auth.user.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
+	invitation := func(email string) (id, token string) {
+		caller, err := a.w.Auth.Authenticate(t.Context(), a.api.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, token, err := (&members.Service{DB: a.w.DB, Auth: a.w.Auth}).Invite(t.Context(), caller, members.NewInvitation{Role: access.Member, Email: email})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.ID, token
+	}
+	a.send("/settings/invitations", "/settings/invitations", "auth.invitation.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
+	id, _ := invitation("")
+	a.send("/settings/invitations/{id}/revoke", "/settings/invitations/"+id+"/revoke", "auth.invitation.revoke", nil)
 	a.send("/settings/members/{id}/role", "/settings/members/"+key.User.ID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})
+	a.send("/settings/members/{id}/remove", "/settings/members/"+key.User.ID+"/remove", "auth.user.remove", nil)
+	heir := a.w.Member(a.w.org, access.Member)
+	a.send("/settings/members/{id}/transfer", "/settings/members/"+heir.User.ID+"/transfer", "auth.user.transfer", nil)
+	if _, err := a.w.Auth.SetRoleByOperator(t.Context(), a.w.org.ID, a.api.User.ID, access.Owner); err != nil {
+		t.Fatal(err)
+	}
+	_, token := invitation("")
+	joining := auditor{a.w.browser(), a.covered}
+	joining.send("/invite/{token}", "/invite/"+token, "auth.invitation.accept", url.Values{"name": {"Bob"}, "email": {"bob@example.org"}})
+	joining.send("/account/leave", "/account/leave", "auth.user.remove", url.Values{"email": {"bob@example.org"}})
 
 	second := a.w.browser()
 	second.post("/login", url.Values{"api_key": {a.api.Key}}).want(http.StatusSeeOther)

@@ -2,79 +2,112 @@ package web
 
 import (
 	"strings"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
-// membersView lists the organisation's members.
-type membersView struct {
-	Members []memberRow
-	Roles   []access.Role // that the caller may assign
-	Form    auth.NewUser  // the input
-}
+func (s *Service) people() people.Pages { return people.Pages{Auth: s.Auth, Members: s.Members} }
 
-type memberRow struct {
-	auth.User
-	Self       bool
-	Changeable bool // by the caller
+// memberList shows the list of members with the outcome of a form; problem is nil if it
+// succeeded.
+func (s *Service) memberList(v *visit, problem error, change func(*people.List)) (answer, error) {
+	view, err := s.people().List(v.Context(), v.Caller, v.offset(people.Shown))
+	if err != nil {
+		return answer{}, err
+	}
+	change(&view)
+	page := show("settings_members", "Members", view)
+	if problem != nil {
+		return page.refused(problem)
+	}
+	return page, nil
 }
 
 func (s *Service) handleMembers(v *visit) (answer, error) {
-	view, err := s.memberList(v)
-	return show("settings_members", "Members", view), err
+	return s.memberList(v, nil, func(*people.List) {})
 }
 
-func (s *Service) memberList(v *visit) (membersView, error) {
-	view := membersView{Form: auth.NewUser{Role: access.DefaultRole}}
-	for _, role := range access.Roles() {
-		if auth.MayGive(v.Caller, role) {
-			view.Roles = append(view.Roles, role)
+// handleInvite responds with a page itself: a redirect would have to carry the link.
+func (s *Service) handleInvite(v *visit) (answer, error) {
+	form := people.Form{
+		Email: v.FormValue("email"), Days: strings.TrimSpace(v.FormValue("days")), Role: access.Role(v.FormValue("role")),
+	}
+	made, err := s.people().Invite(v.Context(), v.Caller, form)
+	return s.memberList(v, err, func(l *people.List) {
+		if err != nil {
+			l.Form = form
+		} else {
+			l.Made = made
 		}
-	}
-	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
-	for _, u := range users {
-		view.Members = append(view.Members,
-			memberRow{User: u, Self: u.ID == v.Caller.UserID, Changeable: auth.MayGive(v.Caller, u.Role)})
-	}
-	return view, err
+	})
 }
 
-// addedView is the first key of a new member, which is shown once.
-type addedView struct {
-	Email, Key string
-	Until      *time.Time // when it expires: with the caller's key
-}
-
-// handleAddMember responds with a page itself: a redirect would have to carry the
-// key.
-func (s *Service) handleAddMember(v *visit) (answer, error) {
-	n := auth.NewUser{
-		Email: strings.TrimSpace(v.FormValue("email")), Name: strings.TrimSpace(v.FormValue("name")),
-		Role: access.Role(v.FormValue("role")),
-	}
-	u, raw, err := s.Auth.AddMember(v.Context(), v.Caller, n)
-	if err == nil {
-		own, err := s.Auth.Key(v.Context(), v.Caller.OrgID, v.Caller.KeyID)
-		return show("settings_added", "First API key", addedView{u.Email, raw, own.ExpiresAt}), err
-	}
-	view, failure := s.memberList(v)
-	if failure != nil {
-		return answer{}, failure
-	}
-	view.Form = n
-	return show("settings_members", "Members", view).refused(err)
+func (s *Service) handleRevokeInvitation(v *visit) (answer, error) {
+	err := s.Members.Revoke(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	return redirect("/settings/members", "The invitation was ended. Its link does not work any more."), err
 }
 
 func (s *Service) handleSetRole(v *visit) (answer, error) {
 	u, err := s.Auth.SetRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
-	if err == nil {
-		return redirect("/settings/members", personName(u)+" now has the role "+string(u.Role)+"."), nil
+	if err != nil {
+		return s.memberList(v, err, func(*people.List) {})
 	}
-	view, failure := s.memberList(v)
+	return redirect("/settings/members", personName(u)+" now has the role "+string(u.Role)+"."), nil
+}
+
+func (s *Service) handleMember(v *visit) (answer, error) {
+	view, err := s.people().Profile(v.Context(), v.Caller, v.PathValue("id"))
+	return show("settings_member", personName(view.User), view), err
+}
+
+func (s *Service) handleRemoveMember(v *visit) (answer, error) {
+	u, err := s.Auth.Remove(v.Context(), v.Caller, auth.Removal{UserID: v.PathValue("id"), Made: v.FormValue("made") == "true"})
+	if err == nil {
+		return redirect("/settings/members", u.Email+" was removed. Their keys and sessions have ended."), nil
+	}
+	page, failure := s.handleMember(v)
 	if failure != nil {
 		return answer{}, failure
 	}
-	return show("settings_members", "Members", view).refused(err)
+	return page.refused(err)
+}
+
+func (s *Service) handleTransfer(v *visit) (answer, error) {
+	owner, _, err := s.Auth.Transfer(v.Context(), v.Caller, v.PathValue("id"))
+	return redirect("/settings/members", personName(owner)+" is an owner now, and you are an admin."), err
+}
+
+func (s *Service) handleLeave(v *visit) (answer, error) {
+	if err := s.Auth.Leave(v.Context(), v.Caller, v.FormValue("email")); err != nil {
+		return answer{}, err
+	}
+	s.clearCookie(v, sessionCookie)
+	return redirect("/login", "You have left "+v.Caller.OrgName+". Your keys and sessions have ended."), nil
+}
+
+// handleInvitation shows an invitation. It changes nothing: a link must not be able to
+// sign a person in or out (login CSRF).
+func (s *Service) handleInvitation(v *visit) (answer, error) {
+	view, err := s.people().Welcome(v.Context(), v.Caller, v.PathValue("token"))
+	return show("invite", "Invitation", view), err
+}
+
+// handleAccept makes the person a member and signs this browser in as them.
+func (s *Service) handleAccept(v *visit) (answer, error) {
+	view, err := s.people().Welcome(v.Context(), v.Caller, v.PathValue("token"))
+	if err != nil {
+		return answer{}, err
+	}
+	view.Name, view.Typed, view.ShowKey = strings.TrimSpace(v.FormValue("name")), v.FormValue("email"), v.FormValue("key") == "true"
+	joined, err := s.people().Accept(v.Context(), view)
+	if err != nil {
+		return show("invite", "Invitation", view).refused(err)
+	}
+	// Without a session the key is the only way in.
+	if err := s.startSession(v, joined.RawKey); err == nil && !view.ShowKey {
+		return redirect("/", "Welcome to "+joined.OrgName+"."), nil
+	}
+	return show("invite_done", "Welcome", joined), nil
 }

@@ -44,6 +44,8 @@ func routes() []route {
 			public: true, method: "POST", path: "/login/device/finish", limit: starts,
 			do: (*Service).handleFinishDeviceLogin,
 		},
+		{public: true, method: "GET", path: "/invite/{token}", limit: polls, do: (*Service).handleInvitation},
+		{public: true, method: "POST", path: "/invite/{token}", limit: starts, do: (*Service).handleAccept},
 		{public: true, method: "POST", path: "/logout", limit: public, do: (*Service).handleSignOut},
 		{public: true, method: "POST", path: "/theme", limit: public, do: (*Service).handleSetTheme},
 
@@ -290,14 +292,16 @@ func routes() []route {
 		{method: "POST", path: "/device", limit: codes, do: (*Service).handleAnswerDevice},
 		{method: "GET", path: "/account", do: (*Service).handleAccount},
 		{method: "POST", path: "/account/sessions/{id}/end", do: (*Service).handleEndSession},
+		{method: "POST", path: "/account/leave", do: (*Service).handleLeave},
 
 		{permission: access.Read, method: "GET", path: "/settings", do: (*Service).handleSettings},
 		{permission: access.Read, method: "GET", path: "/settings/members", do: (*Service).handleMembers},
-		{permission: access.Admin, method: "POST", path: "/settings/members", do: (*Service).handleAddMember},
-		{
-			permission: access.Admin, method: "POST", path: "/settings/members/{id}/role",
-			do: (*Service).handleSetRole,
-		},
+		{permission: access.Admin, method: "GET", path: "/settings/members/{id}", do: (*Service).handleMember},
+		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/role", do: (*Service).handleSetRole},
+		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/transfer", do: (*Service).handleTransfer},
+		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/remove", do: (*Service).handleRemoveMember},
+		{permission: access.Admin, method: "POST", path: "/settings/invitations", do: (*Service).handleInvite},
+		{permission: access.Admin, method: "POST", path: "/settings/invitations/{id}/revoke", do: (*Service).handleRevokeInvitation},
 		{permission: access.Admin, method: "GET", path: "/settings/keys", do: (*Service).handleKeys},
 		{permission: access.Admin, method: "POST", path: "/settings/keys", do: (*Service).handleCreateKey},
 		{
@@ -328,7 +332,7 @@ func routes() []route {
 // sign in or out, and those that free space.
 func whenFull(path string) bool {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "login", "logout", "device", "finish", "theme", "end", "revoke", "delete", "cancel":
+	case "login", "logout", "device", "finish", "theme", "end", "revoke", "delete", "cancel", "remove":
 		return true
 	}
 	return false

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -80,7 +81,7 @@ func (s *Service) handleConnect(v *visit) (answer, error) {
 	}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	for _, u := range users {
-		if u.Role == access.AdminRole || u.Role == access.Owner {
+		if u.RemovedAt == nil && u.Role.Includes(access.AdminRole) {
 			view.Admins = append(view.Admins, personName(u))
 		}
 	}
@@ -115,10 +116,12 @@ func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 	return show("settings_connect", "Connect agents", view), nil
 }
 
-// personName returns the name of a user, or else the email address.
+// personName returns the name of a user, or else the email address. It marks those who
+// were removed.
 func personName(u auth.User) string {
-	if u.Name == "" {
-		return u.Email
+	name := cmp.Or(u.Name, u.Email)
+	if u.RemovedAt != nil {
+		name += " (removed)"
 	}
-	return u.Name
+	return name
 }

@@ -123,7 +123,6 @@ func TestExpiringKeyOnPages(t *testing.T) {
 	b.get("/device?code=" + d.UserCode).wantText("at the latest")
 	for path, form := range map[string]url.Values{
 		"/settings/keys":    {"name": {"same"}},
-		"/settings/members": {"email": {"grace@example.org"}, "role": {"member"}},
 		"/settings/connect": {"for": {"agents"}},
 	} {
 		page := b.post(path, form).want(http.StatusOK)
@@ -138,37 +137,6 @@ func TestExpiringKeyOnPages(t *testing.T) {
 			t.Errorf("%s: the key expires %v, %v", path, k.ExpiresAt, err)
 		}
 	}
-}
-
-func TestMembers(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, w *world) {
-		admin, viewer := w.as(access.AdminRole), w.as(access.Viewer)
-		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners can add members").
-			wantNoText("Add a person", "Save")
-		added := admin.post("/settings/members", url.Values{"email": {"Grace@example.org"}, "name": {"Grace <b>"}, "role": {"member"}}).
-			want(http.StatusOK).wantText("First API key of grace@example.org", "It is not shown again.")
-		grace, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(added.body))
-		if err != nil || grace.Role != access.Member || grace.Name != "Grace <b>" {
-			t.Errorf("grace is %+v, %v", grace, err)
-		}
-		admin.get("/settings/members").wantText("Grace <b>", "grace@example.org")
-		admin.post("/settings/members", url.Values{"email": {"grace@example.org"}, "role": {"member"}}).want(http.StatusConflict).
-			wantText("A user with the address grace@example.org exists")
-		admin.post("/settings/members", url.Values{"email": {"eve@example.org"}, "role": {"owner"}}).want(http.StatusForbidden)
-		viewer.post("/settings/members", url.Values{"email": {"eve@example.org"}, "role": {"viewer"}}).want(http.StatusForbidden)
-
-		role := "/settings/members/" + grace.UserID + "/role"
-		admin.post(role, url.Values{"role": {"viewer"}}).wantLocation("/settings/members")
-		admin.get("/settings/members").wantText("Grace <b> now has the role viewer.")
-		admin.post(role, url.Values{"role": {"owner"}}).want(http.StatusForbidden)
-		viewer.post(role, url.Values{"role": {"admin"}}).want(http.StatusForbidden)
-		owner, err := w.Auth.UserByEmail(t.Context(), w.org.ID, "owner@localhost")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.as(access.Owner).post("/settings/members/"+owner.ID+"/role", url.Values{"role": {"viewer"}}).wantLocation("/settings/members")
-	})
 }
 
 func TestConnect(t *testing.T) {

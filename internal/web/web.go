@@ -84,6 +84,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
@@ -122,6 +123,7 @@ import (
 // Parts are the capabilities behind the pages.
 type Parts struct {
 	Auth          *auth.Service
+	Members       *members.Service
 	Audit         *audit.Service
 	Quota         *quota.Service
 	Tokens        *tokens.Service

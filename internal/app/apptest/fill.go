@@ -63,6 +63,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.contribute()
 	o.Things["key"], o.Things["catalog_token"] = o.Make("key"), o.Make("catalog_token")
 	o.Things["trusted_publisher"] = o.Make("trusted_publisher")
+	o.Things["member"], o.Things["invitation"] = o.Make("member"), o.Make("invitation")
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
 	o.awaitJobs()
 	return o
@@ -130,6 +131,11 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/catalog-tokens", "catalog_token.id")
 	case "trusted_publisher":
 		return o.good("POST /api/v1/trusted-publishers", "trusted_publisher.id")
+	case "invitation":
+		return o.good("POST /api/v1/invitations", "invitation.id")
+	case "member":
+		token := o.good("POST /api/v1/invitations", "token")
+		return o.read("POST", "/api/v1/invitations/accept", `{"token":"`+token+`","email":"`+uuid.NewString()+`@example.org"}`, "member.user_id")
 	case "alert":
 		return o.good("POST /api/v1/alerts", "id")
 	case "source":

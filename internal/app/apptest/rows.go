@@ -49,6 +49,15 @@ func Rows() map[string]Row {
 		"POST /api/v1/device-code":                      {Body: `{"client_id":"matrix"}`},
 		"POST /api/v1/device-code/poll":                 {Body: `{"device_code":"<device>"}`, Others: map[string]int{"device": 200}},
 		"GET /api/v1/device-code/poll":                  {Query: "device_code=<device>", Others: map[string]int{"device": 200}},
+		"GET /api/v1/members":                           {},
+		"PATCH /api/v1/members/{}":                      {Path: "<member>", Body: `{"role":"viewer"}`},
+		"POST /api/v1/members/{}/transfer":              {Path: "<user>", Status: 409}, // is an owner already
+		"DELETE /api/v1/members/{}":                     {Path: "<member>", Spends: "member"},
+		"POST /api/v1/me/leave":                         {Body: `{"email":"<new>@example.org"}`, Status: 400}, // confirms nothing
+		"GET /api/v1/invitations":                       {},
+		"POST /api/v1/invitations":                      {Body: `{"role":"viewer"}`},
+		"DELETE /api/v1/invitations/{}":                 {Path: "<invitation>", Spends: "invitation"},
+		"POST /api/v1/invitations/accept":               {Body: `{"token":"inv_none","name":"<text>"}`, Status: 404},
 
 		"GET /v1/skills":      {Query: "q=<text>"},
 		"GET /v1/skills/{}":   {Path: "<skill>"},

@@ -1,0 +1,116 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// lockUsers locks and returns the owners of an organisation and two of its members,
+// without those who were removed.
+func lockUsers(ctx context.Context, tx *store.Tx, orgID, one, other string) ([]User, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+userColumns+` FROM users
+		WHERE org_id = $1 AND removed_at IS NULL AND (role = $2 OR id = $3 OR id = $4)
+		ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner, one, other)
+	return store.All(rows, err, scanUser)
+}
+
+// markUserRemoved keeps the name and the address of the member, and makes the address
+// free for a new one.
+func markUserRemoved(ctx context.Context, tx *store.Tx, u User) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE users SET removed_at = $3, role = $4, former_email = email, email = 'removed:' || id
+		WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, store.NullMicros(u.RemovedAt), u.Role)
+	return err
+}
+
+func keysOfUser(ctx context.Context, q store.Querier, orgID, userID string) ([]Key, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND user_id = $2 ORDER BY id`, orgID, userID)
+	return store.All(rows, err, scanKey)
+}
+
+// lockKeysOfUser is lockLineage of all keys of a member. It repeats until it finds no
+// more, as lockWholeLineage does.
+func lockKeysOfUser(ctx context.Context, tx *store.Tx, orgID, userID string, e cascade) (doomed []Key, err error) {
+	for {
+		rows, err := tx.Query(ctx, `
+			WITH RECURSIVE lineage (id) AS (
+				SELECT id FROM api_keys WHERE org_id = $1 AND user_id = $2
+				UNION
+				SELECT k.id FROM api_keys k JOIN lineage l ON k.created_by_key = l.id WHERE k.org_id = $1 AND (k.login OR $3))
+			SELECT `+keyColumns+` FROM api_keys
+			WHERE org_id = $1 AND revoked_at IS NULL AND id IN (SELECT id FROM lineage)
+			ORDER BY id`+tx.Dialect().ForUpdate(), orgID, userID, bool(e))
+		found, err := store.All(rows, err, scanKey)
+		if err != nil || len(found) <= len(doomed) {
+			return found, err
+		}
+		doomed = found
+	}
+}
+
+// denyDevicesOfUser denies the logins that a member approved and whose key was not
+// created yet.
+func denyDevicesOfUser(ctx context.Context, tx *store.Tx, u User) error {
+	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $3 WHERE org_id = $1 AND user_id = $2 AND status = $4`,
+		u.OrgID, u.ID, DeviceDenied, DeviceApproved)
+	return err
+}
+
+func deleteSessionsOfUser(ctx context.Context, tx *store.Tx, u User) (int64, error) {
+	return tx.Exec(ctx, `DELETE FROM sessions WHERE org_id = $1 AND user_id = $2`, u.OrgID, u.ID)
+}
+
+func revokeInvitationsOfUser(ctx context.Context, tx *store.Tx, u User) (int64, error) {
+	return tx.Exec(ctx, `
+		UPDATE invitations SET revoked_at = $3
+		WHERE org_id = $1 AND created_by = $2 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $3`,
+		u.OrgID, u.ID, store.NullMicros(u.RemovedAt))
+}
+
+func revokeInvitationsOfKey(ctx context.Context, tx *store.Tx, k Key, at time.Time) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE invitations SET revoked_at = $3
+		WHERE org_id = $1 AND key_id = $2 AND accepted_at IS NULL AND revoked_at IS NULL`, k.OrgID, k.ID, store.Micros(at))
+	return err
+}
+
+func countInvitationsOfUser(ctx context.Context, q store.Querier, orgID, userID string, now time.Time) (int, error) {
+	rows, err := q.Query(ctx, `
+		SELECT COUNT(*) FROM invitations
+		WHERE org_id = $1 AND created_by = $2 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $3`,
+		orgID, userID, store.Micros(now))
+	return store.One(rows, err, "Invitations", store.Value[int])
+}
+
+const lastSeen = `(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id)`
+
+func membersOfOrg(ctx context.Context, q store.Querier, orgID string, p MemberPage) ([]Member, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+userColumns+`, `+lastSeen+` FROM users
+		WHERE org_id = $1 AND (removed_at IS NOT NULL) = $2
+		ORDER BY id LIMIT $3 OFFSET $4`, orgID, p.Removed, p.Limit, p.Offset)
+	return store.All(rows, err, scanMember)
+}
+
+func memberByID(ctx context.Context, q store.Querier, orgID, id string) (Member, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+userColumns+`, `+lastSeen+` FROM users WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Member", scanMember)
+}
+
+func countMembers(ctx context.Context, q store.Querier, orgID string, removed bool) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE org_id = $1 AND (removed_at IS NOT NULL) = $2`, orgID, removed)
+	return store.One(rows, err, "Members", store.Value[int])
+}
+
+func scanMember(row store.Row) (m Member, err error) {
+	u := &m.User
+	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt),
+		store.NullTime(&m.LastSeenAt))
+	return m, err
+}

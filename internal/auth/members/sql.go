@@ -1,0 +1,96 @@
+package members
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const columns = `i.id, i.org_id, i.role, i.email, i.created_by, i.key_id, i.created_at, i.expires_at,
+	i.accepted_at, i.accepted_by, i.revoked_at`
+
+func targets(i *Invitation) []any {
+	return []any{
+		&i.ID, &i.OrgID, &i.Role, &i.Email, &i.CreatedBy, &i.KeyID, store.Time(&i.CreatedAt), store.Time(&i.ExpiresAt),
+		store.NullTime(&i.AcceptedAt), &i.AcceptedBy, store.NullTime(&i.RevokedAt),
+	}
+}
+
+func scan(row store.Row) (i Invitation, err error) {
+	err = row.Scan(targets(&i)...)
+	return i, err
+}
+
+func insertInvitation(ctx context.Context, tx *store.Tx, i Invitation, hash string) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO invitations (id, org_id, role, email, hash, created_by, key_id, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		i.ID, i.OrgID, i.Role, i.Email, hash, i.CreatedBy, i.KeyID, store.Micros(i.CreatedAt), store.Micros(i.ExpiresAt))
+	return err
+}
+
+func invitationByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Invitation, error) {
+	rows, err := q.Query(ctx, `SELECT `+columns+` FROM invitations i WHERE i.org_id = $1 AND i.id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Invitation", scan)
+}
+
+func offerByHash(ctx context.Context, q store.Querier, hash string) (Offer, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+`, o.name, COALESCE(u.name, '')
+		FROM invitations i JOIN organisations o ON o.id = i.org_id LEFT JOIN users u ON u.id = i.created_by
+		WHERE i.hash = $1`, hash)
+	return store.One(rows, err, "Invitation", func(row store.Row) (o Offer, err error) {
+		err = row.Scan(append(targets(&o.Invitation), &o.OrgName, &o.Inviter)...)
+		return o, err
+	})
+}
+
+// take marks a pending invitation as accepted, and reports whether this call did.
+func take(ctx context.Context, tx *store.Tx, id string, now time.Time) (bool, error) {
+	n, err := tx.Exec(ctx, `
+		UPDATE invitations SET accepted_at = $2
+		WHERE id = $1 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $2`, id, store.Micros(now))
+	return n == 1, err
+}
+
+func setAcceptedBy(ctx context.Context, tx *store.Tx, id, userID string) error {
+	_, err := tx.Exec(ctx, `UPDATE invitations SET accepted_by = $2 WHERE id = $1`, id, userID)
+	return err
+}
+
+func markRevoked(ctx context.Context, tx *store.Tx, i Invitation, at time.Time) error {
+	_, err := tx.Exec(ctx, `UPDATE invitations SET revoked_at = $3 WHERE org_id = $1 AND id = $2`, i.OrgID, i.ID, store.Micros(at))
+	return err
+}
+
+func countInvitations(ctx context.Context, q store.Querier, orgID string) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM invitations WHERE org_id = $1`, orgID)
+	return store.One(rows, err, "Invitations", store.Value[int])
+}
+
+func countPending(ctx context.Context, q store.Querier, orgID string, now time.Time) (int, error) {
+	rows, err := q.Query(ctx, `
+		SELECT COUNT(*) FROM invitations
+		WHERE org_id = $1 AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > $2`, orgID, store.Micros(now))
+	return store.One(rows, err, "Invitations", store.Value[int])
+}
+
+func invitationsOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Invitation, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+` FROM invitations i WHERE i.org_id = $1
+		ORDER BY i.id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+	return store.All(rows, err, scan)
+}
+
+// isMember reports whether a member, not one who was removed, has the address.
+func isMember(ctx context.Context, q store.Querier, orgID, email string) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE org_id = $1 AND email = $2`, orgID, email)
+	n, err := store.One(rows, err, "Members", store.Value[int])
+	return n > 0, err
+}
+
+func deleteExpired(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM invitations WHERE org_id = $1 AND expires_at < $2`, orgID, store.Micros(before))
+	return err
+}
