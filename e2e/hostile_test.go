@@ -288,7 +288,8 @@ func (h *planter) people() {
 	h.t.Helper()
 	h.post("/api/v1/keys", object{"name": evilName})
 	code := h.post("/api/v1/device-code", object{"client_id": evilName})["user_code"].(string)
-	h.form("/settings/members", url.Values{"email": {"eve@example.org"}, "name": {evilName}, "role": {"viewer"}})
+	token := h.post("/api/v1/invitations", object{"role": "viewer", "email": "eve@example.org"})["token"]
+	h.post("/api/v1/invitations/accept", object{"token": token, "name": evilName})
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.site+"/login", strings.NewReader(url.Values{"api_key": {h.key}}.Encode()))
 	if err != nil {
 		h.t.Fatal(err)
@@ -303,15 +304,6 @@ func (h *planter) people() {
 	h.visit("/device?code=" + code)
 	h.wantText("main", evilName)
 	h.checkPage("hostile device")
-}
-
-// form sends a form of the dashboard from the tab, and wants a success.
-func (h *planter) form(path string, fields url.Values) {
-	h.t.Helper()
-	script := fmt.Sprintf(`fetch(%q, { method: "POST", body: new URLSearchParams(%q) }).then((r) => r.status)`, path, fields.Encode())
-	if status := run(h.tab, chromedp.Evaluate[int](script, chromedp.EvalAwaitPromise)); status != http.StatusOK {
-		h.t.Fatalf("%s: %d", path, status)
-	}
 }
 
 // codeHost connects repositories and publishes from them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app"
@@ -135,8 +136,11 @@ func (c *orgSetPlan) Run(ctx context.Context, p *term.Program) error {
 }
 
 type userCommands struct {
-	Create userCreate `cmd:"" help:"Add a user to an organisation."`
-	List   userList   `cmd:"" help:"List the users of an organisation."`
+	Create  userCreate  `cmd:"" help:"Add a user to an organisation."`
+	List    userList    `cmd:"" help:"List the users of an organisation."`
+	Invite  userInvite  `cmd:"" help:"Invite a person to an organisation; the link is printed once and works once."`
+	SetRole userSetRole `cmd:"" help:"Change the role of a user."`
+	Remove  userRemove  `cmd:"" help:"Remove a user: keys and sessions end, what they made stays."`
 }
 
 type userOutput struct {
@@ -183,6 +187,7 @@ func (c *userList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		users = slices.DeleteFunc(users, func(u auth.User) bool { return u.RemovedAt != nil })
 		out := make([]userOutput, len(users))
 		for i, u := range users {
 			out[i] = newUserOutput(u)
@@ -249,7 +254,7 @@ func userOrOwner(ctx context.Context, s *auth.Service, o auth.Organisation, emai
 		return auth.User{}, err
 	}
 	for _, u := range users {
-		if u.Role == access.Owner {
+		if u.Role == access.Owner && u.RemovedAt == nil {
 			return u, nil
 		}
 	}

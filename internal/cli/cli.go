@@ -1,9 +1,10 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
-// internal/cli/catalog, internal/cli/improving, internal/cli/remote,
-// internal/cli/releases, internal/cli/requires, internal/cli/sessions, internal/cli/trusted,
-// internal/cli/verifying and internal/cli/watch talk to a server.
+// internal/cli/catalog, internal/cli/improving, internal/cli/people,
+// internal/cli/releases, internal/cli/remote, internal/cli/requires,
+// internal/cli/sessions, internal/cli/trusted, internal/cli/verifying and
+// internal/cli/watch talk to a server.
 package cli
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/cli/catalog"
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
+	"github.com/whetstone-dev/whetstone/internal/cli/people"
 	"github.com/whetstone-dev/whetstone/internal/cli/releases"
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
@@ -41,7 +43,7 @@ type commands struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	Org    orgCommands    `cmd:"" help:"Create and list organisations."`
-	User   userCommands   `cmd:"" help:"Create and list the users of an organisation."`
+	User   userCommands   `cmd:"" help:"Create, list, invite and remove the users of an organisation."`
 	Key    keyCommands    `cmd:"" help:"Create, list and revoke API keys."`
 	Device deviceCommands `cmd:"" help:"Approve or deny the login of a program."`
 
@@ -58,6 +60,7 @@ type commands struct {
 	Verify   verifying.Commands `embed:""`
 	Trusted  trusted.Commands   `embed:""`
 	Requires requires.Commands  `embed:""`
+	People   people.Commands    `embed:""`
 }
 
 // Run runs the command line and returns the exit code.

@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/people"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type loginCommand struct {
-	serverFlags `embed:""`
+	serverFlags   `embed:""`
+	people.Invite `embed:""`
 }
 
 type loginOutput struct {
@@ -26,9 +29,21 @@ type loginOutput struct {
 	Permissions  []string `json:"permissions"`
 }
 
-// Run stores a key after trying it: the given one, or one from a device login
-// that a person approves in a browser.
-func (c *loginCommand) Run(ctx context.Context, p *term.Program) error {
+// Run stores a key after trying it: the given one, the first one of an invitation, or
+// one from a device login that a person approves in a browser.
+func (c *loginCommand) Run(ctx context.Context, p *term.Program) (err error) {
+	if c.Invite.Invite != "" {
+		address, key, refused := c.Accept(ctx, p)
+		if refused != nil {
+			return refused
+		}
+		c.Server, c.APIKey = address, config.Secret(key)
+		defer func() {
+			if err != nil { // the key is the only way in
+				p.Note("You are a member, but not logged in. Keep your API key, which is not shown again: %s", key)
+			}
+		}()
+	}
 	stored, err := server.LoadCredentials()
 	if err != nil {
 		return err

@@ -1,0 +1,343 @@
+// Package people has the client's commands for the members of an organisation, and
+// accepts invitations.
+package people
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Commands are the commands of this package.
+type Commands struct {
+	Member memberCommands `cmd:"" group:"Client" help:"Invite people, list members, change roles, remove members."`
+}
+
+type memberCommands struct {
+	List        memberList        `cmd:"" help:"List the members of the organisation."`
+	Invite      memberInvite      `cmd:"" help:"Invite a person; the link is printed once and works once."`
+	Invitations memberInvitations `cmd:"" help:"List invitations."`
+	Uninvite    memberUninvite    `cmd:"" help:"End an invitation."`
+	SetRole     memberSetRole     `cmd:"" help:"Change the role of a member."`
+	Transfer    memberTransfer    `cmd:"" help:"Make a member owner, and yourself an admin."`
+	Remove      memberRemove      `cmd:"" help:"Remove a member: keys and sessions end, what they made stays."`
+	Leave       memberLeave       `cmd:"" help:"Leave the organisation yourself."`
+}
+
+const (
+	members     = "/api/v1/members"
+	invitations = "/api/v1/invitations"
+)
+
+// A member, as the server describes it.
+type member struct {
+	UserID     string     `json:"user_id"`
+	Name       string     `json:"name"`
+	Email      string     `json:"email"`
+	Role       string     `json:"role"`
+	Kind       string     `json:"kind"` // person or machine
+	CreatedAt  time.Time  `json:"created_at"`
+	LastSeenAt *time.Time `json:"last_seen_at"`
+	RemovedAt  *time.Time `json:"removed_at"`
+}
+
+// An invitation, as the server describes it.
+type invitation struct {
+	ID         string     `json:"id"`
+	Role       string     `json:"role"`
+	Email      *string    `json:"email"`
+	State      string     `json:"state"`
+	CreatedBy  *string    `json:"created_by"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  time.Time  `json:"expires_at"`
+	AcceptedAt *time.Time `json:"accepted_at"`
+	AcceptedBy *string    `json:"accepted_by"`
+}
+
+// A page is one of a list of members or invitations.
+type page struct {
+	Members     []member     `json:"members"`
+	Invitations []invitation `json:"invitations"`
+	Pagination  struct{ Total int }
+}
+
+// all reads all pages of a list; the path ends with ? or &.
+func all[T any](ctx context.Context, s *server.Session, path string, items func(page) []T) ([]T, error) {
+	found := []T{}
+	for n := 1; ; n++ {
+		var out page
+		if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%sper_page=100&page=%d", path, n), nil, &out); err != nil {
+			return nil, err
+		}
+		found = append(found, items(out)...)
+		if len(items(out)) == 0 || len(found) >= out.Pagination.Total {
+			return found, nil
+		}
+	}
+}
+
+func membersOf(p page) []member { return p.Members }
+
+// find returns the member with that address or id.
+func find(ctx context.Context, s *server.Session, who string) (member, error) {
+	found, err := all(ctx, s, members+"?", membersOf)
+	if err != nil {
+		return member{}, err
+	}
+	for _, m := range found {
+		if m.UserID == who || strings.EqualFold(m.Email, who) {
+			return m, nil
+		}
+	}
+	return member{}, fault.New(fault.NotFound, "No member has the address or id %s; `whetstone member list` shows them", who)
+}
+
+func (m member) path() string { return members + "/" + url.PathEscape(m.UserID) }
+
+type memberList struct {
+	server.Flags `embed:""`
+	Removed      bool `env:"-" help:"List those who were removed instead."`
+}
+
+// Run lists members.
+func (c *memberList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		path := members + "?"
+		if c.Removed {
+			path += "state=removed&"
+		}
+		found, err := all(ctx, s, path, membersOf)
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "Nobody was removed.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tKIND\tSINCE\tLAST SEEN")
+			for _, m := range found {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.UserID, term.Cell(m.Name), term.Cell(m.Email), m.Role, m.Kind,
+					term.Day(&m.CreatedAt), term.Day(m.LastSeenAt))
+			}
+		})
+	})
+}
+
+type memberInvite struct {
+	server.Flags `embed:""`
+	Email        string          `arg:"" optional:"" help:"Address of the person; whoever has the link when empty."`
+	Role         string          `env:"-" default:"member" enum:"viewer,member,admin,owner" help:"Role: ${enum}."`
+	Expires      config.Duration `env:"-" placeholder:"7d" help:"Lifetime of the link, at most 30d; 7 days when empty."`
+}
+
+// Run makes an invitation.
+func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		body := map[string]any{"role": c.Role}
+		if c.Email != "" {
+			body["email"] = c.Email
+		}
+		if c.Expires > 0 {
+			body["expires_in"] = int(time.Duration(c.Expires).Seconds())
+		}
+		var out struct {
+			Invitation invitation `json:"invitation"`
+			URL        string     `json:"url"`
+			Token      string     `json:"token"`
+		}
+		if err := s.Call(ctx, http.MethodPost, invitations, body, &out); err != nil {
+			return err
+		}
+		if !p.JSON {
+			p.Note("Send this link over a secure channel: it works once, until %s, and gives the role %s.",
+				out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.URL) })
+	})
+}
+
+type memberInvitations struct {
+	server.Flags `embed:""`
+}
+
+// Run lists invitations.
+func (c *memberInvitations) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		found, err := all(ctx, s, invitations+"?", func(p page) []invitation { return p.Invitations })
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "No invitations; `whetstone member invite ADDRESS` makes one.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tFOR\tROLE\tSTATE\tEXPIRES")
+			for _, i := range found {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt))
+			}
+		})
+	})
+}
+
+type memberUninvite struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" help:"Id of the invitation."`
+}
+
+// Run ends an invitation.
+func (c *memberUninvite) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if err := s.Call(ctx, http.MethodDelete, invitations+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": c.ID, "status": "revoked"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Ended; its link does not work any more.") })
+	})
+}
+
+type memberSetRole struct {
+	server.Flags `embed:""`
+	Member       string `arg:"" help:"Address or id of the member."`
+	Role         string `arg:"" enum:"viewer,member,admin,owner" help:"The new role: ${enum}."`
+}
+
+// Run changes a role.
+func (c *memberSetRole) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		m, err := find(ctx, s, c.Member)
+		if err != nil {
+			return err
+		}
+		var out struct {
+			Member member `json:"member"`
+		}
+		if err := s.Call(ctx, http.MethodPatch, m.path(), map[string]string{"role": c.Role}, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Member, func(w io.Writer) {
+			fmt.Fprintf(w, "%s now has the role %s.\n", term.Plain(out.Member.Email), out.Member.Role)
+		})
+	})
+}
+
+type memberTransfer struct {
+	server.Flags `embed:""`
+	Member       string `arg:"" help:"Address or id of the member who becomes owner."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run transfers the ownership.
+func (c *memberTransfer) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		m, err := find(ctx, s, c.Member)
+		if err != nil {
+			return err
+		}
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Make %s an owner, and yourself an admin?", term.Plain(m.Email))) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		var out struct {
+			Owner  member `json:"owner"`
+			Former member `json:"former_owner"`
+		}
+		if err := s.Call(ctx, http.MethodPost, m.path()+"/transfer", nil, &out); err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "%s is an owner now, and %s an admin.\n", term.Plain(out.Owner.Email), term.Plain(out.Former.Email))
+		})
+	})
+}
+
+type memberRemove struct {
+	server.Flags `embed:""`
+	Member       string `arg:"" help:"Address or id of the member."`
+	Cascade      bool   `env:"-" help:"Also revoke the keys that were made with theirs: of machines, and of people whom they invited."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run removes a member.
+func (c *memberRemove) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		m, err := find(ctx, s, c.Member)
+		if err != nil {
+			return err
+		}
+		question := "Remove %s? Their keys, sessions and invitations end at once; what they made stays."
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf(question, term.Plain(m.Email))) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		path := m.path()
+		if c.Cascade {
+			path += "?cascade=true"
+		}
+		if err := s.Call(ctx, http.MethodDelete, path, nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"user_id": m.UserID, "email": m.Email, "status": "removed"}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "Removed %s; their keys and sessions have ended.\n", term.Plain(m.Email))
+		})
+	})
+}
+
+type memberLeave struct {
+	server.Flags `embed:""`
+	Yes          bool `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run removes the caller.
+func (c *memberLeave) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		me, err := s.Me(ctx)
+		if err != nil {
+			return err
+		}
+		question := "Leave %s as %s? Your keys, sessions and invitations end at once; what you made stays."
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf(question, term.Plain(me.Organisation.Name), term.Plain(me.User.Email))) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		if err := s.Call(ctx, http.MethodPost, "/api/v1/me/leave", map[string]string{"email": me.User.Email}, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"organisation": me.Organisation.Name, "status": "left"}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "You have left %s; `whetstone logout` deletes the stored key, which does not work any more.\n",
+				term.Plain(me.Organisation.Name))
+		})
+	})
+}
+
+// An Invite is how a person accepts an invitation on the command line.
+type Invite struct {
+	Invite string `env:"-" placeholder:"LINK" help:"Accept this invitation, and log in with the first key."`
+	Name   string `env:"-" help:"Your name, with --invite; the part of the address before the @ when empty."`
+	Email  string `env:"-" help:"Your address, with --invite, if the invitation names none."`
+}
+
+// Accept accepts the invitation and returns the server's address and the first key.
+func (i Invite) Accept(ctx context.Context, p *term.Program) (address, key string, err error) {
+	base, token, ok := strings.Cut(i.Invite, "/invite/")
+	if address, err = (&server.Flags{Server: base}).Address(server.Credentials{}); err != nil || !ok || base == "" {
+		return "", "", fault.Invalid("invite", "--invite must be a link like https://whetstone.example.org/invite/inv_...")
+	}
+	var out struct {
+		APIKey string `json:"api_key"`
+	}
+	body := map[string]string{"token": strings.TrimRight(token, "/"), "name": i.Name, "email": i.Email}
+	if err := server.New(p, address, "").Call(ctx, http.MethodPost, invitations+"/accept", body, &out); err != nil {
+		return "", "", server.AsFault(err, address)
+	}
+	return address, out.APIKey, nil
+}
