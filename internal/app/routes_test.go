@@ -239,6 +239,7 @@ var formGates = map[string]gate{
 	"POST /login":               none,
 	"POST /login/device":        none,
 	"POST /login/device/finish": none,
+	"POST /invite/{token}":      none,
 	"POST /logout":              none,
 	"POST /theme":               none,
 
@@ -411,7 +412,7 @@ func TestPages(t *testing.T) {
 		if got := (gate{r.Plan, r.Permission}); got != want {
 			t.Errorf("%s asks for plan %q and permission %q, want %q and %q", name, got.plan, got.permission, want.plan, want.permission)
 		}
-		if open := strings.HasPrefix(r.Path, "/login") || r.Path == "/logout" || r.Path == "/theme"; r.Public != open {
+		if open := strings.HasPrefix(r.Path, "/login") || r.Path == "/invite/{token}" || r.Path == "/logout" || r.Path == "/theme"; r.Public != open {
 			t.Errorf("%s is public: %t, want %t", name, r.Public, open)
 		}
 	}
