@@ -191,8 +191,8 @@ func TestClaudeCode(t *testing.T) {
 	installed("everything", "*", "skills/pdf", first)
 	installed("everything", "*", "skills/notes", own)
 
-	state := filepath.Join(home, ".claude", "plugins", "installed_plugins.json")
-	locked(t, author.Caller, home, "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date", "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date")
+	state := filepath.Join(c.home, ".claude", "plugins", "installed_plugins.json")
+	locked(t, author.Caller, c.home, "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date", "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date")
 
 	update := func() {
 		t.Helper()

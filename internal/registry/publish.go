@@ -418,10 +418,8 @@ func (p *Publication) checkClaims(v Version, pkg *skillpkg.Package) []fault.Issu
 		issues = append(issues, fault.At("content_hash",
 			"content_hash must be the SHA-256 of the archive, %s; was the archive changed on the way?", v.ContentHash))
 	}
-	if p.Manifest != nil {
-		if problem := pkg.CheckManifest(p.Manifest); problem != "" {
-			issues = append(issues, fault.At("file_manifest", "file_manifest %s", problem))
-		}
+	if problem := pkg.CheckManifest(p.Manifest); problem != "" {
+		issues = append(issues, fault.At("file_manifest", "file_manifest %s", problem))
 	}
 	return issues
 }

@@ -25,8 +25,11 @@ func (p *Package) Manifest() []ManifestEntry {
 
 // CheckManifest says what is wrong with a manifest that somebody made of the same
 // files, e.g. `leaves out "a.md"`: the first file on which they disagree; "" if they
-// agree. Links may be left out: not every client follows them.
+// agree, or nobody made one. Links may be left out: not every client follows them.
 func (p *Package) CheckManifest(claimed []ManifestEntry) string {
+	if claimed == nil {
+		return ""
+	}
 	byPath := map[string]ManifestEntry{}
 	for _, f := range p.Manifest() {
 		byPath[f.Path] = f

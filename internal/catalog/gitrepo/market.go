@@ -110,7 +110,9 @@ func (p *plugin) putWith(add sink, skills gittree.Hash) gittree.Hash {
 	file := gittree.Entry{Name: "plugin.json", Mode: 0o644, Hash: add(gittree.Blob, "", append(manifest, '\n'))}
 	folder := add(gittree.Tree, "", gittree.Encode([]gittree.Entry{file}))
 	return add(gittree.Tree, "", gittree.Encode([]gittree.Entry{
-		file, {Name: ".claude-plugin", Mode: fs.ModeDir, Hash: folder}, {Name: ".cursor-plugin", Mode: fs.ModeDir, Hash: folder},
+		file,
+		{Name: ".claude-plugin", Mode: fs.ModeDir, Hash: folder},
+		{Name: ".cursor-plugin", Mode: fs.ModeDir, Hash: folder},
 		{Name: "skills", Mode: fs.ModeDir, Hash: skills},
 	}))
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/costs"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -179,7 +180,7 @@ func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
 	fmt.Fprintf(w, "Sessions\t%d\n", s.UniqueSessions)
 	fmt.Fprintf(w, "Seen\t%s to %s\n", term.Day(s.FirstSeenAt), term.Day(s.LastSeenAt))
 	if s.Cost != nil {
-		printCost(w, *s.Cost)
+		costs.Print(w, *s.Cost)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "DATE\tSESSIONS\tCHECKS\tTRIGGERS\tTRIGGER RATE\tPASS RATE")

@@ -50,8 +50,15 @@ func pack(t *testing.T, files ...file) *skillpkg.Package {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	files := []file{
-		{"SKILL.md", "---\nname: a\ndescription: b\n---\n", 0o644}, {"a/b/c/d.txt", "deep", 0o644}, {"a.txt", "x", 0o644}, {"a-b", "y", 0o755},
-		{"lib/x", "", 0o644}, {"lib.x", "same", 0o644}, {"lib0", "same", 0o755}, {"ä/ü", "z", 0o644}, {"a/b.txt", "x", 0o644},
+		{"SKILL.md", "---\nname: a\ndescription: b\n---\n", 0o644},
+		{"a/b/c/d.txt", "deep", 0o644},
+		{"a.txt", "x", 0o644},
+		{"a-b", "y", 0o755},
+		{"lib/x", "", 0o644},
+		{"lib.x", "same", 0o644},
+		{"lib0", "same", 0o755},
+		{"ä/ü", "z", 0o644},
+		{"a/b.txt", "x", 0o644},
 	}
 	got, err := gittree.Of(pack(t, files...))
 	if err != nil {

@@ -1,4 +1,6 @@
-package remote
+// Package costs has the client's commands for what model requests cost, and for the
+// organisation's own prices.
+package costs
 
 import (
 	"cmp"
@@ -9,22 +11,24 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
-type costsCommand struct {
-	serverFlags `embed:""`
-	Days        int `env:"-" default:"30" placeholder:"N" help:"How many days, today included: 1 to 365."`
+// A Command shows what model requests cost.
+type Command struct {
+	server.Flags `embed:""`
+	Days         int `env:"-" default:"30" placeholder:"N" help:"How many days, today included: 1 to 365."`
 }
 
 // Run prints what model requests cost, the most expensive skill first.
-func (c *costsCommand) Run(ctx context.Context, p *term.Program) error {
+func (c *Command) Run(ctx context.Context, p *term.Program) error {
 	if c.Days == 0 { // the client takes it for its default
 		return fault.Invalid("days", "days must be between 1 and 365")
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		bill, err := s.Costs(ctx, c.Days)
 		if err != nil {
 			return err
@@ -63,8 +67,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// printCost prints the cost of a skill, as rows of a table.
-func printCost(w io.Writer, c client.Cost) {
+// Print prints the cost of a skill, as rows of a table.
+func Print(w io.Writer, c client.Cost) {
 	fmt.Fprintf(w, "Cost\t%s\t%s\n", term.Dollars(c.Total), costBasis(c))
 	fmt.Fprintf(w, "  per use\t%s\tmedian; 95%% cost at most %s\n", term.Dollars(c.PerUseP50), term.Dollars(c.PerUseP95))
 	fmt.Fprintf(w, "  per success\t%s\n", term.Dollars(c.PerSuccess))
@@ -95,19 +99,20 @@ func costBasis(c client.Cost) string {
 	return requests
 }
 
-type pricesCommands struct {
+// PricesCommands show and set the organisation's own prices of models.
+type PricesCommands struct {
 	Show  pricesShow  `cmd:"" default:"1" help:"Show the organisation's own prices of models; --json prints them as a price file."`
 	Set   pricesSet   `cmd:"" help:"Replace them by those of a price file. Needs the permission admin."`
 	Reset pricesReset `cmd:"" help:"Remove them, so that those of the server apply. Needs the permission admin."`
 }
 
 type pricesShow struct {
-	serverFlags `embed:""`
+	server.Flags `embed:""`
 }
 
 // Run prints the organisation's own prices.
 func (c *pricesShow) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		prices, err := s.Prices(ctx)
 		if err != nil {
 			return err
@@ -142,8 +147,8 @@ func price(dollars *float64) string {
 const recomputed = "Costs that agents did not report are computed again in the background."
 
 type pricesSet struct {
-	serverFlags `embed:""`
-	File        string `arg:"" help:"Price file, as for the setting price-file of the server."`
+	server.Flags `embed:""`
+	File         string `arg:"" help:"Price file, as for the setting price-file of the server."`
 }
 
 // Run replaces the organisation's own prices.
@@ -156,7 +161,7 @@ func (c *pricesSet) Run(ctx context.Context, p *term.Program) error {
 	for i, m := range models {
 		prices[i] = client.Price(m)
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		stored, err := s.SetPrices(ctx, prices)
 		if err != nil {
 			return err
@@ -168,12 +173,12 @@ func (c *pricesSet) Run(ctx context.Context, p *term.Program) error {
 }
 
 type pricesReset struct {
-	serverFlags `embed:""`
+	server.Flags `embed:""`
 }
 
 // Run removes the organisation's own prices.
 func (c *pricesReset) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		stored, err := s.SetPrices(ctx, nil)
 		if err != nil {
 			return err
