@@ -2,6 +2,7 @@ package clients_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -32,7 +33,7 @@ func (h gitHome) run(args ...string) string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "GIT_TERMINAL_PROMPT=0", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 	}
 	out, err := cmd.Output()
-	if failed, ok := err.(*exec.ExitError); ok {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		h.t.Fatalf("%s %q: %v\n%s\n%s", h.program, args, err, out, failed.Stderr)
 	}
 	return string(out)

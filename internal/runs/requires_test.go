@@ -65,7 +65,7 @@ func TestRequired(t *testing.T) {
 			{"name": "none", "state": "missing"},
 		})
 		for i, r := range apptest.List(t, routed, "requires") {
-			if diff := cmp.Diff(want.([]any)[i], any(apptest.Pick(r, want.([]any)[i]))); diff != "" {
+			if diff := cmp.Diff(want.([]any)[i], apptest.Pick(r, want.([]any)[i])); diff != "" {
 				t.Errorf("of a source (-want +got):\n%s", diff)
 			}
 		}

@@ -219,8 +219,7 @@ func TestAcceptRefused(t *testing.T) {
 		}
 		w.public().Post(acceptance, object{"name": "Bob"}).Want(http.StatusBadRequest).WantIssueWith("token", "")
 
-		bound, open := "", ""
-		_, bound = invite(admin, object{"role": "admin", "email": "bob@example.org"})
+		_, bound := invite(admin, object{"role": "admin", "email": "bob@example.org"})
 		id, open := invite(admin, object{"role": "viewer"})
 		accept(bound, object{"email": "eve@example.org"}).Want(http.StatusBadRequest).WantIssueWith("email", "this invitation is for bob@example.org")
 		accept(bound, object{"name": strings.Repeat("x", 101)}).Want(http.StatusBadRequest).WantIssueWith("name", "")

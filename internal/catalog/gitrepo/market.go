@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/catalog/marketplace"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
@@ -127,7 +128,7 @@ func (m market) put(add sink, plugins []*plugin) gittree.Hash {
 	offered := plugins
 	if len(plugins) > 0 {
 		all := m.everything(plugins)
-		offered = append(plugins[:len(plugins):len(plugins)], all)
+		offered = slices.Concat(plugins, []*plugin{all})
 		folders, skills := []gittree.Entry{}, []gittree.Entry{}
 		for _, p := range plugins {
 			folders = append(folders, gittree.Entry{Name: p.name, Mode: fs.ModeDir, Hash: p.folder})

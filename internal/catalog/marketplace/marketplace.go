@@ -201,6 +201,7 @@ func (s *Service) hashes(ctx context.Context, list catalog.Listing) (zips, trees
 				zips[id] = h.Hex
 			case treehash.GitTree:
 				trees[id] = h.Hex
+			default: // those of other clients
 			}
 		}
 	}

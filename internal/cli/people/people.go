@@ -1,5 +1,5 @@
-// Package people has the client's commands for the members of an organisation, and
-// accepts invitations.
+// Package people has the client's commands for the members of an organisation and for
+// what they did, and accepts invitations.
 package people
 
 import (

@@ -50,7 +50,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.DryRun { // before withSession: it needs neither a server nor a key
 		return printDryRun(p, pack, cmp.Or(c.Version, pack.version))
 	}
-	if wanted, err := c.Trusted.Wanted(&c.serverFlags.Flags); err != nil {
+	if wanted, err := c.Trusted.Wanted(&c.Flags); err != nil {
 		return err
 	} else if wanted {
 		return c.publishTrusted(ctx, p, pack)
@@ -68,7 +68,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 // publishTrusted adds a version with the key of a workflow run, which reads nothing:
 // the next version is the next patch of the current one.
 func (c *pushCommand) publishTrusted(ctx context.Context, p *term.Program, pack *publication) error {
-	grant, err := c.Trusted.Exchange(ctx, p, &c.serverFlags.Flags, pack.name)
+	grant, err := c.Trusted.Exchange(ctx, p, &c.Flags, pack.name)
 	if err != nil {
 		return err
 	}

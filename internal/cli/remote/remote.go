@@ -5,6 +5,7 @@ package remote
 import (
 	"github.com/whetstone-dev/whetstone/internal/cli/costs"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
+	"github.com/whetstone-dev/whetstone/internal/cli/people"
 )
 
 // Commands are the commands of the client.
@@ -25,5 +26,5 @@ type Commands struct {
 	Settings settingsCommands     `cmd:"" group:"Client" help:"Show and change settings of the organisation."`
 	Source   sourceCommands       `cmd:"" group:"Client" help:"Upload and validate skills, and review suggested test cases."`
 	Eval     evalCommands         `cmd:"" group:"Client" help:"Manage eval suites and run them."`
-	Audit    auditCommand         `cmd:"" group:"Client" help:"List who changed what in the organisation."`
+	Audit    people.AuditCommand  `cmd:"" group:"Client" help:"List who changed what in the organisation."`
 }

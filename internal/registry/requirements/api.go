@@ -51,7 +51,7 @@ func NewOutputs(all []Found) []Output {
 	out := make([]Output, len(all))
 	for i, f := range all {
 		out[i] = Output{
-			Name: f.Requirement.Name, Organisation: text(f.Org), Range: text(f.Range), State: f.State, Problem: text(f.Problem()),
+			Name: f.Name, Organisation: text(f.Org), Range: text(f.Range), State: f.State, Problem: text(f.Problem()),
 		}
 		if f.Skill.VersionID != "" {
 			s := newSkillOutput(f.Skill)

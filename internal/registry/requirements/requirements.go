@@ -55,7 +55,7 @@ type Found struct {
 }
 
 // Label names the required skill as its SKILL.md does.
-func (f Found) Label() string { return requires.Label(f.Org, f.Requirement.Name) }
+func (f Found) Label() string { return requires.Label(f.Org, f.Name) }
 
 // Problem says what is wrong with a requirement that is not met, "" otherwise.
 func (f Found) Problem() string {

@@ -52,7 +52,7 @@ const (
 func foundTargets(f *Found) []any {
 	s := &f.Skill
 	return []any{
-		&f.Org, &f.Requirement.Name, &f.Range, &s.EntryID, &s.Name, &s.OrgID, &s.OrgName, &s.VersionID, &s.Version, &s.ContentHash,
+		&f.Org, &f.Name, &f.Range, &s.EntryID, &s.Name, &s.OrgID, &s.OrgName, &s.VersionID, &s.Version, &s.ContentHash,
 		&s.Description,
 	}
 }
@@ -108,7 +108,7 @@ func find(ctx context.Context, q store.Querier, orgID string, all []requires.Req
 		LEFT JOIN `+required, orgID, list)
 	return store.All(rows, err, func(row store.Row) (f Found, err error) {
 		err = row.Scan(foundTargets(&f)...)
-		f.Range = ranges[[2]string{f.Requirement.Name, f.Org}]
+		f.Range = ranges[[2]string{f.Name, f.Org}]
 		return f, err
 	})
 }

@@ -64,7 +64,7 @@ func (p *Pinned) add(g requirements.Graph) {
 	}
 	for _, id := range from {
 		for _, f := range g.Requires[id] {
-			r := Required{Name: f.Requirement.Name, Organisation: f.Org, State: string(f.State)}
+			r := Required{Name: f.Name, Organisation: f.Org, State: string(f.State)}
 			if s := f.Skill; s.VersionID != "" {
 				r = Required{s.Name, s.OrgName, s.EntryID, s.Version, s.ContentHash, string(f.State)}
 			}
