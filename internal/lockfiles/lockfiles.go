@@ -60,7 +60,7 @@ const (
 	skillsHash    = "skills-lock"
 	wellKnownHash = "well-known"
 	toolHiveHash  = "toolhive"
-	pluginHash    = "plugin"
+	pluginHash    = "plugin-zip"
 )
 
 // An Item is one skill, or one plugin, of a lock file.

@@ -70,9 +70,9 @@ func TestParse(t *testing.T) {
 		}, []string{"a catalog token"}},
 		{"home/.claude/plugins/installed_plugins.json", lockfiles.ClaudeCode, []string{
 			"everything@d692f7805d7a of default from https://skills.example.com/o/default in " +
-				"[/home/ada/.claude/plugins/cache/whetstone-default/everything/d692f7805d7a] plugin:d692f7805d7a",
+				"[/home/ada/.claude/plugins/cache/whetstone-default/everything/d692f7805d7a] plugin-zip:d692f7805d7a",
 			"notes@16f9216903f8 of default from https://skills.example.com/o/default in " +
-				"[/home/ada/.claude/plugins/cache/whetstone-default/notes/16f9216903f8] plugin:16f9216903f8",
+				"[/home/ada/.claude/plugins/cache/whetstone-default/notes/16f9216903f8] plugin-zip:16f9216903f8",
 			"pdf@1.0.0 of default from https://skills.example.com/o/default in [/home/ada/.claude/plugins/cache/whetstone-default/pdf/1.0.0]",
 		}, []string{"a catalog token"}},
 		{"home/.codex/config.toml", lockfiles.Codex, []string{

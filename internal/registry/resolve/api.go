@@ -17,7 +17,7 @@ func (s *Service) Mount(a *httpapi.API) {
 }
 
 type hashInput struct {
-	Kind treehash.Kind `json:"kind" enum:"archive,clawhub,clawhub-source,skills-lock,well-known,toolhive,plugin,dirhash" doc:"Whose hash; archive is the SHA-256 of an archive"`
+	Kind treehash.Kind `json:"kind" enum:"archive,clawhub,clawhub-source,skills-lock,well-known,toolhive,plugin-zip,dirhash" doc:"Whose hash; archive is the SHA-256 of an archive"`
 	Hash string        `json:"hash" maxLength:"100" example:"52e0a96a4f749666593447e69292abd777c62eded15d2c3912f690643cf995e0" doc:"As the client writes it; of a plugin also the first 12 digits"`
 }
 

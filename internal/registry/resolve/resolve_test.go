@@ -65,8 +65,8 @@ func TestCheckValues(t *testing.T) {
 			"toolhive":       "sha256:ce5696f810501599b3978fc9dc01b40fa51e224ca03021fe2fb27f7f29a584a2",
 			"toolhive ":      "sha256-zlaW-BBQFZmzl4_J3AG0D6UeIkygMCH-L7J_fymlhKI",
 			"dirhash":        "h1:W3wFdP+PpDuY/VW8IztquG8FGfRiGyf38z0thUWiHNs=",
-			"plugin":         "716a7a5a9a2c0a7cd3926ce82543e95a98112badd320bd8a17b37bedf16219d5",
-			"plugin ":        "716a7a5a9a2c",
+			"plugin-zip":     "653bd71944f887d93512fe1a340da72e62a1198f524b8b289ce37f94a1930c0f",
+			"plugin-zip ":    "653bd71944f8",
 			"archive":        apptest.Text(v, "content_hash"),
 		} {
 			kind = strings.TrimSpace(kind)
@@ -78,7 +78,7 @@ func TestCheckValues(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff([]string{"unknown", "unknown"},
-			ask(ada, hashes("clawhub", "ea7dc7213262b38d355b217a43c843f781ccd040d0610c82175c53b710937534"), hashes("plugin", "716a7a5a9a2d"))); diff != "" {
+			ask(ada, hashes("clawhub", "ea7dc7213262b38d355b217a43c843f781ccd040d0610c82175c53b710937534"), hashes("plugin-zip", "653bd71944f9"))); diff != "" {
 			t.Errorf("the hash of another kind (-want +got):\n%s", diff)
 		}
 	})
@@ -216,8 +216,8 @@ func TestRefused(t *testing.T) {
 		{object{"items": []object{{}, hashes("md5", "x")}}, "items.1.hashes.0.kind"},
 		{object{"items": []object{hashes("clawhub", "x")}}, "items.0.hashes.0.hash"},
 		{object{"items": []object{hashes("clawhub", "52e0a96a4f74")}}, "items.0.hashes.0.hash"},
-		{object{"items": []object{hashes("plugin", "52e0a96a4f7")}}, "items.0.hashes.0.hash"},
-		{object{"items": []object{hashes("plugin", "52e0a96a4f7%")}}, "items.0.hashes.0.hash"},
+		{object{"items": []object{hashes("plugin-zip", "52e0a96a4f7")}}, "items.0.hashes.0.hash"},
+		{object{"items": []object{hashes("plugin-zip", "52e0a96a4f7%")}}, "items.0.hashes.0.hash"},
 		{object{"items": []object{{"name": strings.Repeat("x", 201)}}}, "items.0.name"},
 	} {
 		ada.Post(path, c.body).WantIssueWith(c.path, "")

@@ -49,7 +49,7 @@ func versionsByHash(ctx context.Context, q store.Querier, orgID string, items []
 		hit AS (
 			SELECT w.kind, w.hash, h.version_id FROM wanted w`+
 		d.Lookup("registry_tree_hashes", "h", "h.kind = w.kind AND h.hash = w.hash")+`
-			UNION SELECT w.kind, w.hash, h.version_id FROM (SELECT * FROM wanted WHERE kind = 'plugin' AND LENGTH(hash) < 64) w`+
+			UNION SELECT w.kind, w.hash, h.version_id FROM (SELECT * FROM wanted WHERE kind = 'plugin-zip' AND LENGTH(hash) < 64) w`+
 		d.Lookup("registry_tree_hashes", "h", "h.kind = w.kind AND h.hash >= w.hash AND h.hash < w.hash || 'g'")+`
 			UNION SELECT w.kind, w.hash, v.id FROM (SELECT * FROM wanted WHERE kind = 'archive') w`+
 		d.Lookup("registry_versions", "v", "v.content_hash = w.hash")+`
