@@ -120,6 +120,9 @@ func TestProvenance(t *testing.T) {
 		if r.Subject[0].Name != "acme/pdf@1.0.0" || r.Subject[0].Digest["sha256"] != sum || len(r.DirHash()) != 64 {
 			t.Errorf("subject %v", r.Subject)
 		}
+		if last := r.Subject[len(r.Subject)-1]; last.Name != "acme/pdf@1.0.0?archive=plugin" || len(last.Digest["sha256"]) != 64 {
+			t.Errorf("the zip of marketplaces is not signed: %v", r.Subject)
+		}
 		version := ada.Versions(id)["1.0.0"]
 		p := r.Provenance
 		if diff := cmp.Diff(intoto.ExternalParameters{

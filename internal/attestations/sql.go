@@ -143,7 +143,7 @@ func factsOf(ctx context.Context, q store.Querier, versionIDs []string) ([]facts
 		SELECT v.id, e.org_id, o.name, e.name, v.version, v.content_hash, COALESCE(v.canonical_hash, ''), v.source, v.source_repo,
 			v.source_ref, v.source_commit, v.source_path, v.pushed_at,
 			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'dirhash'), ''),
-			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'plugin'), '')
+			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'plugin-zip'), '')
 		FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id JOIN organisations o ON o.id = e.org_id
 		WHERE v.id`+in+` ORDER BY v.id`, list)
 	return store.All(rows, err, func(row store.Row) (f facts, err error) {
