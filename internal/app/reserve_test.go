@@ -22,17 +22,17 @@ import (
 // servedWhenFull is what writes and is served all the same when there is no
 // room on the disk.
 var servedWhenFull = []string{
-	"DELETE /api/v1/alerts/{}", "DELETE /api/v1/catalog-tokens/{}", "DELETE /api/v1/cloud-sources/{}", "DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review",
-	"DELETE /api/v1/content", "DELETE /api/v1/eval-suites/{}", "DELETE /api/v1/keys/{}", "DELETE /api/v1/me/data", "DELETE /api/v1/registry/{}",
-	"DELETE /api/v1/repohost/connections/{}", "DELETE /api/v1/trusted-publishers/{}",
+	"DELETE /api/v1/alerts/{}", "DELETE /api/v1/catalog-tokens/{}", "DELETE /api/v1/cloud-sources/{}",
+	"DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review", "DELETE /api/v1/content", "DELETE /api/v1/eval-suites/{}",
+	"DELETE /api/v1/invitations/{}", "DELETE /api/v1/keys/{}", "DELETE /api/v1/me/data", "DELETE /api/v1/members/{}",
+	"DELETE /api/v1/registry/{}", "DELETE /api/v1/repohost/connections/{}", "DELETE /api/v1/trusted-publishers/{}",
 	"POST /account/sessions/{}/end", "POST /alerts/{}/delete", "POST /api/v1/device-code", "POST /api/v1/device-code/poll",
-	"POST /api/v1/eval-runs/{}/cancel", "POST /api/v1/improve-runs/estimate", "POST /api/v1/improve-runs/{}/cancel", "POST /api/v1/registry/resolve", "POST /api/v1/registry/sync",
-	"POST /api/v1/registry/requirements",
-	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device",
-	"POST /login/device/finish", "POST /logout",
-	"POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete", "POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete", "POST /settings/keys/{}/revoke",
-	"POST /registry/lock-file",
-	"DELETE /api/v1/invitations/{}", "DELETE /api/v1/members/{}", "POST /api/v1/me/leave", "POST /settings/invitations/{}/revoke", "POST /settings/members/{}/remove",
+	"POST /api/v1/eval-runs/{}/cancel", "POST /api/v1/improve-runs/estimate", "POST /api/v1/improve-runs/{}/cancel",
+	"POST /api/v1/me/leave", "POST /api/v1/registry/requirements", "POST /api/v1/registry/resolve", "POST /api/v1/registry/sync",
+	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device", "POST /login/device/finish",
+	"POST /logout", "POST /registry/lock-file", "POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete",
+	"POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete",
+	"POST /settings/invitations/{}/revoke", "POST /settings/keys/{}/revoke", "POST /settings/members/{}/remove",
 	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",
 	"PUT /api/v1/settings/content", // keeps less
 }
