@@ -4,7 +4,7 @@
 -- Owner: internal/registry
 CREATE TABLE registry_requirements (
     version_id    TEXT NOT NULL REFERENCES registry_versions (id) ON DELETE CASCADE,
-    position      INTEGER NOT NULL,
+    position      BIGINT NOT NULL,
     entry_id      TEXT NOT NULL, -- of the version
     org_id        TEXT NOT NULL, -- of the entry
     required_org  TEXT NOT NULL, -- name of the organisation; '': that of the entry
