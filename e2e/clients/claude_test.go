@@ -184,9 +184,9 @@ func TestClaudeCode(t *testing.T) {
 	}
 	run("marketplace", "add", "https://"+publicHost+"/o/default/"+token+"/marketplace.json")
 	run("install", "pdf@whetstone-default")
-	installed("pdf", "1.0.0", "", first)
+	installed("pdf", "1.0.0", "skills/pdf", first)
 	run("install", "notes@whetstone-default") // its version could not name a folder
-	installed("notes", "????????????", "", own)
+	installed("notes", "????????????", "skills/notes", own)
 	run("install", "everything@whetstone-default")
 	installed("everything", "*", "skills/pdf", first)
 	installed("everything", "*", "skills/notes", own)
@@ -201,14 +201,14 @@ func TestClaudeCode(t *testing.T) {
 	}
 	author.Pushed(id, "1.1.0", pack(t, second))
 	update()
-	installed("pdf", "1.1.0", "", second)
+	installed("pdf", "1.1.0", "skills/pdf", second)
 	author.Do(http.MethodPost, registrytest.VersionPath(id, "1.1.0")+"/withdraw", object{"reason": "bad"}).Want(http.StatusOK)
 	locked(t, author.Caller, state, "notes .. of .. up_to_date", "pdf 1.0.0 of 1.0.0 up_to_date", "notes .. of .. up_to_date", "pdf 1.1.0 of 1.0.0 withdrawn")
 	update()
 	if list := run("list"); !strings.Contains(list, "1.0.0") || strings.Contains(list, "1.1.0") {
 		t.Errorf("after the withdrawal: %s", list)
 	}
-	installed("pdf", "1.0.0", "", first)
+	installed("pdf", "1.0.0", "skills/pdf", first)
 	if strings.Contains(c.server.Log(), token) {
 		t.Error("the log has the token")
 	}
