@@ -29,6 +29,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -112,10 +113,33 @@ func fillForBackup(t *testing.T, flags []string) (keys map[string]string, first 
 	keys["busy"] = newKey(t, a, other.ID, access.Owner)
 	s.wantDemoGate(t) // after which it starts no more runs
 	s.wantDemoRuns(t)
+	// A run that no worker ends has a stream of events that never ends.
+	apptest.Eventually(t, "the end of all runs and jobs", func() bool { return idle(t, a) })
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
 	return keys, s.FirstKey
+}
+
+// idle tells whether no run is under way and no job is running or due.
+func idle(t *testing.T, a *app.App) bool {
+	t.Helper()
+	counts, err := a.Jobs().Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range counts {
+		if c.Running > 0 || c.Late > 0 {
+			return false
+		}
+	}
+	rows, err := a.DB().Query(t.Context(), `
+		SELECT id FROM eval_runs WHERE finished_at IS NULL UNION ALL SELECT id FROM improve_runs WHERE finished_at IS NULL`)
+	open, err := store.All(rows, err, store.Value[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open) == 0
 }
 
 func newKey(t *testing.T, a *app.App, orgID string, role access.Role) string {

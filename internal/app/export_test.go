@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -30,6 +31,9 @@ var NewDrainListener = newDrainListener
 
 // Alerts judges rules without waiting for the schedule.
 func (a *App) Alerts() *alerts.Service { return a.parts.alerts }
+
+// Jobs counts what is to do.
+func (a *App) Jobs() *jobs.Queue { return a.parts.queue }
 
 // DB is the service's database.
 func (a *App) DB() *store.DB { return a.parts.db }

@@ -50,7 +50,8 @@ type Filler struct {
 	Community     *community.Service
 	// Progress is where messages about the progress are written.
 	Progress io.Writer
-	// Thin keeps one of every Thin sessions, for tests; 0 keeps all.
+	// Thin keeps one of every Thin sessions before the last days, which alerts judge;
+	// for tests. 0 keeps all.
 	Thin int
 }
 

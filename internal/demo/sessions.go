@@ -13,6 +13,8 @@ import (
 
 const (
 	days = 90
+	// judgedDays is how far back alerts look, and a little more.
+	judgedDays = 9
 	// traceDays is of how many days the sessions have tool calls.
 	traceDays = 10
 	// perPush is the number of records in a push.
@@ -65,7 +67,7 @@ func (f *filling) sessions(send func(*batch) error) error {
 	for ago := days - 1; ago >= 0; ago-- {
 		for _, s := range f.skills {
 			for i, at := range f.times(s, ago) {
-				if f.Thin > 1 && s.onlySessions == 0 && (ago+i)%f.Thin != 0 {
+				if f.Thin > 1 && ago >= judgedDays && s.onlySessions == 0 && (ago+i)%f.Thin != 0 {
 					continue
 				}
 				p := batches[f.random.IntN(len(batches))] // a record belongs to the person who pushes it

@@ -398,7 +398,7 @@ func (o *Org) awaitJobs() {
 }
 
 // jobTimeout is how long a job may take to be done.
-const jobTimeout = 20 * time.Second
+const jobTimeout = 2 * time.Minute
 
 // await asks until there is a value.
 func (o *Org) await(path, at string) string {

@@ -145,7 +145,7 @@ func (w *World) Settle() {
 }
 
 // patience is how long a test waits for other goroutines.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Eventually polls until done, and fails the test after half a minute.
 func Eventually(t T, what string, done func() bool) {
