@@ -85,7 +85,19 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		a.writeError(w, r, noRoute(r))
 		return
 	}
+	if !a.hasRoute(r) {
+		a.notFound(w, r)
+		return
+	}
 	a.mux.ServeHTTP(w, r)
+}
+
+// hasRoute tells whether a route matches. For /a, http.ServeMux takes /a/{rest...} and
+// redirects to /a/, which is /a here, so that it would redirect for ever.
+func (a *API) hasRoute(r *http.Request) bool {
+	_, pattern := a.mux.Handler(r)
+	endless := strings.HasSuffix(pattern, "...}") && strings.Count(pattern, "/") > strings.Count(r.URL.EscapedPath(), "/")
+	return pattern != "/" && !endless
 }
 
 func (a *API) observe(w *recorder, r *http.Request, state *requestState, took time.Duration) {
@@ -109,7 +121,7 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
-		if _, pattern := a.mux.Handler(probe); pattern != "/" {
+		if a.hasRoute(probe) {
 			allowed = append(allowed, method)
 		}
 	}

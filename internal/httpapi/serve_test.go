@@ -54,3 +54,20 @@ func TestFilesAreSentAsFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestRestIsMissing: a path that lacks the rest that a route takes is no route. It was
+// redirected to itself.
+func TestRestIsMissing(t *testing.T) {
+	t.Parallel()
+	f := newFrame(t, storetest.Open(t, "sqlite"), func(a *httpapi.API) {
+		a.Handle("GET /files/{name}/{rest...}", nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.PathValue("rest"))
+		}))
+	})
+	f.do(t, "GET", "/files/a", "").WantError(404, "No such route: GET /files/a")
+	f.do(t, "GET", "/files/a/", "").WantError(404, "No such route: GET /files/a")
+	f.do(t, "POST", "/files/a", "").WantError(404, "No such route: POST /files/a")
+	if got := f.do(t, "GET", "/files/a/b/c", ""); got.Status != 200 || string(got.Body) != "b/c" {
+		t.Errorf("got %d %s, want the rest", got.Status, got.Body)
+	}
+}
