@@ -19,6 +19,7 @@ type GatePolicy struct {
 	MaxCostUSD     *float64        `json:"max_cost_usd"`
 	MaxMinutes     int             `json:"max_minutes"`
 	Approvals      int             `json:"approvals"`
+	SelfApproval   bool            `json:"self_approval"`
 	Floors         json.RawMessage `json:"floors"`
 }
 

@@ -37,6 +37,7 @@ var layers = []layer{
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{capability, []string{
+		"internal/approvals",
 		"internal/alerts", "internal/attestations", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
 		"internal/incidents", "internal/installations",
 		"internal/proposals", "internal/publishers", "internal/registry",
@@ -69,6 +70,8 @@ type edge struct{ from, to, reason string }
 var edges = []edge{
 	{"alerts", "skills", "rules watch the rates of skills"},
 	{"alerts", "registry", "a rule may roll a skill back"},
+	{"approvals", "gates", "a candidate becomes current when its gate and people let it pass"},
+	{"approvals", "registry", "people approve a version of an entry"},
 	{"catalog", "evidence", "what a client reports of a session is redacted as what was said is"},
 	{"catalog", "gates", "the verdict of a gate is told to clients as evidence"},
 	{"catalog", "grades", "a client reports the outcome of a skill as a grade"},

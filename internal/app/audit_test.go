@@ -153,6 +153,19 @@ func changes(hook string) []change {
 			before: func(h *house) { h.hold("1.4.0") }, body: object{"reason": "good"},
 		},
 		{
+			route: "POST /api/v1/registry/{id}/versions/{version}/comments", path: "/api/v1/registry/{entry}/versions/1.5.0/comments",
+			action: "approvals.version.comment", body: object{"comment": "why?"}, before: func(h *house) { h.askPeople("1.5.0") },
+		},
+		{
+			route: "POST /api/v1/registry/{id}/versions/{version}/approvals", path: "/api/v1/registry/{entry}/versions/1.5.0/approvals",
+			action: "approvals.version.reject", body: object{"decision": "reject"},
+		},
+		{
+			route:  "POST /api/v1/registry/{id}/versions/{version}/approvals/override",
+			path:   "/api/v1/registry/{entry}/versions/1.5.0/approvals/override",
+			action: "approvals.version.override", body: object{"reason": "good"},
+		},
+		{
 			route: "POST /api/v1/registry/{id}/install", path: "/api/v1/registry/{entry}/install", action: "registry.installation.record",
 			body: object{"device_id": "laptop", "install_path": "/skills"},
 		},

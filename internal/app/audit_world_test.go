@@ -140,6 +140,13 @@ func (h *house) hold(version string) {
 	h.ids["gate"] = answer.Text("gate", "id")
 }
 
+// askPeople pushes a version that waits for an approval.
+func (h *house) askPeople(version string) {
+	h.t.Helper()
+	h.as(h.FirstKey).Do("PUT", h.fill("/api/v1/registry/{entry}/gate-policy"), object{"mode": "off", "approvals": 1}).Want(http.StatusOK)
+	h.publish(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, version).Want(http.StatusAccepted)
+}
+
 // deliver sends a push as the code host does.
 func (h *house) deliver() {
 	h.t.Helper()

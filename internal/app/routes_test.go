@@ -104,6 +104,13 @@ var contractRoutes = map[string]gate{
 	"DELETE /api/v1/keys/{id}": admin,
 	"GET /api/v1/registry/{id}/versions/{version}/attestations": read,
 
+	"GET /api/v1/approvals":                                  read,
+	"GET /api/v1/registry/{id}/versions/{version}/approvals": read,
+	// Who may decide is for approvals.Approvers to say.
+	"POST /api/v1/registry/{id}/versions/{version}/approvals":          write,
+	"POST /api/v1/registry/{id}/versions/{version}/comments":           write,
+	"POST /api/v1/registry/{id}/versions/{version}/approvals/override": rollback,
+
 	"GET /api/v1/catalog-tokens":              admin,
 	"POST /api/v1/catalog-tokens":             admin,
 	"POST /api/v1/catalog-tokens/{id}/rotate": admin,

@@ -7,6 +7,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "agents", Description: "Coding agents that runs can start, and the models that they can ask."},
 	{Name: "alert-events", Description: "When alerts fired and when they were resolved."},
 	{Name: "alerts", Description: "Rules that watch skills, and the notifications that they sent."},
+	{Name: "approvals", Description: "Candidates that wait for the approval of people."},
 	{Name: "audit", Description: "Who changed what in the organisation."},
 	{Name: "cloud-sources", Description: "Skills under observation: their snapshots, validation and suggested test cases."},
 	{Name: "community", Description: "Bundles of results that contributors sent to a skill's creator."},

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
@@ -84,6 +86,7 @@ type parts struct {
 	runs          *runs.Service
 	trials        *trials.Service
 	gates         *gates.Service
+	approvals     *approvals.Service
 	attestations  *attestations.Service
 	suggestions   *suggestions.Service
 	community     *community.Service
@@ -173,6 +176,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
 	}
+	p.approvals = &approvals.Service{DB: db, Registry: p.registry, Gates: p.gates, Approvers: approvals.ByRole(access.AdminRole)}
 	p.attestations = &attestations.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
 		Log: log("attestations"),
@@ -222,6 +226,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	versions := versionWatchers{p.checks, p.apply, p.attestations}
 	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
+	p.gates.Approvals, p.release.Approvals, p.approvals.Watcher = p.approvals, p.approvals, versions
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
@@ -249,6 +254,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.resolve,
 		p.publishers,
 		p.requirements,
+		p.approvals,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
 		p.attestations, p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},

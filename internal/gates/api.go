@@ -68,13 +68,15 @@ type policyFields struct {
 	OnInconclusive string          `json:"on_inconclusive,omitempty" enum:"pass,hold" doc:"hold when omitted"`
 	MaxCostUSD     json.RawMessage `json:"max_cost_usd,omitempty" doc:"A number; null: no limit"`
 	MaxMinutes     *int            `json:"max_minutes,omitempty" doc:"30 when omitted"`
-	Approvals      int             `json:"approvals,omitempty"`
+	Approvals      int             `json:"approvals,omitempty" doc:"0 when omitted"`
+	SelfApproval   bool            `json:"self_approval,omitempty" doc:"false when omitted"`
 	Floors         Floors          `json:"floors,omitempty"`
 }
 
 func (f policyFields) policy() (p Policy, err error) {
 	p = DefaultPolicy()
-	p.Mode, p.Suites, p.Agent, p.Approvals, p.Floors = f.Mode, f.Suites, f.Agent, f.Approvals, f.Floors
+	p.Mode, p.Suites, p.Agent, p.Floors = f.Mode, f.Suites, f.Agent, f.Floors
+	p.Approvals, p.SelfApproval = f.Approvals, f.SelfApproval
 	p.OnInconclusive = cmp.Or(f.OnInconclusive, p.OnInconclusive)
 	for field, given := range map[*int]*int{&p.Trials: f.Trials, &p.MinCases: f.MinCases, &p.MaxMinutes: f.MaxMinutes} {
 		if given != nil {

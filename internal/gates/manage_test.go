@@ -194,7 +194,7 @@ func TestPolicy(t *testing.T) {
 		path := "/api/v1/registry/" + w.entry + "/gate-policy"
 		want := object{
 			"mode": "off", "suites": []any{}, "agent": nil, "trials": 3.0, "min_cases": 8.0, "on_inconclusive": "hold",
-			"max_cost_usd": nil, "max_minutes": 30.0, "approvals": 0.0, "floors": object{},
+			"max_cost_usd": nil, "max_minutes": 30.0, "approvals": 0.0, "self_approval": false, "floors": object{},
 		}
 		w.Get(path).WantBody(object{"policy": want, "inherited": true})
 		w.Get("/api/v1/settings/gate-policy").WantBody(object{"policy": want, "inherited": false})
@@ -237,7 +237,7 @@ func TestPolicy(t *testing.T) {
 			{"max_cost_usd", object{"mode": "off", "max_cost_usd": 0}},
 			{"max_cost_usd", object{"mode": "off", "max_cost_usd": "much"}},
 			{"max_minutes", object{"mode": "off", "max_minutes": 0}},
-			{"approvals", object{"mode": "off", "approvals": 1}},
+			{"approvals", object{"mode": "off", "approvals": 21}},
 			{"agent", object{"mode": "off", "agent": "claude"}},
 			{"floors.pass_rate", object{"mode": "off", "floors": object{"pass_rate": 1.1}}},
 			{"floors.skill_md_tokens", object{"mode": "off", "floors": object{"skill_md_tokens": 0}}},

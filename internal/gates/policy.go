@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -42,7 +43,8 @@ type Policy struct {
 	OnInconclusive string          `json:"on_inconclusive" enum:"pass,hold"`
 	MaxCostUSD     *float64        `json:"max_cost_usd" doc:"The gate is inconclusive beyond it; null: no limit"`
 	MaxMinutes     int             `json:"max_minutes" doc:"The gate is inconclusive after so long"`
-	Approvals      int             `json:"approvals"`
+	Approvals      int             `json:"approvals" doc:"People who must approve a version before it becomes current, in every mode"`
+	SelfApproval   bool            `json:"self_approval" doc:"The approval of the person who published the version counts"`
 	Floors         Floors          `json:"floors"`
 }
 
@@ -64,11 +66,13 @@ func DefaultPolicy() Policy {
 
 // Limits of a policy.
 const (
-	maxSuites   = 20
-	maxMinCases = 500
-	maxMinutes  = 24 * 60
-	maxCost     = 1_000_000 // USD
-	maxAgent    = 10_000    // bytes
+	maxSuites = 20
+	// MaxApprovals is how many approvals a policy may ask for.
+	MaxApprovals = 20
+	maxMinCases  = 500
+	maxMinutes   = 24 * 60
+	maxCost      = 1_000_000 // USD
+	maxAgent     = 10_000    // bytes
 )
 
 // agent returns the agent of the trials, as a run takes it; nil for none.
@@ -100,8 +104,7 @@ func (p Policy) validate() (issues []fault.Issue) {
 	within("trials", p.Trials, 1, runs.MaxTrials)
 	within("min_cases", p.MinCases, 0, maxMinCases)
 	within("max_minutes", p.MaxMinutes, 1, maxMinutes)
-	// A demand that is stored and not kept would be worse than none.
-	refuse(p.Approvals != 0, "approvals", "approvals must be 0: gates do not ask people yet")
+	within("approvals", p.Approvals, 0, MaxApprovals)
 	refuse(p.MaxCostUSD != nil && (*p.MaxCostUSD <= 0 || *p.MaxCostUSD > maxCost), "max_cost_usd",
 		"max_cost_usd must be above 0 and at most %d, or null", maxCost)
 	refuse(len(p.Suites) > maxSuites, "suites", "suites must be at most %d", maxSuites)
@@ -117,6 +120,12 @@ func (p Policy) validate() (issues []fault.Issue) {
 	share("floors.trigger_recall", f.TriggerRecall)
 	refuse(f.SkillTokens != nil && *f.SkillTokens < 1, "floors.skill_md_tokens", "floors.skill_md_tokens must be at least 1")
 	return issues
+}
+
+// PolicyIn returns the policy of an entry, or else the organisation's default.
+func PolicyIn(ctx context.Context, q store.Querier, e registry.Entry) (Policy, error) {
+	p, _, err := policyOf(ctx, q, e.OrgID, e.ID)
+	return p, err
 }
 
 // PolicyOf returns the policy of an entry of the organisation, and whether it is
@@ -166,7 +175,10 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string
 		}
 		return audit.Record(ctx, tx, audit.Entry{
 			OrgID: c.OrgID, Action: "gates.policy.change", Target: target,
-			Detail: audit.Detail{"mode": p.Mode, "suites": len(p.Suites), "on_inconclusive": p.OnInconclusive},
+			Detail: audit.Detail{
+				"mode": p.Mode, "suites": len(p.Suites), "on_inconclusive": p.OnInconclusive, "approvals": p.Approvals,
+				"self_approval": p.SelfApproval,
+			},
 		})
 	})
 }

@@ -29,7 +29,9 @@ type Service struct {
 	Suites   *suites.Service
 	Runs     *runs.Service
 	Watcher  Watcher // may be nil
-	Log      *slog.Logger
+	// Approvals is a hook that knows what people decided; nil: nobody is asked.
+	Approvals Approvals
+	Log       *slog.Logger
 }
 
 // A Watcher is told in the same transaction when a gate begins, ends or is
@@ -53,21 +55,22 @@ func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
 	return s.Watcher.GateChanged(ctx, tx, g)
 }
 
-// Admit implements registry.Gate. A push whose gate is off costs it one query.
+// Admit implements registry.Gate. A push whose gate is off costs it one query. A
+// version that needs approvals is a candidate in every mode.
 func (s *Service) Admit(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version,
 ) (gate *gateapi.Gate, hold bool, err error) {
 	defer fault.Wrap(&err, "gate of version %s", v.Version)
 	p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
 	if err != nil || p.Mode == Off {
-		return nil, false, err
+		return nil, p.Approvals > 0, err
 	}
 	g, err := s.open(ctx, tx, e, newGate(e, v, p, v.PushedBy))
 	if err != nil {
 		return nil, false, err
 	}
 	out := g.Output()
-	return &out, g.holds(), nil
+	return &out, g.holds() || p.Approvals > 0, nil
 }
 
 // OpenPull starts the gate of the head of a pull request, as a push of it would,
@@ -284,7 +287,7 @@ func deref(s *string) string {
 }
 
 // Override makes the candidate of a gate current against its verdict, or before
-// there is one.
+// there is one. A candidate that needs approvals still waits for them.
 func (s *Service) Override(ctx context.Context, c access.Caller, id, reason string) (g Gate, err error) {
 	defer fault.Wrap(&err, "override gate %s", id)
 	if err := release.CheckReason(reason); err != nil {
@@ -309,9 +312,15 @@ func (s *Service) Override(ctx context.Context, c access.Caller, id, reason stri
 		if err := s.save(ctx, tx, g); err != nil {
 			return err
 		}
-		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "gate": g.ID, "reason": reason})
+		waits, err := s.settle(ctx, tx, e, v, &g)
 		if err != nil {
 			return err
+		}
+		if waits != "" && deref(v.GateID) != g.ID {
+			v.GateID = &g.ID // the gate that lets it pass once people do
+			if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+				return err
+			}
 		}
 		return g.audit(ctx, tx, "gates.gate.override", audit.Detail{"reason": reason})
 	})
@@ -388,7 +397,7 @@ func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdic
 		if !g.holds() || !g.Policy.Releases(verdict) {
 			return nil
 		}
-		_, _, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "gate": g.ID, "verdict": verdict})
+		_, err := s.settle(ctx, tx, e, v, &g)
 		return err
 	})
 }
@@ -407,17 +416,11 @@ func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, 
 	if err := s.save(ctx, tx, *g); err != nil {
 		return true, err
 	}
-	current, err := s.Registry.VersionNamed(ctx, tx, e, e.CurrentVersion)
-	if err != nil || current.PushedAt.After(v.PushedAt) {
+	later, err := s.overtaken(ctx, tx, e, v)
+	if err != nil || later != "" {
 		return true, err
 	}
-	// Somebody rolled back: the candidate is compared with what is current now.
-	fresh, err := s.open(ctx, tx, e, newGate(e, v, g.Policy, g.CreatedBy))
-	if err != nil {
-		return true, err
-	}
-	v.GateID = &fresh.ID
-	return true, s.Registry.SetState(ctx, tx, e, v)
+	return true, s.again(ctx, tx, e, v, *g)
 }
 
 // elapsed is for how long a gate has been running.

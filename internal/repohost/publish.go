@@ -223,7 +223,11 @@ func (s *Service) publishVersion(ctx context.Context, a *attempt.Attempt, p regi
 		}
 		a.Status, a.Message = attempt.Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
 		if v.State == registry.Candidate {
-			a.Message = fmt.Sprintf("Version %s from %s is a candidate until its gate lets it pass", v.Version, from)
+			until := "it is approved"
+			if v.GateID != nil {
+				until = "its gate lets it pass"
+			}
+			a.Message = fmt.Sprintf("Version %s from %s is a candidate until %s", v.Version, from, until)
 		}
 	}
 	return nil

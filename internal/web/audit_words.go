@@ -82,6 +82,12 @@ var auditAreas = []auditArea{
 		{"gates.gate.rerun", "reran the gate of version"},
 		{"gates.gate.override", "overrode the gate of version"},
 	}},
+	{"approvals.", "approvals", []auditWords{
+		{"approvals.version.approve", "approved a version of"},
+		{"approvals.version.reject", "rejected a version of"},
+		{"approvals.version.comment", "commented on a version of"},
+		{"approvals.version.override", "overrode the approvals of a version of"},
+	}},
 	{"improve.", "improving by itself", []auditWords{
 		{"improve.policy.change", "changed the improve policy of"},
 		{"improve.policy.start", "started an improve run at night, of"},

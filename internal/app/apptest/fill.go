@@ -54,7 +54,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.pushSessions()
 	o.addSources()
 	o.addSuite()
-	for _, kind := range []string{"candidate", "gate", "withdrawn", "undoable"} {
+	for _, kind := range []string{"candidate", "approvable", "gate", "withdrawn", "undoable"} {
 		o.Things[kind] = o.Make(kind)
 	}
 	o.addAlerts()
@@ -163,6 +163,10 @@ func (o *Org) Make(kind string) string {
 		fresh := o.renamed()
 		fresh.hold()
 		return fresh.Things["entry"]
+	case "approvable":
+		fresh := o.renamed()
+		fresh.candidate(`{"policy":{"mode":"off","approvals":1}}`)
+		return fresh.Things["entry"]
 	case "gate":
 		return o.renamed().hold()
 	case "withdrawn":
@@ -192,11 +196,17 @@ func (o *Org) renamed() *Org {
 // the id of the gate.
 func (o *Org) hold() string {
 	o.tb.Helper()
+	o.candidate(`{"policy":{"mode":"enforce","floors":{"skill_md_tokens":1}}}`)
+	return o.read("GET", "/api/v1/gates?entry_id="+o.Things["entry"], "", "gates.0.id")
+}
+
+// candidate publishes a skill with a second version that its policy holds.
+func (o *Org) candidate(policy string) {
+	o.tb.Helper()
 	o.Things["entry"] = o.publish("/api/v1/registry", "1.0.0", o.Things["archive"])
 	entry := "/api/v1/registry/" + o.Things["entry"]
-	o.ask("PUT", entry+"/gate-policy", `{"policy":{"mode":"enforce","floors":{"skill_md_tokens":1}}}`)
+	o.ask("PUT", entry+"/gate-policy", policy)
 	o.publish(entry+"/versions", "1.2.0", Archive(o.tb, "held "+o.Things["text"]))
-	return o.read("GET", "/api/v1/gates?entry_id="+o.Things["entry"], "", "gates.0.id")
 }
 
 // addEntry publishes a skill in two versions, and installs it.

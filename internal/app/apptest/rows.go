@@ -175,6 +175,12 @@ func Rows() map[string]Row {
 
 		"GET /api/v1/registry/{}/versions/{}/attestations": {Path: "<entry> 1.0.0"},
 
+		"GET /api/v1/approvals":                                   {},
+		"GET /api/v1/registry/{}/versions/{}/approvals":           {Path: "<entry> 1.0.0"},
+		"POST /api/v1/registry/{}/versions/{}/approvals":          {Path: "<entry> 1.0.0", Body: `{"decision":"reject","comment":"<text>"}`, Status: 409}, // not a candidate any more
+		"POST /api/v1/registry/{}/versions/{}/comments":           {Path: "<approvable> 1.2.0", Body: `{"comment":"<text>"}`, Spends: "approvable"},
+		"POST /api/v1/registry/{}/versions/{}/approvals/override": {Path: "<approvable> 1.2.0", Body: `{"reason":"<text>"}`, Spends: "approvable"},
+
 		"POST /api/v1/registry/{}/rollback":             {Path: "<entry>", Body: `{"target_version":"1.0.0","reason":"<text>"}`, Spends: "entry"},
 		"GET /api/v1/registry/{}/rollback":              {Path: "<entry>"},
 		"POST /api/v1/registry/{}/rollback/undo":        {Path: "<undoable>", Body: `{"reason":"<text>"}`, Spends: "undoable"},

@@ -127,6 +127,8 @@ func (s *Service) followVersion(ctx context.Context, p proposals.Proposal) error
 	})
 }
 
+const waitsForPeople = "It waits for approval"
+
 func (s *Service) stateOf(ctx context.Context, v registry.Version) (_ proposals.State, message string, err error) {
 	switch {
 	case v.State == registry.Withdrawn:
@@ -136,14 +138,19 @@ func (s *Service) stateOf(ctx context.Context, v registry.Version) (_ proposals.
 	case v.State == registry.Published:
 		return proposals.Published, "", nil
 	case v.GateID == nil:
-		return proposals.Candidate, "", nil
+		return proposals.Candidate, waitsForPeople, nil
 	}
 	g, err := s.Gates.Get(ctx, v.OrgID, *v.GateID)
 	if err != nil {
 		return "", "", err
 	}
-	if g.Status == gates.Decided && g.Verdict != nil && !g.Policy.Releases(*g.Verdict) {
+	switch {
+	case g.Override != nil:
+		return proposals.Candidate, waitsForPeople, nil
+	case g.Status != gates.Decided || g.Verdict == nil:
+		return proposals.Candidate, g.Reason, nil
+	case g.Policy.Mode == gates.Enforce && !g.Policy.Releases(*g.Verdict):
 		return proposals.Blocked, fmt.Sprintf("The gate says %s: %s", *g.Verdict, g.Reason), nil
 	}
-	return proposals.Candidate, g.Reason, nil
+	return proposals.Candidate, waitsForPeople, nil
 }

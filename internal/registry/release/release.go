@@ -21,6 +21,8 @@ type Service struct {
 	Registry *registry.Service
 	Clients  Clients // a hook; may be nil
 	Watcher  Watcher // may be nil
+	// Approvals is a hook that knows what people decided; nil: nobody is asked.
+	Approvals Approvals
 	// Rollbacks is notified of rollbacks; it may be nil.
 	Rollbacks Rollbacks
 }
@@ -50,6 +52,25 @@ func (s *Service) tell(ctx context.Context, tx *store.Tx, e registry.Entry, v re
 	return s.Watcher.VersionDecided(ctx, tx, e, v, decision, reason)
 }
 
+// Approvals knows what people decided about versions.
+type Approvals interface {
+	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
+	// approvals"; "" if nothing is.
+	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
+}
+
+// missing is what people have yet to say about a version that was never current: one
+// that was is not asked about again.
+func (s *Service) missing(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (string, error) {
+	if s.Approvals == nil {
+		return "", nil
+	}
+	if was, err := s.Registry.WasCurrent(ctx, tx, v); err != nil || was {
+		return "", err
+	}
+	return s.Approvals.Missing(ctx, tx, e, v)
+}
+
 // maxReason is in characters.
 const maxReason = 1_000
 
@@ -64,7 +85,8 @@ func CheckReason(reason string) error {
 	return nil
 }
 
-// Promote makes a candidate current. It is a conflict if the version is none.
+// Promote makes a candidate current without the verdict of its gate. It is a conflict
+// if the version is none, or lacks approvals.
 func (s *Service) Promote(
 	ctx context.Context, orgID, entryID, version, reason string,
 ) (e registry.Entry, v registry.Version, err error) {
@@ -75,6 +97,11 @@ func (s *Service) Promote(
 	err = s.change(ctx, orgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
 		if v.State != registry.Candidate {
 			return fault.New(fault.Conflict, "Version %s is %s, not a candidate", v.Version, v.State)
+		}
+		if missing, err := s.missing(ctx, tx, e, v); err != nil {
+			return err
+		} else if missing != "" {
+			return fault.New(fault.Conflict, "Version %s cannot be promoted: %s", v.Version, missing)
 		}
 		e, v, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "reason": reason})
 		if err != nil {
@@ -123,8 +150,8 @@ func (s *Service) Withdraw(
 	return s.Registry.Version(ctx, c.OrgID, entryID, version)
 }
 
-// Restore undoes Withdraw, except for the rollback. A version that its gate never
-// let pass is a candidate again.
+// Restore undoes Withdraw, except for the rollback. A version that its gate or people
+// never let pass is a candidate again.
 func (s *Service) Restore(ctx context.Context, orgID, entryID, version, reason string) (e registry.Entry, v registry.Version, err error) {
 	defer fault.Wrap(&err, "restore version %s of entry %s", version, entryID)
 	if reason != "" {
@@ -140,8 +167,12 @@ func (s *Service) Restore(ctx context.Context, orgID, entryID, version, reason s
 		if err != nil {
 			return err
 		}
+		missing, err := s.missing(ctx, tx, e, v)
+		if err != nil {
+			return err
+		}
 		v.State = registry.Published
-		if !released && v.GateID != nil {
+		if !released && v.GateID != nil || missing != "" {
 			v.State = registry.Candidate
 		}
 		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {

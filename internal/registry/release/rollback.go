@@ -98,6 +98,13 @@ func (s *Service) target(
 	case v.State != registry.Published:
 		err = fault.New(fault.Conflict, "Version %s is %s: promote or restore it first", target, v.State)
 	}
+	if err != nil {
+		return v, err
+	}
+	missing, err := s.missing(ctx, tx, e, v)
+	if err == nil && missing != "" {
+		err = fault.New(fault.Conflict, "Version %s was never current, and %s: push its content as a new version", target, missing)
+	}
 	return v, err
 }
 

@@ -1,0 +1,163 @@
+package approvals
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+)
+
+// Mount adds the routes of approvals.
+func (s *Service) Mount(a *httpapi.API) {
+	const version = "/api/v1/registry/{id}/versions/{version}"
+	conflict := []int{http.StatusConflict}
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: version + "/approvals",
+		Summary: "What people decided about a version, and what it waits for",
+	})
+	httpapi.Add(a, s.handleAnswer, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: version + "/approvals", Also: conflict,
+		Summary: "Approve or reject a candidate; the approval that completes the count makes it current",
+	})
+	httpapi.Add(a, s.handleComment, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: version + "/comments", Also: conflict,
+		Summary: "Comment on a candidate without a decision",
+	})
+	httpapi.Add(a, s.handleOverride, httpapi.Route{
+		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: version + "/approvals/override", Also: conflict,
+		Summary: "Make a candidate current without the approvals that it lacks",
+	})
+	httpapi.Add(a, s.handleWaiting, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/approvals",
+		Summary: "Candidates that wait for your approval, newest first",
+	})
+}
+
+type answerOutput struct {
+	UserID    string       `json:"user_id" format:"uuid"`
+	Name      string       `json:"name" example:"Ada"`
+	Decision  Decision     `json:"decision" enum:"approve,reject,comment"`
+	Comment   *string      `json:"comment"`
+	Counts    bool         `json:"counts" doc:"The approval counts, or the rejection blocks: false once the person may not approve any more"`
+	CreatedAt httpapi.Time `json:"created_at"`
+}
+
+func newAnswerOutput(a Answer) answerOutput {
+	return answerOutput{a.User.ID, a.Who(), a.Decision, a.Comment, a.Counts, httpapi.Time(a.CreatedAt)}
+}
+
+// Who is the name of the person.
+func (a Answer) Who() string {
+	if a.User.RemovedAt != nil {
+		return cmp.Or(a.User.Name, "a former member")
+	}
+	return cmp.Or(a.User.Name, a.User.Email)
+}
+
+type reviewOutput struct {
+	EntryID      string         `json:"entry_id" format:"uuid"`
+	Version      string         `json:"version" example:"1.3.0"`
+	State        registry.State `json:"state" enum:"candidate,published,withdrawn"`
+	Needed       int            `json:"needed" doc:"Approvals that the policy asks for"`
+	Given        int            `json:"given" doc:"Approvals that count"`
+	Rejected     int            `json:"rejected" doc:"Rejections that count; each blocks the version"`
+	SelfApproval bool           `json:"self_approval"`
+	WaitsFor     *string        `json:"waits_for" doc:"What keeps the candidate from becoming current; null if nothing does"`
+	Approvals    []answerOutput `json:"approvals" nullable:"false" doc:"The decision of each person, oldest first"`
+	Conversation []answerOutput `json:"conversation" nullable:"false" doc:"All comments, also those of decisions that were replaced"`
+}
+
+func newReviewOutput(r Review) reviewOutput {
+	out := reviewOutput{
+		EntryID: r.Entry.ID, Version: r.Version.Version, State: r.Version.State, Needed: r.Needed, Given: r.Given,
+		Rejected: r.Rejected, SelfApproval: r.SelfApproval, Approvals: []answerOutput{}, Conversation: []answerOutput{},
+	}
+	if r.Waits != "" {
+		out.WaitsFor = &r.Waits
+	}
+	for _, a := range r.Standing() {
+		out.Approvals = append(out.Approvals, newAnswerOutput(a))
+	}
+	for _, a := range r.Answers {
+		if a.Comment != nil {
+			out.Conversation = append(out.Conversation, newAnswerOutput(a))
+		}
+	}
+	return out
+}
+
+func (s *Service) handleGet(ctx context.Context, in registry.VersionPath) (reviewOutput, error) {
+	r, err := s.Review(ctx, access.From(ctx).OrgID, in.ID, in.Version)
+	return newReviewOutput(r), err
+}
+
+type answerInput struct {
+	registry.VersionPath
+	Body struct {
+		Decision Decision `json:"decision" enum:"approve,reject"`
+		Comment  string   `json:"comment,omitempty" example:"Reads well, and the evals agree"`
+	}
+}
+
+func (s *Service) handleAnswer(ctx context.Context, in answerInput) (reviewOutput, error) {
+	r, err := s.Answer(ctx, access.From(ctx), in.ID, in.Version, in.Body.Decision, in.Body.Comment)
+	return newReviewOutput(r), err
+}
+
+type commentInput struct {
+	registry.VersionPath
+	Body struct {
+		Comment string `json:"comment" example:"Why did the third step go?"`
+	}
+}
+
+func (s *Service) handleComment(ctx context.Context, in commentInput) (reviewOutput, error) {
+	r, err := s.AddComment(ctx, access.From(ctx), in.ID, in.Version, in.Body.Comment)
+	return newReviewOutput(r), err
+}
+
+type overrideInput struct {
+	registry.VersionPath
+	Body struct {
+		Reason string `json:"reason" example:"the reviewers are on leave, and the current version leaks"`
+	}
+}
+
+func (s *Service) handleOverride(ctx context.Context, in overrideInput) (reviewOutput, error) {
+	r, err := s.Override(ctx, access.From(ctx), in.ID, in.Version, in.Body.Reason)
+	return newReviewOutput(r), err
+}
+
+type waitingRow struct {
+	EntryID  string       `json:"entry_id" format:"uuid"`
+	Name     string       `json:"name"`
+	Version  string       `json:"version" example:"1.3.0"`
+	Current  *string      `json:"current" doc:"The version that it would replace; null for the first one"`
+	Needed   int          `json:"needed"`
+	Given    int          `json:"given"`
+	GateID   *string      `json:"gate_id" format:"uuid"`
+	PushedAt httpapi.Time `json:"pushed_at"`
+	PushedBy string       `json:"pushed_by" format:"uuid"`
+}
+
+type waitingOutput struct {
+	Waiting []waitingRow `json:"waiting" nullable:"false" doc:"At most 200"`
+}
+
+func (s *Service) handleWaiting(ctx context.Context, _ httpapi.None) (waitingOutput, error) {
+	all, err := s.Waiting(ctx, access.From(ctx))
+	out := waitingOutput{Waiting: make([]waitingRow, len(all))}
+	for i, r := range all {
+		out.Waiting[i] = waitingRow{
+			EntryID: r.Entry.ID, Name: r.Entry.Name, Version: r.Version.Version, Needed: r.Needed, Given: r.Given,
+			GateID: r.Version.GateID, PushedAt: httpapi.Time(r.Version.PushedAt), PushedBy: r.Version.PushedBy,
+		}
+		if r.Entry.CurrentVersion != "" {
+			out.Waiting[i].Current = &all[i].Entry.CurrentVersion
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,98 @@
+// Package approvals asks people before a version becomes current: where the gate
+// policy of an entry wants n approvals, a candidate waits for them, beside its gate or
+// without one. It owns the table version_approvals.
+package approvals
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Decision is what a person says about a version.
+type Decision string
+
+// The decisions.
+const (
+	Approve Decision = "approve"
+	Reject  Decision = "reject"
+	Comment Decision = "comment" // it decides nothing
+)
+
+// An Answer is what a person said about a version.
+type Answer struct {
+	ID        string
+	OrgID     string
+	EntryID   string
+	VersionID string
+	User      auth.User
+	Decision  Decision
+	Comment   *string
+	CreatedAt time.Time
+	Replaced  bool // by another decision of the same person
+	// Counts says that an approval counts, or that a rejection blocks. It does as
+	// long as the person may approve.
+	Counts bool
+}
+
+// A Review is what people said about a version, and what it still waits for.
+type Review struct {
+	Entry        registry.Entry
+	Version      registry.Version
+	Needed       int // approvals that the policy asks for now
+	SelfApproval bool
+	Given        int // approvals that count
+	Rejected     int // rejections that count
+	Waits        string
+	Answers      []Answer // oldest first
+}
+
+// Standing returns the decisions that were not replaced, oldest first.
+func (r Review) Standing() (all []Answer) {
+	for _, a := range r.Answers {
+		if a.Decision != Comment && !a.Replaced {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// missing says what is missing; "" if nothing is.
+func (r Review) missing() string {
+	switch {
+	case r.Rejected == 1:
+		return "1 person rejected it"
+	case r.Rejected > 1:
+		return fmt.Sprintf("%d people rejected it", r.Rejected)
+	case r.Given < r.Needed:
+		return fmt.Sprintf("it has %d of %d approvals", r.Given, r.Needed)
+	}
+	return ""
+}
+
+// Approvers says who may approve.
+type Approvers interface {
+	// MayApprove reports whether a member may approve versions of an entry of the
+	// caller's organisation. Of the caller only OrgID, UserID and Role are set when an
+	// earlier answer is counted.
+	MayApprove(ctx context.Context, q store.Querier, entryID string, who access.Caller) (bool, error)
+}
+
+// ByRole lets members with a role, or a higher one, approve.
+type ByRole access.Role
+
+// MayApprove implements Approvers.
+func (r ByRole) MayApprove(_ context.Context, _ store.Querier, _ string, who access.Caller) (bool, error) {
+	return who.Role.Includes(access.Role(r)), nil
+}
+
+// person reports whether a request is made by a person: keys of machines never
+// approve, nor do keys that allow less than the person's role.
+func person(c access.Caller) bool {
+	return c.UserID != "" && !c.Relay && c.EntryID == "" && !c.Narrowed() && !auth.User{Email: c.Email, Role: c.Role}.Machine()
+}
