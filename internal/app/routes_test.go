@@ -263,6 +263,9 @@ var formGates = map[string]gate{
 	"POST /repohost/connections/{id}/delete":   repohost,
 	"POST /repohost/deliveries/{id}/redeliver": repohost,
 
+	"POST /registry/{id}/versions/{version}/review":          write,
+	"POST /registry/{id}/versions/{version}/review/override": rollback,
+
 	"POST /alerts/preview":            write,
 	"POST /alerts":                    write,
 	"POST /alerts/{id}":               write,

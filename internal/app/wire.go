@@ -216,7 +216,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Telemetry:     p.telemetry,
 		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
 		Trials: p.trials, Gates: p.gates, Attestations: p.attestations,
-		Improve: p.improve, Unattended: p.unattended, Apply: p.apply,
+		Approvals: p.approvals,
+		Improve:   p.improve, Unattended: p.unattended, Apply: p.apply,
 		Repohost: p.repohost, Checks: p.checks, Community: p.community, Signals: p.signals, Proposals: p.proposals,
 		PublicURL: a.URL(), Log: log("web"),
 	})

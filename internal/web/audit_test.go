@@ -95,6 +95,14 @@ func (a auditor) repohost() {
 	a.send("/gates/{id}/override", gate()+"/override", "gates.gate.override", url.Values{"reason": {"good"}})
 	policy.Set("mode", "off")
 	a.send("/settings/gate-policy", "/settings/gate-policy", "gates.policy.change", policy)
+	policy.Set("approvals", "1")
+	a.send("/registry/{id}/gate-policy", "/registry/"+entry+"/gate-policy", "gates.policy.change", policy)
+	a.hold("deploy", "0.4.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "people")})
+	review := "/registry/" + entry + "/versions/0.4.0/review"
+	a.send("/registry/{id}/versions/{version}/review", review, "approvals.version.reject", url.Values{"decision": {"reject"}})
+	a.send("/registry/{id}/versions/{version}/review/override", review+"/override", "approvals.version.override", url.Values{"reason": {"good"}})
+	policy.Set("approvals", "0")
+	a.send("/registry/{id}/gate-policy", "/registry/"+entry+"/gate-policy", "gates.policy.change", policy)
 	a.send("/repohost/settings", "/repohost/settings", "repohost.settings.change", url.Values{"mode": {"checks"}})
 	a.send("/repohost/installations", "/repohost/installations", "repohost.installation.bind",
 		url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}})

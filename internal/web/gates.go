@@ -3,16 +3,15 @@ package web
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/web/gating"
 )
 
 const (
@@ -23,6 +22,7 @@ const (
 // gatesView is the list of gates.
 type gatesView struct {
 	Rows    []gateRow
+	Waiting []approvals.Review // for the approval of the caller
 	Total   int
 	PerPage int
 	Verdict string // that is listed; "" for all
@@ -56,6 +56,10 @@ func (s *Service) handleGates(v *visit) (answer, error) {
 	for _, g := range all {
 		view.Rows = append(view.Rows, gateRow{g, cmp.Or(names[g.EntryID].Name, "a new entry")})
 	}
+	if err != nil {
+		return answer{}, err
+	}
+	view.Waiting, err = s.Approvals.Waiting(v.Context(), v.Caller)
 	return show("gates", "Gates", view), err
 }
 
@@ -150,10 +154,14 @@ func (s *Service) handleRerunGate(v *visit) (answer, error) {
 
 func (s *Service) handleOverrideGate(v *visit) (answer, error) {
 	g, err := s.Gates.Override(v.Context(), v.Caller, v.PathValue("id"), v.FormValue("reason"))
-	if err == nil {
-		return redirect(pathTo("gates", g.ID), "Version "+g.Version+" is current."), nil
+	if err != nil {
+		return s.refuseGate(v, err)
 	}
-	return s.refuseGate(v, err)
+	said := "Version " + g.Version + " is current."
+	if r, err := s.Approvals.Review(v.Context(), v.Caller.OrgID, g.EntryID, g.Version); err == nil && r.Waits != "" {
+		said = "The gate is overridden, and version " + g.Version + " still waits: " + r.Waits + "."
+	}
+	return redirect(pathTo("gates", g.ID), said), nil
 }
 
 // refuseGate shows the gate again with the problem of a form on it.
@@ -173,103 +181,7 @@ type gatePolicyView struct {
 	Entry     registry.Entry // zero for all
 	Inherited bool
 	Suites    []suites.Suite
-	Form      gatePolicyForm
-}
-
-// gatePolicyForm is the input of the form.
-type gatePolicyForm struct {
-	Mode, OnInconclusive                     string
-	Suites                                   []string
-	Trials, MinCases, MaxCost, MaxMinutes    string
-	Validation, PassRate, Recall, SkillLimit string // floors; "" for none
-}
-
-// Has reports whether a suite is chosen.
-func (f gatePolicyForm) Has(id string) bool { return slices.Contains(f.Suites, id) }
-
-// A policyField is a field for a number. Its problem may have another path.
-type policyField struct{ Name, Problem, Label, Value string }
-
-// Numbers are the fields for numbers.
-func (f gatePolicyForm) Numbers() []policyField {
-	return []policyField{
-		{"trials", "trials", "Trials of each case on each version", f.Trials},
-		{"min_cases", "min_cases", "Decided cases that a verdict needs", f.MinCases},
-		{"max_minutes", "max_minutes", "Longest time, in minutes", f.MaxMinutes},
-		{"max_cost_usd", "max_cost_usd", "Highest cost, in dollars; empty for no limit", f.MaxCost},
-		{"pass_rate", "floors.pass_rate", "Floor: lower bound of the pass rate, 0 to 1; empty for none", f.PassRate},
-		{"trigger_recall", "floors.trigger_recall", "Floor: share of queries that trigger, 0 to 1; empty for none", f.Recall},
-		{"skill_md_tokens", "floors.skill_md_tokens", "Floor: most tokens of SKILL.md; empty for none", f.SkillLimit},
-	}
-}
-
-func newGatePolicyForm(p gates.Policy) gatePolicyForm {
-	f := gatePolicyForm{
-		Mode: string(p.Mode), OnInconclusive: p.OnInconclusive, Suites: p.Suites, Trials: strconv.Itoa(p.Trials),
-		MinCases: strconv.Itoa(p.MinCases), MaxMinutes: strconv.Itoa(p.MaxMinutes),
-	}
-	number := func(value *float64) string {
-		if value == nil {
-			return ""
-		}
-		return strconv.FormatFloat(*value, 'f', -1, 64)
-	}
-	f.MaxCost, f.PassRate, f.Recall = number(p.MaxCostUSD), number(p.Floors.PassRate), number(p.Floors.TriggerRecall)
-	if p.Floors.Validation != nil {
-		f.Validation = *p.Floors.Validation
-	}
-	if p.Floors.SkillTokens != nil {
-		f.SkillLimit = strconv.Itoa(*p.Floors.SkillTokens)
-	}
-	return f
-}
-
-func (v *visit) gatePolicyForm() gatePolicyForm {
-	field := func(name string) string { return strings.TrimSpace(v.FormValue(name)) }
-	return gatePolicyForm{
-		Mode: field("mode"), OnInconclusive: field("on_inconclusive"), Suites: v.Form["suite"], Trials: field("trials"),
-		MinCases: field("min_cases"), MaxCost: field("max_cost_usd"), MaxMinutes: field("max_minutes"),
-		Validation: field("validation"), PassRate: field("pass_rate"), Recall: field("trigger_recall"), SkillLimit: field("skill_md_tokens"),
-	}
-}
-
-// change sets the fields of the form in a policy. Its limits are those of gates.
-func (f gatePolicyForm) change(p *gates.Policy) error {
-	var issues []fault.Issue
-	whole := func(field, text string, into *int) {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			issues = append(issues, fault.At(field, "Enter a whole number"))
-		}
-		*into = n
-	}
-	number := func(field, text string) *float64 {
-		if text == "" {
-			return nil
-		}
-		value, ok := formNumber(text, 1e9)
-		if !ok {
-			issues = append(issues, fault.At(field, "Enter a number, or nothing"))
-		}
-		return &value
-	}
-	p.Mode, p.OnInconclusive, p.Suites = gates.Mode(f.Mode), f.OnInconclusive, f.Suites
-	whole("trials", f.Trials, &p.Trials)
-	whole("min_cases", f.MinCases, &p.MinCases)
-	whole("max_minutes", f.MaxMinutes, &p.MaxMinutes)
-	p.MaxCostUSD = number("max_cost_usd", f.MaxCost)
-	p.Floors = gates.Floors{PassRate: number("floors.pass_rate", f.PassRate), TriggerRecall: number("floors.trigger_recall", f.Recall)}
-	if f.Validation != "" {
-		p.Floors.Validation = &f.Validation
-	}
-	if f.SkillLimit != "" {
-		p.Floors.SkillTokens = new(int)
-		whole("floors.skill_md_tokens", f.SkillLimit, p.Floors.SkillTokens)
-	}
-	if len(issues) > 0 {
-		return fault.Issues(issues...)
-	}
-	return nil
+	Form      gating.PolicyForm
 }
 
 func (s *Service) handleGatePolicy(v *visit) (answer, error) {
@@ -288,7 +200,7 @@ func (s *Service) gatePolicyView(v *visit) (view gatePolicyView, p gates.Policy,
 	if p, view.Inherited, err = s.Gates.PolicyOf(v.Context(), v.Caller.OrgID, view.Entry.ID); err != nil {
 		return view, p, err
 	}
-	view.Form = newGatePolicyForm(p)
+	view.Form = gating.NewPolicyForm(p)
 	view.Suites, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{Limit: suitesShown})
 	return view, p, err
 }
@@ -298,13 +210,13 @@ func (s *Service) handleSetGatePolicy(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Form = v.gatePolicyForm()
-	problem := view.Form.change(&p)
+	view.Form = gating.ReadPolicyForm(v.FormValue, v.Form["suite"])
+	problem := view.Form.Change(&p, formNumber)
 	if problem == nil {
 		_, problem = s.Gates.SetPolicy(v.Context(), v.Caller, view.Entry.ID, p)
 	}
 	if problem != nil {
 		return show("gate_policy", "Gate policy", view).refused(problem)
 	}
-	return redirect(view.Path, "The gate policy was saved. It counts from the next push on."), nil
+	return redirect(view.Path, "The gate policy was saved. It counts from the next push on, and its approvals for what waits."), nil
 }

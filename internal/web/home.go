@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
@@ -18,8 +19,10 @@ type homeView struct {
 	Firing  []overview.Firing
 	Waiting []overview.Waiting
 	Reviews int // pending, of all sources
-	Failing []overview.Failing
-	Changes []changeRow
+	// Approvals are the candidates that wait for the caller's approval.
+	Approvals []approvals.Review
+	Failing   []overview.Failing
+	Changes   []changeRow
 }
 
 // A changeRow is a line of the timeline. Consecutive new skills are merged.
@@ -55,6 +58,9 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 	}
 	for _, w := range view.Waiting {
 		view.Reviews += w.Suggestions
+	}
+	if view.Approvals, err = s.Approvals.Waiting(v.Context(), v.Caller); err != nil {
+		return answer{}, err
 	}
 	if view.Failing, err = s.Overview.Failing(v.Context(), org); err != nil {
 		return answer{}, err

@@ -139,6 +139,13 @@ func routes() []route {
 			do: (*Service).handleRedeliver,
 		},
 
+		{permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}/review", do: (*Service).handleVersionReview},
+		{permission: access.Write, method: "POST", path: "/registry/{id}/versions/{version}/review", do: (*Service).handleAnswerVersion},
+		{
+			permission: access.RegistryRollback, plan: access.Pro, method: "POST", path: "/registry/{id}/versions/{version}/review/override",
+			do: (*Service).handleOverrideApprovals,
+		},
+
 		{permission: access.Read, method: "GET", path: "/incidents", do: (*Service).handleIncidents},
 		{permission: access.Read, method: "GET", path: "/incidents/{id}", do: (*Service).handleIncident},
 		{permission: access.Read, method: "GET", path: "/gates", do: (*Service).handleGates},

@@ -81,6 +81,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
@@ -149,6 +150,7 @@ type Parts struct {
 	Runs          *runs.Service
 	Trials        *trials.Service
 	Gates         *gates.Service
+	Approvals     *approvals.Service
 	Attestations  *attestations.Service
 	Improve       *improve.Service
 	Unattended    *unattended.Service

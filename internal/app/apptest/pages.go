@@ -71,6 +71,10 @@ func Pages() map[string]Row {
 			Others: map[string]int{"entry": 200, "entry_name": 200},
 		},
 
+		"GET /registry/{}/versions/{}/review":           {Path: "<entry> 1.0.0"},
+		"POST /registry/{}/versions/{}/review":          spending("approvable", "<approvable> 1.2.0", "decision=comment&comment=<new>"),
+		"POST /registry/{}/versions/{}/review/override": spending("approvable", "<approvable> 1.2.0", "reason=<new>"),
+
 		"GET /repohost":                          {},
 		"POST /repohost/settings":                form("", "mode=checks", nil),
 		"POST /repohost/installations":           spending("installation", "", "installation_id=<installation>&account_login=<account>&account_type=User"),

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"net/url"
+
+	"github.com/whetstone-dev/whetstone/internal/approvals"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/web/gating"
+)
+
+// versionReviewView is the page on which people decide about a candidate.
+type versionReviewView struct {
+	gating.Review
+	Diff    []diffFile
+	DiffURL string // URL of the whole diff, if only the beginning is shown
+}
+
+func (s *Service) versionReview(v *visit) (view versionReviewView, err error) {
+	pages := gating.Pages{Registry: s.Registry, Gates: s.Gates, Approvals: s.Approvals, Auth: s.Auth}
+	if view.Review, err = pages.Review(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version")); err != nil {
+		return view, err
+	}
+	text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
+	var more bool
+	if view.Diff, more = readDiff(string(text)); more {
+		view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + url.Values{"from": {view.From}}.Encode()
+	}
+	return view, err
+}
+
+func (s *Service) handleVersionReview(v *visit) (answer, error) {
+	view, err := s.versionReview(v)
+	return show("version_review", "Review of "+view.Entry.Name+" "+view.Version.Version, view), err
+}
+
+func (s *Service) handleAnswerVersion(v *visit) (answer, error) {
+	var r approvals.Review
+	var err error
+	comment := v.FormValue("comment")
+	if d := approvals.Decision(v.FormValue("decision")); d == approvals.Comment {
+		r, err = s.Approvals.AddComment(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version"), comment)
+	} else {
+		r, err = s.Approvals.Answer(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version"), d, comment)
+	}
+	return s.reviewed(v, r, err)
+}
+
+func (s *Service) handleOverrideApprovals(v *visit) (answer, error) {
+	r, err := s.Approvals.Override(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version"), v.FormValue("reason"))
+	return s.reviewed(v, r, err)
+}
+
+// reviewed shows what became of the version, or the page again with the problem of a
+// form on it.
+func (s *Service) reviewed(v *visit, r approvals.Review, problem error) (answer, error) {
+	if problem == nil {
+		said := "Version " + r.Version.Version + " is current."
+		if r.Version.State == registry.Candidate {
+			said = "Saved. Version " + r.Version.Version + " waits: " + r.Waits + "."
+		}
+		return redirect(pathTo("registry", r.Entry.ID, "versions", r.Version.Version, "review"), said), nil
+	}
+	view, err := s.versionReview(v)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Comment, view.Reason = v.FormValue("comment"), v.FormValue("reason")
+	return show("version_review", "Review of "+view.Entry.Name+" "+view.Version.Version, view).refused(problem)
+}
