@@ -1,7 +1,7 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
-// internal/cli/catalog, internal/cli/improving, internal/cli/people,
+// internal/cli/approving, internal/cli/catalog, internal/cli/improving, internal/cli/people,
 // internal/cli/releases, internal/cli/remote, internal/cli/requires,
 // internal/cli/sessions, internal/cli/trusted, internal/cli/verifying and
 // internal/cli/watch talk to a server.
@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/approving"
 	"github.com/whetstone-dev/whetstone/internal/cli/catalog"
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/people"
@@ -53,6 +54,7 @@ type commands struct {
 
 	Remote   remote.Commands    `embed:""`
 	Releases releases.Commands  `embed:""`
+	Approve  approving.Commands `embed:""`
 	Watch    watch.Commands     `embed:""`
 	Sessions sessions.Commands  `embed:""`
 	Improve  improving.Commands `embed:""`

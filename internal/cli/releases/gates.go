@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
@@ -161,7 +163,18 @@ func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		var still struct {
+			WaitsFor *string `json:"waits_for"`
+		}
+		at := "/api/v1/registry/" + url.PathEscape(g.EntryID) + "/versions/" + url.PathEscape(g.Version) + "/approvals"
+		if err := s.Call(ctx, http.MethodGet, at, nil, &still); err != nil {
+			return err
+		}
 		return p.Print(g, func(w io.Writer) {
+			if still.WaitsFor != nil {
+				fmt.Fprintf(w, "The gate of version %s is overridden. It still waits: %s.\n", term.Plain(g.Version), term.Cell(*still.WaitsFor))
+				return
+			}
 			fmt.Fprintf(w, "Version %s is current; installations follow with their next sync.\n", term.Plain(g.Version))
 		})
 	})
@@ -177,6 +190,8 @@ type gatePolicy struct {
 	OnInconclusive string   `env:"-" enum:",pass,hold" default:"" placeholder:"WHAT" help:"pass or hold."`
 	MaxMinutes     *int     `env:"-" placeholder:"N" help:"The gate is inconclusive after so long."`
 	MaxCostUSD     *float64 `env:"-" name:"max-cost-usd" placeholder:"N" help:"The gate is inconclusive beyond it."`
+	Approvals      *int     `env:"-" placeholder:"N" help:"People who must approve a version, in every mode."`
+	SelfApproval   *bool    `env:"-" negatable:"" help:"The approval of the person who published the version counts, or not."`
 }
 
 // Run shows the policy, or changes what flags name.
@@ -199,12 +214,16 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 			}
 		}
 		return p.Print(policy, func(w io.Writer) {
-			cost := "no limit"
+			cost, own := "no limit", ""
+			if policy.SelfApproval {
+				own = ", one's own counts"
+			}
 			if policy.MaxCostUSD != nil {
 				cost = term.Dollars(policy.MaxCostUSD)
 			}
-			fmt.Fprintf(w, "Mode\t%s\nSuites\t%s\nTrials\t%d\nMin cases\t%d\nOn inconclusive\t%s\nMax minutes\t%d\nMax cost\t%s\nFloors\t%s\n",
-				policy.Mode, strings.Join(policy.Suites, ", "), policy.Trials, policy.MinCases, policy.OnInconclusive, policy.MaxMinutes, cost, policy.Floors)
+			fmt.Fprintf(w, "Mode\t%s\nSuites\t%s\nTrials\t%d\nMin cases\t%d\nOn inconclusive\t%s\nMax minutes\t%d\nMax cost\t%s\nFloors\t%s\nApprovals\t%d%s\n",
+				policy.Mode, strings.Join(policy.Suites, ", "), policy.Trials, policy.MinCases, policy.OnInconclusive, policy.MaxMinutes, cost, policy.Floors,
+				policy.Approvals, own)
 		})
 	})
 }
@@ -216,10 +235,13 @@ func (c *gatePolicy) change(p *client.GatePolicy) (changed bool) {
 			*field, changed = given, true
 		}
 	}
-	for field, given := range map[*int]*int{&p.Trials: c.Trials, &p.MinCases: c.MinCases, &p.MaxMinutes: c.MaxMinutes} {
+	for field, given := range map[*int]*int{&p.Trials: c.Trials, &p.MinCases: c.MinCases, &p.MaxMinutes: c.MaxMinutes, &p.Approvals: c.Approvals} {
 		if given != nil {
 			*field, changed = *given, true
 		}
+	}
+	if c.SelfApproval != nil {
+		p.SelfApproval, changed = *c.SelfApproval, true
 	}
 	if len(c.Suite) > 0 {
 		p.Suites, changed = c.Suite, true

@@ -112,7 +112,7 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 	case "withdrawn":
 		r.fail("withdrawn", "version %s was withdrawn: it must not be used any more", of.Version)
 	case "candidate":
-		r.fail("candidate", "version %s is a candidate: its gate has not let it pass", of.Version)
+		r.fail("candidate", "version %s is a candidate: its gate or people have not let it pass", of.Version)
 	}
 	if t.dir != "" && t.name != of.Name {
 		r.fail("wrong_folder", "the folder is called %s, and the lock file says that it is %s", t.name, of.Subject())

@@ -1,0 +1,169 @@
+// Package approving has the client's commands with which people approve candidates.
+package approving
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Commands are the commands of this package.
+type Commands struct {
+	Approve   approveCommand   `cmd:"" group:"Client" help:"Approve or reject a candidate."`
+	Approvals approvalsCommand `cmd:"" group:"Client" help:"Show what people decided about a version, or what waits for you."`
+}
+
+// An answer is what a person said about a version.
+type answer struct {
+	UserID    string    `json:"user_id"`
+	Name      string    `json:"name"`
+	Decision  string    `json:"decision"` // approve, reject or comment
+	Comment   *string   `json:"comment"`
+	Counts    bool      `json:"counts"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// A review is what the server says about a version.
+type review struct {
+	EntryID      string   `json:"entry_id"`
+	Version      string   `json:"version"`
+	State        string   `json:"state"` // candidate, published or withdrawn
+	Needed       int      `json:"needed"`
+	Given        int      `json:"given"`
+	Rejected     int      `json:"rejected"`
+	SelfApproval bool     `json:"self_approval"`
+	WaitsFor     *string  `json:"waits_for"`
+	Approvals    []answer `json:"approvals"`
+	Conversation []answer `json:"conversation"`
+}
+
+func (r review) print(w io.Writer, name string) {
+	fmt.Fprintf(w, "Version %s of %s is %s; approvals: %d of %d.\n", term.Plain(r.Version), term.Plain(name), term.Plain(r.State), r.Given, r.Needed)
+	if r.WaitsFor != nil {
+		fmt.Fprintf(w, "It waits: %s.\n", term.Cell(*r.WaitsFor))
+	}
+}
+
+func path(entryID, version string) string {
+	return "/api/v1/registry/" + url.PathEscape(entryID) + "/versions/" + url.PathEscape(version) + "/approvals"
+}
+
+type approveCommand struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the entry."`
+	Version      string `arg:"" help:"The candidate."`
+	Reject       bool   `env:"-" help:"Reject it: it does not become current until you approve it."`
+	Override     bool   `env:"-" help:"Make it current without the approvals that it lacks; needs --comment as the reason."`
+	Comment      string `env:"-" help:"What the others should know."`
+}
+
+// Run approves the candidate, or rejects it.
+func (c *approveCommand) Run(ctx context.Context, p *term.Program) error {
+	if c.Reject && c.Override {
+		return fault.Invalid("override", "give --reject or --override, not both")
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		entry, err := s.OwnEntry(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		at, body := path(entry.ID, c.Version), map[string]string{"decision": "approve", "comment": c.Comment}
+		switch {
+		case c.Reject:
+			body["decision"] = "reject"
+		case c.Override:
+			at, body = at+"/override", map[string]string{"reason": c.Comment}
+		}
+		var r review
+		if err := s.Call(ctx, http.MethodPost, at, body, &r); err != nil {
+			return err
+		}
+		return p.Print(r, func(w io.Writer) { r.print(w, entry.Name) })
+	})
+}
+
+type approvalsCommand struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" optional:"" help:"Name or id of the entry; what waits for your approval when empty."`
+	Version      string `arg:"" optional:"" help:"The version."`
+}
+
+// Run shows the approvals of a version, or what waits for the caller.
+func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
+	if c.Name != "" && c.Version == "" {
+		return fault.Invalid("version", "name a version, too: `whetstone approvals %s VERSION`", c.Name)
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		if c.Name == "" {
+			return waiting(ctx, p, s)
+		}
+		entry, err := s.OwnEntry(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		var r review
+		if err := s.Call(ctx, http.MethodGet, path(entry.ID, c.Version), nil, &r); err != nil {
+			return err
+		}
+		return p.Print(r, func(w io.Writer) {
+			r.print(w, entry.Name)
+			for _, a := range r.Approvals {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", term.Cell(a.Name), said(a), a.CreatedAt.UTC().Format("2006-01-02 15:04"))
+			}
+			for _, a := range r.Conversation {
+				fmt.Fprintf(w, "%s: %s\n", term.Cell(a.Name), term.Cell(*a.Comment))
+			}
+			if r.State == "candidate" {
+				fmt.Fprintf(w, "To approve it: `whetstone approve %s %s`; with --reject to reject it.\n", term.Plain(entry.Name), term.Plain(r.Version))
+			}
+		})
+	})
+}
+
+func said(a answer) string {
+	text := map[string]string{"approve": "approved", "reject": "rejected"}[a.Decision]
+	if !a.Counts {
+		text += ", does not count any more"
+	}
+	return text
+}
+
+// A candidate waits for the caller.
+type candidate struct {
+	EntryID  string    `json:"entry_id"`
+	Name     string    `json:"name"`
+	Version  string    `json:"version"`
+	Current  *string   `json:"current"`
+	Needed   int       `json:"needed"`
+	Given    int       `json:"given"`
+	GateID   *string   `json:"gate_id"`
+	PushedAt time.Time `json:"pushed_at"`
+	PushedBy string    `json:"pushed_by"`
+}
+
+func waiting(ctx context.Context, p *term.Program, s *server.Session) error {
+	var out struct {
+		Waiting []candidate `json:"waiting"`
+	}
+	if err := s.Call(ctx, http.MethodGet, "/api/v1/approvals", nil, &out); err != nil {
+		return err
+	}
+	return p.Print(out.Waiting, func(w io.Writer) {
+		if len(out.Waiting) == 0 {
+			fmt.Fprintln(w, "Nothing waits for your approval.")
+			return
+		}
+		fmt.Fprintln(w, "SKILL\tVERSION\tCURRENT\tAPPROVALS\tPUSHED")
+		for _, c := range out.Waiting {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\n", term.Cell(c.Name), term.Plain(c.Version), term.OrDash(c.Current), c.Given, c.Needed,
+				c.PushedAt.UTC().Format("2006-01-02 15:04"))
+		}
+	})
+}
