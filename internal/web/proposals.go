@@ -64,9 +64,9 @@ func (v proposalView) Gated() string {
 	case gates.Enforce:
 		return "The next version is a candidate until its gate lets it pass."
 	case gates.Report:
-		return "The next version is current at once, and its gate says what it thinks."
+		return "The next version is current at once, unless it needs approvals, and its gate says what it thinks."
 	case gates.Off:
-		return "The next version is current at once: the entry has no gate."
+		return "The next version is current at once, unless it needs approvals: the entry has no gate."
 	}
 	return "The skill is not in the registry: push it first, or take the patch."
 }

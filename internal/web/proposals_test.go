@@ -97,7 +97,7 @@ func TestWriteProposal(t *testing.T) {
 	member := w.as(access.Member, access.Read, access.Write)
 	member.get(path).want(http.StatusOK).wantNoText("Publish as a version")
 	member.post(path+"/apply", url.Values{"as": {"version"}}).want(http.StatusForbidden)
-	checkPage(t, b.get(path).want(http.StatusOK).wantText("Publish as a version", "The next version is current at once: the entry has no gate.", "Open a pull request", "Download the patch"))
+	checkPage(t, b.get(path).want(http.StatusOK).wantText("Publish as a version", "The next version is current at once, unless it needs approvals: the entry has no gate.", "Open a pull request", "Download the patch"))
 	b.post(path+"/apply", url.Values{"as": {"letter"}}).want(http.StatusBadRequest)
 	checkPage(t, b.post(path+"/apply", url.Values{"as": {"pull_request"}}).want(http.StatusConflict).wantText("No repository is connected to pdf"))
 	patch := b.post(path+"/apply", url.Values{"as": {"patch"}}).want(http.StatusOK)

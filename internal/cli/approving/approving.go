@@ -45,7 +45,11 @@ type review struct {
 }
 
 func (r review) print(w io.Writer, name string) {
-	fmt.Fprintf(w, "Version %s of %s is %s; approvals: %d of %d.\n", term.Plain(r.Version), term.Plain(name), term.Plain(r.State), r.Given, r.Needed)
+	state := term.Plain(r.State)
+	if state == "candidate" {
+		state = "a candidate"
+	}
+	fmt.Fprintf(w, "Version %s of %s is %s; approvals: %d of %d.\n", term.Plain(r.Version), term.Plain(name), state, r.Given, r.Needed)
 	if r.WaitsFor != nil {
 		fmt.Fprintf(w, "It waits: %s.\n", term.Cell(*r.WaitsFor))
 	}
