@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 )
 
 // Mount adds the routes of alerts.
@@ -247,17 +248,17 @@ func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (RuleOutput,
 }
 
 type deliveryOutput struct {
-	ID             string         `json:"id" format:"uuid"`
-	AlertID        string         `json:"alert_id" format:"uuid"`
-	EventID        *string        `json:"event_id" doc:"Null for a test"`
-	Channel        notify.Channel `json:"channel"`
-	Status         DeliveryStatus `json:"status" enum:"pending,retrying,delivered,failed"`
-	Attempts       int            `json:"attempts"`
-	ResponseStatus *int           `json:"response_status"`
-	Detail         *string        `json:"detail"`
-	CreatedAt      httpapi.Time   `json:"created_at"`
-	AttemptedAt    *httpapi.Time  `json:"attempted_at"`
-	NextAttemptAt  *httpapi.Time  `json:"next_attempt_at"`
+	ID             string          `json:"id" format:"uuid"`
+	AlertID        string          `json:"alert_id" format:"uuid"`
+	EventID        *string         `json:"event_id" doc:"Null for a test"`
+	Channel        notify.Channel  `json:"channel"`
+	Status         delivery.Status `json:"status" enum:"pending,retrying,delivered,failed"`
+	Attempts       int             `json:"attempts"`
+	ResponseStatus *int            `json:"response_status"`
+	Detail         *string         `json:"detail"`
+	CreatedAt      httpapi.Time    `json:"created_at"`
+	AttemptedAt    *httpapi.Time   `json:"attempted_at"`
+	NextAttemptAt  *httpapi.Time   `json:"next_attempt_at"`
 }
 
 func newDeliveryOutput(d Delivery) deliveryOutput {

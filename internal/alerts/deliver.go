@@ -2,46 +2,26 @@ package alerts
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A Delivery is a notification on its way to a channel.
 type Delivery struct {
-	ID             string
-	OrgID          string
-	RuleID         string
-	EventID        *string // nil for a test
-	Channel        notify.Channel
-	Status         DeliveryStatus
-	Attempts       int
-	ResponseStatus *int
-	Detail         *string // safe to show: without the address
-	CreatedAt      time.Time
-	AttemptedAt    *time.Time
-	NextAttemptAt  *time.Time
+	ID        string
+	OrgID     string
+	RuleID    string
+	EventID   *string // nil for a test
+	Channel   notify.Channel
+	CreatedAt time.Time
+	delivery.Progress
 }
-
-// A DeliveryStatus is the progress of a delivery.
-type DeliveryStatus string
-
-// The statuses of a delivery.
-const (
-	Pending   DeliveryStatus = "pending"
-	Retrying  DeliveryStatus = "retrying"
-	Delivered DeliveryStatus = "delivered"
-	Failed    DeliveryStatus = "failed"
-)
-
-// open reports whether the delivery will be attempted again.
-func (d Delivery) open() bool { return d.Status == Pending || d.Status == Retrying }
 
 // due is the time of the next attempt.
 func (d Delivery) due() time.Time {
@@ -51,35 +31,16 @@ func (d Delivery) due() time.Time {
 	return d.CreatedAt
 }
 
-// attempted returns the delivery after one more attempt.
-func (d Delivery) attempted(result notify.Result) Delivery {
-	at := store.Now()
-	d.Attempts++
-	d.AttemptedAt, d.NextAttemptAt = &at, nil
-	d.ResponseStatus, d.Detail = nil, nil
-	if result.Status != 0 {
-		d.ResponseStatus = &result.Status
-	}
-	if result.Detail != "" {
-		d.Detail = &result.Detail
-	}
-	d.Status = Failed
-	if result.Outcome == notify.Delivered {
-		d.Status = Delivered
-	}
-	return d
-}
-
 // enqueueDelivery writes the delivery of an event and the job that sends it.
 func (s *Service) enqueueDelivery(ctx context.Context, tx *store.Tx, r Rule, eventID string) error {
 	d := Delivery{
 		ID: store.NewID(), OrgID: r.OrgID, RuleID: r.ID, EventID: &eventID, Channel: r.Channel,
-		Status: Pending, CreatedAt: store.Now(),
+		CreatedAt: store.Now(), Progress: delivery.Progress{Status: delivery.Pending},
 	}
 	if err := insertDelivery(ctx, tx, d); err != nil {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(maxRuns))
+	return s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns))
 }
 
 // deliver makes one attempt to send a notification when it is due. It is
@@ -87,7 +48,7 @@ func (s *Service) enqueueDelivery(ctx context.Context, tx *store.Tx, r Rule, eve
 // recording repeats the attempt: receivers deduplicate by the notice's id.
 func (s *Service) deliver(ctx context.Context, id string) error {
 	d, err := deliveryByID(ctx, s.DB, id)
-	if fault.Is(err, fault.NotFound) || err == nil && !d.open() {
+	if fault.Is(err, fault.NotFound) || err == nil && !d.Open() {
 		return nil
 	}
 	if err != nil {
@@ -101,8 +62,7 @@ func (s *Service) deliver(ctx context.Context, id string) error {
 		return err
 	}
 	if !r.Enabled {
-		reason := "not sent: the alert is disabled"
-		d.Status, d.Detail, d.NextAttemptAt = Failed, &reason, nil
+		d.Progress = d.Abandoned("not sent: the alert is disabled")
 		return updateDelivery(ctx, s.DB, d)
 	}
 	e, err := eventByID(ctx, s.DB, *d.EventID)
@@ -135,8 +95,8 @@ const (
 // crash restarts a job early, and for the delivery before it, so that
 // "resolved" never arrives before "firing".
 func (s *Service) waitTime(ctx context.Context, d Delivery, e Event) (time.Duration, error) {
-	if d.NextAttemptAt != nil && time.Until(*d.NextAttemptAt) > 0 {
-		return time.Until(*d.NextAttemptAt), nil
+	if early := d.Early(); early > 0 {
+		return early, nil
 	}
 	if e.Sequence == 1 {
 		return 0, nil
@@ -145,7 +105,7 @@ func (s *Service) waitTime(ctx context.Context, d Delivery, e Event) (time.Durat
 	if fault.Is(err, fault.NotFound) {
 		return 0, nil
 	}
-	if err != nil || !before.open() || time.Since(before.due()) > orderTimeout {
+	if err != nil || !before.Open() || time.Since(before.due()) > orderTimeout {
 		return 0, err
 	}
 	return max(orderPoll, time.Until(before.due())), nil
@@ -154,11 +114,7 @@ func (s *Service) waitTime(ctx context.Context, d Delivery, e Event) (time.Durat
 // recordAttempt writes the result of an attempt. A failure that may pass is
 // retried with backoff; a target that is gone for good (410) disables the rule.
 func (s *Service) recordAttempt(ctx context.Context, r Rule, d Delivery, result notify.Result) error {
-	d = d.attempted(result)
-	if result.Outcome == notify.Retry && d.Attempts <= len(s.backoff()) {
-		next := d.AttemptedAt.Add(s.retryWait(d.Attempts, result.RetryAfter))
-		d.Status, d.NextAttemptAt = Retrying, &next
-	}
+	d.Progress = d.After(result, s.backoff())
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if result.Outcome == notify.Gone {
 			if err := s.disable(ctx, tx, r, "The target answered that it is gone (410)"); err != nil {
@@ -167,10 +123,10 @@ func (s *Service) recordAttempt(ctx context.Context, r Rule, d Delivery, result 
 		}
 		return updateDelivery(ctx, tx, d)
 	})
-	if err == nil && d.Status == Retrying {
-		return jobs.RetryAfter(time.Until(*d.NextAttemptAt), errors.New(result.Detail))
+	if err != nil {
+		return err
 	}
-	return err
+	return d.Again()
 }
 
 // disable turns a rule off, unless it was deleted or got another address since
@@ -190,25 +146,11 @@ func (s *Service) disable(ctx context.Context, tx *store.Tx, sent Rule, reason s
 	return r.recordAudit(ctx, tx, "alerts.rule.disable", audit.Detail{"reason": reason})
 }
 
-// defaultBackoff is the waits before the second and later attempts, about 18
-// hours in all.
-var defaultBackoff = []time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
-}
-
-func (s *Service) backoff() []time.Duration {
+func (s *Service) backoff() delivery.Backoff {
 	if s.testBackoff != nil {
 		return s.testBackoff
 	}
-	return defaultBackoff
-}
-
-// retryWait is the backoff after an attempt with 10 % jitter, or the target's
-// Retry-After if that is longer.
-func (s *Service) retryWait(attempt int, retryAfter time.Duration) time.Duration {
-	planned := s.backoff()[attempt-1]
-	jitter := rand.N(planned/5+1) - planned/10 // jitter is not a secret
-	return max(planned+jitter, retryAfter)
+	return delivery.DefaultBackoff()
 }
 
 // Test sends a test notification now, without a change of any state, and
@@ -219,7 +161,7 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 	if err != nil {
 		return d, err
 	}
-	d = Delivery{ID: store.NewID(), OrgID: orgID, RuleID: id, Channel: r.Channel, Status: Pending, CreatedAt: store.Now()}
+	d = Delivery{ID: store.NewID(), OrgID: orgID, RuleID: id, Channel: r.Channel, CreatedAt: store.Now()}
 	n := notify.Notice{
 		ID: d.ID, EpisodeID: d.ID, Status: notify.Test, Type: notify.Type(r.Type), AlertID: r.ID, Skill: "example-skill",
 		Threshold: r.Threshold, WindowFrom: d.CreatedAt.AddDate(0, 0, -WindowDays), WindowTo: d.CreatedAt, TriggeredAt: d.CreatedAt,
@@ -228,7 +170,7 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 	if r.SkillID != nil {
 		n.SkillID, n.URL = *r.SkillID, s.skillURL(*r.SkillID)
 	}
-	d = d.attempted(s.Sender.Send(ctx, r.target(time.Now()), n))
+	d.Progress = d.After(s.Sender.Send(ctx, r.target(time.Now()), n), nil)
 	return d, s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := insertDelivery(ctx, tx, d); err != nil {
 			return err

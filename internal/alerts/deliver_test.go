@@ -79,7 +79,7 @@ func TestDeliver(t *testing.T) {
 		{
 			"redirect",
 			[]http.HandlerFunc{answering(302, "Location", "/elsewhere"), answering(200)},
-			"failed after 1: 302 HTTP 302 Found: redirects are not followed, set the alert to the final address",
+			"failed after 1: 302 HTTP 302 Found: redirects are not followed, set the final address",
 		},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -16,5 +16,5 @@ func (s *Service) Deliver(ctx context.Context, id string) error { return s.deliv
 
 // RetryWait is the wait after an attempt.
 func (s *Service) RetryWait(attempt int, retryAfter time.Duration) time.Duration {
-	return s.retryWait(attempt, retryAfter)
+	return s.backoff().Wait(attempt, retryAfter)
 }

@@ -31,11 +31,6 @@ type deliver struct {
 // Kind names the job.
 func (deliver) Kind() string { return "alerts.deliver" }
 
-// maxRuns is how often a delivery's job is started at most. It is far above
-// the number of attempts, which the delivery counts itself: runs that a crash
-// cuts short must not use them up.
-const maxRuns = 100
-
 // Register makes the queue run the jobs of alerts.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args evaluateOrg) error {

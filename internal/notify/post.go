@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -17,17 +18,45 @@ import (
 // maxWebhookBody is the largest body that is sent to a webhook, in bytes.
 const maxWebhookBody = 20_000
 
+// A Message is sent to a webhook as it is.
+type Message struct {
+	ID   string // as that of a Notice
+	Body []byte // JSON
+	// Immediate ignores the pause that the receiver has asked for: a person waits for
+	// the result.
+	Immediate bool
+}
+
+// Post makes one attempt to send a signed message, as Send does with notices.
+func (s *Sender) Post(ctx context.Context, t Target, m Message) Result {
+	switch {
+	case t.Channel != Webhook:
+		return failed("only a webhook takes messages")
+	case !isID(m.ID):
+		return failed("the message has no usable id")
+	case len(m.Body) > maxWebhookBody:
+		return failed(fmt.Sprintf("the message is larger than %d bytes", maxWebhookBody))
+	}
+	return s.send(ctx, t, m)
+}
+
 // post delivers a notice by HTTP.
 func (s *Sender) post(ctx context.Context, t Target, n Notice) Result {
-	u, err := outbound.ParseURL(t.Address)
-	if err != nil {
-		return failed(publicMessage(err))
-	}
 	bodies, err := httpBodies(t.Channel, n)
 	if err != nil {
 		return failed(publicMessage(err))
 	}
-	d := delivery{host: "host " + u.Host, address: string(t.Channel) + " " + t.Address, immediate: n.Status == Test}
+	return s.send(ctx, t, Message{ID: n.ID, Body: bodies[0], Immediate: n.Status == Test}, bodies[1:]...)
+}
+
+// send makes one attempt, and another one with the plain body, if there is one, when
+// the first is refused.
+func (s *Sender) send(ctx context.Context, t Target, m Message, plain ...[]byte) Result {
+	u, err := outbound.ParseURL(t.Address)
+	if err != nil {
+		return failed(publicMessage(err))
+	}
+	d := delivery{host: "host " + u.Host, address: string(t.Channel) + " " + t.Address, immediate: m.Immediate}
 	if t.Channel != Webhook {
 		d.interval = chatInterval
 	}
@@ -39,9 +68,9 @@ func (s *Sender) post(ctx context.Context, t Target, n Notice) Result {
 	started := time.Now()
 	// A chat that dislikes the rich form would refuse it on every retry. A second
 	// try with plain text loses the formatting, not the alert.
-	r, pause := s.attempt(ctx, t, u, n.ID, bodies[0])
-	if r.Status == http.StatusBadRequest && len(bodies) > 1 {
-		r, pause = s.attempt(ctx, t, u, n.ID, bodies[1])
+	r, pause := s.attempt(ctx, t, u, m.ID, m.Body)
+	if r.Status == http.StatusBadRequest && len(plain) > 0 {
+		r, pause = s.attempt(ctx, t, u, m.ID, plain[0])
 	}
 	if pause > 0 {
 		s.limiter.pause(d, pause)
@@ -93,7 +122,7 @@ func (s *Sender) attempt(
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return failed("the address of the alert is not well formed"), 0
+		return failed("the address is not well formed"), 0
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Whetstone")

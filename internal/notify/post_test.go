@@ -63,7 +63,7 @@ func TestAnswers(t *testing.T) {
 		{name: "gone", answer: answer(410, "channel_is_archived"), want: notify.Gone, detail: "HTTP 410 Gone: channel_is_archived"},
 		{
 			name: "redirect", answer: answer(307, "", "Location", "/elsewhere"), want: notify.Failed,
-			detail: "HTTP 307 Temporary Redirect: redirects are not followed, set the alert to the final address",
+			detail: "HTTP 307 Temporary Redirect: redirects are not followed, set the final address",
 		},
 		{name: "torn", answer: torn, want: notify.Delivered, detail: "HTTP 200 OK: half"},
 	} {

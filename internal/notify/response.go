@@ -20,7 +20,7 @@ func classifyResponse(t Target, resp *http.Response, body []byte) (r Result, pau
 	r = Result{Outcome: outcomeOfStatus(resp.StatusCode), Status: resp.StatusCode}
 	r.Detail = strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if resp.StatusCode/100 == 3 {
-		r.Detail += ": redirects are not followed, set the alert to the final address"
+		r.Detail += ": redirects are not followed, set the final address"
 		return r, 0
 	}
 	if excerpt := redactedExcerpt(body, urlSecrets(t)); excerpt != "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -322,7 +323,7 @@ func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	if d.ResponseStatus != nil {
 		outcome = " The receiver responded with " + strconv.Itoa(*d.ResponseStatus) + "."
 	}
-	if d.Status == alerts.Delivered {
+	if d.Status == delivery.Delivered {
 		return redirect(pathTo("alerts", d.RuleID), "The test notification was delivered."+outcome), nil
 	}
 	if d.Detail != nil {
