@@ -46,7 +46,9 @@ var layers = []layer{
 	}},
 	{"the client", []string{"client"}},
 	{platform, []string{
-		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/environments", "internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
+		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/environments",
+		"internal/events",
+		"internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
 		"internal/judge", "internal/lockfiles", "internal/notify", "internal/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/transcripts",
@@ -163,7 +165,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/attestations", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/attestations", "internal/events", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli", "client"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -174,14 +175,14 @@ func TestCrash(t *testing.T) {
 			t.Run(c.step, func(t *testing.T) {
 				before := newWorld(t, db, setup{})
 				ada := before.org(c.step)
-				hook := receive(t, answering(http.StatusOK))
+				hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 				children := make(chan *child, 1)
 				switch c.step {
 				case duringSend:
-					hook = receive(t, func(http.ResponseWriter, *http.Request) { (<-children).kill() }, answering(http.StatusOK))
+					hook = notifytest.Receive(t, func(http.ResponseWriter, *http.Request) { (<-children).kill() }, notifytest.Answering(http.StatusOK))
 				case beforeRecord:
 					hold := func(http.ResponseWriter, *http.Request) { before.holdUp(ada.Org.ID, <-children) }
-					hook = receive(t, hold, answering(http.StatusOK))
+					hook = notifytest.Receive(t, hold, notifytest.Answering(http.StatusOK))
 				}
 				ada.alert(passRate(hook.URL))
 				for _, skill := range c.skills {
@@ -227,7 +228,7 @@ func (w *world) holdUp(org string, c *child) {
 
 // wantAllSent compares the events, in any order, and wants each delivered and
 // sent that often under its id.
-func (w *world) wantAllSent(c *client, hook *receiver, want []string, sent int) {
+func (w *world) wantAllSent(c *client, hook *notifytest.Receiver, want []string, sent int) {
 	t := c.T
 	t.Helper()
 	got := c.events()
@@ -237,8 +238,8 @@ func (w *world) wantAllSent(c *client, hook *receiver, want []string, sent int) 
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	told := map[string]int{}
-	for _, r := range hook.requests() {
-		told[r.id()]++
+	for _, r := range hook.Requests() {
+		told[r.ID()]++
 	}
 	wanted := map[string]int{}
 	for _, e := range c.Get("/api/v1/alert-events?per_page=100").List("events") {
@@ -259,7 +260,7 @@ func TestCrashes(t *testing.T) {
 	eachURL(t, func(t *testing.T, url string, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(http.StatusOK))
+		hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 		ada.alert(passRate(hook.URL))
 		for _, grades := range [][]float64{repeat(0, 10), repeat(1, 45), repeat(0, 10), repeat(1, 45)} { // 0, 0.82, 0.69, 0.82
 			for _, skill := range []string{"pdf", "csv"} {
@@ -279,13 +280,13 @@ func TestCrashes(t *testing.T) {
 			want[skill] = []string{"1 firing", "2 resolved", "3 firing", "4 resolved"}
 		}
 		got, seen := map[string][]string{}, map[string]bool{}
-		for _, r := range hook.requests() {
-			notice := r.object(t)
+		for _, r := range hook.Requests() {
+			notice := r.Object(t)
 			skill := notice["skill"].(string)
-			if !seen[r.id()] {
+			if !seen[r.ID()] {
 				got[skill] = append(got[skill], fmt.Sprint(notice["sequence"], " ", notice["status"]))
 			}
-			seen[r.id()] = true
+			seen[r.ID()] = true
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("notices by skill (-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -288,7 +289,7 @@ func TestRollbackRuleIsChanged(t *testing.T) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
 		ada.sessions("pdf", 1)
-		hook := receive(t, answering(http.StatusOK))
+		hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 		id := ada.alert(object{
 			"type": "pass_rate_below", "threshold": 0.1, "skill_id": ada.skill("pdf"), "action": "rollback",
 			"channel": "webhook", "config": object{"webhook_url": hook.URL},

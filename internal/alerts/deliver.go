@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
@@ -41,6 +43,24 @@ func (s *Service) enqueueDelivery(ctx context.Context, tx *store.Tx, r Rule, eve
 		return err
 	}
 	return s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns))
+}
+
+// emit tells other systems of a transition; a reminder is none.
+func (s *Service) emit(ctx context.Context, tx *store.Tx, e Event) error {
+	kind := events.AlertFired
+	switch e.Transition {
+	case Firing:
+	case Resolved:
+		kind = events.AlertResolved
+	default:
+		return nil
+	}
+	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: e.OrgID, Type: kind, Path: "/skills/" + e.SkillID, Data: events.Data{
+		"alert_event_id": e.ID, "alert_id": e.RuleID, "alert_type": e.Type, "skill_id": e.SkillID, "skill": e.SkillName,
+		"threshold": e.Threshold, "pass_rate": e.PassRate, "graded_sessions": e.GradedSessions, "days_without_sessions": e.DaysSilent,
+		"measured": e.Measured, "reference": e.Reference, "version": e.Version, "note": e.Note,
+		"firing_since": httpapi.Time(e.FiringSince),
+	}})
 }
 
 // deliver makes one attempt to send a notification when it is due. It is

@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -63,22 +64,22 @@ func TestDeliver(t *testing.T) {
 		answers []http.HandlerFunc
 		want    string
 	}{
-		{"200", []http.HandlerFunc{answering(200)}, "delivered after 1: 200 HTTP 200 OK"},
-		{"202", []http.HandlerFunc{answering(202)}, "delivered after 1: 202 HTTP 202 Accepted"},
+		{"200", []http.HandlerFunc{notifytest.Answering(200)}, "delivered after 1: 200 HTTP 200 OK"},
+		{"202", []http.HandlerFunc{notifytest.Answering(202)}, "delivered after 1: 202 HTTP 202 Accepted"},
 		{"slow", []http.HandlerFunc{slow}, "delivered after 1: 200 HTTP 200 OK"},
-		{"500 then 200", []http.HandlerFunc{answering(500), answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
-		{"hangs up then 200", []http.HandlerFunc{hangUp, answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
-		{"408 then 200", []http.HandlerFunc{answering(408), answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
+		{"500 then 200", []http.HandlerFunc{notifytest.Answering(500), notifytest.Answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
+		{"hangs up then 200", []http.HandlerFunc{hangUp, notifytest.Answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
+		{"408 then 200", []http.HandlerFunc{notifytest.Answering(408), notifytest.Answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
 		{"503 six times", []http.HandlerFunc{
-			answering(503), answering(503), answering(503), answering(503), answering(503), answering(503), answering(200),
+			notifytest.Answering(503), notifytest.Answering(503), notifytest.Answering(503), notifytest.Answering(503), notifytest.Answering(503), notifytest.Answering(503), notifytest.Answering(200),
 		}, "delivered after 7: 200 HTTP 200 OK"},
-		{"503 for ever", []http.HandlerFunc{answering(503)}, "failed after 7: 503 HTTP 503 Service Unavailable"},
-		{"400", []http.HandlerFunc{answering(400), answering(200)}, "failed after 1: 400 HTTP 400 Bad Request"},
-		{"401", []http.HandlerFunc{answering(401), answering(200)}, "failed after 1: 401 HTTP 401 Unauthorized"},
-		{"404", []http.HandlerFunc{answering(404), answering(200)}, "failed after 1: 404 HTTP 404 Not Found"},
+		{"503 for ever", []http.HandlerFunc{notifytest.Answering(503)}, "failed after 7: 503 HTTP 503 Service Unavailable"},
+		{"400", []http.HandlerFunc{notifytest.Answering(400), notifytest.Answering(200)}, "failed after 1: 400 HTTP 400 Bad Request"},
+		{"401", []http.HandlerFunc{notifytest.Answering(401), notifytest.Answering(200)}, "failed after 1: 401 HTTP 401 Unauthorized"},
+		{"404", []http.HandlerFunc{notifytest.Answering(404), notifytest.Answering(200)}, "failed after 1: 404 HTTP 404 Not Found"},
 		{
 			"redirect",
-			[]http.HandlerFunc{answering(302, "Location", "/elsewhere"), answering(200)},
+			[]http.HandlerFunc{notifytest.Answering(302, "Location", "/elsewhere"), notifytest.Answering(200)},
 			"failed after 1: 302 HTTP 302 Found: redirects are not followed, set the final address",
 		},
 	}
@@ -88,19 +89,19 @@ func TestDeliver(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				ada := w.org(c.name).in(t)
-				hook := receive(t, c.answers...)
+				hook := notifytest.Receive(t, c.answers...)
 				id := ada.fire(hook.URL)
 				if got := ada.outcome(id); got != c.want {
 					t.Errorf("got %q, want %q", got, c.want)
 				}
 				w.Settle()
-				requests := hook.requests()
+				requests := hook.Requests()
 				if attempts := ada.deliveries(id)[0]["attempts"]; attempts != float64(len(requests)) {
 					t.Errorf("%d requests, but %v attempts", len(requests), attempts)
 				}
 				for _, r := range requests {
-					if r.id() != requests[0].id() || string(r.body) != string(requests[0].body) {
-						t.Errorf("an attempt differs from the first: %s %s", r.id(), r.body)
+					if r.ID() != requests[0].ID() || string(r.Body) != string(requests[0].Body) {
+						t.Errorf("an attempt differs from the first: %s %s", r.ID(), r.Body)
 					}
 				}
 				if ada.Get(alertsPath + "/" + id).Object()["enabled"] != true {
@@ -164,11 +165,11 @@ func TestWaitsForItsTime(t *testing.T) {
 			answer   http.HandlerFunc
 			from, to time.Duration
 		}{
-			{answering(500), 4500 * time.Millisecond, 5500 * time.Millisecond},
-			{answering(429, "Retry-After", "3600"), time.Hour, time.Hour},
-			{answering(503, "Retry-After", time.Now().Add(2*time.Hour).UTC().Format(http.TimeFormat)), 119 * time.Minute, 2 * time.Hour},
+			{notifytest.Answering(500), 4500 * time.Millisecond, 5500 * time.Millisecond},
+			{notifytest.Answering(429, "Retry-After", "3600"), time.Hour, time.Hour},
+			{notifytest.Answering(503, "Retry-After", time.Now().Add(2*time.Hour).UTC().Format(http.TimeFormat)), 119 * time.Minute, 2 * time.Hour},
 		} {
-			hook := receive(t, c.answer)
+			hook := notifytest.Receive(t, c.answer)
 			id := ada.fire(hook.URL)
 			var d object
 			apptest.Eventually(t, "the first attempt", func() bool {
@@ -190,7 +191,7 @@ func TestWaitsForItsTime(t *testing.T) {
 			if err := w.alerts.Deliver(t.Context(), d["id"].(string)); err == nil || !strings.HasPrefix(err.Error(), "snoozed for ") {
 				t.Errorf("started early: %v, want it to wait", err)
 			}
-			if n := len(hook.requests()); n != 1 {
+			if n := len(hook.Requests()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
 			}
 		}
@@ -203,14 +204,14 @@ func TestRetryAfter(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{backoff: quick})
 		ada := w.org("acme")
-		hook := receive(t, answering(429, "Retry-After", "1"), answering(200))
+		hook := notifytest.Receive(t, notifytest.Answering(429, "Retry-After", "1"), notifytest.Answering(200))
 		id := ada.fire(hook.URL)
 		w.Work()
 		if got, want := ada.outcome(id), "delivered after 2: 200 HTTP 200 OK"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		requests := hook.requests()
-		if wait := requests[1].at.Sub(requests[0].at); wait < time.Second {
+		requests := hook.Requests()
+		if wait := requests[1].At.Sub(requests[0].At); wait < time.Second {
 			t.Errorf("the second attempt came after %v, want a second at least", wait)
 		}
 	})
@@ -222,7 +223,7 @@ func TestGone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{backoff: quick, workers: 1})
 		ada := w.org("acme")
-		hook := receive(t, answering(410))
+		hook := notifytest.Receive(t, notifytest.Answering(410))
 		for _, skill := range []string{"csv", "xls", "doc"} {
 			ada.sessions(skill, repeat(0, 5)...)
 		}
@@ -243,8 +244,8 @@ func TestGone(t *testing.T) {
 		}
 		// With one worker, deliveries queued behind the first are not sent.
 		want := map[string]int{"failed after 1: HTTP 410 Gone": 1, "failed after 0: not sent: the alert is disabled": 3}
-		if diff := cmp.Diff(want, got); diff != "" || len(hook.requests()) != 1 {
-			t.Errorf("%d sent, deliveries (-want +got):\n%s", len(hook.requests()), diff)
+		if diff := cmp.Diff(want, got); diff != "" || len(hook.Requests()) != 1 {
+			t.Errorf("%d sent, deliveries (-want +got):\n%s", len(hook.Requests()), diff)
 		}
 		back := ada.Do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": true}).Want(http.StatusOK).Object()
 		if back["enabled"] != true || back["disabled_reason"] != nil {
@@ -260,7 +261,7 @@ func TestGoneAfterAMove(t *testing.T) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
 		ids := make(chan string, 1)
-		hook := receive(t, func(rw http.ResponseWriter, _ *http.Request) {
+		hook := notifytest.Receive(t, func(rw http.ResponseWriter, _ *http.Request) {
 			body := object{"config": object{"webhook_url": hookURL}}
 			ada.Do(http.MethodPatch, alertsPath+"/"+<-ids, body).Want(http.StatusOK)
 			rw.WriteHeader(http.StatusGone)
@@ -283,7 +284,7 @@ func TestPrivateTarget(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{guarded: true, backoff: quick})
 		ada := w.org("acme")
-		hook := receive(t, answering(200))
+		hook := notifytest.Receive(t, notifytest.Answering(200))
 		literal := ada.fire(hook.URL)
 		name := ada.fire(strings.Replace(hook.URL, "127.0.0.1", "localhost", 1))
 		const want = "failed after 1: <nil> refused: 127.0.0.1 is a loopback address; set --allow-private-targets to allow it"
@@ -302,8 +303,8 @@ func TestPrivateTarget(t *testing.T) {
 		if test["status"] != "failed" || test["attempts"] != 1.0 {
 			t.Errorf("test %v, want it failed", test)
 		}
-		if w.guard.count() != 0 || len(hook.requests()) != 0 {
-			t.Errorf("%d addresses were dialled, %d requests came", w.guard.count(), len(hook.requests()))
+		if w.guard.count() != 0 || len(hook.Requests()) != 0 {
+			t.Errorf("%d addresses were dialled, %d requests came", w.guard.count(), len(hook.Requests()))
 		}
 	})
 }
@@ -314,15 +315,15 @@ func TestDisabledBeforeItWasSent(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(200))
+		hook := notifytest.Receive(t, notifytest.Answering(200))
 		id := ada.fire(hook.URL)
 		ada.Do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": false}).Want(http.StatusOK)
 		w.Work()
 		w.Settle()
 		d := ada.deliveries(id)[0]
 		if d["status"] != "failed" || d["attempts"] != 0.0 || d["detail"] != "not sent: the alert is disabled" ||
-			len(hook.requests()) != 0 {
-			t.Errorf("delivery %v and %d requests, want none", d, len(hook.requests()))
+			len(hook.Requests()) != 0 {
+			t.Errorf("delivery %v and %d requests, want none", d, len(hook.Requests()))
 		}
 	})
 }
@@ -334,15 +335,15 @@ func TestInOrder(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{backoff: []time.Duration{500 * time.Millisecond, 500 * time.Millisecond}})
 		ada := w.org("acme")
-		hook := receive(t, answering(500), answering(500), answering(200))
+		hook := notifytest.Receive(t, notifytest.Answering(500), notifytest.Answering(500), notifytest.Answering(200))
 		id := ada.fire(hook.URL)
 		ada.sessions("pdf", repeat(1, 95)...)
 		w.evaluate(ada, 2)
 		ada.wantEvents("firing pdf", "resolved pdf")
 		w.Work()
 		var got []string
-		for _, r := range hook.await(4) {
-			got = append(got, r.object(t)["status"].(string))
+		for _, r := range hook.Await(4) {
+			got = append(got, r.Object(t)["status"].(string))
 		}
 		if diff := cmp.Diff([]string{"firing", "firing", "firing", "resolved"}, got); diff != "" {
 			t.Errorf("notices (-want +got):\n%s", diff)
@@ -363,7 +364,7 @@ func TestNotBehindTheLost(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(200))
+		hook := notifytest.Receive(t, notifytest.Answering(200))
 		id := ada.fire(hook.URL)
 		ada.sessions("pdf", repeat(1, 95)...)
 		w.evaluate(ada, 2)
@@ -376,7 +377,7 @@ func TestNotBehindTheLost(t *testing.T) {
 		if err := w.alerts.Deliver(t.Context(), resolved); err != nil {
 			t.Error(err)
 		}
-		if got := hook.requests(); len(got) != 1 || got[0].object(t)["status"] != "resolved" {
+		if got := hook.Requests(); len(got) != 1 || got[0].Object(t)["status"] != "resolved" {
 			t.Errorf("%d notices came, want the second", len(got))
 		}
 	})

@@ -201,6 +201,9 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	if transition == Firing && snoozed || transition == Resolved && state.LastNoticeAt == nil {
 		return nil // the firing was not notified
 	}
+	if err := e.service.emit(ctx, e.tx, event); err != nil {
+		return err
+	}
 	return e.service.enqueueDelivery(ctx, e.tx, r, event.ID)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -84,7 +85,7 @@ func TestEvidence(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(http.StatusOK))
+		hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 		id := ada.alert(passRate(hook.URL))
 		awayFromMidnight()
 		ada.sessionsAt("pdf", time.Now().Add(-10*day), repeat(1, 90)...) // out of the window
@@ -111,11 +112,11 @@ func TestEvidence(t *testing.T) {
 		}
 
 		w.Work()
-		notice := hook.await(1)[0]
-		if notice.id() != event["id"] {
-			t.Errorf("webhook-id %s, want that of the event, %s", notice.id(), event["id"])
+		notice := hook.Await(1)[0]
+		if notice.ID() != event["id"] {
+			t.Errorf("webhook-id %s, want that of the event, %s", notice.ID(), event["id"])
 		}
-		body := notice.object(t)
+		body := notice.Object(t)
 		wantBody := object{
 			"type": "pass_rate_below", "skill": "pdf", "threshold": 0.8, "current_pass_rate": 0.35, "alert_id": id,
 			"skill_id": ada.skill("pdf"), "status": "firing", "value": 0.35, "sample_size": 10,
@@ -309,7 +310,7 @@ func TestSoonAfterIngest(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(http.StatusOK))
+		hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 		ada.alert(passRate(hook.URL))
 		w.Work()
 		var took []time.Duration
@@ -319,7 +320,7 @@ func TestSoonAfterIngest(t *testing.T) {
 				ada.sessions(skill, 0)
 				pushed = time.Now()
 			}
-			hook.await(i + 1)
+			hook.Await(i + 1)
 			took = append(took, time.Since(pushed))
 		}
 		// A queue that polls on a schedule has just polled after the first.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -198,7 +199,7 @@ func TestDelete(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(http.StatusOK))
+		hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 		ada.sessions("pdf", repeat(0, 5)...)
 		path := alertsPath + "/" + ada.alert(passRate(hook.URL))
 		w.evaluate(ada, 1)
@@ -220,10 +221,10 @@ func TestDelete(t *testing.T) {
 		ada.sessions("csv", repeat(0, 5)...)
 		w.evaluate(ada, 1)
 		w.Work()
-		got := hook.await(1)
+		got := hook.Await(1)
 		w.Settle()
-		if len(hook.requests()) != 1 || got[0].object(t)["skill"] != "csv" {
-			t.Errorf("the receiver got %d notices, the first: %s", len(hook.requests()), got[0].body)
+		if len(hook.Requests()) != 1 || got[0].Object(t)["skill"] != "csv" {
+			t.Errorf("the receiver got %d notices, the first: %s", len(hook.Requests()), got[0].Body)
 		}
 	})
 }
@@ -251,7 +252,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		}))
 		t.Cleanup(w.Server.Close)
 		ada := w.org("acme")
-		echo := receive(t, func(rw http.ResponseWriter, r *http.Request) {
+		echo := notifytest.Receive(t, func(rw http.ResponseWriter, r *http.Request) {
 			rw.WriteHeader(http.StatusInternalServerError)
 			fmt.Fprintf(rw, "cannot %s %s for %s", r.Method, r.URL, r.Header)
 		})

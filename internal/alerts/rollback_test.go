@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -45,7 +46,7 @@ func TestRollback(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(http.StatusOK))
+		hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 		entry := ada.publish("", "pdf", "1.0")
 		ada.sessions("pdf", repeat(1, 10)...)
 		alert := ada.alert(object{
@@ -74,7 +75,7 @@ func TestRollback(t *testing.T) {
 			t.Errorf("current %s, rollbacks (-want +got):\n%s", current, diff)
 		}
 		w.Work()
-		if body := string(hook.await(1)[0].body); !strings.Contains(body, note) {
+		if body := string(hook.Await(1)[0].Body); !strings.Contains(body, note) {
 			t.Errorf("the notice does not say so: %s", body)
 		}
 

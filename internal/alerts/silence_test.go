@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -126,10 +127,10 @@ func TestOnSchedule(t *testing.T) {
 		w := newWorld(t, db, setup{interval: 100 * time.Millisecond})
 		ada := w.org("acme")
 		ada.seenAt("pdf", time.Now().Add(-7*day))
-		hook := receive(t, answering(http.StatusOK))
+		hook := notifytest.Receive(t, notifytest.Answering(http.StatusOK))
 		ada.alert(apptest.With(passRate(hook.URL), object{"type": "no_data"}))
 		w.Work()
-		hook.await(1)
+		hook.Await(1)
 		ada.wantEvents("firing pdf")
 	})
 }

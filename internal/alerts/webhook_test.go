@@ -9,6 +9,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -19,7 +20,7 @@ func TestSendTest(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(200), answering(404))
+		hook := notifytest.Receive(t, notifytest.Answering(200), notifytest.Answering(404))
 		id := ada.alert(passRate(hook.URL))
 		var sent []object // newest first
 		for _, want := range []object{
@@ -33,8 +34,8 @@ func TestSendTest(t *testing.T) {
 			}
 			sent = append([]object{got}, sent...)
 		}
-		requests := hook.requests()
-		if len(requests) != 2 || requests[0].object(t)["status"] != "test" || requests[0].id() != sent[1]["id"] {
+		requests := hook.Requests()
+		if len(requests) != 2 || requests[0].Object(t)["status"] != "test" || requests[0].ID() != sent[1]["id"] {
 			t.Errorf("the receiver got %d notices", len(requests))
 		}
 		if diff := cmp.Diff(sent, ada.deliveries(id)); diff != "" {
@@ -56,24 +57,24 @@ func TestSignature(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		hook := receive(t, answering(200))
+		hook := notifytest.Receive(t, notifytest.Answering(200))
 		made := ada.Post(alertsPath, passRate(hook.URL)).Want(http.StatusCreated).Object()
 		path := alertsPath + "/" + made["id"].(string)
 		old := made["signing_secret"].(string)
 		verify := func(what string, want map[string]bool) {
 			t.Helper()
 			ada.Post(path+"/test", nil).Want(http.StatusOK)
-			requests := hook.requests()
+			requests := hook.Requests()
 			last := requests[len(requests)-1]
 			for secret, good := range want {
 				verifier, err := standardwebhooks.NewWebhook(secret)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := verifier.Verify(last.body, last.header); (err == nil) != good {
+				if err := verifier.Verify(last.Body, last.Header); (err == nil) != good {
 					t.Errorf("%s: %v, want it to verify: %t", what, err, good)
 				}
-				if verifier.Verify(append(last.body, ' '), last.header) == nil {
+				if verifier.Verify(append(last.Body, ' '), last.Header) == nil {
 					t.Errorf("%s: a changed body verifies", what)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/doctor"
 	"github.com/whetstone-dev/whetstone/internal/environments"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/installations"
@@ -34,7 +35,7 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 			&registry.Service{}, &installations.Service{}, &skills.Service{}, &costs.Service{}, &sessions.Service{},
 			&grades.Service{}, &evidence.Service{}, &signals.Service{},
 			&sources.Service{}, &suggestions.Service{}, &runs.Service{},
-			&repohost.Service{}, &alerts.Service{}, &quota.Service{Counts: storedCounts()},
+			&repohost.Service{}, &alerts.Service{}, &events.Service{}, &quota.Service{Counts: storedCounts()},
 		},
 		Referrers:   referrers(),
 		OpenBlobs:   func(ctx context.Context) (blob.Bucket, error) { return openBucket(ctx, c) },

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/grades"
@@ -81,8 +82,12 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 		if err != nil {
 			return err
 		}
+		webhooks, err := (&events.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		if err != nil {
+			return err
+		}
 		quotations, err := (&grades.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
-		count = secrets + targets + tokens + signing + quotations
+		count = secrets + targets + tokens + signing + webhooks + quotations
 		return err
 	})
 	if err != nil {

@@ -87,6 +87,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	}); err != nil {
 		return p, err
 	}
+	p.auth.Jobs = p.queue
 	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: a.disk, log: a.log})
 	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: c.Quota, Counts: storedCounts()}
 	p.api = httpapi.New(httpapi.Options{

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/grades"
@@ -60,6 +61,7 @@ import (
 type parts struct {
 	platform
 	members       *members.Service
+	events        *events.Service
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
@@ -110,6 +112,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	files := stored.New(on.memory.work)
 	p.members = &members.Service{DB: db, Auth: on.auth, PublicURL: a.URL()}
+	p.events = &events.Service{
+		DB: db, Jobs: queue, Sender: on.sender, Seal: a.keyring, PublicURL: a.URL(), AllowPrivate: c.AllowPrivateTargets,
+		Log: log("events"),
+	}
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
@@ -241,6 +247,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
+		p.events,
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations, p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
 		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,
@@ -250,6 +257,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	plugins := &marketplace.Service{Catalog: p.catalog, Memory: on.memory.work}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
+		p.events,
 		on.auth, p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
 		p.resolve,

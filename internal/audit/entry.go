@@ -114,6 +114,9 @@ func (d Detail) encode() (string, error) {
 	return string(raw), err
 }
 
+// ActorOf returns the kind of actor that makes changes with a context.
+func ActorOf(ctx context.Context) Actor { return actor(access.From(ctx), via(ctx)) }
+
 func actor(c access.Caller, v Via) Actor {
 	switch {
 	case v == CLI:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -79,8 +80,14 @@ func (s *Service) remove(ctx context.Context, c *access.Caller, orgID string, r 
 				return err
 			}
 		}
-		u, err = removeLocked(ctx, tx, u, doomed, cascade(r.Made))
-		return err
+		role := u.Role
+		if u, err = removeLocked(ctx, tx, u, doomed, cascade(r.Made)); err != nil {
+			return err
+		}
+		return events.Emit(ctx, tx, s.Jobs, events.Event{
+			OrgID: u.OrgID, Type: events.MemberRemoved, Path: "/members",
+			Data: events.Data{"user_id": u.ID, "email": u.Email, "name": u.Name, "role": role},
+		})
 	})
 	s.keys.clear()
 	return u, err

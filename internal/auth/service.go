@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -23,6 +24,8 @@ type Service struct {
 	Seal *seal.Keyring
 	// PublicURL is the base of the page on which people approve device logins.
 	PublicURL string
+	// Jobs delivers events. It may be nil, e.g. in commands on the server.
+	Jobs *jobs.Queue
 
 	keys keyCache
 }

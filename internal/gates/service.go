@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -394,12 +395,27 @@ func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdic
 		if err := g.audit(ctx, tx, "gates.gate.decide", audit.Detail{"reason": reason}); err != nil {
 			return err
 		}
+		if err := s.emit(ctx, tx, e, g); err != nil {
+			return err
+		}
 		if !g.holds() || !g.Policy.Releases(verdict) {
 			return nil
 		}
 		_, err := s.settle(ctx, tx, e, v, &g)
 		return err
 	})
+}
+
+// emit tells other systems what the gate decided.
+func (s *Service) emit(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) error {
+	d := events.Data{
+		"gate_id": g.ID, "entry_id": e.ID, "entry": e.Name, "version": g.Version, "against": g.Against, "mode": g.Policy.Mode,
+		"verdict": *g.Verdict, "reason": g.Reason, "published": g.holds() && g.Policy.Releases(*g.Verdict),
+	}
+	if g.Pull != nil && g.Pull.Number != 0 {
+		d["pull_request"] = g.Pull.URL
+	}
+	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: g.OrgID, Type: events.GateDecided, Path: "/gates/" + g.ID, Data: d})
 }
 
 // outdated ends a gate whose question is no longer the one to ask: a person has

@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -60,6 +61,11 @@ func (s *Service) Patch(ctx context.Context, c access.Caller, id string, patch P
 			if err := p.Decide(ctx, tx, c.UserID, *patch.Status); err != nil {
 				return err
 			}
+			if p.Status == Applied {
+				if err := s.Emit(ctx, tx, p); err != nil {
+					return err
+				}
+			}
 		}
 		return updateProposal(ctx, tx, p)
 	})
@@ -93,6 +99,15 @@ func (p *Proposal) Decide(ctx context.Context, tx *store.Tx, userID string, to S
 		return err
 	}
 	return p.Record(ctx, tx, "proposals.proposal.move", audit.Detail{"status": to})
+}
+
+// Emit tells other systems that a proposal is applied.
+func (s *Service) Emit(ctx context.Context, tx *store.Tx, p Proposal) error {
+	d := events.Data{"proposal_id": p.ID, "skill_id": p.SkillID, "skill": p.SkillName, "as": nil, "version": nil, "pull_request": nil}
+	if o := p.Outcome; o != nil {
+		d["as"], d["version"], d["pull_request"] = o.Kind, orNull(o.Version), orNull(o.URL)
+	}
+	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: p.OrgID, Type: events.ProposalApplied, Path: "/proposals/" + p.ID, Data: d})
 }
 
 // Approvable refuses a proposal that says nothing to apply: clients apply what is

@@ -14,6 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/chunk"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
@@ -103,20 +104,25 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 	return e, v, err
 }
 
-// admit asks the gate whether the version may become current.
+// admit asks the gate whether the version may become current, and says what it
+// becomes.
 func (s *Service) admit(ctx context.Context, tx *store.Tx, e Entry, v *Version) error {
 	v.State = Published
 	if s.Gate == nil {
-		return nil
+		return s.Emit(ctx, tx, events.VersionPublished, e, *v, nil)
 	}
 	gate, hold, err := s.Gate.Admit(ctx, tx, e, *v)
+	if err != nil {
+		return err
+	}
 	if gate != nil {
 		v.GateID = &gate.ID
 	}
 	if hold {
 		v.State, v.gate = Candidate, gate
+		return s.Emit(ctx, tx, events.VersionCandidate, e, *v, nil)
 	}
-	return err
+	return s.Emit(ctx, tx, events.VersionPublished, e, *v, nil)
 }
 
 // hold finishes the push of a candidate.

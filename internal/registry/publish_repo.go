@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -120,7 +122,8 @@ func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublicatio
 		return fresh, true, e.hold(ctx, tx, fresh)
 	}
 	if !current {
-		err = touchEntry(ctx, tx, e, fresh.PushedAt)
+		err = errors.Join(touchEntry(ctx, tx, e, fresh.PushedAt),
+			s.Emit(ctx, tx, events.VersionPublished, e, fresh, events.Data{"current": false}))
 	} else {
 		e.setCurrent(fresh, fresh.PushedAt)
 		err = updateCurrent(ctx, tx, e)

@@ -2,9 +2,11 @@ package registry
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -48,7 +50,21 @@ func (s *Service) Release(ctx context.Context, tx *store.Tx, e Entry, v Version,
 	if err != nil {
 		return e, v, err
 	}
+	if err := s.Emit(ctx, tx, events.VersionPublished, e, v, nil); err != nil {
+		return e, v, err
+	}
 	return e, v, e.Record(ctx, tx, "registry.version.promote", d)
+}
+
+// Emit tells other systems what became of a version. More fields may be given, or
+// others than usual.
+func (s *Service) Emit(ctx context.Context, tx *store.Tx, t events.Type, e Entry, v Version, more events.Data) error {
+	d := events.Data{
+		"entry_id": e.ID, "entry": e.Name, "entry_type": e.Type, "version": v.Version, "content_hash": v.ContentHash,
+		"source": v.Source, "gate_id": v.GateID, "current": t == events.VersionPublished || t == events.VersionRolledBack,
+	}
+	maps.Copy(d, more)
+	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: e.OrgID, Type: t, Path: "/registry/" + e.ID, Data: d})
 }
 
 // MakeCurrent makes a version current since a time, which Next has returned. The

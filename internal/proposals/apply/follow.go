@@ -134,8 +134,11 @@ func (s *Service) settle(ctx context.Context, of proposals.Proposal, change func
 			return nil
 		}
 		at := store.Now()
-		p.Status, p.AppliedAt = proposals.Applied, &at
-		return s.Proposals.Save(ctx, tx, p)
+		p.Status, p.AppliedAt, p.Outcome = proposals.Applied, &at, &o
+		if err := s.Proposals.Save(ctx, tx, p); err != nil {
+			return err
+		}
+		return s.Proposals.Emit(ctx, tx, p)
 	})
 }
 

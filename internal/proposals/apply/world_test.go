@@ -10,6 +10,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/events"
+	"github.com/whetstone-dev/whetstone/internal/events/eventstest"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
@@ -65,6 +67,7 @@ type world struct {
 	*runstest.World
 	*apptest.Caller
 	apply *apply.Service
+	told  *events.Service
 	repos *hosttest.Repos
 	host  standIn // nil for bare repositories
 	at    int64   // installation
@@ -88,6 +91,7 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 			DB: db, Jobs: rw.Queue, Proposals: rw.Proposals, Registry: rw.Registry, Gates: judged, Repohost: code, Interval: time.Hour,
 			PublicURL: apptest.PublicURL, Log: rw.Log,
 		}
+		w.told = eventstest.Register(rw.World)
 		people := &release.Service{DB: db, Registry: rw.Registry, Watcher: w.apply, Rollbacks: w.apply}
 		rw.Registry.Gate, rw.Registry.Dependent, judged.Watcher, code.Pulls = judged, judged, w.apply, pulls{w.apply}
 		for _, s := range []interface{ Register() }{judged, code, w.apply} {

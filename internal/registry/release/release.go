@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -140,6 +141,9 @@ func (s *Service) Withdraw(
 			return err
 		}
 		if err := e.Record(ctx, tx, "registry.version.withdraw", audit.Detail{"version": v.Version, "reason": reason}); err != nil {
+			return err
+		}
+		if err := s.Registry.Emit(ctx, tx, events.VersionWithdrawn, e, v, events.Data{"reason": reason}); err != nil {
 			return err
 		}
 		return s.tell(ctx, tx, e, v, "withdrawn", reason)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -151,6 +152,12 @@ func (s *Service) rollBack(
 	result = Result{Entry: e, Version: to, From: from, Content: record.To}
 	record.At = e.UpdatedAt
 	if err := insertRollback(ctx, tx, e.ID, record, unmarked); err != nil {
+		return result, err
+	}
+	err = s.Registry.Emit(ctx, tx, events.VersionRolledBack, e, to, events.Data{
+		"from": from.Version, "content_of": record.To, "reason": r.Reason, "undone": false,
+	})
+	if err != nil {
 		return result, err
 	}
 	return result, s.tellRollback(ctx, tx, e)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -52,6 +53,16 @@ func (s *Service) Undo(ctx context.Context, c access.Caller, entryID, reason str
 		}
 		err = e.Record(ctx, tx, "registry.rollback.undo", audit.Detail{
 			"from": result.From.Version, "to": bad.Version, "reason": reason,
+		})
+		if err != nil {
+			return err
+		}
+		var why *string
+		if reason != "" {
+			why = &reason
+		}
+		err = s.Registry.Emit(ctx, tx, events.VersionRolledBack, e, bad, events.Data{
+			"from": result.From.Version, "content_of": bad.Version, "reason": why, "undone": true,
 		})
 		if err != nil {
 			return err

@@ -1,9 +1,10 @@
-package registry
+// Package invariants says what must hold between the tables of the registry.
+package invariants
 
 import "github.com/whetstone-dev/whetstone/internal/exam"
 
-// invariants are what must hold between the tables.
-func invariants() []exam.Rule {
+// Rules returns the invariants.
+func Rules() []exam.Rule {
 	return []exam.Rule{
 		{
 			Broken: `
