@@ -87,7 +87,10 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	}); err != nil {
 		return p, err
 	}
-	p.auth.Jobs = p.queue
+	p.auth.Jobs, p.audit.Jobs = p.queue, p.queue
+	if p.audit.Collector, err = newCollector(c, version); err != nil {
+		return p, err
+	}
 	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: a.disk, log: a.log})
 	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: c.Quota, Counts: storedCounts()}
 	p.api = httpapi.New(httpapi.Options{
@@ -161,6 +164,19 @@ func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket
 		URL: string(a.config.BlobURL), Dir: filepath.Join(a.config.Data, "blobs"),
 		PublicURL: a.URL, Secret: secret, Log: a.logFor("blob"),
 	})
+}
+
+// newCollector returns where the audit log is sent, or nil.
+func newCollector(c config.Config, version string) (*audit.Collector, error) {
+	if c.AuditOTLPEndpoint == "" {
+		return nil, nil //nolint:nilnil // see above
+	}
+	client, err := outbound.New(outbound.Options{AllowPrivate: true})
+	headers := map[string]string{}
+	for name, value := range c.AuditOTLPHeader {
+		headers[name] = string(value)
+	}
+	return &audit.Collector{URL: string(c.AuditOTLPEndpoint), Headers: headers, HTTP: client, Version: version}, err
 }
 
 // newSandbox opens the sandbox that the settings name. Where the machine has

@@ -7,11 +7,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// Mount adds the route of the audit log.
+// Mount adds the routes of the audit log.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleList, httpapi.Route{
 		Permission: access.Admin, Method: "GET", Path: "/api/v1/audit",
 		Summary: "Who changed what in the organisation, newest first",
+	})
+	httpapi.Add(a, s.handleExport, httpapi.Route{
+		Permission: access.Admin, Method: "GET", Path: "/api/v1/audit/export",
+		Produces: []httpapi.Media{{Type: "application/x-ndjson"}},
+		Summary:  "Export the audit log as JSON lines, oldest first",
 	})
 }
 
@@ -50,6 +55,13 @@ type targetOutput struct {
 	Name string `json:"name" example:"pdf-tools"`
 }
 
+func newEntryOutput(e Entry) entryOutput {
+	return entryOutput{
+		ID: e.ID, At: httpapi.Time(e.At), Actor: actorOutput{e.Actor, e.ActorName, e.UserID, e.KeyID}, Action: e.Action,
+		Target: targetOutput(e.Target), Detail: e.Detail, Via: e.Via, RequestID: e.RequestID,
+	}
+}
+
 type listOutput struct {
 	Entries    []entryOutput `json:"entries" nullable:"false"`
 	NextCursor *string       `json:"next_cursor" doc:"Where the next answer begins; null at the end"`
@@ -63,10 +75,7 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	entries, more, err := s.List(ctx, access.From(ctx).OrgID, f)
 	out := listOutput{Entries: make([]entryOutput, len(entries))}
 	for i, e := range entries {
-		out.Entries[i] = entryOutput{
-			ID: e.ID, At: httpapi.Time(e.At), Actor: actorOutput{e.Actor, e.ActorName, e.UserID, e.KeyID}, Action: e.Action,
-			Target: targetOutput(e.Target), Detail: e.Detail, Via: e.Via, RequestID: e.RequestID,
-		}
+		out.Entries[i] = newEntryOutput(e)
 	}
 	if more {
 		out.NextCursor = &entries[len(entries)-1].ID

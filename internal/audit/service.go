@@ -6,14 +6,19 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service reads the audit log.
+// Service reads the audit log, and sends it to a collector.
 type Service struct {
 	DB *store.DB
 	// Retention is how long entries are kept; 0 keeps them forever.
 	Retention time.Duration
+	Jobs      *jobs.Queue
+	Collector *Collector // nil for none
+
+	testSettled *time.Duration
 }
 
 // A Filter selects entries; a zero field selects all.

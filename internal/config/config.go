@@ -6,10 +6,12 @@
 package config
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -89,6 +91,9 @@ type Config struct {
 	RetentionPrompts Duration `default:"90d" placeholder:"90d" help:"How long raw prompts are kept."`
 	RetentionAudit   Age      `default:"0" placeholder:"0" help:"How long the audit log is kept; 0 keeps it for ever."`
 
+	AuditOTLPEndpoint URL     `name:"audit-otlp-endpoint" placeholder:"URL" help:"Where every entry of the audit log is sent as an OTLP log record, e.g. http://127.0.0.1:4318/v1/logs; nowhere when empty."`
+	AuditOTLPHeader   Secrets `name:"audit-otlp-header" placeholder:"NAME=VALUE" help:"Header of these requests, e.g. Authorization=Bearer ...; repeatable."`
+
 	SignalsMinContributors int `default:"3" placeholder:"N" help:"Contributors that a figure of signals must have to be shown; 1 where all people know each other."`
 
 	Quota       quota.Limits `default:"free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited" placeholder:"PLAN=BYTES,..." help:"Most bytes that an organisation may store, by its plan; plans that are not named keep their default."`
@@ -139,6 +144,8 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return netip.ParsePrefix(text)
 }
 
+var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,100}$`)
+
 // Has reports whether the process has the role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
@@ -163,6 +170,17 @@ func (c *Config) Check() error {
 	}
 	if c.JudgeURL != "" && !c.JudgeURL.hasScheme("http", "https") {
 		bad("judge-url", "must be http://... or https://...")
+	}
+	if c.AuditOTLPEndpoint != "" && !c.AuditOTLPEndpoint.hasScheme("http", "https") {
+		bad("audit-otlp-endpoint", "must be http://... or https://..., with the path of logs, like /v1/logs")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.AuditOTLPHeader)) {
+		if !headerName.MatchString(name) || strings.ContainsAny(string(c.AuditOTLPHeader[name]), "\r\n\x00") {
+			bad("audit-otlp-header", "must be NAME=VALUE; %q is no name of a header, or its value has a line break", name)
+		}
+		if c.AuditOTLPEndpoint == "" {
+			bad("audit-otlp-header", "needs audit-otlp-endpoint")
+		}
 	}
 	for _, text := range c.TrustedProxies {
 		if p, err := parseNetwork(text); err != nil || p.Bits() == 0 {

@@ -234,7 +234,8 @@ func TestSettingsAreMasked(t *testing.T) {
 		"environments-max": "20GiB", "environments-images": "", "environments-network": "false",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
 		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
-		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "price-file": "", "retention-prompts": "90d", "retention-audit": "0", "signals-min-contributors": "3",
+		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "price-file": "", "retention-prompts": "90d", "retention-audit": "0",
+		"audit-otlp-endpoint": "", "audit-otlp-header": "", "signals-min-contributors": "3",
 		"quota": "free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited", "disk-reserve": "512MiB",
 		"workers": "4", "run-workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}
