@@ -16,17 +16,19 @@ import (
 
 // unaudited are the routes that may change something without an entry, and why.
 var unaudited = map[string]string{
-	"POST /api/v1/push":                     "a measurement, not a decision, and many a second",
-	"POST /v1/logs":                         "a measurement",
-	"POST /v1/traces":                       "a measurement",
-	"POST /v1/metrics":                      "a measurement",
-	"POST /api/v1/signals":                  "a measurement",
-	"POST /api/v1/registry/sync":            "asks; what it notes of installations is a measurement",
-	"POST /api/v1/registry/resolve":         "asks",
-	"POST /api/v1/improve-runs/estimate":    "reads only; a body tells what about",
-	"POST /api/v1/device-code":              "decides nothing: somebody has to approve it, which is recorded",
-	"POST /api/v1/device-code/poll":         "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
-	"POST /api/v1/repohost/webhook":         "public, and kept as a delivery; what the service does because of it is recorded",
+	"POST /api/v1/push":                                   "a measurement, not a decision, and many a second",
+	"POST /v1/logs":                                       "a measurement",
+	"POST /v1/traces":                                     "a measurement",
+	"POST /v1/metrics":                                    "a measurement",
+	"POST /api/v1/signals":                                "a measurement",
+	"POST /api/v1/registry/sync":                          "asks; what it notes of installations is a measurement",
+	"POST /api/v1/registry/resolve":                       "asks",
+	"POST /api/v1/improve-runs/estimate":                  "reads only; a body tells what about",
+	"POST /api/v1/device-code":                            "decides nothing: somebody has to approve it, which is recorded",
+	"POST /api/v1/device-code/poll":                       "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
+	"POST /api/v1/repohost/webhook":                       "public, and kept as a delivery; what the service does because of it is recorded",
+	"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": "needs a delivery that has ended: TestReplay in internal/events",
+
 	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publishers",
 	"POST /api/v1/registry/requirements":    "reads only; a body tells what about",
 	"POST /api/v1/invitations/accept":       "public; recorded as the new member's: TestInvite in internal/auth/members",
@@ -105,6 +107,26 @@ func changes(hook string) []change {
 			body: object{"overlap_hours": 1},
 		},
 		{route: "DELETE /api/v1/catalog-tokens/{id}", path: "/api/v1/catalog-tokens/{catalog_token}", action: "catalog.token.delete"},
+
+		{
+			route: "POST /api/v1/event-webhooks", path: "/api/v1/event-webhooks", action: "events.webhook.create",
+			body: object{"url": "http://127.0.0.1:1/x", "events": []string{"version.published"}}, keeps: "event_webhook", at: []string{"id"},
+		},
+		{
+			route: "PATCH /api/v1/event-webhooks/{id}", path: "/api/v1/event-webhooks/{event_webhook}", action: "events.webhook.change",
+			body: object{"events": []string{"version.withdrawn"}},
+		},
+		{
+			route: "POST /api/v1/event-webhooks/{id}/test", path: "/api/v1/event-webhooks/{event_webhook}/test",
+			action: "events.webhook.test", body: object{},
+		},
+		{
+			route: "POST /api/v1/event-webhooks/{id}/rotate-secret", path: "/api/v1/event-webhooks/{event_webhook}/rotate-secret",
+			action: "events.webhook.rotate-secret", body: object{},
+		},
+		{
+			route: "DELETE /api/v1/event-webhooks/{id}", path: "/api/v1/event-webhooks/{event_webhook}", action: "events.webhook.delete",
+		},
 
 		{
 			route: "POST /api/v1/registry", path: "/api/v1/registry", action: "registry.entry.create", keeps: "entry", at: []string{"entry", "id"},

@@ -24,6 +24,7 @@ import (
 var servedWhenFull = []string{
 	"DELETE /api/v1/alerts/{}", "DELETE /api/v1/catalog-tokens/{}", "DELETE /api/v1/cloud-sources/{}",
 	"DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review", "DELETE /api/v1/content", "DELETE /api/v1/eval-suites/{}",
+	"DELETE /api/v1/event-webhooks/{}",
 	"DELETE /api/v1/invitations/{}", "DELETE /api/v1/keys/{}", "DELETE /api/v1/me/data", "DELETE /api/v1/members/{}",
 	"DELETE /api/v1/registry/{}", "DELETE /api/v1/repohost/connections/{}", "DELETE /api/v1/trusted-publishers/{}",
 	"POST /account/sessions/{}/end", "POST /alerts/{}/delete", "POST /api/v1/device-code", "POST /api/v1/device-code/poll",

@@ -119,6 +119,18 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/trusted-publishers":         admin,
 	"DELETE /api/v1/trusted-publishers/{id}":  admin,
 	"POST /api/v1/trusted-publishers/token":   none,
+	"GET /api/v1/audit/export":                admin,
+	"GET /api/v1/event-webhooks":              admin,
+	"POST /api/v1/event-webhooks":             admin,
+	"GET /api/v1/event-webhooks/{id}":         admin,
+	"PATCH /api/v1/event-webhooks/{id}":       admin,
+	"DELETE /api/v1/event-webhooks/{id}":      admin,
+	"POST /api/v1/event-webhooks/{id}/test":   admin,
+
+	"POST /api/v1/event-webhooks/{id}/rotate-secret":                   admin,
+	"GET /api/v1/event-webhooks/{id}/deliveries":                       admin,
+	"POST /api/v1/event-webhooks/{id}/deliveries/{delivery_id}/replay": admin,
+
 	"GET /api/v1/members":                     read,
 	"PATCH /api/v1/members/{user_id}":         admin,
 	"POST /api/v1/members/{user_id}/transfer": admin,

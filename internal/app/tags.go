@@ -17,6 +17,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "device-code", Description: "Login of programs without a browser."},
 	{Name: "eval-runs", Description: "Runs of eval suites and their results."},
 	{Name: "eval-suites", Description: "Suites of test cases, and runs of them."},
+	{Name: "event-webhooks", Description: "Webhooks of other systems that are told what happens in the organisation."},
 	{Name: "gates", Description: "Comparisons of a pushed version with the current one, and what they decided."},
 	{Name: "improve-runs", Description: "Searches for a better description of a skill."},
 	{Name: "incidents", Description: "Rollbacks by alerts, followed until no installation has the bad version."},

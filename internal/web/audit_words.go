@@ -45,6 +45,15 @@ var auditAreas = []auditArea{
 		{"catalog.token.rotate", "rotated the catalog token"},
 		{"catalog.token.delete", "deleted the catalog token"},
 	}},
+	{"events.", "event webhooks", []auditWords{
+		{"events.webhook.create", "added the event webhook"},
+		{"events.webhook.change", "changed the event webhook"},
+		{"events.webhook.rotate-secret", "rotated the secret of the event webhook"},
+		{"events.webhook.test", "sent a test to the event webhook"},
+		{"events.webhook.pause", "paused the event webhook"},
+		{"events.webhook.delete", "deleted the event webhook"},
+		{"events.delivery.replay", "sent an event again to the event webhook"},
+	}},
 	{"publishers.", "trusted publishers", []auditWords{
 		{"publishers.publisher.create", "added the trusted publisher"},
 		{"publishers.publisher.delete", "removed the trusted publisher"},
@@ -179,7 +188,7 @@ var pagesOfTargets = map[string]string{
 	"run":         "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
 	"gate": "/gates/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
-	"user": "/settings/members", "invitation": "/settings/members", "key": "/settings/keys", "catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "organisation": "/settings",
+	"user": "/settings/members", "invitation": "/settings/members", "key": "/settings/keys", "catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "event_webhook": "/settings/webhooks", "organisation": "/settings",
 	"account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }

@@ -63,6 +63,8 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.contribute()
 	o.Things["key"], o.Things["catalog_token"] = o.Make("key"), o.Make("catalog_token")
 	o.Things["trusted_publisher"] = o.Make("trusted_publisher")
+	o.Things["event_webhook"] = o.Make("event_webhook")
+	o.Things["event_delivery"] = o.good("POST /api/v1/event-webhooks/{}/test", "delivery.id")
 	o.Things["member"], o.Things["invitation"] = o.Make("member"), o.Make("invitation")
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
 	o.awaitJobs()
@@ -131,6 +133,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/catalog-tokens", "catalog_token.id")
 	case "trusted_publisher":
 		return o.good("POST /api/v1/trusted-publishers", "trusted_publisher.id")
+	case "event_webhook":
+		return o.good("POST /api/v1/event-webhooks", "id")
 	case "invitation":
 		return o.good("POST /api/v1/invitations", "invitation.id")
 	case "member":

@@ -28,10 +28,24 @@ const suiteFile = `[{"query":"<text>","should_trigger":true}]`
 func Rows() map[string]Row {
 	unknownSkill := map[string]int{"skill": 400}
 	return map[string]Row{
-		"GET /api/v1/me":              {},
-		"GET /api/v1/audit":           {Query: "target=<skill>", Others: map[string]int{"skill": 200}},
-		"GET /api/v1/agents":          {},
-		"GET /api/v1/usage":           {},
+		"GET /api/v1/me":           {},
+		"GET /api/v1/audit":        {Query: "target=<skill>", Others: map[string]int{"skill": 200}},
+		"GET /api/v1/agents":       {},
+		"GET /api/v1/usage":        {},
+		"GET /api/v1/audit/export": {Query: "target=<skill>", Others: map[string]int{"skill": 200}},
+
+		"GET /api/v1/event-webhooks":       {},
+		"POST /api/v1/event-webhooks":      {Body: `{"url":"http://127.0.0.1:1/<text>","events":["version.withdrawn"]}`},
+		"GET /api/v1/event-webhooks/{}":    {Path: "<event_webhook>"},
+		"PATCH /api/v1/event-webhooks/{}":  {Path: "<event_webhook>", Body: `{"paused":true}`, Spends: "event_webhook"},
+		"DELETE /api/v1/event-webhooks/{}": {Path: "<event_webhook>", Spends: "event_webhook"},
+
+		"POST /api/v1/event-webhooks/{}/test":          {Path: "<event_webhook>"},
+		"POST /api/v1/event-webhooks/{}/rotate-secret": {Path: "<event_webhook>"},
+		"GET /api/v1/event-webhooks/{}/deliveries":     {Path: "<event_webhook>"},
+		// A test is no event that could be sent again.
+		"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": {Path: "<event_webhook> <event_delivery>", Status: 409},
+
 		"GET /api/v1/keys":            {},
 		"POST /api/v1/keys":           {Body: `{"name":"<text>"}`},
 		"DELETE /api/v1/keys/{}":      {Path: "<key>", Spends: "key"},
