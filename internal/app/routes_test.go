@@ -332,6 +332,7 @@ var formGates = map[string]gate{
 	"POST /settings/keys":                    admin,
 	"POST /settings/keys/{id}/revoke":        admin,
 	"POST /settings/connect":                 admin,
+	"POST /settings/webhooks":                admin,
 	"POST /settings/catalog":                 admin,
 	"POST /settings/catalog/{id}/rotate":     admin,
 	"POST /settings/catalog/{id}/delete":     admin,
@@ -352,6 +353,7 @@ var pageGates = map[string]gate{
 	"GET /settings/keys":             admin,
 	"GET /settings/members/{id}":     admin,
 	"GET /settings/audit":            admin,
+	"GET /settings/webhooks":         admin,
 	"GET /settings/catalog":          admin,
 	"GET /registry/{id}/publishers":  admin,
 }

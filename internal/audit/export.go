@@ -28,6 +28,7 @@ type exportInput struct {
 	Since  string `query:"since" example:"2026-01-02" doc:"Only entries from this time or day on."`
 	Until  string `query:"until" example:"2026-01-02T03:04:05Z" doc:"Only entries before this time or day."`
 	Cursor string `query:"cursor" maxLength:"36" doc:"The id of the last entry of an earlier export, for those after it."`
+	Limit  int    `query:"limit" default:"0" minimum:"0" maximum:"100000" doc:"Entries in the answer; 0 for all."`
 }
 
 // handleExport streams the audit log, oldest first. An export that breaks off ends
@@ -48,7 +49,10 @@ func (s *Service) handleExport(ctx context.Context, in exportInput) (httpapi.Str
 			return nil, err
 		}
 	}
-	end := store.Now().Add(-s.settled())
+	end, left := store.Now().Add(-s.settled()), in.Limit
+	if left > 0 {
+		f.Limit = min(f.Limit, left)
+	}
 	page, err := entriesAfter(ctx, s.DB, orgID, after, end, f)
 	if err != nil {
 		return nil, err
@@ -63,8 +67,11 @@ func (s *Service) handleExport(ctx context.Context, in exportInput) (httpapi.Str
 					return // the client is gone
 				}
 			}
-			if len(page) < exportPage {
+			if left -= len(page); len(page) < f.Limit || left == 0 {
 				return
+			}
+			if left > 0 {
+				f.Limit = min(f.Limit, left)
 			}
 			if page, err = entriesAfter(r.Context(), s.DB, orgID, page[len(page)-1], end, f); err != nil {
 				panic(http.ErrAbortHandler)

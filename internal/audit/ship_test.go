@@ -81,6 +81,11 @@ func TestExport(t *testing.T) {
 		if got, _ := exported(owner, "cursor="+ids[n-1]); len(got) != 0 {
 			t.Errorf("%d lines after the last", len(got))
 		}
+		for limit, want := range map[int]int{1: 1, 500: 500, 501: 501, 1_100: 1_100, 5_000: 1_100} {
+			if got, _ := exported(owner, fmt.Sprint("limit=", limit)); len(got) != want {
+				t.Errorf("%d lines with the limit %d, want %d", len(got), limit, want)
+			}
+		}
 		if got, _ := exported(owner, "action=registry."); len(got) != 11 {
 			t.Errorf("%d lines of an action", len(got))
 		}
@@ -92,7 +97,7 @@ func TestExport(t *testing.T) {
 				t.Errorf("%s: %d lines", query, len(got))
 			}
 		}
-		for _, query := range []string{"since=soon", "cursor=x", "cursor=" + strings.Repeat("x", 37)} {
+		for _, query := range []string{"since=soon", "limit=-1", "cursor=x", "cursor=" + strings.Repeat("x", 37)} {
 			owner.Get(exportPath + query).Want(http.StatusBadRequest)
 		}
 		stranger := w.Org("other")

@@ -3,8 +3,8 @@
 // package run on the server's machine and open its database; those of
 // internal/cli/approving, internal/cli/catalog, internal/cli/improving, internal/cli/people,
 // internal/cli/releases, internal/cli/remote, internal/cli/requires,
-// internal/cli/sessions, internal/cli/trusted, internal/cli/verifying and
-// internal/cli/watch talk to a server.
+// internal/cli/sessions, internal/cli/trusted, internal/cli/verifying,
+// internal/cli/watch and internal/cli/webhooks talk to a server.
 package cli
 
 import (
@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/trusted"
 	"github.com/whetstone-dev/whetstone/internal/cli/verifying"
 	"github.com/whetstone-dev/whetstone/internal/cli/watch"
+	"github.com/whetstone-dev/whetstone/internal/cli/webhooks"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -61,6 +62,7 @@ type commands struct {
 	Catalog  catalog.Commands   `embed:""`
 	Verify   verifying.Commands `embed:""`
 	Trusted  trusted.Commands   `embed:""`
+	Webhooks webhooks.Commands  `embed:""`
 	Requires requires.Commands  `embed:""`
 	People   people.Commands    `embed:""`
 }

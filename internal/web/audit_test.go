@@ -217,6 +217,8 @@ func (a auditor) account() {
 		}
 		return "/settings/catalog/" + made.ID
 	}
+	a.send("/settings/webhooks", "/settings/webhooks", "events.webhook.create",
+		url.Values{"action": {"create"}, "url": {"http://127.0.0.1:1/x"}, "events": {"version.published"}})
 	a.send("/settings/catalog", "/settings/catalog", "catalog.token.create", url.Values{"name": {"CI"}})
 	a.send("/settings/catalog/{id}/rotate", catalogToken()+"/rotate", "catalog.token.rotate", url.Values{"overlap": {"1"}})
 	a.send("/settings/catalog/{id}/delete", catalogToken()+"/delete", "catalog.token.delete", nil)

@@ -315,6 +315,8 @@ func routes() []route {
 			permission: access.Admin, method: "POST", path: "/settings/keys/{id}/revoke",
 			do: (*Service).handleRevokeKey,
 		},
+		{permission: access.Admin, method: "GET", path: "/settings/webhooks", do: (*Service).handleWebhooks},
+		{permission: access.Admin, method: "POST", path: "/settings/webhooks", do: (*Service).handleWebhooks},
 		{permission: access.Admin, method: "GET", path: "/settings/catalog", do: (*Service).handleTokens},
 		{permission: access.Admin, method: "POST", path: "/settings/catalog", do: (*Service).handleCreateToken},
 		{permission: access.Admin, method: "POST", path: "/settings/catalog/{id}/rotate", do: (*Service).handleRotateToken},

@@ -90,6 +90,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates"
@@ -125,6 +126,7 @@ import (
 type Parts struct {
 	Auth          *auth.Service
 	Members       *members.Service
+	Events        *events.Service
 	Audit         *audit.Service
 	Quota         *quota.Service
 	Tokens        *tokens.Service

@@ -136,7 +136,7 @@ func (d *Document) Check(r Request, a Answer) error {
 			pattern, a.Status, a.Header.Get("Content-Type"), slices.Sorted(maps.Keys(contents)))
 	}
 	var body any = a.Body
-	if strings.HasSuffix(media, "json") {
+	if strings.HasSuffix(media, "/json") || strings.HasSuffix(media, "+json") {
 		if body, err = jsonschema.UnmarshalJSON(strings.NewReader(a.Body)); err != nil {
 			return fmt.Errorf("%s answers %d with bad JSON: %w", pattern, a.Status, err)
 		}

@@ -163,6 +163,8 @@ func Pages() map[string]Row {
 		"GET /settings/keys":                   {},
 		"POST /settings/keys":                  form("", "name=<new>", nil),
 		"POST /settings/keys/{}/revoke":        spending("key", "<key>", "x="),
+		"GET /settings/webhooks":               {Query: "webhook=<event_webhook>"},
+		"POST /settings/webhooks":              form("", "action=test&webhook=<event_webhook>", nil),
 		"GET /settings/catalog":                {},
 		"POST /settings/catalog":               form("", "name=<new>", nil),
 		"POST /settings/catalog/{}/rotate":     spending("catalog_token", "<catalog_token>", "overlap=0"),

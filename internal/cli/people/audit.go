@@ -1,18 +1,29 @@
 package people
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// An AuditCommand lists who changed what.
+// AuditCommand has the commands of the audit log.
 type AuditCommand struct {
+	List   auditList   `cmd:"" default:"withargs" help:"List who changed what, newest first."`
+	Export auditExport `cmd:"" help:"Print the audit log as JSON lines, oldest first."`
+}
+
+// An auditList lists who changed what.
+type auditList struct {
 	server.Flags `embed:""`
 	Actor        string `env:"-" placeholder:"WHO" help:"Only by this actor: id of a user or key, email address, or user, key, system or command."`
 	Action       string `env:"-" placeholder:"PREFIX" help:"Only actions that begin with this, e.g. registry."`
@@ -23,7 +34,7 @@ type AuditCommand struct {
 }
 
 // Run lists the audit log, newest first.
-func (c *AuditCommand) Run(ctx context.Context, p *term.Program) error {
+func (c *auditList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entries, err := s.Audit(ctx, client.AuditFilter{
 			Actor: c.Actor, Action: c.Action, Target: c.Target, Since: c.Since, Until: c.Until, Limit: c.Limit,
@@ -43,5 +54,52 @@ func (c *AuditCommand) Run(ctx context.Context, p *term.Program) error {
 					term.Plain(e.Target.Kind+" "+cmp.Or(e.Target.Name, e.Target.ID)), term.Plain(string(e.Detail)))
 			}
 		})
+	})
+}
+
+// exportPage is how many entries are asked for at once.
+const exportPage = 2_000
+
+type auditExport struct {
+	server.Flags `embed:""`
+	Actor        string `env:"-" placeholder:"WHO" help:"Only by this actor: id of a user or key, email address, or user, key, system or command."`
+	Action       string `env:"-" placeholder:"PREFIX" help:"Only actions that begin with this, e.g. registry."`
+	Target       string `env:"-" placeholder:"WHAT" help:"Only about the target with this id or name."`
+	Since        string `env:"-" placeholder:"TIME" help:"Only at or after this time (RFC 3339) or day."`
+	Until        string `env:"-" placeholder:"TIME" help:"Only before this time or day."`
+	Cursor       string `env:"-" placeholder:"ID" help:"Only after the entry with this id: the last one of an earlier export."`
+}
+
+// Run prints entries as they are, one in a line, with or without --json.
+func (c *auditExport) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		query := url.Values{"limit": {strconv.Itoa(exportPage)}}
+		for name, value := range map[string]string{
+			"actor": c.Actor, "action": c.Action, "target": c.Target, "since": c.Since, "until": c.Until, "cursor": c.Cursor,
+		} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		for {
+			var page []byte
+			if err := s.Call(ctx, http.MethodGet, "/api/v1/audit/export?"+query.Encode(), nil, &page); err != nil {
+				return err
+			}
+			if _, err := p.Stdout.Write(page); err != nil {
+				return err
+			}
+			lines := bytes.Split(bytes.TrimSpace(page), []byte("\n"))
+			if len(lines) < exportPage {
+				return nil
+			}
+			var last struct {
+				ID string `json:"id"`
+			}
+			if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil {
+				return err
+			}
+			query.Set("cursor", last.ID)
+		}
 	})
 }
