@@ -212,7 +212,8 @@ func (s *service) findPaths(t *testing.T, key string) []string {
 	found := map[string]bool{} // words of answers, as candidates
 	var open []string
 	for _, r := range s.Routes() {
-		if r.Method == http.MethodGet {
+		// The export leaves young entries out, so it changes by itself.
+		if r.Method == http.MethodGet && r.Path != "/api/v1/audit/export" {
 			open = append(open, r.Path)
 		}
 	}
@@ -240,6 +241,7 @@ func (s *service) findPaths(t *testing.T, key string) []string {
 // unfilled are the routes of which the demo has no example.
 var unfilled = []string{
 	"/api/v1/improve-runs/{id}", "/api/v1/push/{push_id}", "/api/v1/proposals/{id}", "/api/v1/repohost/pull-requests/{id}",
+	"/api/v1/event-webhooks/{id}", "/api/v1/event-webhooks/{id}/deliveries", // the demo tells no other system
 	"/api/v1/registry/{id}/versions/{version}/publisher", // needs a code host that vouches for a run
 }
 
