@@ -68,6 +68,8 @@ type platform struct {
 	host         host.Host
 	targets      *outbound.Client // addresses that people enter
 	hookSecret   string           // signs the code host's webhooks
+	identities   *outbound.Client // identity providers, whose addresses come from the operator
+	signIns      []byte           // the secret of the cookies of sign-ins with them
 	contributors []byte           // the secret of the pseudonyms of contributors
 }
 
@@ -76,7 +78,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	p.version = version
 	p.db, p.memory, p.metrics = db, newBudgets(a.memory), prometheus.NewRegistry()
 	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), Seal: a.keyring, Log: a.logFor("auth")}
+	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), RequireSSO: c.RequireSSO, Seal: a.keyring, Log: a.logFor("auth")}
 	p.audit = &audit.Service{DB: db, Retention: time.Duration(c.RetentionAudit)}
 	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
 		return p, err
@@ -131,6 +133,12 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		return p, err
 	}
 	if p.host, err = a.newHost(p.hookSecret); err != nil {
+		return p, err
+	}
+	if p.identities, err = outbound.New(outbound.Options{AllowPrivate: true}); err != nil {
+		return p, err
+	}
+	if p.signIns, err = p.auth.Secret(ctx, "sign-ins"); err != nil {
 		return p, err
 	}
 	p.contributors, err = p.auth.Secret(ctx, "contributors")

@@ -25,7 +25,7 @@ func (p *parts) scheduleUpkeep() {
 			trials = errors.Join(trials, environments.Sweep())
 		}
 		return errors.Join(uploads, trials, p.agents.Sweep(), p.runs.Sweep(), p.auth.Sweep(ctx), p.api.Sweep(ctx), p.audit.Sweep(ctx),
-			p.publishers.Sweep(ctx), p.events.Sweep(ctx))
+			p.publishers.Sweep(ctx), p.events.Sweep(ctx), p.signIn.Sweep(ctx))
 	})
 	p.queue.Every(10*time.Minute, upkeepArgs{})
 }

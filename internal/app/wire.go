@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
+	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/catalog/gitrepo"
@@ -62,6 +63,7 @@ type parts struct {
 	platform
 	members       *members.Service
 	events        *events.Service
+	signIn        *signin.Service
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
@@ -115,6 +117,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.events = &events.Service{
 		DB: db, Jobs: queue, Sender: on.sender, Seal: a.keyring, PublicURL: a.URL(), AllowPrivate: c.AllowPrivateTargets,
 		Log: log("events"),
+	}
+	p.signIn = &signin.Service{
+		DB: db, Auth: on.auth, Keys: oidc.NewKeys(on.identities), HTTP: on.identities, Providers: c.Providers(),
+		PublicURL: a.URL(), Secret: on.signIns, Log: log("signin"),
 	}
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
@@ -213,7 +219,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Grades: p.grades, Memory: on.memory.work, PublicURL: a.URL(), Version: on.version, Log: log("mcp"),
 	}
 	p.web, err = web.New(web.Parts{
-		Auth: on.auth, Members: p.members, Events: p.events, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
+		Auth: on.auth, SignIn: p.signIn, Members: p.members, Events: p.events, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Requirements:  p.requirements,

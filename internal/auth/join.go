@@ -64,6 +64,9 @@ func InviterMayGive(ctx context.Context, tx *store.Tx, orgID, userID string, rol
 type Joiner struct {
 	NewUser
 	KeyName string
+	// Claimed says that nobody but the person vouches for the address: no identity
+	// provider signs in as them because of it.
+	Claimed bool
 	// ByKey is the key of the person who let them in; nil on the server. The new one is
 	// made with it: it expires with it, and a cascading revocation reaches it.
 	ByKey *string
@@ -81,6 +84,11 @@ func Join(ctx context.Context, tx *store.Tx, j Joiner) (u User, k Key, raw strin
 	ctx = access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
 	if err := insertUser(ctx, tx, u); err != nil {
 		return u, k, "", conflictIfDuplicate(err, "%s is a member of this organisation already", j.Email)
+	}
+	if j.Claimed {
+		if err := markAddressClaimed(ctx, tx, u); err != nil {
+			return u, k, "", err
+		}
 	}
 	if err := recordUser(ctx, tx, u); err != nil {
 		return u, k, "", err

@@ -26,6 +26,8 @@ type Service struct {
 	PublicURL string
 	// Jobs delivers events. It may be nil, e.g. in commands on the server.
 	Jobs *jobs.Queue
+	// RequireSSO lets people sign in to the dashboard with an identity provider only.
+	RequireSSO bool
 
 	keys keyCache
 }

@@ -12,24 +12,28 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Session is a browser that a person signed in to with a key. It has the key's
-// permissions, and ends when the key is revoked or expires.
+// A Session is a browser that a person signed in to, with a key or with an identity
+// provider. It has the permissions of its key, and ends when that is revoked or expires.
 type Session struct {
-	ID        string
-	OrgID     string
-	UserID    string
-	KeyID     string
-	KeyName   string
-	Browser   string // its User-Agent
-	Address   string // from which it signed in
-	CreatedAt time.Time
-	UsedAt    time.Time // to within sessionTouch
-	ExpiresAt time.Time
+	ID         string
+	OrgID      string
+	UserID     string
+	KeyID      string
+	KeyName    string
+	IdentityID *string // nil if it was signed in to with a key
+	Browser    string  // its User-Agent
+	Address    string  // from which it signed in
+	CreatedAt  time.Time
+	UsedAt     time.Time // to within sessionTouch
+	ExpiresAt  time.Time
 }
 
 const (
 	// SessionLifetime is how long a session lasts at most.
 	SessionLifetime = 30 * 24 * time.Hour
+	// VouchedLifetime is the same for a session that was signed in to with an identity
+	// provider, which is asked again then.
+	VouchedLifetime = 7 * 24 * time.Hour
 	// SessionIdle is how long an unused session lasts.
 	SessionIdle = 7 * 24 * time.Hour
 	// sessionTouch is how often the use of a session is written.
@@ -50,8 +54,12 @@ type NewSession struct {
 
 // SignIn creates a session for the holder of a key and returns its token, of which
 // only the hash is stored. An unusable key is fault.Unauthorized, one without the
-// permission for any page is fault.Denied.
+// permission for any page is fault.Denied, and so is every key if an identity provider
+// is required.
 func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token string, err error) {
+	if err := s.CheckKeySignIn(); err != nil {
+		return Session{}, "", err
+	}
 	c, err := s.Authenticate(ctx, n.RawKey)
 	if err != nil {
 		return Session{}, "", err
@@ -59,23 +67,41 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 	if !slices.ContainsFunc(c.Permissions, func(p access.Permission) bool { return p != access.TelemetryWrite }) {
 		return Session{}, "", fault.New(fault.Denied, "This key can only report sessions; sign in with another one")
 	}
-	token = randomText(base62, keyLength)
-	now := store.Now()
-	session := Session{
-		ID: store.NewID(), OrgID: c.OrgID, UserID: c.UserID, KeyID: c.KeyID,
-		Browser: text.TruncateRunes(n.Browser, maxBrowser), Address: n.Address,
-		CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(SessionLifetime),
-	}
+	session := n.session(Session{OrgID: c.OrgID, UserID: c.UserID, KeyID: c.KeyID}, store.Now())
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := deleteSessionByHash(ctx, tx, hash(n.Replaces)); err != nil && !fault.Is(err, fault.NotFound) {
+		if token, err = replaceSession(ctx, tx, session, n.Replaces); err != nil {
 			return err
 		}
-		if err := insertSession(ctx, tx, session, hash(token)); err != nil {
-			return err
-		}
-		return recordSession(access.With(ctx, c), tx, "auth.session.start", session)
+		return recordSession(access.With(ctx, c), tx, "auth.session.start", session, nil)
 	})
 	return session, token, err
+}
+
+// CheckKeySignIn refuses sign-ins with a key, or with what was approved with one, if an
+// identity provider is required.
+func (s *Service) CheckKeySignIn() error {
+	if s.RequireSSO {
+		return fault.New(fault.Denied, "This installation requires single sign-on: sign in with an identity provider. "+
+			"API keys are for programs and the command line")
+	}
+	return nil
+}
+
+// session fills in what all sessions have.
+func (n NewSession) session(s Session, now time.Time) Session {
+	s.ID, s.Browser, s.Address = store.NewID(), text.TruncateRunes(n.Browser, maxBrowser), n.Address
+	s.CreatedAt, s.UsedAt, s.ExpiresAt = now, now, now.Add(SessionLifetime)
+	return s
+}
+
+// replaceSession starts a session with a new token, and ends the one of the token that
+// the browser had.
+func replaceSession(ctx context.Context, tx *store.Tx, s Session, replaces string) (token string, err error) {
+	if _, err := deleteSessionByHash(ctx, tx, hash(replaces)); err != nil && !fault.Is(err, fault.NotFound) {
+		return "", err
+	}
+	token = randomText(base62, keyLength)
+	return token, insertSession(ctx, tx, s, hash(token))
 }
 
 // Resume returns the caller of a session by its token, and the session's id. A
@@ -93,7 +119,7 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 	// The key decides too: revoking it ends its sessions at once.
 	live := keyState(found.revokedAt, found.expiresAt) == keyActive &&
 		found.sessionEndAt.After(now) && found.usedAt.After(now.Add(-SessionIdle))
-	if !live {
+	if !live || s.RequireSSO && found.identityID == nil {
 		return c, "", fault.New(fault.Unauthorized, "Your session has ended; please sign in again")
 	}
 	if now.Sub(found.usedAt) >= sessionTouch {
@@ -109,6 +135,7 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 type heldSession struct {
 	holder
 	id           string
+	identityID   *string
 	usedAt       time.Time
 	sessionEndAt time.Time
 }
@@ -126,7 +153,7 @@ func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) er
 		if err != nil {
 			return err
 		}
-		return recordSession(ctx, tx, "auth.session.end", ended)
+		return recordSession(ctx, tx, "auth.session.end", ended, nil)
 	})
 }
 
@@ -140,17 +167,17 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 		if err != nil {
 			return err
 		}
-		return recordSession(ctx, tx, "auth.session.end", ended)
+		return recordSession(ctx, tx, "auth.session.end", ended, nil)
 	})
 }
 
 // recordSession writes to the audit log. Signing out of an expired session has no
 // caller, so that the session's holder is named.
-func recordSession(ctx context.Context, tx *store.Tx, action string, s Session) error {
+func recordSession(ctx context.Context, tx *store.Tx, action string, s Session, detail audit.Detail) error {
 	if access.From(ctx).UserID == "" {
 		ctx = access.With(ctx, access.Caller{OrgID: s.OrgID, UserID: s.UserID, KeyID: s.KeyID})
 	}
 	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: s.OrgID, Action: action, Target: audit.Target{Kind: "session", ID: s.ID, Name: s.Browser},
+		OrgID: s.OrgID, Action: action, Target: audit.Target{Kind: "session", ID: s.ID, Name: s.Browser}, Detail: detail,
 	})
 }

@@ -64,6 +64,17 @@ func insertUser(ctx context.Context, q store.Querier, u User) error {
 	return err
 }
 
+// markAddressClaimed notes that nobody but the user says that the address is theirs.
+func markAddressClaimed(ctx context.Context, tx *store.Tx, u User) error {
+	_, err := tx.Exec(ctx, `UPDATE users SET address_claimed = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, true)
+	return err
+}
+
+func addressClaimed(ctx context.Context, q store.Querier, u User) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT address_claimed FROM users WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID)
+	return store.One(rows, err, "User", store.Value[bool])
+}
+
 // userByID finds a member who was not removed.
 func userByID(ctx context.Context, q store.Querier, orgID, id string) (User, error) {
 	rows, err := q.Query(ctx, `
@@ -234,21 +245,21 @@ func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 
 func insertSession(ctx context.Context, q store.Querier, s Session, hash string) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO sessions (id, org_id, user_id, key_id, hash, browser, address, created_at, used_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		s.ID, s.OrgID, s.UserID, s.KeyID, hash, s.Browser, s.Address,
+		INSERT INTO sessions (id, org_id, user_id, key_id, identity_id, hash, browser, address, created_at, used_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		s.ID, s.OrgID, s.UserID, s.KeyID, s.IdentityID, hash, s.Browser, s.Address,
 		store.Micros(s.CreatedAt), store.Micros(s.UsedAt), store.Micros(s.ExpiresAt))
 	return err
 }
 
 func sessionByHash(ctx context.Context, q store.Querier, hash string) (heldSession, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+holderColumns+`, s.id, s.used_at, s.expires_at
+		SELECT `+holderColumns+`, s.id, s.identity_id, s.used_at, s.expires_at
 		FROM sessions s JOIN api_keys k ON k.id = s.key_id
 			JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
 		WHERE s.hash = $1`, hash)
 	return store.One(rows, err, "Session", func(row store.Row) (h heldSession, err error) {
-		h.holder, err = scanHolderAnd(row, &h.id, store.Time(&h.usedAt), store.Time(&h.sessionEndAt))
+		h.holder, err = scanHolderAnd(row, &h.id, &h.identityID, store.Time(&h.usedAt), store.Time(&h.sessionEndAt))
 		return h, err
 	})
 }

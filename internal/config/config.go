@@ -47,6 +47,8 @@ type Config struct {
 	SecretKey    Secret      `placeholder:"KEY,..." help:"Base64 of the 32 bytes that seal secrets in the database; several open, the first seals; secret.key in --data when empty."`
 	BootstrapKey Secret      `placeholder:"KEY" help:"API key made at first start; random when empty."`
 
+	SignIn `embed:""`
+
 	SMTPURL  URL    `name:"smtp-url" placeholder:"URL" help:"smtp://user:password@host:port of the mail server for alerts."`
 	MailFrom string `placeholder:"ADDRESS" help:"Sender of the alert mails."`
 
@@ -212,6 +214,7 @@ func (c *Config) Check() error {
 		bad("sandbox-image", "must name an image for --sandbox docker")
 	}
 	issues = append(issues, c.checkModels()...)
+	issues = append(issues, c.checkSignIn()...)
 	if c.JudgeConcurrency < 1 || c.JudgeConcurrency > 1000 {
 		bad("judge-concurrency", "must lie between 1 and 1000")
 	}

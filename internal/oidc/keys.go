@@ -50,6 +50,7 @@ type Keys struct {
 
 // fetched is the outcome of the last fetch from an issuer.
 type fetched struct {
+	about   Metadata
 	keys    []jose.JSONWebKey
 	at      time.Time // of the keys
 	triedAt time.Time
@@ -118,13 +119,13 @@ func (k *Keys) refetch(ctx context.Context, issuer string) (fetched, error) {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
-		keys, err := k.fetch(ctx, issuer)
+		about, keys, err := k.fetch(ctx, issuer)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		f, _ := k.cached.Get(issuer)
 		f.triedAt, f.err = k.now(), err
 		if err == nil {
-			f.keys, f.at = keys, f.triedAt
+			f.about, f.keys, f.at = about, keys, f.triedAt
 		}
 		k.cached.Put(issuer, f, 1)
 		return f, nil
@@ -138,27 +139,22 @@ func (k *Keys) refetch(ctx context.Context, issuer string) (fetched, error) {
 }
 
 // fetch reads the discovery document of an issuer, and the keys that it names.
-func (k *Keys) fetch(ctx context.Context, issuer string) ([]jose.JSONWebKey, error) {
-	var d struct {
-		Issuer string `json:"issuer"`
-		Keys   string `json:"jwks_uri"`
-	}
+func (k *Keys) fetch(ctx context.Context, issuer string) (d Metadata, keys []jose.JSONWebKey, err error) {
 	if err := k.get(ctx, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", &d); err != nil {
-		return nil, errUnreachable(issuer, err)
+		return d, nil, errUnreachable(issuer, err)
 	}
 	if d.Issuer != issuer {
-		return nil, errUnreachable(issuer, errors.New("its discovery document names another issuer"))
+		return d, nil, errUnreachable(issuer, errors.New("its discovery document names another issuer"))
 	}
 	if strings.HasPrefix(issuer, "https://") && !strings.HasPrefix(d.Keys, "https://") {
-		return nil, errUnreachable(issuer, errors.New("its discovery document names keys without https"))
+		return d, nil, errUnreachable(issuer, errors.New("its discovery document names keys without https"))
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := k.get(ctx, d.Keys, &set); err != nil {
-		return nil, errUnreachable(issuer, err)
+		return d, nil, errUnreachable(issuer, err)
 	}
-	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
 		// A key of a kind that we do not know must not hide the others.
@@ -167,9 +163,9 @@ func (k *Keys) fetch(ctx context.Context, issuer string) ([]jose.JSONWebKey, err
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errUnreachable(issuer, errors.New("it has no key that can verify a signature"))
+		return d, nil, errUnreachable(issuer, errors.New("it has no key that can verify a signature"))
 	}
-	return keys, nil
+	return d, keys, nil
 }
 
 func (k *Keys) get(ctx context.Context, url string, into any) error {

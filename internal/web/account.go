@@ -2,6 +2,7 @@ package web
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
 
 // accountView is the caller's profile and sessions.
@@ -31,7 +32,7 @@ func (s *Service) handleAccount(v *visit) (answer, error) {
 			continue // a narrowed key must not see its holder's other sessions
 		}
 		view.Sessions = append(view.Sessions, sessionView{
-			Session: session, BrowserName: browserName(session.Browser), Current: session.ID == v.sessionID,
+			Session: session, BrowserName: login.BrowserName(session.Browser), Current: session.ID == v.sessionID,
 		})
 	}
 	return show("account", "Account", view), nil

@@ -9,6 +9,7 @@ import (
 const (
 	sessionCookie = "whetstone_session"
 	deviceCookie  = "whetstone_device"
+	signInCookie  = "whetstone_sign_in" // a sign-in with an identity provider that was started
 	flashCookie   = "whetstone_flash"
 	browserCookie = "whetstone_browser" // identifies a browser that signs in with a code
 )

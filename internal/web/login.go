@@ -2,17 +2,30 @@ package web
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/url"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
 
-// loginView is the login form.
-type loginView struct {
-	Next string
+func (s *Service) login() login.Pages { return login.Pages{Auth: s.Auth, SignIn: s.SignIn} }
+
+// loginForm shows all ways to sign in, and what is wrong; problem may be nil.
+func (s *Service) loginForm(v *visit, next string, problem error) (answer, error) {
+	page := show("login", "Sign in", s.login().Form(v.Context(), next, v.URL.Query().Get("left")))
+	if e, ok := errors.AsType[*fault.Error](problem); ok && e.Kind == fault.BadGateway { // another way may work
+		page.problem, page.status = e, httpapi.Status(e.Kind)
+		return page, nil
+	}
+	if problem != nil {
+		return page.refused(problem)
+	}
+	return page, nil
 }
 
 func (s *Service) handleLogin(v *visit) (answer, error) {
@@ -20,7 +33,7 @@ func (s *Service) handleLogin(v *visit) (answer, error) {
 	if v.sessionID != "" {
 		return redirect(next, ""), nil
 	}
-	return show("login", "Sign in", loginView{Next: next}), nil
+	return s.loginForm(v, next, nil)
 }
 
 // handleSignIn exchanges an API key for a session.
@@ -28,18 +41,22 @@ func (s *Service) handleSignIn(v *visit) (answer, error) {
 	next := localPath(v.FormValue("next"))
 	// A key that was copied from a terminal often has a line break.
 	if err := s.startSession(v, strings.TrimSpace(v.FormValue("api_key"))); err != nil {
-		return show("login", "Sign in", loginView{Next: next}).refused(err)
+		return s.loginForm(v, next, err)
 	}
 	return redirect(next, ""), nil
 }
 
-// startSession always makes a new token, and ends the session of the old one
-// (session fixation).
+// newSession replaces the session that the browser has (session fixation).
+func (s *Service) newSession(v *visit) auth.NewSession {
+	return auth.NewSession{
+		Browser: v.UserAgent(), Address: httpapi.ClientAddr(v.Context()).String(), Replaces: s.cookie(v, sessionCookie),
+	}
+}
+
 func (s *Service) startSession(v *visit, rawKey string) error {
-	_, token, err := s.Auth.SignIn(v.Context(), auth.NewSession{
-		RawKey: rawKey, Browser: v.UserAgent(), Address: httpapi.ClientAddr(v.Context()).String(),
-		Replaces: s.cookie(v, sessionCookie),
-	})
+	n := s.newSession(v)
+	n.RawKey = rawKey
+	_, token, err := s.Auth.SignIn(v.Context(), n)
 	if err != nil {
 		return err
 	}
@@ -47,36 +64,61 @@ func (s *Service) startSession(v *visit, rawKey string) error {
 	return nil
 }
 
+// handleStartSSO sends the browser to an identity provider.
+func (s *Service) handleStartSSO(v *visit) (answer, error) {
+	next := localPath(v.URL.Query().Get("next"))
+	location, cookie, err := s.SignIn.Start(v.Context(), v.PathValue("name"), next)
+	if err != nil {
+		return s.loginForm(v, next, err)
+	}
+	s.setCookie(v, signInCookie, cookie, int(signin.Lifetime.Seconds()))
+	return redirect(location, ""), nil
+}
+
+// handleFinishSSO signs the browser in that an identity provider sent back.
+func (s *Service) handleFinishSSO(v *visit) (answer, error) {
+	w, err := s.SignIn.Finish(v.Context(), signin.Callback{
+		Provider: v.PathValue("name"), Query: v.URL.Query(), Cookie: s.cookie(v, signInCookie), Browser: s.newSession(v),
+	})
+	if err != nil {
+		return s.loginForm(v, "/", err)
+	}
+	s.clearCookie(v, signInCookie)
+	s.setCookie(v, sessionCookie, w.Token, int(auth.VouchedLifetime.Seconds()))
+	return redirect(localPath(w.Next), ""), nil
+}
+
 // handleSignOut ends the session on the server, too, so that a copied cookie is
-// useless afterwards.
+// useless afterwards. The page after it offers to end that at the identity provider: a
+// redirect there would not pass the Content-Security-Policy.
 func (s *Service) handleSignOut(v *visit) (answer, error) {
+	provider, err := s.SignIn.ProviderOf(v.Context(), v.Caller.OrgID, v.sessionID)
+	if err != nil {
+		return answer{}, err
+	}
 	if err := s.Auth.SignOut(v.Context(), s.cookie(v, sessionCookie)); err != nil {
 		return answer{}, err
 	}
 	s.clearCookie(v, sessionCookie)
+	if provider != "" {
+		return redirect("/login?left="+url.QueryEscape(provider), "You are signed out."), nil
+	}
 	return redirect("/login", "You are signed out."), nil
 }
-
-// deviceLoginView is a browser that waits for an approval on another device.
-type deviceLoginView struct {
-	auth.DeviceProgress
-	URL  string
-	Next string
-}
-
-// Waiting reports whether the code was not approved yet.
-func (d deviceLoginView) Waiting() bool { return d.Status == auth.DevicePending }
 
 // handleStartDeviceLogin starts a login that is approved on a device where the
 // person is already signed in.
 func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
+	if err := s.Auth.CheckKeySignIn(); err != nil {
+		return s.loginForm(v, localPath(v.FormValue("next")), err)
+	}
 	// Two browsers of one person may have the same name, and a login must replace the
 	// key of the same one only.
 	browser := s.cookie(v, browserCookie)
 	if browser == "" || len(browser) > len(rand.Text()) {
 		browser = rand.Text()
 	}
-	d, err := s.Auth.StartDevice(v.Context(), browserName(v.UserAgent()), browser)
+	d, err := s.Auth.StartDevice(v.Context(), login.BrowserName(v.UserAgent()), browser)
 	if err != nil {
 		return answer{}, err
 	}
@@ -96,7 +138,7 @@ func (s *Service) handleDeviceLogin(v *visit) (answer, error) {
 	if d.Status != auth.DevicePending && d.Status != auth.DeviceApproved {
 		return s.endDeviceLogin(v, d.Status)
 	}
-	return show("login_device", "Sign in with a code", deviceLoginView{
+	return show("login_device", "Sign in with a code", login.Device{
 		DeviceProgress: d, URL: s.PublicURL + "/device", Next: localPath(v.URL.Query().Get("next")),
 	}), nil
 }
@@ -130,32 +172,4 @@ func (s *Service) endDeviceLogin(v *visit, status auth.DeviceStatus) (answer, er
 		return answer{}, fault.New(fault.Denied, "The login was denied")
 	}
 	return redirect("/login", "The code has expired. Start again."), nil
-}
-
-// browserName describes a User-Agent, e.g. "Firefox on Linux".
-func browserName(userAgent string) string {
-	name, system := "A browser", ""
-	for _, known := range []struct{ token, name string }{
-		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, // before Safari
-		{"Safari/", "Safari"}, {"curl/", "curl"},
-	} {
-		if strings.Contains(userAgent, known.token) {
-			name = known.name
-			break
-		}
-	}
-	for _, known := range []struct{ token, name string }{
-		{"Android", "Android"},
-		{"iPhone", "iPhone"},
-		{"iPad", "iPad"},
-		{"Windows", "Windows"},
-		{"Mac OS", "macOS"},
-		{"Linux", "Linux"},
-	} {
-		if strings.Contains(userAgent, known.token) {
-			system = " on " + known.name
-			break
-		}
-	}
-	return name + system
 }

@@ -44,6 +44,8 @@ func routes() []route {
 			public: true, method: "POST", path: "/login/device/finish", limit: starts,
 			do: (*Service).handleFinishDeviceLogin,
 		},
+		{public: true, method: "GET", path: "/login/oidc/{name}", limit: public, do: (*Service).handleStartSSO},
+		{public: true, method: "GET", path: "/login/oidc/{name}/callback", limit: failures, do: (*Service).handleFinishSSO},
 		{public: true, method: "GET", path: "/invite/{token}", limit: polls, do: (*Service).handleInvitation},
 		{public: true, method: "POST", path: "/invite/{token}", limit: starts, do: (*Service).handleAccept},
 		{public: true, method: "POST", path: "/logout", limit: public, do: (*Service).handleSignOut},

@@ -86,6 +86,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
+	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/community"
@@ -125,6 +126,7 @@ import (
 // Parts are the capabilities behind the pages.
 type Parts struct {
 	Auth          *auth.Service
+	SignIn        *signin.Service
 	Members       *members.Service
 	Events        *events.Service
 	Audit         *audit.Service

@@ -19,15 +19,17 @@ func Pages() map[string]Row {
 	decision := `decision=suite&source=<source>&suite=<suite>&case={"ID":"<suggestion>","Query":"<new>","Provenance":"missed_query","ShouldTrigger":true}`
 	file := [][3]string{{"label", "", "<text>"}, {"file", "skill.tar.gz", "<archive>"}}
 	return map[string]Row{
-		"GET /login":                {},
-		"POST /login":               form("", "api_key=none", nil),
-		"POST /login/device":        form("", "next=/", nil),
-		"GET /login/device":         {},
-		"POST /login/device/finish": form("", "next=/", nil),
-		"GET /invite/{}":            {Path: "inv_none", Status: 404},
-		"POST /invite/{}":           form("inv_none", "name=<text>", nil),
-		"POST /logout":              form("", "x=", nil),
-		"POST /theme":               form("", "theme=dark", nil),
+		"GET /login":                  {},
+		"POST /login":                 form("", "api_key=none", nil),
+		"POST /login/device":          form("", "next=/", nil),
+		"GET /login/device":           {},
+		"POST /login/device/finish":   form("", "next=/", nil),
+		"GET /login/oidc/{}":          {Path: "none", Status: 404},
+		"GET /login/oidc/{}/callback": {Path: "none", Status: 404},
+		"GET /invite/{}":              {Path: "inv_none", Status: 404},
+		"POST /invite/{}":             form("inv_none", "name=<text>", nil),
+		"POST /logout":                form("", "x=", nil),
+		"POST /theme":                 form("", "theme=dark", nil),
 
 		"GET /{}":                        {},
 		"GET /skills":                    {Query: "q=<text>&show=unconfirmed"},

@@ -234,7 +234,7 @@ func (s *Service) Accept(ctx context.Context, a Acceptance) (j Joined, err error
 		}
 		u, k, raw, err := auth.Join(ctx, tx, auth.Joiner{
 			NewUser: auth.NewUser{OrgID: o.OrgID, Email: email, Name: strings.TrimSpace(a.Name), Role: o.Role},
-			KeyName: a.KeyName, ByKey: o.KeyID,
+			KeyName: a.KeyName, ByKey: o.KeyID, Claimed: o.Email == nil,
 		})
 		if err != nil {
 			return err

@@ -46,6 +46,7 @@ type Provider struct {
 	run       Claims
 	discovery http.HandlerFunc
 	jwks      http.HandlerFunc
+	flow      flow
 }
 
 // New starts a provider, which ends with the test.
@@ -71,6 +72,7 @@ func New(t T) *Provider {
 		p.mu.Unlock()
 		Write(w, map[string]any{"value": p.Sign(t, p.GitHub(r.URL.Query().Get("audience")).With(run))})
 	})
+	p.mountFlow(t, mux)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	p.URL = server.URL
@@ -102,7 +104,7 @@ func (p *Provider) SetKeys(h http.HandlerFunc) {
 }
 
 func (p *Provider) serveDiscovery(w http.ResponseWriter, _ *http.Request) {
-	Write(w, map[string]any{"issuer": p.URL, "jwks_uri": p.URL + "/jwks"})
+	Write(w, p.Discovery())
 }
 
 func (p *Provider) serveKeys(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,97 @@
+package auth
+
+import (
+	"context"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// LockMember returns a member, whose row is locked until the transaction ends: they are
+// not removed meanwhile. One who was removed is fault.NotFound.
+func LockMember(ctx context.Context, tx *store.Tx, orgID, userID string) (User, error) {
+	crew, err := lockCrew(ctx, tx, orgID, userID, nil)
+	return crew.target, err
+}
+
+// LinkableMember returns the member with an address for whom an identity provider may
+// vouch by it. Nobody vouched for the address of a member who accepted an open
+// invitation, and machines are no persons: both are fault.Conflict.
+func LinkableMember(ctx context.Context, tx *store.Tx, orgID, email string) (User, error) {
+	u, err := userByEmail(ctx, tx, orgID, email)
+	if err != nil {
+		return u, err
+	}
+	claimed, err := addressClaimed(ctx, tx, u)
+	switch {
+	case err != nil:
+		return u, err
+	case claimed:
+		return u, fault.New(fault.Conflict, "A member who accepted an open invitation said that %s is their address, which nobody has checked; "+
+			"ask an admin to remove that member, and sign in again", email)
+	case u.Machine():
+		return u, fault.New(fault.Conflict, "%s holds the keys of machines; nobody signs in as it", email)
+	}
+	return u, nil
+}
+
+// AssignRole gives a member the role that their groups have at an identity provider. The
+// last owner stays one. LockMember has locked them.
+func AssignRole(ctx context.Context, tx *store.Tx, u User, role access.Role) (User, error) {
+	if u.Role == role {
+		return u, nil
+	}
+	if u.Role == access.Owner {
+		owners, err := lockedOwners(ctx, tx, u.OrgID)
+		if err != nil || slices.Equal(owners, []string{u.ID}) {
+			return u, err
+		}
+	}
+	return changeRole(ctx, tx, u, role)
+}
+
+// IdentityKey returns the id of the key that the sessions of an identity hang on: the one
+// that it has or, if that is no longer usable, a new one. Its raw form is not kept: it
+// can be listed and revoked like every key, which ends the sessions, but not used.
+func IdentityKey(ctx context.Context, tx *store.Tx, u User, present *string, name string) (string, error) {
+	if present != nil {
+		k, err := keyByID(ctx, tx, u.OrgID, *present, "")
+		if err == nil && k.UserID == u.ID && k.State() == keyActive {
+			return k.ID, nil
+		}
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return "", err
+		}
+	}
+	k, _, err := insertNewKey(ctx, tx, NewKey{OrgID: u.OrgID, UserID: u.ID, Name: text.TruncateRunes(name, maxName)})
+	return k.ID, err
+}
+
+// A VouchedSession is the sign-in of a member for whom an identity provider vouches.
+type VouchedSession struct {
+	NewSession        // RawKey is not used
+	User       User   // LockMember has locked them
+	KeyID      string // of IdentityKey
+	IdentityID string
+	Detail     audit.Detail
+}
+
+// OpenSession is SignIn for a member for whom an identity provider vouches.
+func OpenSession(ctx context.Context, tx *store.Tx, v VouchedSession) (Session, string, error) {
+	now := store.Now()
+	session := v.session(Session{OrgID: v.User.OrgID, UserID: v.User.ID, KeyID: v.KeyID, IdentityID: &v.IdentityID}, now)
+	session.ExpiresAt = now.Add(VouchedLifetime)
+	token, err := replaceSession(ctx, tx, session, v.Replaces)
+	if err != nil {
+		return session, "", err
+	}
+	ctx = access.With(ctx, access.Caller{OrgID: v.User.OrgID, UserID: v.User.ID, KeyID: v.KeyID, Email: v.User.Email})
+	return session, token, recordSession(ctx, tx, "auth.session.start", session, v.Detail)
+}
+
+// RolesChanged makes this replica notice a change of AssignRole at once.
+func (s *Service) RolesChanged() { s.keys.clear() }
