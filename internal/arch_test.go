@@ -174,6 +174,7 @@ var reservations = []reservation{
 	{"github.com/riverqueue/river", nil, []string{"internal/jobs"}, "call jobs.Enqueue and jobs.Handle"},
 	{"github.com/danielgtaylor/huma", nil, []string{"internal/httpapi"}, "add a typed function with httpapi.Add"},
 	{"github.com/coreos/go-oidc", nil, []string{"internal/oidc"}, "call oidc.Keys.Verify"},
+	{"golang.org/x/oauth2", nil, []string{"internal/oidc"}, "call oidc.Client.Exchange"},
 	{"github.com/go-jose/go-jose", nil, []string{"internal/oidc"}, "call oidc.Keys.Verify"},
 	{"github.com/minio/minio-go", nil, []string{"internal/blob"}, "take a blob.Bucket"},
 	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/config"}, "let internal/config read the setting"},

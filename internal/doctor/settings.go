@@ -16,6 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
+	"github.com/whetstone-dev/whetstone/internal/oidc"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
@@ -29,12 +31,32 @@ func (d *Doctor) checkSettings(ctx context.Context) []exam.Finding {
 	if c.JudgeURL != "" {
 		findings = append(findings, checkReachable(ctx, "judge", "judge-url", string(c.JudgeURL)))
 	}
+	findings = append(findings, checkProviders(ctx, c)...)
 	findings = append(findings, d.checkSandbox(ctx))
 	if d.OpenEnvironments != nil {
 		findings = append(findings, d.checkEnvironments(ctx))
 	}
 	if d.OpenAgents != nil {
 		findings = append(findings, d.checkAgents(ctx))
+	}
+	return findings
+}
+
+// checkProviders asks each identity provider to describe itself, as a sign-in does.
+func checkProviders(ctx context.Context, c config.Config) (findings []exam.Finding) {
+	client, err := outbound.New(outbound.Options{AllowPrivate: true})
+	if err != nil {
+		return []exam.Finding{exam.Fail("oidc", "%s", err)}
+	}
+	keys := oidc.NewKeys(client)
+	for _, p := range c.Providers() {
+		check := "oidc " + p.Name
+		if _, err := keys.Discover(ctx, p.Issuer); err != nil {
+			findings = append(findings, exam.Fail(check, "people cannot sign in: %s; check --oidc %s=ISSUER and the network", err, p.Name))
+			continue
+		}
+		findings = append(findings, exam.Fine(check, "%s answers; its redirect URI must be %s/login/oidc/%s/callback",
+			p.Issuer, cmp.Or(c.PublicURL, "{public-url}"), p.Name))
 	}
 	return findings
 }

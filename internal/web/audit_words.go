@@ -38,7 +38,7 @@ var auditAreas = []auditArea{
 		{"auth.device.approve", "approved the login of a program as"},
 		{"auth.device.deny", "denied the login of a program as"},
 		{"auth.session.start", "signed in with"},
-		{"auth.sign-in.refuse", "refused the sign-in of"},
+		{"auth.identity.refuse", "refused the sign-in of"},
 		{"auth.session.end", "ended the session in"},
 	}},
 	{"catalog.", "catalogs", []auditWords{

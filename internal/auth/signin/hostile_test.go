@@ -342,7 +342,7 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := h.dump("audit_entries", "action || ' ' || target_name || ' ' || detail")
-	if !strings.Contains(list, "auth.sign-in.refuse eve@evil.example") || !strings.Contains(list, "may not sign in") {
+	if !strings.Contains(list, "auth.identity.refuse eve@evil.example") || !strings.Contains(list, "may not sign in") {
 		t.Errorf("the audit log has %s", list)
 	}
 	if log := h.Logged.String(); strings.Contains(log, oidctest.ClientSecret) {

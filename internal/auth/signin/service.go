@@ -278,7 +278,7 @@ func (s *Service) recordRefusal(ctx context.Context, p Provider, orgID string, w
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: orgID, Action: "auth.sign-in.refuse", Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email},
+			OrgID: orgID, Action: "auth.identity.refuse", Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email},
 			Detail: audit.Detail{"provider": p.Name, "reason": e.Message},
 		})
 	})

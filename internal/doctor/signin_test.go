@@ -1,0 +1,23 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
+)
+
+func TestCheckProviders(t *testing.T) {
+	p := oidctest.New(t)
+	var c config.Config
+	c.OIDC = map[string]string{"away": "http://127.0.0.1:1", "corp": p.URL}
+	got := checkProviders(t.Context(), c)
+	if len(got) != 2 || got[0].Status != exam.Fail("", "").Status || !strings.Contains(got[0].Message, "people cannot sign in") {
+		t.Fatalf("findings: %+v", got)
+	}
+	if got[1].Status != exam.Fine("", "").Status || !strings.Contains(got[1].Message, "/login/oidc/corp/callback") {
+		t.Errorf("the provider that answers: %+v", got[1])
+	}
+}
