@@ -5,12 +5,13 @@ import (
 	"html/template"
 
 	"github.com/whetstone-dev/whetstone/internal/grades"
+	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
 
 // What the tests look at without a page around it.
 var (
 	ReadDiff  = readDiff
-	LocalPath = localPath
+	LocalPath = login.LocalPath
 	Percent   = percent
 	Number    = number
 	Points    = points

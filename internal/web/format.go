@@ -203,17 +203,6 @@ func pathTo(parts ...any) string {
 	return b.String()
 }
 
-// localPath returns path if it is one of this site, else "/". It prevents open
-// redirects.
-func localPath(path string) string {
-	u, err := url.Parse(path)
-	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(path, "/") ||
-		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
-		return "/"
-	}
-	return path
-}
-
 // badgeKinds maps each status of the service to its colour and shape.
 var badgeKinds = map[string]string{
 	"healthy": "good", "pass": "good", "passed": "good", "succeeded": "good", "delivered": "good", "published": "good",

@@ -3,6 +3,7 @@ package login
 
 import (
 	"context"
+	"net/url"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/auth"
@@ -74,4 +75,15 @@ func BrowserName(userAgent string) string {
 		}
 	}
 	return name + system
+}
+
+// LocalPath returns path if it is one of this site, else "/". It prevents open
+// redirects.
+func LocalPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return path
 }
