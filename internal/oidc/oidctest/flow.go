@@ -153,7 +153,7 @@ func (p *Provider) token(t T, w http.ResponseWriter, r *http.Request) {
 	claims := Claims{
 		"iss": p.URL, "aud": ClientID, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "nonce": given.nonce,
 	}.With(given.person)
-	raw := ""
+	var raw string
 	if custom != nil {
 		raw = custom(claims)
 	} else {
