@@ -42,7 +42,9 @@ var layers = []layer{
 		"internal/incidents", "internal/installations",
 		"internal/proposals", "internal/publishers", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
-		"internal/suites", "internal/telemetry",
+		"internal/suites",
+		"internal/teams",
+		"internal/telemetry",
 	}},
 	{"the client", []string{"client"}},
 	{platform, []string{
@@ -143,6 +145,7 @@ var edges = []edge{
 	{"suggestions", "suites", "an accepted suggestion becomes a case"},
 	{"suggestions", "telemetry", "missed prompts become suggestions"},
 	{"suites", "sources", "a suite may belong to a source"},
+	{"teams", "registry", "owners are of an entry"},
 	{"telemetry", "costs", "sessions report what their model requests cost"},
 	{"telemetry", "evidence", "a push may have what was said in sessions"},
 	{"telemetry", "sessions", "reports of agents become sessions that people can open"},

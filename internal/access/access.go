@@ -107,6 +107,10 @@ func (c Caller) May(p Permission) bool { return Allows(c.Permissions, p) }
 // Narrowed reports whether the key allows less than the caller's role does.
 func (c Caller) Narrowed() bool { return len(c.Permissions) < len(c.Role.Permissions()) }
 
+// Owns reports whether a caller owns what an id names, e.g. an entry of the registry,
+// and so may do with it what the caller's role alone does not allow.
+type Owns func(ctx context.Context, c Caller, id string) (bool, error)
+
 type contextKey struct{}
 
 // With returns a context that carries the caller.

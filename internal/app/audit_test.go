@@ -96,6 +96,20 @@ func changes(hook string) []change {
 			before: func(h *house) { h.ids["member"], h.ids["member's key"] = h.join("cleo@example.org", "member") },
 			send:   (*house).transfer,
 		},
+		{
+			route: "POST /api/v1/teams", path: "/api/v1/teams", action: "teams.team.create", body: object{"name": "Docs"},
+			keeps: "team", at: []string{"team", "id"},
+		},
+		{route: "PATCH /api/v1/teams/{id}", path: "/api/v1/teams/{team}", action: "teams.team.change", body: object{"description": "writes"}},
+		{
+			route: "PUT /api/v1/teams/{id}/members", path: "/api/v1/teams/{team}/members", action: "teams.team.members",
+			body: object{"users": []string{"{member}"}},
+		},
+		{
+			route: "DELETE /api/v1/teams/{id}/members/{user_id}", path: "/api/v1/teams/{team}/members/{member}",
+			action: "teams.team.members",
+		},
+		{route: "PUT /api/v1/teams/{id}/members/{user_id}", path: "/api/v1/teams/{team}/members/{member}", action: "teams.team.members"},
 		{route: "DELETE /api/v1/members/{user_id}", path: "/api/v1/members/{member}", action: "auth.user.remove"},
 
 		{
@@ -144,6 +158,11 @@ func changes(hook string) []change {
 			route: "DELETE /api/v1/trusted-publishers/{id}", path: "/api/v1/trusted-publishers/{trusted_publisher}",
 			action: "publishers.publisher.delete",
 		},
+		{
+			route: "PUT /api/v1/registry/{id}/owners", path: "/api/v1/registry/{entry}/owners", action: "teams.owners.set",
+			body: object{"teams": []string{"{team}"}},
+		},
+		{route: "DELETE /api/v1/teams/{id}", path: "/api/v1/teams/{team}", action: "teams.team.delete"},
 		{route: "POST /api/v1/registry/{id}/rollback", path: "/api/v1/registry/{entry}/rollback", action: "registry.version.rollback", body: object{}},
 		{route: "POST /api/v1/registry/{id}/rollback/undo", path: "/api/v1/registry/{entry}/rollback/undo", action: "registry.rollback.undo", body: object{}},
 		{

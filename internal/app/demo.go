@@ -21,7 +21,7 @@ func (a *App) FillDemo(ctx context.Context, progress io.Writer) error {
 func (a *App) demo(progress io.Writer) *demo.Filler {
 	p := a.parts
 	return &demo.Filler{
-		Auth: p.auth, Skills: p.skills, Registry: p.registry, Release: p.release, Installations: p.installations,
+		Auth: p.auth, Skills: p.skills, Registry: p.registry, Release: p.release, Teams: p.teams, Installations: p.installations,
 		Telemetry: p.telemetry, Sources: p.sources, Suggestions: p.suggestions,
 		Suites: p.suites, Runs: p.runs, Improve: p.improve, Gates: p.gates, Alerts: p.alerts, Signals: p.signals, Community: p.community,
 		Progress: progress,

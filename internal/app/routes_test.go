@@ -144,6 +144,17 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/device-code/poll":           none,
 	"GET /api/v1/device-code/poll":            none,
 
+	"GET /api/v1/teams":                           read,
+	"POST /api/v1/teams":                          admin,
+	"GET /api/v1/teams/{id}":                      read,
+	"PATCH /api/v1/teams/{id}":                    admin,
+	"DELETE /api/v1/teams/{id}":                   admin,
+	"PUT /api/v1/teams/{id}/members":              admin,
+	"PUT /api/v1/teams/{id}/members/{user_id}":    admin,
+	"DELETE /api/v1/teams/{id}/members/{user_id}": admin,
+	"GET /api/v1/registry/{id}/owners":            read,
+	"PUT /api/v1/registry/{id}/owners":            admin,
+
 	"POST /api/v1/registry/{id}/gates":                       write,
 	"GET /api/v1/incidents":                                  read,
 	"GET /api/v1/incidents/{id}":                             read,

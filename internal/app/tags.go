@@ -36,6 +36,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "settings", Description: "Settings of the organisation."},
 	{Name: "signals", Description: "Signals of contributors about skills."},
 	{Name: "skills", Description: "How often skills trigger and how well they do."},
+	{Name: "teams", Description: "Groups of members, which can own entries of the registry."},
 	{Name: "traces", Description: "OTLP spans of agents."},
 	{Name: "trusted-publishers", Description: "Workflows of code hosts that publish an entry without a stored secret."},
 	{Name: "usage", Description: "How much the organisation stores."},

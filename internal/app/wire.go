@@ -53,6 +53,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/web"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
@@ -73,6 +74,7 @@ type parts struct {
 	release       *release.Service
 	resolve       *resolve.Service
 	requirements  *requirements.Service
+	teams         *teams.Service
 	catalog       *catalog.Service
 	clawhub       *clawhub.Service
 	mcp           *mcpserver.Service
@@ -131,6 +133,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.release = &release.Service{DB: db, Registry: p.registry}
 	p.resolve = &resolve.Service{DB: db}
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
+	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry, Log: log("teams")}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{
@@ -245,6 +248,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
 	p.registry.Sign, p.runs.Sign, p.clawhub.Attestations = p.attestations.SignVersion, p.attestations.SignRun, p.attestations
 	p.release.Clients = p.installations
+	p.release.Owns, p.proposals.Owns = p.teams.MayAsOwner, p.teams.MayAsOwner
 	p.sessions.Content = p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
 	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
@@ -270,6 +274,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.publishers,
 		p.requirements,
 		p.approvals,
+		p.teams,
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
 		p.attestations, p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},

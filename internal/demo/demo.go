@@ -28,6 +28,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
@@ -37,6 +38,7 @@ type Filler struct {
 	Skills        *skills.Service
 	Registry      *registry.Service
 	Release       *release.Service
+	Teams         *teams.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service
 	Sources       *sources.Service
@@ -86,6 +88,7 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 	}{
 		{"people", one.addPeople},
 		{"skills and their versions", one.publish},
+		{"teams and owners", one.addTeams},
 		{"90 days of sessions", one.pushSessions},
 		{"installations", one.install},
 		{"sources, suites and reviews", one.addSources},
@@ -185,6 +188,24 @@ func (f *filling) addPeople(ctx context.Context) error {
 			return err
 		}
 		f.people = append(f.people, callerOf(org, u))
+	}
+	return nil
+}
+
+// addTeams makes two teams, which own the first skills.
+func (f *filling) addTeams(ctx context.Context) error {
+	for i, name := range []string{"Platform", "Documents"} {
+		t, err := f.Teams.Create(ctx, f.owner, name, "")
+		if err != nil {
+			return err
+		}
+		members := []string{f.people[i].UserID, f.people[i+1].UserID}
+		if _, _, err := f.Teams.SetMembers(ctx, f.owner.OrgID, t.ID, members); err != nil {
+			return err
+		}
+		if _, err := f.Teams.SetOwners(ctx, f.owner.OrgID, f.skills[i].entry.ID, teams.Selection{Teams: []string{t.ID}}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -99,6 +99,9 @@ type Route struct {
 	Plan access.Plan
 	// Permission is what the caller needs; when empty, any valid key will do.
 	Permission access.Permission
+	// Owns, if not nil, lets a caller without the permission pass who owns what the {id}
+	// of the path names.
+	Owns access.Owns
 	// Role is the lowest role of people who may call it; any when empty. It is for
 	// decisions about the whole organisation.
 	Role access.Role

@@ -69,13 +69,27 @@ func (a *API) authorize(req *http.Request, r Route) (access.Caller, error) {
 		return access.Caller{}, fault.New(fault.Denied,
 			"This needs the %s plan or higher; the organisation is on %s", r.Plan, caller.Plan)
 	}
-	if r.Permission != "" && !caller.May(r.Permission) {
-		return access.Caller{}, fault.New(fault.Denied, "This needs the permission %s", r.Permission)
+	if err := CheckPermission(req, r, caller); err != nil {
+		return access.Caller{}, err
 	}
 	if r.Role != "" && !caller.Role.Includes(r.Role) {
 		return access.Caller{}, fault.New(fault.Denied, "This needs the role %s", r.Role)
 	}
 	return caller, nil
+}
+
+// CheckPermission refuses a caller who has neither the permission that the route needs
+// nor owns what the request is about.
+func CheckPermission(req *http.Request, r Route, c access.Caller) error {
+	if r.Permission == "" || c.May(r.Permission) {
+		return nil
+	}
+	if r.Owns != nil {
+		if owns, err := r.Owns(req.Context(), c, req.PathValue("id")); err != nil || owns {
+			return err
+		}
+	}
+	return fault.New(fault.Denied, "This needs the permission %s", r.Permission)
 }
 
 // roomWait is the Retry-After of a full disk.

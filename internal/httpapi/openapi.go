@@ -127,14 +127,18 @@ func describe(r Route) string {
 		needs = append(needs, fmt.Sprintf("the %s plan", r.Plan))
 	}
 	if r.Permission != "" {
-		needs = append(needs, fmt.Sprintf("the permission `%s`", r.Permission))
+		need := fmt.Sprintf("the permission `%s`", r.Permission)
+		if r.Owns != nil {
+			need += ", or to own the entry,"
+		}
+		needs = append(needs, need)
 	}
 	if r.Role != "" {
 		needs = append(needs, fmt.Sprintf("the role %s", r.Role))
 	}
 	var text string
 	if len(needs) > 0 {
-		text = "Needs " + strings.Join(needs, " and ") + "."
+		text = "Needs " + strings.TrimSuffix(strings.Join(needs, " and "), ",") + "."
 	}
 	if r.Limit != nil {
 		text += fmt.Sprintf(" At most %d requests per %s.", r.Limit.Requests, r.Limit.period())

@@ -20,11 +20,11 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Get a proposal",
 	})
 	httpapi.Add(a, s.handlePatch, httpapi.Route{
-		Permission: access.Write, Method: "PATCH", Path: "/api/v1/proposals/{id}",
+		Permission: access.Write, Owns: s.MayAnswer, Method: "PATCH", Path: "/api/v1/proposals/{id}",
 		Summary: "Write the value of a proposal; approve, reject or mark it as applied",
 	})
 	httpapi.Add(a, s.handleRefresh, httpapi.Route{
-		Permission: access.Write, Method: "POST", Path: "/api/v1/proposals/{id}/refresh",
+		Permission: access.Write, Owns: s.MayAnswer, Method: "POST", Path: "/api/v1/proposals/{id}/refresh",
 		Summary: "Make a proposal from signals anew of the current words",
 	})
 	httpapi.Add(a, s.handleListCreator, httpapi.Route{

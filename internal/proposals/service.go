@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -23,6 +24,22 @@ type Service struct {
 	Signals  *signals.Service
 	Registry *registry.Service
 	Sources  *sources.Service
+	Owns     access.Owns // says who owns an entry; may be nil
+}
+
+// MayAnswer reports whether the caller may answer a proposal as an owner of its entry.
+func (s *Service) MayAnswer(ctx context.Context, c access.Caller, id string) (bool, error) {
+	if s.Owns == nil {
+		return false, nil
+	}
+	p, err := s.Get(ctx, c.OrgID, id)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return s.Owns(ctx, c, p.EntryID)
 }
 
 // Propose creates a proposal in the caller's transaction and returns its id. It

@@ -60,6 +60,14 @@ var auditAreas = []auditArea{
 		{"publishers.publisher.delete", "removed the trusted publisher"},
 		{"publishers.token.exchange", "got a key for a workflow run of the trusted publisher"},
 	}},
+	{"teams.", "teams and owners", []auditWords{
+		{"teams.team.create", "created the team"},
+		{"teams.team.change", "changed the team"},
+		{"teams.team.members", "changed the members of the team"},
+		{"teams.team.delete", "deleted the team"},
+		{"teams.owners.set", "set the owners of"},
+		{"teams.owners.read", "read a CODEOWNERS file that changes the owners of"},
+	}},
 	{"costs.", "costs", []auditWords{
 		{"costs.prices.change", "changed the prices of models of"},
 	}},

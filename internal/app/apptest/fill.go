@@ -66,6 +66,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.Things["event_webhook"] = o.Make("event_webhook")
 	o.Things["event_delivery"] = o.good("POST /api/v1/event-webhooks/{}/test", "delivery.id")
 	o.Things["member"], o.Things["invitation"] = o.Make("member"), o.Make("invitation")
+	o.Things["team"] = o.Make("team")
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
 	o.awaitJobs()
 	return o
@@ -135,6 +136,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/trusted-publishers", "trusted_publisher.id")
 	case "event_webhook":
 		return o.good("POST /api/v1/event-webhooks", "id")
+	case "team":
+		return o.good("POST /api/v1/teams", "team.id")
 	case "invitation":
 		return o.good("POST /api/v1/invitations", "invitation.id")
 	case "member":

@@ -68,10 +68,22 @@ func Rows() map[string]Row {
 		"POST /api/v1/members/{}/transfer":              {Path: "<user>", Status: 409}, // is an owner already
 		"DELETE /api/v1/members/{}":                     {Path: "<member>", Spends: "member"},
 		"POST /api/v1/me/leave":                         {Body: `{"email":"<new>@example.org"}`, Status: 400}, // confirms nothing
-		"GET /api/v1/invitations":                       {},
-		"POST /api/v1/invitations":                      {Body: `{"role":"viewer"}`},
-		"DELETE /api/v1/invitations/{}":                 {Path: "<invitation>", Spends: "invitation"},
-		"POST /api/v1/invitations/accept":               {Body: `{"token":"inv_none","name":"<text>"}`, Status: 404},
+		"GET /api/v1/teams":                             {},
+		"POST /api/v1/teams":                            {Body: `{"name":"<new>","description":"<text>"}`},
+		"GET /api/v1/teams/{}":                          {Path: "<team>"},
+		"PATCH /api/v1/teams/{}":                        {Path: "<team>", Body: `{"description":"<text>"}`},
+		"DELETE /api/v1/teams/{}":                       {Path: "<team>", Spends: "team"},
+		"PUT /api/v1/teams/{}/members":                  {Path: "<team>", Body: `{"users":["<user>"]}`, Others: map[string]int{"user": 400}},
+		"PUT /api/v1/teams/{}/members/{}":               {Path: "<team> <user>", Others: map[string]int{"user": 400}},
+		"DELETE /api/v1/teams/{}/members/{}":            {Path: "<team> <member>", Status: 404}, // is not in it
+		"GET /api/v1/registry/{}/owners":                {Path: "<entry>"},
+		"PUT /api/v1/registry/{}/owners": {
+			Path: "<entry>", Body: `{"users":["<user>"],"teams":["<team>"]}`, Others: map[string]int{"user": 400, "team": 400},
+		},
+		"GET /api/v1/invitations":         {},
+		"POST /api/v1/invitations":        {Body: `{"role":"viewer"}`},
+		"DELETE /api/v1/invitations/{}":   {Path: "<invitation>", Spends: "invitation"},
+		"POST /api/v1/invitations/accept": {Body: `{"token":"inv_none","name":"<text>"}`, Status: 404},
 
 		"GET /v1/skills":      {Query: "q=<text>"},
 		"GET /v1/skills/{}":   {Path: "<skill>"},

@@ -3,6 +3,7 @@
 package registrytest
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -32,6 +33,7 @@ type World struct {
 	Requirements *requirements.Service
 	Skills       *skills.Service
 	Catalog      *catalog.Service
+	Owns         access.Owns // who owns an entry; nil: nobody does
 }
 
 // New serves the registry behind a real server, with its archives in files.
@@ -67,7 +69,12 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	w.Skills.Versions = w.Registry
 	w.Registry.Register()
 	w.Registry.Mount(w.API)
-	w.Release = &release.Service{DB: db, Registry: w.Registry}
+	w.Release = &release.Service{DB: db, Registry: w.Registry, Owns: func(ctx context.Context, c access.Caller, id string) (bool, error) {
+		if w.Owns == nil {
+			return false, nil
+		}
+		return w.Owns(ctx, c, id)
+	}}
 	w.Release.Mount(w.API)
 	(&resolve.Service{DB: db}).Mount(w.API)
 	w.Requirements = &requirements.Service{DB: db, Jobs: w.Queue, Log: w.Log}

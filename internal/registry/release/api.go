@@ -13,7 +13,8 @@ import (
 // Mount adds the routes.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleRollback, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/rollback",
+		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
+		Path:    "/api/v1/registry/{id}/rollback",
 		Summary: "Make an earlier version current again",
 	})
 	httpapi.Add(a, s.handleChoices, httpapi.Route{
@@ -21,21 +22,22 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "List the versions to roll back to, with their figures",
 	})
 	httpapi.Add(a, s.handleUndo, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/rollback/undo",
+		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
+		Path:    "/api/v1/registry/{id}/rollback/undo",
 		Summary: "Undo the last rollback",
 	})
 	httpapi.Add(a, s.handlePromote, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
+		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
 		Path:    "/api/v1/registry/{id}/versions/{version}/promote",
 		Summary: "Make a candidate current without the verdict of its gate",
 	})
 	httpapi.Add(a, s.handleWithdraw, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
+		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
 		Path:    "/api/v1/registry/{id}/versions/{version}/withdraw",
 		Summary: "Keep a version from being current; the current one is rolled back",
 	})
 	httpapi.Add(a, s.handleRestore, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST",
+		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
 		Path:    "/api/v1/registry/{id}/versions/{version}/restore",
 		Summary: "Undo the withdrawal of a version",
 	})

@@ -20,8 +20,9 @@ import (
 type Service struct {
 	DB       *store.DB
 	Registry *registry.Service
-	Clients  Clients // a hook; may be nil
-	Watcher  Watcher // may be nil
+	Owns     access.Owns // says who owns an entry; may be nil
+	Clients  Clients     // a hook; may be nil
+	Watcher  Watcher     // may be nil
 	// Approvals is a hook that knows what people decided; nil: nobody is asked.
 	Approvals Approvals
 	// Rollbacks is notified of rollbacks; it may be nil.
