@@ -146,6 +146,7 @@ var edges = []edge{
 	{"suggestions", "telemetry", "missed prompts become suggestions"},
 	{"suites", "sources", "a suite may belong to a source"},
 	{"teams", "registry", "owners are of an entry"},
+	{"teams", "repohost", "the CODEOWNERS file of a connected repository names owners"},
 	{"telemetry", "costs", "sessions report what their model requests cost"},
 	{"telemetry", "evidence", "a push may have what was said in sessions"},
 	{"telemetry", "sessions", "reports of agents become sessions that people can open"},

@@ -43,6 +43,9 @@ type Host interface {
 	// line packs a folder. The caller closes the package. A SKILL.md must be at
 	// the path itself; whether there is one, the package says.
 	Tree(ctx context.Context, r Repo, commit, path string) (*skillpkg.Package, error)
+	// File reads one file of a commit. No file at the path is NotFound, and one with
+	// more bytes than the limit TooLarge.
+	File(ctx context.Context, r Repo, commit, path string, limit int64) ([]byte, error)
 	// SetStatus posts a commit status. It may be ErrUnsupported.
 	SetStatus(ctx context.Context, r Repo, commit string, s Status) error
 	// SetCheck posts a check-run, or the rest of one that has an id. It stores
@@ -92,6 +95,14 @@ const MaxPullPages = 10
 // ErrTooManyPages is the error of a list with more than MaxPages.
 func ErrTooManyPages() error {
 	return fault.New(fault.TooLarge, "The code host's list has more than %d pages", MaxPages)
+}
+
+// ErrNoFile is the error of a path that has no file.
+func ErrNoFile(path string) error { return fault.New(fault.NotFound, "the repository has no file %s", path) }
+
+// ErrLargeFile is the error of a file that has more bytes than the limit.
+func ErrLargeFile(path string, limit int64) error {
+	return fault.New(fault.TooLarge, "%s has more than %d bytes", path, limit)
 }
 
 // ErrUnsupported reports that the host has no such feature.

@@ -185,13 +185,22 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 			return err
 		}
 	}
+	branch := refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}
 	if a.RefKind == refs.Branch {
-		// Webhooks arrive in any order: an old commit must not become current.
-		head, err := s.Host.Resolve(ctx, repo, a.Ref().Full())
+		branch = a.Ref()
+	}
+	if a.RefKind == refs.Branch || s.Owners != nil {
+		head, err := s.Host.Resolve(ctx, repo, branch.Full())
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		p.Latest = head.SHA == commit.SHA
+		// Webhooks arrive in any order: an old commit must not become current.
+		p.Latest = a.RefKind == refs.Branch && head.SHA == commit.SHA
+		if s.Owners != nil && head.SHA != "" {
+			if err := s.readOwners(ctx, c, repo, head.SHA); err != nil {
+				return err
+			}
+		}
 	}
 	return s.publishVersion(ctx, a, p)
 }

@@ -42,6 +42,8 @@ type Service struct {
 	Gates Gates
 	// Pulls gates pull requests; it may be nil.
 	Pulls Pulls
+	// Owners reads who owns an entry; it may be nil.
+	Owners Owners
 
 	syncTimeout time.Duration // replaces the constant in tests
 }

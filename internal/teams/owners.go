@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/teams/codeowners"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -248,6 +249,28 @@ func (s *Service) Select(ctx context.Context, orgID string, names []string) (n S
 		}
 	}
 	return n, err
+}
+
+// ReadOwners implements repohost.Owners. A file that is too large has no owners, as on
+// GitHub.
+func (s *Service) ReadOwners(
+	ctx context.Context, c repohost.Connection, commit string, file func(path string, limit int64) ([]byte, error),
+) error {
+	r := Reading{
+		ConnectionID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, Repository: c.RepoFullName, Commit: commit, SkillPath: c.SkillPath,
+	}
+	for _, path := range codeowners.Paths() {
+		content, err := file(path, codeowners.MaxFile)
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil && !fault.Is(err, fault.TooLarge) {
+			return err
+		}
+		r.Path, r.Text = path, string(content)
+		break
+	}
+	return s.ReadCodeowners(ctx, r)
 }
 
 // A Reading is a CODEOWNERS file of a repository, at a commit.

@@ -44,6 +44,45 @@ func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ 
 	return w.tree.Package(ctx)
 }
 
+// File implements host.Host.
+func (h *Host) File(_ context.Context, r host.Repo, commit, name string, limit int64) (_ []byte, err error) {
+	defer fault.Wrap(&err, "file %s of %s at %s", name, r.FullName, commit)
+	repo, err := h.open(r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := resolve(repo, commit)
+	if err != nil {
+		return nil, err
+	}
+	from, err := treeOf(repo, found.TreeHash)
+	if err != nil {
+		return nil, err
+	}
+	if folder := path.Dir(name); folder != "." {
+		if from, err = subtree(repo, from, folder); err != nil {
+			return nil, err
+		}
+	}
+	i := slices.IndexFunc(from.Entries, func(e object.TreeEntry) bool { return e.Name == path.Base(name) })
+	if i < 0 || !from.Entries[i].Mode.IsFile() || from.Entries[i].Mode == filemode.Symlink {
+		return nil, host.ErrNoFile(name)
+	}
+	size, err := repo.Storer.EncodedObjectSize(from.Entries[i].Hash)
+	if err != nil {
+		return nil, err
+	}
+	if size > limit {
+		return nil, host.ErrLargeFile(name, limit)
+	}
+	content, err := (&walk{repo: repo}).content(from.Entries[i].Hash)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(content, limit))
+}
+
 func treeOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Tree, error) {
 	if err := checkSize(repo, hash); err != nil {
 		return nil, err

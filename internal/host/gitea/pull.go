@@ -102,6 +102,29 @@ func (h *Host) OpenPull(ctx context.Context, r host.Repo, n host.NewPull) (out h
 	})
 }
 
+// File implements host.Host.
+func (h *Host) File(ctx context.Context, r host.Repo, commit, path string, limit int64) (content []byte, err error) {
+	defer fault.Wrap(&err, "file %s of %s at %s", path, r.FullName, commit)
+	at, err := h.locate(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	err = h.call(ctx, r.Installation, func(c *api.Client) (*api.Response, error) {
+		file, resp, err := c.GetContents(at.Owner, at.Name, commit, path)
+		switch {
+		case err != nil:
+			return resp, err
+		case file.Type != "file" || file.Content == nil:
+			return resp, host.ErrNoFile(path)
+		case file.Size > limit || int64(base64.StdEncoding.DecodedLen(len(*file.Content))) > limit+2: // padding
+			return resp, host.ErrLargeFile(path, limit)
+		}
+		content, err = base64.StdEncoding.DecodeString(*file.Content)
+		return resp, err
+	})
+	return content, err
+}
+
 // CommitFile implements host.Host. The file's own hash is sent along, so that the
 // server refuses a change of a file that somebody changed meanwhile.
 func (h *Host) CommitFile(ctx context.Context, r host.Repo, c host.FileCommit) (sha string, err error) {

@@ -137,6 +137,32 @@ func (h *Host) CommitFile(ctx context.Context, r host.Repo, c host.FileCommit) (
 	})
 }
 
+// File implements host.Host.
+func (h *Host) File(ctx context.Context, r host.Repo, commit, path string, limit int64) (content []byte, err error) {
+	defer fault.Wrap(&err, "file %s of %s at %s", path, r.FullName, commit)
+	owner, name, err := splitOwned(r)
+	if err != nil {
+		return nil, err
+	}
+	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
+		file, _, resp, err := c.Repositories.GetContents(ctx, owner, name, path, &api.RepositoryContentGetOptions{Ref: commit})
+		switch {
+		case err != nil:
+			return resp, err
+		case file.GetType() != "file":
+			return resp, host.ErrNoFile(path)
+		case int64(file.GetSize()) > limit:
+			return resp, host.ErrLargeFile(path, limit)
+		}
+		text, err := file.GetContent()
+		if content = []byte(text); err == nil && int64(len(content)) > limit {
+			err = host.ErrLargeFile(path, limit)
+		}
+		return resp, err
+	})
+	return content, err
+}
+
 // PullFiles implements host.Host.
 func (h *Host) PullFiles(ctx context.Context, r host.Repo, number int64) (paths []string, complete bool, err error) {
 	defer fault.Wrap(&err, "files of pull request %d of %s", number, r.FullName)

@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 	t.Run("resolve", func(t *testing.T) { resolve(t, open(t)) })
 	t.Run("refs", func(t *testing.T) { refs(t, open(t)) })
 	t.Run("tree", func(t *testing.T) { tree(t, open(t)) })
+	t.Run("file", func(t *testing.T) { file(t, open(t)) })
 	t.Run("refused trees", func(t *testing.T) { refusedTrees(t, open(t)) })
 	t.Run("foreign repositories", func(t *testing.T) { foreign(t, open(t)) })
 	t.Run("pull requests", func(t *testing.T) { pulls(t, open(t)) })
@@ -48,6 +49,32 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 // Repo names one of the subject's repositories.
 func (s Subject) Repo(name string) host.Repo {
 	return host.Repo{Installation: s.At, FullName: s.At.Account + "/" + name}
+}
+
+func file(t *testing.T, s Subject) {
+	work := s.Repos.Create("acme/owned")
+	head := work.Push("first", map[string]string{".github/CODEOWNERS": "* @acme/docs\n", "README.md": "read", "docs/x/y.md": "y"})
+	work.Push("second", map[string]string{".github/CODEOWNERS": "* @acme/other\n"})
+	repo := s.Repo("owned")
+	got, err := s.Host.File(t.Context(), repo, head, ".github/CODEOWNERS", 100)
+	if err != nil || string(got) != "* @acme/docs\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := s.Host.File(t.Context(), repo, head, "README.md", 4); err != nil || string(got) != "read" {
+		t.Errorf("a file of the limit's size: got %q, %v", got, err)
+	}
+	if _, err := s.Host.File(t.Context(), repo, head, ".github/CODEOWNERS", 5); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("a larger file: got %v, want TooLarge", err)
+	}
+	for _, path := range []string{"CODEOWNERS", "docs/CODEOWNERS", "none/CODEOWNERS", "docs/x", "README.md/x"} {
+		if _, err := s.Host.File(t.Context(), repo, head, path, 100); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: got %v, want NotFound", path, err)
+		}
+	}
+	elsewhere := host.Repo{Installation: s.At, FullName: "other/owned"}
+	if _, err := s.Host.File(t.Context(), elsewhere, head, "README.md", 100); !fault.Is(err, fault.NotFound) {
+		t.Errorf("of another account: got %v, want NotFound", err)
+	}
 }
 
 func repositories(t *testing.T, s Subject) {
