@@ -20,6 +20,8 @@ import (
 // Commands are the commands of this package.
 type Commands struct {
 	Member memberCommands `cmd:"" group:"Client" help:"Invite people, list members, change roles, remove members."`
+	Team   teamCommands   `cmd:"" group:"Client" help:"Create teams, and change their members."`
+	Owners ownersCommand  `cmd:"" group:"Client" help:"Show or set who owns a skill."`
 }
 
 type memberCommands struct {
@@ -63,10 +65,11 @@ type invitation struct {
 	AcceptedBy *string    `json:"accepted_by"`
 }
 
-// A page is one of a list of members or invitations.
+// A page is one of a list of members, invitations or teams.
 type page struct {
 	Members     []member     `json:"members"`
 	Invitations []invitation `json:"invitations"`
+	Teams       []team       `json:"teams"`
 	Pagination  struct{ Total int }
 }
 
