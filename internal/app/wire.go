@@ -133,7 +133,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.release = &release.Service{DB: db, Registry: p.registry}
 	p.resolve = &resolve.Service{DB: db}
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
-	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry, Log: log("teams")}
+	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{

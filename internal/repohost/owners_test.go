@@ -15,7 +15,7 @@ import (
 func TestCodeowners(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, _ := connected(t, db, nil)
-		owned := &teams.Service{DB: db, Auth: w.Auth, Registry: w.registry, Log: w.Log}
+		owned := &teams.Service{DB: db, Auth: w.Auth, Registry: w.registry}
 		w.service.Owners = owned
 		if _, err := w.Auth.CreateUser(t.Context(), auth.NewUser{OrgID: c.Org.ID, Email: "bob@example.org", Role: access.Member}); err != nil {
 			t.Fatal(err)

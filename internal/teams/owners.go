@@ -223,34 +223,6 @@ func (s *Service) checkSelection(ctx context.Context, orgID string, n Selection)
 	return err
 }
 
-// Select finds owners by what people call them: addresses of members, and teams with an
-// @, e.g. "ada@example.org" or "@data-platform". Unknown ones are fault.Invalid, at the
-// path owners.
-func (s *Service) Select(ctx context.Context, orgID string, names []string) (n Selection, err error) {
-	known, err := s.people(ctx, orgID)
-	if err != nil {
-		return n, err
-	}
-	byEmail := make(map[string]string, len(known))
-	for _, p := range known {
-		byEmail[p.Email] = p.ID
-	}
-	teams, err := teamsOfOrg(ctx, s.DB, orgID, maxTeams, 0)
-	for _, name := range names {
-		i := slices.IndexFunc(teams, func(t Team) bool { return "@"+t.Slug == strings.ToLower(name) })
-		id, member := byEmail[strings.ToLower(name)]
-		switch {
-		case i >= 0:
-			n.Teams = append(n.Teams, teams[i].ID)
-		case member:
-			n.Users = append(n.Users, id)
-		default:
-			return n, fault.Invalid("owners", "%s is neither the address of a member nor a team with an @ before its name", quote(name))
-		}
-	}
-	return n, err
-}
-
 // ReadOwners implements repohost.Owners. A file that is too large has no owners, as on
 // GitHub.
 func (s *Service) ReadOwners(

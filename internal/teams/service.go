@@ -2,7 +2,6 @@ package teams
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -19,7 +18,6 @@ type Service struct {
 	DB       *store.DB
 	Auth     *auth.Service
 	Registry *registry.Service
-	Log      *slog.Logger
 }
 
 // Create makes a team without members in the caller's organisation. A name whose slug

@@ -33,7 +33,7 @@ type world struct {
 func newWorld(t *testing.T, db *store.DB) world {
 	t.Helper()
 	w := world{World: registrytest.New(t, db)}
-	w.teams = &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry, Log: w.Log}
+	w.teams = &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
 	w.teams.Mount(w.API)
 	w.Owns = w.teams.MayAsOwner
 	(&members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}).Mount(w.API)
