@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/signin"
+	"github.com/whetstone-dev/whetstone/internal/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/catalog/gitrepo"
@@ -65,6 +66,7 @@ type parts struct {
 	members       *members.Service
 	events        *events.Service
 	signIn        *signin.Service
+	scim          *scim.Service
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
@@ -124,6 +126,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Auth: on.auth, Keys: oidc.NewKeys(on.identities), HTTP: on.identities, Providers: c.Providers(),
 		PublicURL: a.URL(), Secret: on.signIns, Log: log("signin"),
 	}
+	p.scim = &scim.Service{DB: db, Auth: on.auth, PublicURL: a.URL(), Log: log("scim")}
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
@@ -269,6 +272,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	plugins := &marketplace.Service{Catalog: p.catalog, Memory: on.memory.work}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		p.events,
+		p.scim,
 		on.auth, p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
 		p.resolve,

@@ -30,6 +30,9 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 	if strings.HasPrefix(raw, CatalogPrefix) {
 		return access.Caller{}, fault.New(fault.Denied, "Catalog tokens open catalogs, not the API; use an API key")
 	}
+	if strings.HasPrefix(raw, SCIMPrefix) {
+		return access.Caller{}, fault.New(fault.Unauthorized, "SCIM tokens are for /scim/v2, not for the API; use an API key")
+	}
 	sum := hash(raw)
 	h, ok := s.keys.get(sum)
 	if !ok {

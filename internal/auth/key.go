@@ -128,6 +128,9 @@ func newRawKey() string { return NewSecret(livePrefix) }
 // CatalogPrefix begins the tokens of internal/catalog, which are no keys.
 const CatalogPrefix = "ct_"
 
+// SCIMPrefix begins the tokens of package scim, which are no keys.
+const SCIMPrefix = "scim_"
+
 // NewSecret returns a prefix and 256 random bits.
 func NewSecret(prefix string) string { return prefix + randomText(base62, keyLength) }
 

@@ -52,45 +52,49 @@ func (s *Service) Leave(ctx context.Context, c access.Caller, email string) erro
 }
 
 func (s *Service) remove(ctx context.Context, c *access.Caller, orgID string, r Removal) (u User, err error) {
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		// Keys are locked before people, as everywhere.
-		if _, err := lockKeysOfUser(ctx, tx, orgID, r.UserID, cascade(r.Made)); err != nil {
-			return err
-		}
-		crew, err := lockCrew(ctx, tx, orgID, r.UserID, c)
-		if err != nil {
-			return err
-		}
-		u = crew.target
-		if c == nil || c.UserID != u.ID { // everybody may leave
-			if err := crew.checkMay(u.Role); err != nil {
-				return err
-			}
-		}
-		if err := crew.checkOwnerLeft(ctx, tx, "make another person owner first"); err != nil {
-			return err
-		}
-		// Once more: a key may have been made since. The locked user admits no more.
-		doomed, err := lockKeysOfUser(ctx, tx, orgID, u.ID, cascade(r.Made))
-		if err != nil {
-			return err
-		}
-		if crew.by != nil && r.Made {
-			if err := checkMayRevoke(ctx, tx, *crew.by, "", doomed); err != nil {
-				return err
-			}
-		}
-		role := u.Role
-		if u, err = removeLocked(ctx, tx, u, doomed, cascade(r.Made)); err != nil {
-			return err
-		}
-		return events.Emit(ctx, tx, s.Jobs, events.Event{
-			OrgID: u.OrgID, Type: events.MemberRemoved, Path: "/members",
-			Data: events.Data{"user_id": u.ID, "email": u.Email, "name": u.Name, "role": role},
-		})
+	err = s.InTx(ctx, func(tx *store.Tx) error {
+		u, err = s.removeIn(ctx, tx, c, orgID, r)
+		return err
 	})
-	s.keys.clear()
 	return u, err
+}
+
+func (s *Service) removeIn(ctx context.Context, tx *store.Tx, c *access.Caller, orgID string, r Removal) (u User, err error) {
+	// Keys are locked before people, as everywhere.
+	if _, err := lockKeysOfUser(ctx, tx, orgID, r.UserID, cascade(r.Made)); err != nil {
+		return u, err
+	}
+	crew, err := lockCrew(ctx, tx, orgID, r.UserID, c)
+	if err != nil {
+		return u, err
+	}
+	u = crew.target
+	if c == nil || c.UserID != u.ID { // everybody may leave
+		if err := crew.checkMay(u.Role); err != nil {
+			return u, err
+		}
+	}
+	if err := crew.checkOwnerLeft(ctx, tx, "make another person owner first"); err != nil {
+		return u, err
+	}
+	// Once more: a key may have been made since. The locked user admits no more.
+	doomed, err := lockKeysOfUser(ctx, tx, orgID, u.ID, cascade(r.Made))
+	if err != nil {
+		return u, err
+	}
+	if crew.by != nil && r.Made {
+		if err := checkMayRevoke(ctx, tx, *crew.by, "", doomed); err != nil {
+			return u, err
+		}
+	}
+	role := u.Role
+	if u, err = removeLocked(ctx, tx, u, doomed, cascade(r.Made)); err != nil {
+		return u, err
+	}
+	return u, events.Emit(ctx, tx, s.Jobs, events.Event{
+		OrgID: u.OrgID, Type: events.MemberRemoved, Path: "/members",
+		Data: events.Data{"user_id": u.ID, "email": u.Email, "name": u.Name, "role": role},
+	})
 }
 
 func removeLocked(ctx context.Context, tx *store.Tx, u User, doomed []Key, e cascade) (User, error) {

@@ -276,7 +276,8 @@ type PlainRoute struct {
 
 // Handle mounts a plain handler beside the API, e.g. for health, metrics and
 // pages. It needs no key and is not in the OpenAPI document. A limit is by address.
-// Pages answer in HTML and have no limit here: they call API.Limit themselves.
+// Pages answer in HTML and have no limit here: they call API.Limit themselves. A handler
+// that is an ErrorServer also answers what is refused before it.
 func (a *API) Handle(pattern string, limit *Limit, handler http.Handler) {
 	a.plain = append(a.plain, PlainRoute{pattern, limit})
 	r := Route{Path: pattern, Limit: limit}
@@ -289,11 +290,20 @@ func (a *API) Handle(pattern string, limit *Limit, handler http.Handler) {
 			err = DrainBody(req)
 		}
 		if err != nil {
+			if own, ok := handler.(ErrorServer); ok {
+				own.ServeError(w, req, err)
+				return
+			}
 			a.writeError(w, req, err)
 			return
 		}
 		handler.ServeHTTP(w, req)
 	})
+}
+
+// An ErrorServer is a plain handler of a protocol that defines its own error bodies.
+type ErrorServer interface {
+	ServeError(w http.ResponseWriter, r *http.Request, err error)
 }
 
 // PlainRoutes lists the plain handlers, for the tests that check each of them.
