@@ -113,6 +113,16 @@ func changes(hook string) []change {
 		{route: "DELETE /api/v1/members/{user_id}", path: "/api/v1/members/{member}", action: "auth.user.remove"},
 
 		{
+			route: "POST /api/v1/scim-tokens", path: "/api/v1/scim-tokens", action: "scim.token.create", body: object{"name": "okta"},
+			keeps: "scim_token", at: []string{"scim_token", "id"},
+		},
+		{
+			route: "PUT /api/v1/scim-groups/{id}", path: "/api/v1/scim-groups/{scim_group}", action: "scim.group.set-role", body: object{"role": "admin"},
+			before: (*house).pushGroup,
+		},
+		{route: "DELETE /api/v1/scim-tokens/{id}", path: "/api/v1/scim-tokens/{scim_token}", action: "scim.token.delete"},
+
+		{
 			route: "POST /api/v1/catalog-tokens", path: "/api/v1/catalog-tokens", action: "catalog.token.create", body: object{"name": "laptops"},
 			keeps: "catalog_token", at: []string{"catalog_token", "id"},
 		},

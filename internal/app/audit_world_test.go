@@ -84,6 +84,13 @@ func (h *house) issue(people *auth.Service, orgID string, role access.Role) stri
 	return raw
 }
 
+// pushGroup lets an identity provider push a group.
+func (h *house) pushGroup() {
+	h.t.Helper()
+	token := h.as(h.FirstKey).Post("/api/v1/scim-tokens", object{"name": "entra"}).Want(http.StatusCreated).Text("token")
+	h.ids["scim_group"] = h.as(token).Post("/scim/v2/Groups", object{"displayName": "Engineering"}).Want(http.StatusCreated).Text("id")
+}
+
 // join lets a person in, and returns their id and key.
 func (h *house) join(email, role string) (id, key string) {
 	h.t.Helper()

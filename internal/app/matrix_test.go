@@ -43,6 +43,7 @@ func TestIsolationMatrix(t *testing.T) {
 		m.askOthers(m.service.Routes())
 		m.askPages()
 		m.askPlainHandlers()
+		m.askProviders()
 		t.Logf("isolation matrix: %d API routes and %d pages, %d callers, %d cells", len(m.service.Routes()), len(m.service.Pages()), len(m.names), m.cells)
 	})
 }
@@ -136,6 +137,7 @@ func (m *matrix) strangers() []caller {
 		{name: "expired key", header: apptest.Bearer(m.keys["expired"])},
 		{name: "unknown key", header: apptest.Bearer("st_live_" + strings.Repeat("x", 43))},
 		{name: "catalog token", header: apptest.Bearer(m.keys["catalog token"]), catalog: true},
+		{name: "SCIM token", header: apptest.Bearer(m.keys["SCIM token"])},
 		{name: "key for one entry", header: apptest.Bearer(m.keys["entry"]), entry: true},
 		{name: "half a key", header: apptest.Bearer(good[:len(good)-1])},
 		{name: "key as a password", header: http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte("api:"+good))}}},

@@ -124,6 +124,7 @@ func (m *matrix) badKeys() {
 	if _, m.keys["catalog token"], err = opened.Create(m.Context(), access.Caller{OrgID: org.ID, UserID: m.ours.Things["user"]}, "matrix", nil); err != nil {
 		m.Fatal(err)
 	}
+	m.scimTokens()
 	m.entryKey(org)
 	m.keys["expired"], id = m.key(org, "owner", access.Owner)
 	if _, err := m.service.DB().Exec(m.Context(), `UPDATE api_keys SET expires_at = 1 WHERE id = $1`, id); err != nil {

@@ -115,6 +115,11 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/catalog-tokens":             admin,
 	"POST /api/v1/catalog-tokens/{id}/rotate": admin,
 	"DELETE /api/v1/catalog-tokens/{id}":      admin,
+	"GET /api/v1/scim-tokens":                 admin,
+	"POST /api/v1/scim-tokens":                admin,
+	"DELETE /api/v1/scim-tokens/{id}":         admin,
+	"GET /api/v1/scim-groups":                 admin,
+	"PUT /api/v1/scim-groups/{id}":            admin,
 	"GET /api/v1/trusted-publishers":          admin,
 	"POST /api/v1/trusted-publishers":         admin,
 	"DELETE /api/v1/trusted-publishers/{id}":  admin,
@@ -379,7 +384,10 @@ var (
 	}
 	anyKey = []string{"GET /api/v1/me", "GET /api/v1/alpha/verify"}
 	// Only the organisation's owners decide whether what people said is kept.
-	ownerRoutes = []string{"PUT /api/v1/settings/content", "DELETE /api/v1/content", "POST /api/v1/members/{}/transfer"}
+	ownerRoutes = []string{
+		"PUT /api/v1/settings/content", "DELETE /api/v1/content", "POST /api/v1/members/{}/transfer",
+		"POST /api/v1/scim-tokens", "PUT /api/v1/scim-groups/{}",
+	}
 )
 
 // named is the tables in one, by routeName.

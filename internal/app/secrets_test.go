@@ -42,8 +42,8 @@ func TestNoSecretInTheDatabase(t *testing.T) {
 			if c.route == "POST /api/v1/invitations" {
 				planted["invitation"] = a.Text("token")
 			}
-			if strings.Contains(c.route, "/catalog-tokens") && a.Status == http.StatusCreated {
-				planted["catalog token of "+c.route] = a.Text("token")
+			if (strings.Contains(c.route, "/catalog-tokens") || strings.Contains(c.route, "/scim-tokens")) && a.Status == http.StatusCreated {
+				planted["token of "+c.route] = a.Text("token")
 			}
 		})
 		h.plantAlerts(planted)

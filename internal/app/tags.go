@@ -32,6 +32,8 @@ var apiTags = []httpapi.Tag{
 	{Name: "push", Description: "Session records of clients, in the canonical schema."},
 	{Name: "registry", Description: "Skills and agents, their versions and their installations."},
 	{Name: "repohost", Description: "The code host: repositories that publish versions."},
+	{Name: "scim-groups", Description: "Groups that identity providers push, and the roles that they give."},
+	{Name: "scim-tokens", Description: "Tokens with which identity providers push people and groups, and nothing else."},
 	{Name: "sessions", Description: "Sessions of agents: what happened when, and how it went."},
 	{Name: "settings", Description: "Settings of the organisation."},
 	{Name: "signals", Description: "Signals of contributors about skills."},

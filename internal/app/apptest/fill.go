@@ -67,6 +67,8 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.Things["event_delivery"] = o.good("POST /api/v1/event-webhooks/{}/test", "delivery.id")
 	o.Things["member"], o.Things["invitation"] = o.Make("member"), o.Make("invitation")
 	o.Things["team"] = o.Make("team")
+	o.Things["scim_token"] = o.Make("scim_token")
+	o.addProvider()
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
 	o.awaitJobs()
 	return o
@@ -132,6 +134,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/keys", "key.id")
 	case "catalog_token":
 		return o.good("POST /api/v1/catalog-tokens", "catalog_token.id")
+	case "scim_token":
+		return o.good("POST /api/v1/scim-tokens", "scim_token.id")
 	case "trusted_publisher":
 		return o.good("POST /api/v1/trusted-publishers", "trusted_publisher.id")
 	case "event_webhook":
@@ -357,6 +361,16 @@ func (o *Org) grade(passRate int) {
 			id, id, o.Things["skill_name"], at, passRate))
 	}
 	o.ask("POST", "/api/v1/push", `{"schema_version":"2.0","push_id":"`+uuid.NewString()+`","canonical":{"grading_results":[`+strings.Join(all, ",")+`]}}`)
+}
+
+// addProvider lets an identity provider push a person and a group.
+func (o *Org) addProvider() {
+	o.tb.Helper()
+	token, owner := o.good("POST /api/v1/scim-tokens", "token"), o.key
+	o.key = token
+	o.Things["scim_user"] = o.read("POST", "/scim/v2/Users", `{"userName":"`+o.Mark+`@scim.example","displayName":"`+o.Mark+`"}`, "id")
+	o.Things["scim_group"] = o.read("POST", "/scim/v2/Groups", `{"displayName":"`+o.Mark+`","members":[{"value":"`+o.Things["scim_user"]+`"}]}`, "id")
+	o.key = owner
 }
 
 // connect links a repository, and delivers a push of it.
