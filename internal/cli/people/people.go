@@ -33,6 +33,8 @@ type memberCommands struct {
 	Transfer    memberTransfer    `cmd:"" help:"Make a member owner, and yourself an admin."`
 	Remove      memberRemove      `cmd:"" help:"Remove a member: keys and sessions end, what they made stays."`
 	Leave       memberLeave       `cmd:"" help:"Leave the organisation yourself."`
+	ScimToken   scimTokens        `cmd:"" help:"Tokens with which an identity provider manages members by SCIM."`
+	ScimGroup   scimGroups        `cmd:"" help:"Groups that an identity provider pushed, and the roles that they give."`
 }
 
 const (
@@ -70,6 +72,7 @@ type page struct {
 	Members     []member     `json:"members"`
 	Invitations []invitation `json:"invitations"`
 	Teams       []team       `json:"teams"`
+	Groups      []scimGroup  `json:"scim_groups"`
 	Pagination  struct{ Total int }
 }
 
