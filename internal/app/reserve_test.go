@@ -37,6 +37,7 @@ var servedWhenFull = []string{
 	"POST /logout", "POST /registry/lock-file", "POST /registry/{}/delete", "POST /registry/{}/publishers/{}/delete",
 	"POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete",
 	"POST /settings/invitations/{}/revoke", "POST /settings/keys/{}/revoke", "POST /settings/members/{}/remove",
+	"POST /settings/provisioning/{}/delete",
 	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",
 	"PUT /api/v1/settings/content", // keeps less
 }

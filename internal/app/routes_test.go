@@ -337,21 +337,24 @@ var formGates = map[string]gate{
 	"POST /improve-runs/{id}/cancel":                    write,
 	"POST /runs/{id}/cancel":                            write,
 
-	"POST /device":                           none, // about the caller's own logins and sessions
-	"POST /account/sessions/{id}/end":        none,
-	"POST /account/leave":                    none,
-	"POST /settings/members/{id}/role":       admin,
-	"POST /settings/members/{id}/transfer":   admin,
-	"POST /settings/members/{id}/remove":     admin,
-	"POST /settings/invitations":             admin,
-	"POST /settings/invitations/{id}/revoke": admin,
-	"POST /settings/keys":                    admin,
-	"POST /settings/keys/{id}/revoke":        admin,
-	"POST /settings/connect":                 admin,
-	"POST /settings/webhooks":                admin,
-	"POST /settings/catalog":                 admin,
-	"POST /settings/catalog/{id}/rotate":     admin,
-	"POST /settings/catalog/{id}/delete":     admin,
+	"POST /device":                            none, // about the caller's own logins and sessions
+	"POST /account/sessions/{id}/end":         none,
+	"POST /account/leave":                     none,
+	"POST /settings/members/{id}/role":        admin,
+	"POST /settings/members/{id}/transfer":    admin,
+	"POST /settings/members/{id}/remove":      admin,
+	"POST /settings/invitations":              admin,
+	"POST /settings/invitations/{id}/revoke":  admin,
+	"POST /settings/keys":                     admin,
+	"POST /settings/keys/{id}/revoke":         admin,
+	"POST /settings/connect":                  admin,
+	"POST /settings/webhooks":                 admin,
+	"POST /settings/catalog":                  admin,
+	"POST /settings/catalog/{id}/rotate":      admin,
+	"POST /settings/catalog/{id}/delete":      admin,
+	"POST /settings/provisioning":             admin, // owners only: scim.CreateToken
+	"POST /settings/provisioning/{id}/delete": admin,
+	"POST /settings/provisioning/groups/{id}": admin, // owners only: scim.SetGroupRole
 }
 
 // pageGates are the pages that ask for something else than read.
@@ -370,6 +373,7 @@ var pageGates = map[string]gate{
 	"GET /settings/members/{id}":     admin,
 	"GET /settings/audit":            admin,
 	"GET /settings/webhooks":         admin,
+	"GET /settings/provisioning":     admin,
 	"GET /settings/catalog":          admin,
 	"GET /registry/{id}/publishers":  admin,
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"testing"
 	"time"
 
@@ -238,6 +239,7 @@ func (a auditor) account() {
 	a.send("/settings/invitations", "/settings/invitations", "auth.invitation.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
 	id, _ := invitation("")
 	a.send("/settings/invitations/{id}/revoke", "/settings/invitations/"+id+"/revoke", "auth.invitation.revoke", nil)
+	a.provisioning()
 	a.send("/settings/members/{id}/role", "/settings/members/"+key.User.ID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})
 	a.send("/settings/members/{id}/remove", "/settings/members/"+key.User.ID+"/remove", "auth.user.remove", nil)
 	heir := a.w.Member(a.w.org, access.Member)
@@ -265,4 +267,17 @@ func (a auditor) account() {
 	a.post("/device", url.Values{"code": {a.get("/login/device").texts("strong")[0]}, "answer": {"approve"}}).wantLocation("/device")
 	a.send("/login/device/finish", "/login/device/finish", "auth.session.start", nil)
 	a.send("/logout", "/logout", "auth.session.end", nil)
+}
+
+// provisioning sends the forms of SCIM tokens and groups.
+func (a auditor) provisioning() {
+	t := a.w.T
+	t.Helper()
+	made := a.send("/settings/provisioning", "/settings/provisioning", "scim.token.create", url.Values{"name": {"okta"}})
+	raw := regexp.MustCompile(`scim_[0-9A-Za-z]{43}`).FindString(made.body)
+	provider := &apptest.Caller{T: t, World: a.w.World, Key: raw}
+	group := provider.Post("/scim/v2/Groups", apptest.Object{"displayName": "Engineering"}).Want(http.StatusCreated).Text("id")
+	a.send("/settings/provisioning/groups/{id}", "/settings/provisioning/groups/"+group, "scim.group.set-role", url.Values{"role": {"admin"}})
+	tokens := a.api.Get("/api/v1/scim-tokens").Want(http.StatusOK).List("scim_tokens")
+	a.send("/settings/provisioning/{id}/delete", "/settings/provisioning/"+apptest.Text(tokens[0], "id")+"/delete", "scim.token.delete", nil)
 }

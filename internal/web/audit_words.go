@@ -210,7 +210,7 @@ var pagesOfTargets = map[string]string{
 	"run":         "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
 	"gate": "/gates/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
-	"user": "/settings/members", "invitation": "/settings/members", "key": "/settings/keys", "catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "event_webhook": "/settings/webhooks", "organisation": "/settings",
+	"user": "/settings/members", "invitation": "/settings/members", "scim_token": "/settings/provisioning", "scim_user": "/settings/members", "scim_group": "/settings/provisioning", "key": "/settings/keys", "catalog_token": "/settings/catalog", "trusted_publisher": "/registry", "event_webhook": "/settings/webhooks", "organisation": "/settings",
 	"account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }

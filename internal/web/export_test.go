@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/web/login"
+	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 )
 
 // What the tests look at without a page around it.
@@ -36,7 +37,7 @@ type (
 )
 
 // Markdown renders a foreign text.
-func Markdown(text string) (template.HTML, error) { return newRenderer().markdown(text) }
+func Markdown(text string) (template.HTML, error) { return markdown.New().HTML(text) }
 
 // Forms lists the paths that forms are sent to.
 func Forms() (paths []string) {

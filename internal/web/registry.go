@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 	"github.com/whetstone-dev/whetstone/internal/web/needs"
 )
 
@@ -177,8 +178,8 @@ func (s *Service) readme(ctx context.Context, view *entryView) error {
 			continue
 		}
 		content, err := s.Registry.File(ctx, current, name)
-		if len(content) > maxMarkdown {
-			content = content[:maxMarkdown]
+		if len(content) > markdown.Max {
+			content = content[:markdown.Max]
 			view.ReadmeFile = rawFile(view.ID, current.Version, name)
 		}
 		view.Readme = withoutFrontmatter(content)
@@ -404,7 +405,7 @@ func newShownFile(path string, content []byte) shownFile {
 		return f
 	}
 	f.Text = strings.ToValidUTF8(string(content[:min(len(content), maxShown)]), "")
-	if strings.HasSuffix(strings.ToLower(path), ".md") && len(content) <= maxMarkdown {
+	if strings.HasSuffix(strings.ToLower(path), ".md") && len(content) <= markdown.Max {
 		f.Rendered = withoutFrontmatter(content)
 	}
 	return f

@@ -59,7 +59,7 @@ func (s *Service) functions() template.FuncMap {
 		"dict":     dict,
 		"icon":     icon,
 		"interval": intervalText,
-		"markdown": s.prose.markdown,
+		"markdown": s.prose.HTML,
 		"money":    money,
 		"number":   number,
 		"pager":    newPager,

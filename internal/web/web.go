@@ -86,6 +86,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
+	"github.com/whetstone-dev/whetstone/internal/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
@@ -121,6 +122,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
+	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 )
 
 // Parts are the capabilities behind the pages.
@@ -129,6 +131,7 @@ type Parts struct {
 	SignIn        *signin.Service
 	Members       *members.Service
 	Events        *events.Service
+	SCIM          *scim.Service
 	Audit         *audit.Service
 	Quota         *quota.Service
 	Tokens        *tokens.Service
@@ -179,7 +182,7 @@ type Service struct {
 	assets    assets
 	csrf      *http.CrossOriginProtection
 	secure    bool // the public URL is https
-	prose     *renderer
+	prose     *markdown.Renderer
 }
 
 // New reads the static files and the shared templates.
@@ -187,7 +190,7 @@ func New(p Parts) (_ *Service, err error) {
 	defer fault.Wrap(&err, "dashboard")
 	s := &Service{
 		Parts: p, routes: routes(), csrf: http.NewCrossOriginProtection(),
-		secure: strings.HasPrefix(p.PublicURL, "https://"), prose: newRenderer(),
+		secure: strings.HasPrefix(p.PublicURL, "https://"), prose: markdown.New(),
 	}
 	// Behind a proxy the Host header may differ from the Origin that browsers send.
 	if u, err := url.Parse(p.PublicURL); err == nil && u.Host != "" {

@@ -20,7 +20,7 @@ func TestWebhooks(t *testing.T) {
 		id := regexp.MustCompile(`webhook=([0-9a-f-]{36})`).FindStringSubmatch(made.body)[1]
 		do := func(action string) url.Values { return url.Values{"action": {action}, "webhook": {id}} }
 		admin.post(path, do("test")).want(http.StatusOK).wantText("The test did not arrive")
-		admin.get(path + "?webhook=" + id).want(http.StatusOK).wantText("Deliveries to", "failed")
+		admin.get(path+"?webhook="+id).want(http.StatusOK).wantText("Deliveries to", "failed")
 		admin.post(path, do("pause")).want(http.StatusOK).wantText("is paused")
 		admin.post(path, do("resume")).want(http.StatusOK).wantText("again")
 		admin.post(path, do("delete")).want(http.StatusOK).wantText("was deleted", "None yet.")

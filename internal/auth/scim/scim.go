@@ -97,4 +97,12 @@ type Group struct {
 	UpdatedAt  time.Time
 }
 
+// GivenRole is the role that the group gives; "" if none.
+func (g Group) GivenRole() access.Role {
+	if g.Role == nil {
+		return ""
+	}
+	return *g.Role
+}
+
 func (g Group) target() audit.Target { return audit.Target{Kind: "scim_group", ID: g.ID, Name: g.Name} }

@@ -1,4 +1,5 @@
-package web
+// Package markdown renders untrusted Markdown on pages.
+package markdown
 
 import (
 	"bytes"
@@ -21,23 +22,24 @@ import (
 )
 
 const (
-	// maxMarkdown is the longest text that is rendered; pages truncate longer ones.
-	maxMarkdown = 64 << 10
+	// Max is the longest text that is rendered; pages truncate longer ones.
+	Max         = 64 << 10
 	maxHTML     = 1 << 20 // of one text
 	maxRendered = 8 << 20 // bytes of HTML that are cached
 	maxRenders  = 2       // texts that are rendered at once
 )
 
-// A renderer converts Markdown to HTML, with a cache (LRU).
-type renderer struct {
+// A Renderer converts Markdown to HTML, with a cache (LRU).
+type Renderer struct {
 	reader goldmark.Markdown
 	policy *bluemonday.Policy
 	cache  *lru.Cache[[sha256.Size]byte, template.HTML]
 	turns  *semaphore.Weighted
 }
 
-func newRenderer() *renderer {
-	return &renderer{
+// New returns a renderer with an empty cache.
+func New() *Renderer {
+	return &Renderer{
 		reader: goldmark.New(goldmark.WithExtensions(extension.GFM),
 			goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(lowerHeadings{}, 0)))),
 		policy: harmless(),
@@ -46,10 +48,10 @@ func newRenderer() *renderer {
 	}
 }
 
-// markdown renders untrusted text and sanitises it: nothing in it can run or load
+// HTML renders untrusted text and sanitises it: nothing in it can run or load
 // anything. Images are removed, too, because they would reveal readers to another
 // server. A text that would take too much time or memory is shown as plain text.
-func (r *renderer) markdown(source string) (template.HTML, error) {
+func (r *Renderer) HTML(source string) (template.HTML, error) {
 	key := sha256.Sum256([]byte(source))
 	if known, ok := r.cache.Get(key); ok {
 		return known, nil
@@ -76,8 +78,8 @@ func (r *renderer) markdown(source string) (template.HTML, error) {
 
 var errTooHeavy = errors.New("the text is too much to render")
 
-func (r *renderer) render(source string) (template.HTML, error) {
-	if len(source) > maxMarkdown || mdcost.TooHeavy(source) {
+func (r *Renderer) render(source string) (template.HTML, error) {
+	if len(source) > Max || mdcost.TooHeavy(source) {
 		return "", errTooHeavy
 	}
 	var page boundedBuffer

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/web/people"
+)
+
+func (s *Service) provisioning(v *visit, form people.Provisioning, problem error) (answer, error) {
+	view, err := people.NewProvisioning(v.Context(), s.SCIM, v.Caller, v.offset(people.Shown))
+	if err != nil {
+		return answer{}, err
+	}
+	view.Name, view.Days, view.Made = form.Name, form.Days, form.Made
+	page := show("settings_provisioning", "Provisioning", view)
+	if problem != nil {
+		return page.refused(problem)
+	}
+	return page, nil
+}
+
+func (s *Service) handleProvisioning(v *visit) (answer, error) {
+	return s.provisioning(v, people.Provisioning{}, nil)
+}
+
+// handleCreateSCIMToken responds with the page itself: a redirect would have to carry the
+// token.
+func (s *Service) handleCreateSCIMToken(v *visit) (answer, error) {
+	form := people.Provisioning{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
+	n, err := keyForm{Name: form.Name, Days: form.Days}.key(time.Now())
+	if err != nil {
+		return s.provisioning(v, form, err)
+	}
+	_, raw, err := s.SCIM.CreateToken(v.Context(), v.Caller, n.Name, n.ExpiresAt)
+	if err != nil {
+		return s.provisioning(v, form, err)
+	}
+	return s.provisioning(v, people.Provisioning{Made: raw}, nil)
+}
+
+func (s *Service) handleDeleteSCIMToken(v *visit) (answer, error) {
+	err := s.SCIM.DeleteToken(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	return redirect("/settings/provisioning", "The token was deleted. The provider that used it can change nothing any more."), err
+}
+
+func (s *Service) handleSetGroupRole(v *visit) (answer, error) {
+	_, err := s.SCIM.SetGroupRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
+	if err != nil {
+		return s.provisioning(v, people.Provisioning{}, err)
+	}
+	return redirect("/settings/provisioning", "The role of the group was changed, and those of its members."), nil
+}
