@@ -88,7 +88,7 @@ func (r Role) Permissions() []Permission {
 	return all[:count[r]]
 }
 
-// A Caller is the person, organisation and key that make a request.
+// A Caller is the person or service account, organisation and key that make a request.
 type Caller struct {
 	OrgID, OrgName      string
 	UserID, Email, Name string
@@ -99,6 +99,7 @@ type Caller struct {
 	Relay               bool         // the key passes on signals of other contributors
 	DeviceID            string       // of the machine that logged in for the key, "" when unknown
 	EntryID             string       // the registry entry that the key pushes versions of, and does nothing else; "" for all other keys
+	ServiceAccount      bool         // the user is a service account: no person is behind it
 }
 
 // May reports whether the caller has the permission.

@@ -80,7 +80,22 @@ func changes(hook string) []change {
 	const sources, suites, connections, alerts = "/api/v1/cloud-sources", "/api/v1/eval-suites", "/api/v1/repohost/connections", "/api/v1/alerts"
 	return []change{
 		{route: "POST /api/v1/keys", path: "/api/v1/keys", action: "auth.key.create", body: object{"name": "CI"}, keeps: "key", at: []string{"key", "id"}},
+		{route: "PATCH /api/v1/keys/{id}", path: "/api/v1/keys/{key}", action: "auth.key.update", body: object{"name": "CI 2"}},
 		{route: "DELETE /api/v1/keys/{id}", path: "/api/v1/keys/{key}", action: "auth.key.revoke"},
+		{route: "PUT /api/v1/key-policy", path: "/api/v1/key-policy", action: "auth.keypolicy.set", body: object{"max_days": 3650}},
+
+		{
+			route: "POST /api/v1/service-accounts", path: "/api/v1/service-accounts", action: "auth.serviceaccount.create",
+			body: object{"name": "deploy-bot", "role": "member"}, keeps: "service_account", at: []string{"service_account", "id"},
+		},
+		{
+			route: "PATCH /api/v1/service-accounts/{id}", path: "/api/v1/service-accounts/{service_account}",
+			action: "auth.serviceaccount.update", body: object{"role": "viewer"},
+		},
+		{
+			route: "DELETE /api/v1/service-accounts/{id}", path: "/api/v1/service-accounts/{service_account}",
+			action: "auth.serviceaccount.delete",
+		},
 
 		{
 			route: "POST /api/v1/invitations", path: "/api/v1/invitations", action: "auth.invitation.create", body: object{"role": "viewer"},

@@ -102,6 +102,16 @@ var contractRoutes = map[string]gate{
 	"GET /api/v1/keys":         admin,
 	"POST /api/v1/keys":        admin,
 	"DELETE /api/v1/keys/{id}": admin,
+	"PATCH /api/v1/keys/{id}":  admin,
+	"GET /api/v1/key-policy":   admin,
+	"PUT /api/v1/key-policy":   admin,
+
+	"GET /api/v1/service-accounts":         admin,
+	"POST /api/v1/service-accounts":        admin,
+	"GET /api/v1/service-accounts/{id}":    admin,
+	"PATCH /api/v1/service-accounts/{id}":  admin,
+	"DELETE /api/v1/service-accounts/{id}": admin,
+
 	"GET /api/v1/registry/{id}/versions/{version}/attestations": read,
 
 	"GET /api/v1/approvals":                                  read,

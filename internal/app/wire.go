@@ -8,8 +8,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/scim"
+	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/clawhub"
@@ -67,6 +69,7 @@ type parts struct {
 	events        *events.Service
 	signIn        *signin.Service
 	scim          *scim.Service
+	accounts      *serviceaccounts.Service
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
@@ -117,6 +120,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 	files := stored.New(on.memory.work)
+	p.accounts = &serviceaccounts.Service{DB: db, Auth: on.auth}
 	p.members = &members.Service{DB: db, Auth: on.auth, PublicURL: a.URL()}
 	p.events = &events.Service{
 		DB: db, Jobs: queue, Sender: on.sender, Seal: a.keyring, PublicURL: a.URL(), AllowPrivate: c.AllowPrivateTargets,
@@ -273,6 +277,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		p.events,
 		p.scim,
+		p.accounts, &keyrules.Service{DB: db},
 		on.auth, p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
 		p.resolve,

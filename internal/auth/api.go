@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Mount adds the routes of keys, device logins and the caller.
@@ -44,7 +47,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type keyOutput struct {
+// KeyOutput is a key in answers.
+type KeyOutput struct {
 	ID          string              `json:"id" format:"uuid"`
 	UserID      string              `json:"user_id" format:"uuid"`
 	Name        string              `json:"name" example:"CI"`
@@ -55,19 +59,25 @@ type keyOutput struct {
 	ExpiresAt   *httpapi.Time       `json:"expires_at"`
 	RevokedAt   *httpapi.Time       `json:"revoked_at"`
 	// CreatedByKey and Login show which keys came from a stolen one.
-	CreatedByKey *string `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
-	Login        bool    `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
-	Relay        bool    `json:"relay,omitempty" doc:"It may name the contributors of signals (user_cohort)"`
-	EntryID      *string `json:"entry_id,omitempty" format:"uuid" doc:"A key of a trusted publisher: it pushes versions of this registry entry, and does nothing else"`
+	CreatedByKey *string  `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
+	Login        bool     `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
+	Relay        bool     `json:"relay,omitempty" doc:"It may name the contributors of signals (user_cohort)"`
+	EntryID      *string  `json:"entry_id,omitempty" format:"uuid" doc:"A key of a trusted publisher: it pushes versions of this registry entry, and does nothing else"`
+	AllowedIPs   []string `json:"allowed_ips" nullable:"false" example:"[\"10.0.0.0/8\"]" doc:"Networks from which it works; empty: from everywhere"`
+	Violates     []string `json:"violates,omitempty" enum:"max_days,require_allowed_ips" doc:"What of the key policy it does not follow; it works all the same"`
 }
 
-func newKeyOutput(k Key) keyOutput {
-	return keyOutput{
+// NewKeyOutput says what of the policy the key does not follow.
+func NewKeyOutput(k Key, p keyrules.Policy) KeyOutput {
+	out := KeyOutput{
 		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
 		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
 		ExpiresAt: httpapi.NullTime(k.ExpiresAt), RevokedAt: httpapi.NullTime(k.RevokedAt),
 		CreatedByKey: k.CreatedByKey, Login: k.Login, Relay: k.Relay, EntryID: k.EntryID,
+		AllowedIPs: k.AllowedIPs.Strings(),
 	}
+	out.Violates = k.Violations(p)
+	return out
 }
 
 type meOutput struct {
@@ -83,7 +93,7 @@ type meOutput struct {
 	Plan        access.Plan         `json:"plan" enum:"free,pro,team,enterprise"`
 	Role        access.Role         `json:"role" enum:"viewer,member,admin,owner"`
 	Permissions []access.Permission `json:"permissions" nullable:"false" example:"[\"read\",\"write\"]"`
-	Key         keyOutput           `json:"key"`
+	Key         KeyOutput           `json:"key"`
 }
 
 func (s *Service) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error) {
@@ -95,20 +105,30 @@ func (s *Service) handleMe(ctx context.Context, _ struct{}) (out meOutput, err e
 	out.User.ID, out.User.Email, out.User.Name = c.UserID, c.Email, c.Name
 	out.Organisation.ID, out.Organisation.Name = c.OrgID, c.OrgName
 	out.Plan, out.Role, out.Permissions = c.Plan, c.Role, c.Permissions
-	out.Key = newKeyOutput(k)
+	out.Key = NewKeyOutput(k, keyrules.Policy{})
 	return out, nil
 }
 
 type listKeysOutput struct {
-	Keys       []keyOutput        `json:"keys" nullable:"false"`
+	Keys       []KeyOutput        `json:"keys" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) handleListKeys(ctx context.Context, in struct{ httpapi.Page }) (listKeysOutput, error) {
-	keys, total, err := s.Keys(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
-	out := listKeysOutput{Keys: make([]keyOutput, len(keys)), Pagination: in.Of(total)}
+type listKeysInput struct {
+	httpapi.Page
+	ServiceAccountID string `query:"service_account_id" format:"uuid" doc:"Only those of this service account"`
+}
+
+func (s *Service) handleListKeys(ctx context.Context, in listKeysInput) (listKeysOutput, error) {
+	orgID := access.From(ctx).OrgID
+	policy, err := keyrules.Load(ctx, s.DB, orgID)
+	if err != nil {
+		return listKeysOutput{}, err
+	}
+	keys, total, err := s.KeysOf(ctx, orgID, in.ServiceAccountID, in.PerPage, in.Offset())
+	out := listKeysOutput{Keys: make([]KeyOutput, len(keys)), Pagination: in.Of(total)}
 	for i, k := range keys {
-		out.Keys[i] = newKeyOutput(k)
+		out.Keys[i] = NewKeyOutput(k, policy)
 	}
 	return out, err
 }
@@ -117,21 +137,40 @@ type createKeyInput struct {
 	Body struct {
 		Name        string              `json:"name" minLength:"1" maxLength:"100" example:"CI"`
 		Permissions []access.Permission `json:"permissions,omitempty" example:"[\"read\",\"registry:push\"]" doc:"Narrows what the key may do"`
-		ExpiresAt   *httpapi.Time       `json:"expires_at,omitempty" doc:"Not later than that of the key that makes it; omitted: the same"`
+		ExpiresAt   *httpapi.Time       `json:"expires_at,omitempty" doc:"Not later than that of the key that makes it, and within the key policy; omitted: as late as these allow"`
+		ExpiresIn   *int                `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" example:"90" doc:"The same, in days"`
 		Relay       bool                `json:"relay,omitempty" doc:"For a server that passes signals on: it may name their contributors (user_cohort), and you vouch that each is a person"`
+		AllowedIPs  []string            `json:"allowed_ips,omitempty" maxItems:"50" example:"[\"10.0.0.0/8\",\"2001:db8::/32\"]" doc:"Networks from which it works; omitted: those of the key that makes it, if you hold both"`
+		AccountID   string              `json:"service_account_id,omitempty" format:"uuid" doc:"The service account that holds it; omitted: you"`
 	}
 }
 
 type createKeyOutput struct {
-	Key    keyOutput `json:"key"`
+	Key    KeyOutput `json:"key"`
 	APIKey string    `json:"api_key" example:"st_live_..." doc:"The raw key; it is not shown again"`
 }
 
-func (s *Service) handleCreateKey(ctx context.Context, in createKeyInput) (createKeyOutput, error) {
-	k, raw, err := s.CreateKeyFor(ctx, access.From(ctx), NewKey{
-		Name: in.Body.Name, Permissions: in.Body.Permissions, ExpiresAt: (*time.Time)(in.Body.ExpiresAt), Relay: in.Body.Relay,
-	})
-	return createKeyOutput{Key: newKeyOutput(k), APIKey: raw}, err
+func (s *Service) handleCreateKey(ctx context.Context, in createKeyInput) (out createKeyOutput, err error) {
+	b := in.Body
+	n := NewKey{Name: b.Name, Permissions: b.Permissions, ExpiresAt: (*time.Time)(b.ExpiresAt), Relay: b.Relay}
+	if n.AllowedIPs, err = keyrules.ParseAllowList(b.AllowedIPs); err != nil {
+		return out, err
+	}
+	if b.ExpiresIn != nil {
+		if n.ExpiresAt != nil {
+			return out, fault.Invalid("expires_in_days", "give expires_at or expires_in_days, not both")
+		}
+		at := store.Now().AddDate(0, 0, *b.ExpiresIn)
+		n.ExpiresAt = &at
+	}
+	var k Key
+	if b.AccountID == "" {
+		k, out.APIKey, err = s.CreateKeyFor(ctx, access.From(ctx), n)
+	} else {
+		k, out.APIKey, err = s.CreateServiceKey(ctx, access.From(ctx), b.AccountID, n)
+	}
+	out.Key = NewKeyOutput(k, keyrules.Policy{})
+	return out, err
 }
 
 type revokeKeyInput struct {

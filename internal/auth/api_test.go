@@ -50,7 +50,7 @@ func (s site) call(t *testing.T, key, route, body string) apptest.Response {
 func keyJSON(k auth.Key) string {
 	permissions, _ := json.Marshal(k.Permissions)
 	return fmt.Sprintf(`{"id":%q,"user_id":%q,"name":%q,"prefix":%q,"permissions":%s,"created_at":%q,"last_used_at":null,"expires_at":null,"revoked_at":null,
-		"created_by_key":null,"login":false}`,
+		"created_by_key":null,"login":false,"allowed_ips":[]}`,
 		k.ID, k.UserID, k.Name, k.Prefix, permissions, k.CreatedAt.Format("2006-01-02T15:04:05.000Z"))
 }
 
@@ -96,7 +96,7 @@ func TestKeyRoutes(t *testing.T) {
 		}
 		created.WantJSON(201, fmt.Sprintf(`{"api_key":%q,"key":{"id":%q,"user_id":%q,"name":"CI","prefix":%q,
 			"permissions":["read","registry:push"],"created_at":%q,"last_used_at":null,"expires_at":"2999-01-02T02:04:05.000Z",
-			"revoked_at":null,"created_by_key":%q,"login":false}}`, second, id, u.ID, prefix, at, first.ID))
+			"revoked_at":null,"created_by_key":%q,"login":false,"allowed_ips":[]}}`, second, id, u.ID, prefix, at, first.ID))
 		if !goodKey.MatchString(second) || !strings.HasPrefix(second, prefix) {
 			t.Errorf("the key is %q, its prefix %q", second, prefix)
 		}

@@ -47,6 +47,9 @@ func MayApprove(c access.Caller) bool { return !c.Narrowed() }
 // cannot approve. The login's key lasts no longer than the caller's, and is
 // revoked with it.
 func (s *Service) AnswerDevice(ctx context.Context, c access.Caller, userCode string, approve bool) error {
+	if c.ServiceAccount {
+		return fault.New(fault.Denied, "A service account cannot approve logins")
+	}
 	if approve && !MayApprove(c) {
 		return fault.New(fault.Denied, "Your key has fewer permissions than the role %s, and the login would get all of them; "+
 			"sign in with a key that has them all", c.Role)

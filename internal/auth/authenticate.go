@@ -14,8 +14,9 @@ import (
 const touchInterval = 10 * time.Second
 
 // Authenticate returns the caller who holds the key. A key that is unknown,
-// revoked or expired is fault.Unauthorized; a catalog token, and a key for one entry,
-// which AuthenticateEntry accepts, is fault.Denied.
+// revoked or expired is fault.Unauthorized; a catalog token, a key that does not work
+// from the client's address, and one for one entry, which AuthenticateEntry accepts, is
+// fault.Denied.
 func (s *Service) Authenticate(ctx context.Context, raw string) (access.Caller, error) {
 	return s.AuthenticateEntry(ctx, raw, "")
 }
@@ -49,6 +50,9 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 		s.keys.put(sum, h, asked)
 	}
 	if err := checkUsable(h.revokedAt, h.expiresAt); err != nil {
+		return access.Caller{}, err
+	}
+	if err := s.checkAddress(ctx, h); err != nil {
 		return access.Caller{}, err
 	}
 	if h.caller.EntryID != "" && h.caller.EntryID != entryID {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -39,6 +40,8 @@ type Key struct {
 	// EntryID is the registry entry that the key pushes versions of, and does nothing
 	// else; nil for other keys.
 	EntryID *string
+	// AllowedIPs are the networks from which the key works; empty for all.
+	AllowedIPs keyrules.AllowList
 }
 
 // The states of a key.
@@ -80,6 +83,7 @@ type NewKey struct {
 	Permissions []access.Permission // nil: all that the role allows
 	ExpiresAt   *time.Time
 	Relay       bool
+	AllowedIPs  keyrules.AllowList // empty: those of the key with which the holder makes it, or all
 
 	createdByKey *string
 	login        bool
@@ -87,8 +91,8 @@ type NewKey struct {
 	entryID      *string // see Key.EntryID
 }
 
-// inherit limits the key to the lifetime of the one that creates or approves it,
-// and records that as its parent.
+// inherit limits the key to the lifetime of the one that creates or approves it and,
+// if both have the same holder, to its networks, and records that as its parent.
 func (k *NewKey) inherit(parent Key) error {
 	k.createdByKey = &parent.ID
 	if k.ExpiresAt == nil {
@@ -97,6 +101,12 @@ func (k *NewKey) inherit(parent Key) error {
 	if parent.ExpiresAt != nil && k.ExpiresAt.After(*parent.ExpiresAt) {
 		return fault.Invalid("expires_at", "expires_at must not be later than %s, when the key you use expires; "+
 			"leave it out, or use a key that lasts longer", parent.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	if k.UserID == parent.UserID {
+		if len(k.AllowedIPs) == 0 {
+			k.AllowedIPs = parent.AllowedIPs
+		}
+		return k.AllowedIPs.CheckWithin(parent.AllowedIPs)
 	}
 	return nil
 }

@@ -48,7 +48,9 @@ func (s *Service) setRole(ctx context.Context, c *access.Caller, wanted User) (u
 		if err != nil {
 			return err
 		}
-		u = crew.target
+		if u = crew.target; u.ServiceAccount {
+			return errNoMember()
+		}
 		// The old role is checked too: an admin must not demote an owner.
 		if err := crew.checkMay(u.Role, wanted.Role); err != nil || u.Role == wanted.Role {
 			return err
@@ -91,7 +93,9 @@ func (s *Service) Transfer(ctx context.Context, c access.Caller, userID string) 
 		if err := crew.checkMay(access.Owner); err != nil {
 			return err
 		}
-		owner = crew.target
+		if owner = crew.target; owner.ServiceAccount {
+			return errNoMember()
+		}
 		switch {
 		case owner.Role == access.Owner:
 			return fault.New(fault.Conflict, "%s is an owner already; change your own role to step down", owner.Email)
@@ -151,11 +155,13 @@ func lockCrew(ctx context.Context, tx *store.Tx, orgID, targetID string, c *acce
 	}
 	i := find(targetID)
 	if i < 0 {
-		return crew{}, fault.New(fault.NotFound, "Member not found")
+		return crew{}, errNoMember()
 	}
 	found.target = users[i]
 	return found, nil
 }
+
+func errNoMember() error { return fault.New(fault.NotFound, "Member not found") }
 
 // checkMay refuses a caller who may not manage members with these roles.
 func (c crew) checkMay(roles ...access.Role) error {
@@ -215,6 +221,9 @@ func (s *Service) CreateMachineKey(
 			return err
 		}
 		n.UserID = u.ID
+		if err := checkPolicy(ctx, tx, n); err != nil {
+			return err
+		}
 		k, raw, err = insertKeyOf(ctx, tx, c, n)
 		return err
 	})

@@ -92,25 +92,25 @@ const lastSeen = `(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = 
 func membersOfOrg(ctx context.Context, q store.Querier, orgID string, p MemberPage) ([]Member, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+userColumns+`, `+lastSeen+` FROM users
-		WHERE org_id = $1 AND (removed_at IS NOT NULL) = $2
+		WHERE org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2
 		ORDER BY id LIMIT $3 OFFSET $4`, orgID, p.Removed, p.Limit, p.Offset)
 	return store.All(rows, err, scanMember)
 }
 
 func memberByID(ctx context.Context, q store.Querier, orgID, id string) (Member, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+userColumns+`, `+lastSeen+` FROM users WHERE org_id = $1 AND id = $2`, orgID, id)
+		SELECT `+userColumns+`, `+lastSeen+` FROM users WHERE org_id = $1 AND id = $2 AND kind = 'person'`, orgID, id)
 	return store.One(rows, err, "Member", scanMember)
 }
 
 func countMembers(ctx context.Context, q store.Querier, orgID string, removed bool) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE org_id = $1 AND (removed_at IS NOT NULL) = $2`, orgID, removed)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2`, orgID, removed)
 	return store.One(rows, err, "Members", store.Value[int])
 }
 
 func scanMember(row store.Row) (m Member, err error) {
 	u := &m.User
-	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt),
+	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt), &u.ServiceAccount,
 		store.NullTime(&m.LastSeenAt))
 	return m, err
 }

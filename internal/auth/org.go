@@ -1,7 +1,6 @@
 // Package auth manages organisations, their users and API keys, and
 // authenticates requests by key or by the session of a browser. It owns the
-// tables organisations, users, api_keys, sessions, device_codes and
-// service_secrets.
+// tables organisations, users, api_keys, sessions and device_codes.
 package auth
 
 import (
@@ -28,7 +27,7 @@ func (o Organisation) target() audit.Target {
 	return audit.Target{Kind: "organisation", ID: o.ID, Name: o.Name}
 }
 
-// A User is a person, or a machine, in one organisation.
+// A User is a person, a machine or a service account in one organisation.
 type User struct {
 	ID        string
 	OrgID     string
@@ -37,6 +36,8 @@ type User struct {
 	Role      access.Role
 	CreatedAt time.Time
 	RemovedAt *time.Time // nil for a member
+	// ServiceAccount is set for those of internal/auth/serviceaccounts.
+	ServiceAccount bool
 }
 
 // Machine reports whether the user holds the keys of machines, of which there is one

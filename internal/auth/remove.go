@@ -68,7 +68,9 @@ func (s *Service) removeIn(ctx context.Context, tx *store.Tx, c *access.Caller, 
 	if err != nil {
 		return u, err
 	}
-	u = crew.target
+	if u = crew.target; u.ServiceAccount {
+		return u, errNoMember()
+	}
 	if c == nil || c.UserID != u.ID { // everybody may leave
 		if err := crew.checkMay(u.Role); err != nil {
 			return u, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/seal"
@@ -29,7 +30,8 @@ type Service struct {
 	// RequireSSO lets people sign in to the dashboard with an identity provider only.
 	RequireSSO bool
 
-	keys keyCache
+	keys     keyCache
+	refusals keyrules.Refusals
 }
 
 // CreateOrg creates an organisation. A name that is taken is fault.Conflict.
@@ -157,6 +159,9 @@ func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (
 		}
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := checkPolicy(ctx, tx, n); err != nil {
+			return err
+		}
 		k, raw, err = insertKeyOf(ctx, tx, c, n)
 		return err
 	})
@@ -177,6 +182,9 @@ func (s *Service) IssueKey(ctx context.Context, h Holder, n NewKey) (u User, k K
 			return err
 		}
 		n.UserID = u.ID
+		if err := checkPolicy(ctx, tx, n); err != nil {
+			return err
+		}
 		k, raw, err = insertNewKey(ctx, tx, n)
 		return err
 	})
@@ -233,6 +241,11 @@ func insertNewKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, err
 	if err := n.check(u.Role); err != nil {
 		return Key{}, "", err
 	}
+	policy, err := keyrules.Load(ctx, tx, n.OrgID)
+	if err != nil {
+		return Key{}, "", err
+	}
+	n.ExpiresAt = policy.Shorten(n.ExpiresAt)
 	return insertRawKey(ctx, tx, n, newRawKey())
 }
 
@@ -240,7 +253,7 @@ func insertRawKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key,
 	k := Key{
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: raw[:min(len(raw), shownLength)],
 		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
-		CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay, EntryID: n.entryID,
+		CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay, EntryID: n.entryID, AllowedIPs: n.AllowedIPs,
 	}
 	if err := insertKey(ctx, tx, k, hash(raw), n.deviceID); err != nil {
 		return k, raw, err
@@ -256,6 +269,9 @@ func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
 	if k.EntryID != nil {
 		detail["entry"] = *k.EntryID
 	}
+	if len(k.AllowedIPs) > 0 {
+		detail["allowed_ips"] = k.AllowedIPs.Strings()
+	}
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: k.OrgID, Action: action, Target: audit.Target{Kind: "key", ID: k.ID, Name: k.Name}, Detail: detail,
 	})
@@ -263,11 +279,16 @@ func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
 
 // Keys lists a page of an organisation's keys, newest first, and their number.
 func (s *Service) Keys(ctx context.Context, orgID string, limit, offset int) ([]Key, int, error) {
-	total, err := countKeys(ctx, s.DB, orgID)
+	return s.KeysOf(ctx, orgID, "", limit, offset)
+}
+
+// KeysOf is Keys of one user, or of all if userID is empty.
+func (s *Service) KeysOf(ctx context.Context, orgID, userID string, limit, offset int) ([]Key, int, error) {
+	total, err := countKeys(ctx, s.DB, orgID, userID)
 	if err != nil {
 		return nil, 0, err
 	}
-	keys, err := keysOfOrg(ctx, s.DB, orgID, limit, offset)
+	keys, err := keysOfOrg(ctx, s.DB, orgID, userID, limit, offset)
 	return keys, total, err
 }
 

@@ -64,6 +64,9 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 	if err != nil {
 		return Session{}, "", err
 	}
+	if c.ServiceAccount {
+		return Session{}, "", fault.New(fault.Denied, "This key belongs to a service account, which cannot sign in; use a key of your own")
+	}
 	if !slices.ContainsFunc(c.Permissions, func(p access.Permission) bool { return p != access.TelemetryWrite }) {
 		return Session{}, "", fault.New(fault.Denied, "This key can only report sessions; sign in with another one")
 	}
@@ -121,6 +124,9 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 		found.sessionEndAt.After(now) && found.usedAt.After(now.Add(-SessionIdle))
 	if !live || s.RequireSSO && found.identityID == nil {
 		return c, "", fault.New(fault.Unauthorized, "Your session has ended; please sign in again")
+	}
+	if err := s.checkAddress(ctx, found.holder); fault.Is(err, fault.Denied) {
+		return c, "", fault.New(fault.Unauthorized, "%s; please sign in with another one", err.Error())
 	}
 	if now.Sub(found.usedAt) >= sessionTouch {
 		if err := touchSession(ctx, s.DB, found.id, now); err != nil {

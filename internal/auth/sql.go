@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const (
 	orgColumns  = `id, name, plan, created_at`
-	userColumns = `id, org_id, COALESCE(former_email, email), name, role, created_at, removed_at`
+	userColumns = `id, org_id, COALESCE(former_email, email), name, role, created_at, removed_at, kind = 'service'`
 	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at,
-		created_by_key, login, relay, entry_id`
+		created_by_key, login, relay, entry_id, allowed_ips`
 )
 
 func scanOrg(row store.Row) (o Organisation, err error) {
@@ -21,18 +22,23 @@ func scanOrg(row store.Row) (o Organisation, err error) {
 }
 
 func scanUser(row store.Row) (u User, err error) {
-	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt))
+	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt),
+		&u.ServiceAccount)
 	return u, err
 }
 
 func scanKey(row store.Row) (k Key, err error) {
-	var permissions *string
+	var permissions, allowed *string
 	err = row.Scan(&k.ID, &k.OrgID, &k.UserID, &k.Name, &k.Prefix, &permissions, store.Time(&k.CreatedAt),
 		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt), &k.CreatedByKey, &k.Login,
-		&k.Relay, &k.EntryID)
+		&k.Relay, &k.EntryID, &allowed)
+	if err != nil {
+		return k, err
+	}
 	if permissions != nil {
 		k.Permissions = splitPermissions(*permissions)
 	}
+	k.AllowedIPs, err = keyrules.Decode(allowed)
 	return k, err
 }
 
@@ -122,10 +128,10 @@ func insertKey(ctx context.Context, q store.Querier, k Key, hash string, deviceI
 	}
 	_, err := q.Exec(ctx, `
 		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at, created_by_key, login,
-			relay, device_id, entry_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			relay, device_id, entry_id, allowed_ips)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt),
-		k.CreatedByKey, k.Login, k.Relay, deviceID, k.EntryID)
+		k.CreatedByKey, k.Login, k.Relay, deviceID, k.EntryID, k.AllowedIPs.Encode())
 	return err
 }
 
@@ -134,10 +140,10 @@ func keyByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Key,
 	return store.One(rows, err, "Key", scanKey)
 }
 
-func keysOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Key, error) {
+func keysOfOrg(ctx context.Context, q store.Querier, orgID, userID string, limit, offset int) ([]Key, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1
-		ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)
+		ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, userID, limit, offset)
 	return store.All(rows, err, scanKey)
 }
 
@@ -163,8 +169,8 @@ func keysMadeByKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, 
 	return store.All(rows, err, scanKey)
 }
 
-func countKeys(ctx context.Context, q store.Querier, orgID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM api_keys WHERE org_id = $1`, orgID)
+func countKeys(ctx context.Context, q store.Querier, orgID, userID string) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)`, orgID, userID)
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
@@ -208,13 +214,15 @@ func touchKey(ctx context.Context, q store.Querier, id string, at time.Time) err
 // holder is a key joined with its user and organisation.
 type holder struct {
 	caller    access.Caller
+	keyName   string
+	allowed   keyrules.AllowList
 	expiresAt *time.Time
 	revokedAt *time.Time
 }
 
 // A key of a removed member counts as revoked: one that was being made meanwhile is not.
 const holderColumns = `k.id, k.permissions, k.expires_at, COALESCE(k.revoked_at, u.removed_at), k.relay, COALESCE(k.device_id, ''),
-	COALESCE(k.entry_id, ''),
+	COALESCE(k.entry_id, ''), k.name, k.allowed_ips, u.kind = 'service',
 	u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
 
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
@@ -230,16 +238,21 @@ func scanHolder(row store.Row) (h holder, err error) { return scanHolderAnd(row)
 // scanHolderAnd scans a holder and the columns that follow it.
 func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 	c := &h.caller
-	var permissions *string
+	var permissions, allowed *string
 	err = row.Scan(append([]any{
 		&c.KeyID, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay, &c.DeviceID, &c.EntryID,
+		&h.keyName, &allowed, &c.ServiceAccount,
 		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan,
 	}, more...)...)
+	if err != nil {
+		return h, err
+	}
 	var names []access.Permission
 	if permissions != nil {
 		names = splitPermissions(*permissions)
 	}
 	c.Permissions = narrow(c.Role, names)
+	h.allowed, err = keyrules.Decode(allowed)
 	return h, err
 }
 
@@ -319,36 +332,6 @@ func pendingDevice(ctx context.Context, q store.Querier, userCode string, now ti
 	return store.One(rows, err, "Login", func(row store.Row) (d DeviceRequest, err error) {
 		err = row.Scan(&d.UserCode, &d.ClientID, store.Time(&d.CreatedAt), store.Time(&d.ExpiresAt))
 		return d, err
-	})
-}
-
-func insertSecret(ctx context.Context, q store.Querier, name string, value []byte) error {
-	_, err := q.Exec(ctx, `
-		INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, $3)
-		ON CONFLICT (name) DO NOTHING`, name, value, store.Micros(store.Now()))
-	return err
-}
-
-func updateSecret(ctx context.Context, q store.Querier, name string, value []byte) error {
-	_, err := q.Exec(ctx, `UPDATE service_secrets SET value = $2 WHERE name = $1`, name, value)
-	return err
-}
-
-func secretByName(ctx context.Context, q store.Querier, name string) ([]byte, error) {
-	rows, err := q.Query(ctx, `SELECT value FROM service_secrets WHERE name = $1`, name)
-	return store.One(rows, err, "Secret", store.Value[[]byte])
-}
-
-type storedSecret struct {
-	name  string
-	value []byte
-}
-
-func allSecrets(ctx context.Context, q store.Querier, lock string) ([]storedSecret, error) {
-	rows, err := q.Query(ctx, `SELECT name, value FROM service_secrets ORDER BY name`+lock)
-	return store.All(rows, err, func(row store.Row) (s storedSecret, err error) {
-		err = row.Scan(&s.name, &s.value)
-		return s, err
 	})
 }
 

@@ -105,6 +105,8 @@ type Route struct {
 	// Role is the lowest role of people who may call it; any when empty. It is for
 	// decisions about the whole organisation.
 	Role access.Role
+	// People routes are closed to service accounts: what they do needs a person.
+	People bool
 	// EntryKeys says that keys for one registry entry, which may call nothing else, may
 	// call it for the entry {id} of its path.
 	EntryKeys bool

@@ -72,6 +72,9 @@ func (a *API) authorize(req *http.Request, r Route) (access.Caller, error) {
 	if err := CheckPermission(req, r, caller); err != nil {
 		return access.Caller{}, err
 	}
+	if r.People && caller.ServiceAccount {
+		return access.Caller{}, fault.New(fault.Denied, "This needs a person; a service account cannot do it")
+	}
 	if r.Role != "" && !caller.Role.Includes(r.Role) {
 		return access.Caller{}, fault.New(fault.Denied, "This needs the role %s", r.Role)
 	}

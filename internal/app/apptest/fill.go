@@ -61,6 +61,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.addIncident()
 	o.connect()
 	o.contribute()
+	o.Things["service_account"] = o.Make("service_account")
 	o.Things["key"], o.Things["catalog_token"] = o.Make("key"), o.Make("catalog_token")
 	o.Things["trusted_publisher"] = o.Make("trusted_publisher")
 	o.Things["event_webhook"] = o.Make("event_webhook")
@@ -142,6 +143,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/event-webhooks", "id")
 	case "team":
 		return o.good("POST /api/v1/teams", "team.id")
+	case "service_account":
+		return o.good("POST /api/v1/service-accounts", "service_account.id")
 	case "invitation":
 		return o.good("POST /api/v1/invitations", "invitation.id")
 	case "member":

@@ -46,8 +46,9 @@ func Rows() map[string]Row {
 		// A test is no event that could be sent again.
 		"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": {Path: "<event_webhook> <event_delivery>", Status: 409},
 
-		"GET /api/v1/keys":            {},
-		"POST /api/v1/keys":           {Body: `{"name":"<text>"}`},
+		"GET /api/v1/keys":            {Query: "service_account_id=<service_account>", Others: map[string]int{"service_account": 200}},
+		"POST /api/v1/keys":           {Body: `{"name":"<text>","service_account_id":"<service_account>"}`, Others: map[string]int{"service_account": 400}},
+		"PATCH /api/v1/keys/{}":       {Path: "<key>", Body: `{"name":"<text>"}`},
 		"DELETE /api/v1/keys/{}":      {Path: "<key>", Spends: "key"},
 		"GET /api/v1/catalog-tokens":  {},
 		"POST /api/v1/catalog-tokens": {Body: `{"name":"<text>"}`},
@@ -68,6 +69,13 @@ func Rows() map[string]Row {
 		"POST /api/v1/device-code":                      {Body: `{"client_id":"matrix"}`},
 		"POST /api/v1/device-code/poll":                 {Body: `{"device_code":"<device>"}`, Others: map[string]int{"device": 200}},
 		"GET /api/v1/device-code/poll":                  {Query: "device_code=<device>", Others: map[string]int{"device": 200}},
+		"GET /api/v1/service-accounts":                  {},
+		"POST /api/v1/service-accounts":                 {Body: `{"name":"<new>","role":"member"}`},
+		"GET /api/v1/service-accounts/{}":               {Path: "<service_account>"},
+		"PATCH /api/v1/service-accounts/{}":             {Path: "<service_account>", Body: `{"role":"viewer"}`},
+		"DELETE /api/v1/service-accounts/{}":            {Path: "<service_account>", Spends: "service_account"},
+		"GET /api/v1/key-policy":                        {},
+		"PUT /api/v1/key-policy":                        {Body: `{"max_days":3650}`},
 		"GET /api/v1/members":                           {},
 		"PATCH /api/v1/members/{}":                      {Path: "<member>", Body: `{"role":"viewer"}`},
 		"POST /api/v1/members/{}/transfer":              {Path: "<user>", Status: 409}, // is an owner already

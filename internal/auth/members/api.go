@@ -32,7 +32,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Remove a member: keys, sessions and invitations end, and what they made stays",
 	})
 	httpapi.Add(a, s.handleLeave, httpapi.Route{
-		Permission: access.Read, Method: "POST", Path: "/api/v1/me/leave", Status: http.StatusNoContent, Also: conflict,
+		Permission: access.Read, People: true, Method: "POST", Path: "/api/v1/me/leave", Status: http.StatusNoContent, Also: conflict,
 		Summary: "Leave the organisation: your keys, sessions and invitations end",
 	})
 	httpapi.Add(a, s.handleInvitations, httpapi.Route{
@@ -40,7 +40,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "List the organisation's invitations",
 	})
 	httpapi.Add(a, s.handleInvite, httpapi.Route{
-		Permission: access.Admin, Method: "POST", Path: invitations, Status: http.StatusCreated, Also: conflict,
+		Permission: access.Admin, People: true, Method: "POST", Path: invitations, Status: http.StatusCreated, Also: conflict,
 		Summary: "Invite a person; the link is shown once and works once",
 	})
 	httpapi.Add(a, s.handleRevoke, httpapi.Route{

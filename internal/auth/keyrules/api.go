@@ -1,0 +1,63 @@
+package keyrules
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service serves the API of key policies.
+type Service struct {
+	DB *store.DB
+}
+
+// Mount adds the routes of the organisation's key policy.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Admin, Method: "GET", Path: "/api/v1/key-policy",
+		Summary: "What the organisation asks of new API keys",
+	})
+	httpapi.Add(a, s.handlePut, httpapi.Route{
+		Permission: access.Admin, Method: "PUT", Path: "/api/v1/key-policy",
+		Summary: "Replace what the organisation asks of new API keys; existing ones go on working",
+	})
+}
+
+type policyOutput struct {
+	MaxDays           *int          `json:"max_days" doc:"How long a new key lives at most; null: keys need not expire"`
+	RequireAllowedIPs bool          `json:"require_allowed_ips" doc:"A new key needs allowed_ips; device logins and the first key of an invited person do not"`
+	UpdatedAt         *httpapi.Time `json:"updated_at" doc:"Null: never set"`
+	Violating         int           `json:"violating_keys" doc:"Active keys that do not follow it; the list of keys says which, and why"`
+}
+
+func (s *Service) handleGet(ctx context.Context, _ struct{}) (out policyOutput, err error) {
+	orgID := access.From(ctx).OrgID
+	p, err := Load(ctx, s.DB, orgID)
+	if err != nil {
+		return out, err
+	}
+	return s.output(ctx, orgID, p)
+}
+
+type putInput struct {
+	Body struct {
+		MaxDays           *int `json:"max_days,omitempty" nullable:"true" minimum:"1" maximum:"3650" example:"90" doc:"Keys made without expires_at get it; null or omitted: keys need not expire"`
+		RequireAllowedIPs bool `json:"require_allowed_ips,omitempty"`
+	}
+}
+
+func (s *Service) handlePut(ctx context.Context, in putInput) (out policyOutput, err error) {
+	c := access.From(ctx)
+	p, err := Save(ctx, s.DB, c, Policy{MaxDays: in.Body.MaxDays, RequireAllowedIPs: in.Body.RequireAllowedIPs})
+	if err != nil {
+		return out, err
+	}
+	return s.output(ctx, c.OrgID, p)
+}
+
+func (s *Service) output(ctx context.Context, orgID string, p Policy) (policyOutput, error) {
+	n, err := CountViolating(ctx, s.DB, orgID, p)
+	return policyOutput{p.MaxDays, p.RequireAllowedIPs, httpapi.NullTime(p.UpdatedAt), n}, err
+}

@@ -1,0 +1,94 @@
+// Package secrets keeps the installation's secrets: random values that all replicas
+// share. It owns the table service_secrets.
+package secrets
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/seal"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service makes, opens and re-encrypts the secrets.
+type Service struct {
+	DB   *store.DB
+	Seal *seal.Keyring
+}
+
+// Secret returns the installation's secret of that name: 32 random bytes that
+// are created on the first call. All replicas get the same one.
+func (s *Service) Secret(ctx context.Context, name string) (value []byte, err error) {
+	defer fault.Wrap(&err, "secret %s", name)
+	fresh := make([]byte, 32)
+	if _, err := rand.Read(fresh); err != nil {
+		return nil, err
+	}
+	var stored []byte
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := insertSecret(ctx, tx, name, s.Seal.Seal(fresh, place(name))); err != nil {
+			return err
+		}
+		stored, err = secretByName(ctx, tx, name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.Seal.Open(stored, place(name))
+}
+
+func place(name string) seal.Place {
+	return seal.Place{Table: "service_secrets", Column: "value", Row: name}
+}
+
+// Reseal encrypts with the keyring's first key all secrets that are in clear text
+// or encrypted with another key, and returns how many there were. A secret that
+// the keyring cannot open is an error.
+func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
+	all, err := allSecrets(ctx, tx, tx.Dialect().ForUpdate())
+	if err != nil {
+		return 0, err
+	}
+	for _, stored := range all {
+		value, changed, err := s.Seal.Renew(stored.value, place(stored.name))
+		if err != nil {
+			return count, err
+		}
+		if !changed {
+			continue
+		}
+		if err := updateSecret(ctx, tx, stored.name, value); err != nil {
+			return count, err
+		}
+		count++
+	}
+	return count, nil
+}
+
+// CheckSealed fails if the keyring cannot open one of the installation's secrets.
+func (s *Service) CheckSealed(ctx context.Context) error {
+	all, err := allSecrets(ctx, s.DB, "")
+	if err != nil {
+		return err
+	}
+	for _, stored := range all {
+		if _, err := s.Seal.Open(stored.value, place(stored.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HasSealed reports whether any of the installation's secrets is sealed. Then the
+// key that sealed it is needed to start.
+func (s *Service) HasSealed(ctx context.Context) (bool, error) {
+	all, err := allSecrets(ctx, s.DB, "")
+	for _, stored := range all {
+		if seal.Sealed(stored.value) {
+			return true, nil
+		}
+	}
+	return false, err
+}
