@@ -159,7 +159,7 @@ func TestKeyListAndRevoke(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("list %v, want two keys", all)
 	}
-	apptest.WantKeys(t, all[0], "id", "user_id", "name", "prefix", "permissions", "created_at", "last_used_at", "expires_at", "revoked_at", "created_by_key", "login")
+	apptest.WantKeys(t, all[0], "id", "user_id", "name", "prefix", "permissions", "created_at", "last_used_at", "expires_at", "revoked_at", "created_by_key", "login", "allowed_ips")
 	newest, oldest := all[0], all[1]
 	if newest["name"] != "new" || newest["revoked_at"] != nil || !cmp.Equal(newest["permissions"], []any{"read"}) {
 		t.Errorf("newest %v, want new, not revoked, narrowed to read", newest)

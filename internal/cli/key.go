@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
@@ -26,7 +27,8 @@ type keyCreate struct {
 	Role            access.Role         `env:"-" help:"Role of the holder: viewer, member, admin or owner."`
 	Permissions     []access.Permission `env:"-" help:"Limit the key to these permissions, e.g. telemetry:write for a machine that reports sessions."`
 	Name            string              `env:"-" default:"command line" help:"What the key is for."`
-	Expires         config.Duration     `env:"-" placeholder:"30d" help:"Lifetime of the key; it does not expire when empty."`
+	Expires         config.Duration     `env:"-" placeholder:"30d" help:"Lifetime of the key; when empty, as long as the key policy allows, or forever."`
+	Allow           []string            `env:"-" placeholder:"CIDR,..." help:"Networks from which the key works, e.g. 10.0.0.0/8; all when empty."`
 	Relay           bool                `env:"-" help:"For a server that relays contributors' signals: the key may name the contributors (user_cohort)."`
 }
 
@@ -49,6 +51,11 @@ func (c *keyCreate) Run(ctx context.Context, p *term.Program) error {
 			at := time.Now().Add(time.Duration(c.Expires))
 			n.ExpiresAt = &at
 		}
+		allowed, err := keyrules.ParseAllowList(c.Allow)
+		if err != nil {
+			return err
+		}
+		n.AllowedIPs = allowed
 		u, k, raw, err := s.IssueKey(ctx, auth.Holder{Email: c.User, Role: c.Role}, n)
 		if err != nil {
 			return err
@@ -79,6 +86,7 @@ type keyOutput struct {
 	CreatedBy   *string             `json:"created_by_key"`
 	Login       bool                `json:"login"`
 	Relay       bool                `json:"relay,omitempty"`
+	AllowedIPs  []string            `json:"allowed_ips"`
 }
 
 // maxListed limits the list of keys; no organisation is expected to have more.
@@ -96,7 +104,7 @@ func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 			out[i] = keyOutput{
 				k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, httpapi.Time(k.CreatedAt),
 				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt), k.CreatedByKey, k.Login,
-				k.Relay,
+				k.Relay, k.AllowedIPs.Strings(),
 			}
 		}
 		return p.Print(out, func(w io.Writer) {

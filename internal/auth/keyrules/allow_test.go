@@ -60,7 +60,7 @@ func TestAllows(t *testing.T) {
 	if l.Allows(netip.Addr{}) {
 		t.Error("an unknown address is allowed")
 	}
-	if !(keyrules.AllowList)(nil).Allows(netip.Addr{}) {
+	if !keyrules.AllowList(nil).Allows(netip.Addr{}) {
 		t.Error("no list allows nothing")
 	}
 }

@@ -22,6 +22,9 @@ type Commands struct {
 	Member memberCommands `cmd:"" group:"Client" help:"Invite people, list members, change roles, remove members."`
 	Team   teamCommands   `cmd:"" group:"Client" help:"Create teams, and change their members."`
 	Owners ownersCommand  `cmd:"" group:"Client" help:"Show or set who owns a skill."`
+
+	ServiceAccount accountCommands `cmd:"" group:"Client" help:"Create, list and delete service accounts, and their keys."`
+	KeyPolicy      policyCommands  `cmd:"" group:"Client" help:"Show or set what the organisation asks of new API keys."`
 }
 
 type memberCommands struct {
@@ -67,12 +70,14 @@ type invitation struct {
 	AcceptedBy *string    `json:"accepted_by"`
 }
 
-// A page is one of a list of members, invitations or teams.
+// A page is one of a list of members, invitations, teams, groups, service accounts or keys.
 type page struct {
 	Members     []member     `json:"members"`
 	Invitations []invitation `json:"invitations"`
 	Teams       []team       `json:"teams"`
 	Groups      []scimGroup  `json:"scim_groups"`
+	Accounts    []account    `json:"service_accounts"`
+	Keys        []key        `json:"keys"`
 	Pagination  struct{ Total int }
 }
 
