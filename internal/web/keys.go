@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -17,6 +18,7 @@ type keysView struct {
 	Total, PerPage int
 	Form           keyForm
 	Roles          []access.Role // that the caller may give to machines
+	Accounts       []auth.User   // service accounts
 	Permissions    []access.Permission
 	Made           *madeKey   // just created
 	Until          *time.Time // when the caller's key expires, and keys that it creates
@@ -30,6 +32,7 @@ type keyView struct {
 	Revocable  bool   // by the caller
 	Made       int    // active keys that were created with it, directly or indirectly
 	RevokeMade bool   // only those are left to revoke
+	Violates   []string
 }
 
 // A madeKey is a new key, which is shown once.
@@ -38,9 +41,10 @@ type madeKey struct{ Name, Raw string }
 // keyForm is the input of the form of a new key.
 type keyForm struct {
 	Name        string
-	Holder      string // "" for the caller, else the role of a machine user
+	Holder      string // "" for the caller, "account:" and the id of a service account, or the role of a machine user
 	Permissions []access.Permission
 	Days        string // "" if it does not expire
+	Networks    string // from which it works, separated by white space
 }
 
 const (
@@ -76,12 +80,17 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 	if err != nil {
 		return view, err
 	}
+	view.Accounts = slices.DeleteFunc(slices.Clone(users), func(u auth.User) bool { return !u.ServiceAccount || u.RemovedAt != nil })
+	policy, err := keyrules.Load(v.Context(), s.Auth.DB, v.Caller.OrgID)
+	if err != nil {
+		return view, err
+	}
 	made, err := s.Auth.MadeKeys(v.Context(), v.Caller.OrgID)
 	for _, k := range found {
 		// A foreign key keeps a user as long as there are keys of theirs.
 		holder := users[slices.IndexFunc(users, func(u auth.User) bool { return u.ID == k.UserID })]
 		row := keyView{
-			Key: k, Holder: personName(holder), State: k.State(), Own: k.ID == v.Caller.KeyID, Made: len(made[k.ID]),
+			Key: k, Holder: personName(holder), State: k.State(), Own: k.ID == v.Caller.KeyID, Made: len(made[k.ID]), Violates: k.Violations(policy),
 		}
 		// A key that has leaked may have made others, which outlive its revocation.
 		row.RevokeMade = row.State != "active" && row.Made > 0
@@ -95,10 +104,13 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 // key.
 func (s *Service) handleCreateKey(v *visit) (answer, error) {
 	form := v.keyForm()
-	n, problem := form.key(time.Now())
+	n, problem := form.key(time.Now().UTC())
+	account, isAccount := strings.CutPrefix(form.Holder, "account:")
 	var raw string
 	switch {
 	case problem != nil:
+	case isAccount:
+		_, raw, problem = s.Auth.CreateServiceKey(v.Context(), v.Caller, account, n)
 	case form.Holder == "":
 		_, raw, problem = s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
 	default:
@@ -119,7 +131,7 @@ func (s *Service) handleCreateKey(v *visit) (answer, error) {
 func (v *visit) keyForm() keyForm {
 	f := keyForm{
 		Name: strings.TrimSpace(v.FormValue("name")), Holder: v.FormValue("holder"),
-		Days: strings.TrimSpace(v.FormValue("days")),
+		Days: strings.TrimSpace(v.FormValue("days")), Networks: v.FormValue("networks"),
 	}
 	for _, p := range v.PostForm["permission"] {
 		f.Permissions = append(f.Permissions, access.Permission(p))
@@ -129,9 +141,10 @@ func (v *visit) keyForm() keyForm {
 
 // key parses the form. Without permissions the key has all of its holder.
 func (f keyForm) key(now time.Time) (auth.NewKey, error) {
-	n := auth.NewKey{Name: f.Name, Permissions: f.Permissions}
-	if f.Days == "" {
-		return n, nil
+	allowed, err := keyrules.ParseAllowList(strings.Fields(f.Networks))
+	n := auth.NewKey{Name: f.Name, Permissions: f.Permissions, AllowedIPs: allowed}
+	if err != nil || f.Days == "" {
+		return n, err
 	}
 	days, err := strconv.Atoi(f.Days)
 	if err != nil || days < 1 || days > maxKeyDays {
