@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/scim"
@@ -198,7 +198,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
 	}
-	p.approvals = &approvals.Service{DB: db, Registry: p.registry, Gates: p.gates, Approvers: approvals.ByRole(access.AdminRole)}
+	p.approvals = &approvals.Service{DB: db, Registry: p.registry, Gates: p.gates, Approvers: p.teams}
 	p.attestations = &attestations.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
 		Log: log("attestations"),
@@ -278,7 +278,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.events,
 		p.scim,
 		p.accounts, &keyrules.Service{DB: db},
-		on.auth, p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
+		authapi.API{Service: on.auth}, p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
 		p.resolve,
 		p.publishers,

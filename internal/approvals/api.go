@@ -19,7 +19,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "What people decided about a version, and what it waits for",
 	})
 	httpapi.Add(a, s.handleAnswer, httpapi.Route{
-		Permission: access.Write, Method: "POST", Path: version + "/approvals", Also: conflict,
+		Permission: access.Write, People: true, Method: "POST", Path: version + "/approvals", Also: conflict,
 		Summary: "Approve or reject a candidate; the approval that completes the count makes it current",
 	})
 	httpapi.Add(a, s.handleComment, httpapi.Route{
@@ -27,7 +27,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Comment on a candidate without a decision",
 	})
 	httpapi.Add(a, s.handleOverride, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: version + "/approvals/override", Also: conflict,
+		Permission: access.RegistryRollback, Plan: access.Pro, People: true, Method: "POST", Path: version + "/approvals/override", Also: conflict,
 		Summary: "Make a candidate current without the approvals that it lacks",
 	})
 	httpapi.Add(a, s.handleWaiting, httpapi.Route{

@@ -94,5 +94,5 @@ func (r ByRole) MayApprove(_ context.Context, _ store.Querier, _ string, who acc
 // person reports whether a request is made by a person: keys of machines never
 // approve, nor do keys that allow less than the person's role.
 func person(c access.Caller) bool {
-	return c.UserID != "" && !c.Relay && c.EntryID == "" && !c.Narrowed() && !auth.User{Email: c.Email, Role: c.Role}.Machine()
+	return c.UserID != "" && !c.ServiceAccount && !c.Relay && c.EntryID == "" && !c.Narrowed() && !auth.User{Email: c.Email, Role: c.Role}.Machine()
 }

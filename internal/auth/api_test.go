@@ -3,6 +3,7 @@ package auth_test
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ type site struct{ *apptest.World }
 func newSite(t *testing.T, db *store.DB) site {
 	t.Helper()
 	w := apptest.NewWorld(t, db, apptest.Options{})
-	w.Auth.Mount(w.API)
+	authapi.API{Service: w.Auth}.Mount(w.API)
 	return site{w}
 }
 

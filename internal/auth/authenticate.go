@@ -35,7 +35,7 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 		return access.Caller{}, fault.New(fault.Unauthorized, "SCIM tokens are for /scim/v2, not for the API; use an API key")
 	}
 	sum := hash(raw)
-	h, ok := s.keys.get(sum)
+	h, ok := s.keys.Get(sum)
 	if !ok {
 		if !keyPattern.MatchString(raw) { // saves a query
 			return access.Caller{}, errUnknownKey()
@@ -47,7 +47,7 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 		} else if err != nil {
 			return access.Caller{}, err
 		}
-		s.keys.put(sum, h, asked)
+		s.keys.Put(sum, h, asked)
 	}
 	if err := checkUsable(h.revokedAt, h.expiresAt); err != nil {
 		return access.Caller{}, err
@@ -58,7 +58,7 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 	if h.caller.EntryID != "" && h.caller.EntryID != entryID {
 		return access.Caller{}, fault.New(fault.Denied, "This key pushes versions of one registry entry, and does nothing else")
 	}
-	s.keys.used(h.caller.KeyID)
+	s.keys.Used(h.caller.KeyID)
 	return h.caller, nil
 }
 
@@ -83,7 +83,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // flushUses writes the last use of keys in one transaction.
 func (s *Service) flushUses(ctx context.Context) {
-	uses := s.keys.takeUses()
+	uses := s.keys.TakeUses()
 	if len(uses) == 0 {
 		return
 	}

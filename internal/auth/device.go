@@ -108,7 +108,7 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result Dev
 		return err
 	})
 	if result.Status == DeviceApproved {
-		s.keys.clear()
+		s.keys.Clear()
 	}
 	return result, err
 }

@@ -48,7 +48,7 @@ func (*Service) PublisherHolder(ctx context.Context, tx *store.Tx, orgID string)
 }
 
 // RevokeEntryKeys revokes those of the keys that are still active, in a transaction.
-// The caller calls Forget after it: other replicas may use them for keyCacheTTL.
+// The caller calls Forget after it: other replicas may use them for keycache.TTL.
 func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
 	keys, err := activeEntryKeys(ctx, tx, orgID, ids)
 	if err != nil {
@@ -66,4 +66,4 @@ func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string,
 }
 
 // Forget empties the cache of keys.
-func (s *Service) Forget() { s.keys.clear() }
+func (s *Service) Forget() { s.keys.Clear() }

@@ -94,4 +94,4 @@ func OpenSession(ctx context.Context, tx *store.Tx, v VouchedSession) (Session, 
 }
 
 // RolesChanged makes this replica notice a change of AssignRole at once.
-func (s *Service) RolesChanged() { s.keys.clear() }
+func (s *Service) RolesChanged() { s.keys.Clear() }

@@ -29,7 +29,7 @@ func checkMayGive(c access.Caller, permissions []access.Permission) error {
 
 // SetRole changes the role of a member of the caller's organisation, who may be the
 // caller. Only owners make and unmake owners, and the last owner stays one. Other
-// replicas may use the old role for keyCacheTTL.
+// replicas may use the old role for keycache.TTL.
 func (s *Service) SetRole(ctx context.Context, c access.Caller, userID string, role access.Role) (User, error) {
 	return s.setRole(ctx, &c, User{ID: userID, OrgID: c.OrgID, Role: role})
 }
@@ -67,7 +67,7 @@ func (s *Service) setRole(ctx context.Context, c *access.Caller, wanted User) (u
 		u, err = changeRole(ctx, tx, u, wanted.Role)
 		return err
 	})
-	s.keys.clear()
+	s.keys.Clear()
 	return u, err
 }
 
@@ -116,7 +116,7 @@ func (s *Service) Transfer(ctx context.Context, c access.Caller, userID string) 
 			OrgID: owner.OrgID, Action: "auth.user.transfer", Target: owner.target(), Detail: audit.Detail{"from": former.ID},
 		})
 	})
-	s.keys.clear()
+	s.keys.Clear()
 	return owner, former, err
 }
 

@@ -15,7 +15,7 @@ import (
 // in one transaction. Keys are looked up anew afterwards.
 func (s *Service) InTx(ctx context.Context, fn func(tx *store.Tx) error) error {
 	err := s.DB.InTx(ctx, fn)
-	s.keys.clear()
+	s.keys.Clear()
 	return err
 }
 

@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"context"
+	"github.com/whetstone-dev/whetstone/internal/auth/keycache"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ type Service struct {
 	// RequireSSO lets people sign in to the dashboard with an identity provider only.
 	RequireSSO bool
 
-	keys     keyCache
+	keys     keycache.Cache[holder]
 	refusals keyrules.Refusals
 }
 
@@ -79,7 +80,7 @@ func (s *Service) OrgByName(ctx context.Context, name string) (Organisation, err
 }
 
 // SetPlan changes the plan of an organisation. Other replicas may use the old
-// one for keyCacheTTL.
+// one for keycache.TTL.
 func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (Organisation, error) {
 	if err := checkPlan(plan); err != nil {
 		return Organisation{}, err
@@ -98,7 +99,7 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 			OrgID: o.ID, Action: "auth.organisation.set-plan", Target: o.target(), Detail: audit.Detail{"from": before, "to": plan},
 		})
 	})
-	s.keys.clear()
+	s.keys.Clear()
 	return o, err
 }
 

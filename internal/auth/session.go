@@ -133,7 +133,7 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 			return c, "", err
 		}
 	}
-	s.keys.used(found.caller.KeyID)
+	s.keys.Used(found.caller.KeyID)
 	return found.caller, found.id, nil
 }
 

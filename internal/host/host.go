@@ -98,7 +98,9 @@ func ErrTooManyPages() error {
 }
 
 // ErrNoFile is the error of a path that has no file.
-func ErrNoFile(path string) error { return fault.New(fault.NotFound, "the repository has no file %s", path) }
+func ErrNoFile(path string) error {
+	return fault.New(fault.NotFound, "the repository has no file %s", path)
+}
 
 // ErrLargeFile is the error of a file that has more bytes than the limit.
 func ErrLargeFile(path string, limit int64) error {

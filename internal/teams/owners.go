@@ -81,7 +81,20 @@ func (s *Service) MayAsOwner(ctx context.Context, c access.Caller, entryID strin
 
 // People returns everybody who owns an entry, as a person or in a team, by address.
 func (s *Service) People(ctx context.Context, orgID, entryID string) ([]Person, error) {
-	o, err := ownersOf(ctx, s.DB, orgID, entryID)
+	return peopleOf(ctx, s.DB, orgID, entryID)
+}
+
+// MayApprove lets the owners of an entry approve its versions; admins, while it has none.
+func (s *Service) MayApprove(ctx context.Context, q store.Querier, entryID string, who access.Caller) (bool, error) {
+	people, err := peopleOf(ctx, q, who.OrgID, entryID)
+	if err != nil || len(people) == 0 {
+		return who.Role.Includes(access.AdminRole), err
+	}
+	return slices.ContainsFunc(people, func(p Person) bool { return p.ID == who.UserID }), nil
+}
+
+func peopleOf(ctx context.Context, q store.Querier, orgID, entryID string) ([]Person, error) {
+	o, err := ownersOf(ctx, q, orgID, entryID)
 	if err != nil || len(o.Teams) == 0 {
 		return o.Users, err
 	}
@@ -89,7 +102,7 @@ func (s *Service) People(ctx context.Context, orgID, entryID string) ([]Person, 
 	for i, t := range o.Teams {
 		teams[i] = t.ID
 	}
-	members, err := membersOf(ctx, s.DB, orgID, teams)
+	members, err := membersOf(ctx, q, orgID, teams)
 	all := append(o.Users, members...)
 	sortPeople(all)
 	return slices.Compact(all), err

@@ -5,13 +5,15 @@ import (
 	"net/url"
 	"regexp"
 	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
 )
 
 // TestWebhooks makes, tests, pauses and deletes an event webhook on its page.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
-		admin := w.signIn(t)
+		admin := w.as(access.AdminRole)
 		const path = "/settings/webhooks"
 		admin.get(path).want(http.StatusOK).wantText("None yet.")
 		admin.post(path, url.Values{"action": {"create"}, "url": {"nowhere"}}).want(http.StatusBadRequest).wantText("url ", "at least one of")

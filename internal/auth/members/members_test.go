@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -36,7 +37,7 @@ func newWorld(t *testing.T, db *store.DB) world {
 	t.Helper()
 	w := world{World: apptest.NewWorld(t, db, apptest.Options{})}
 	w.members = &members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}
-	w.Auth.Mount(w.API)
+	authapi.API{Service: w.Auth}.Mount(w.API)
 	w.members.Mount(w.API)
 	return w
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -38,7 +39,7 @@ func newWorld(t *testing.T, db *store.DB) world {
 	t.Helper()
 	w := world{World: apptest.NewWorld(t, db, apptest.Options{})}
 	w.scim = &scim.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL, Log: w.Log}
-	w.Auth.Mount(w.API)
+	authapi.API{Service: w.Auth}.Mount(w.API)
 	(&members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}).Mount(w.API)
 	w.scim.Mount(w.API)
 	return w

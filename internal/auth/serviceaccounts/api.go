@@ -2,10 +2,10 @@ package serviceaccounts
 
 import (
 	"context"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
@@ -138,7 +138,7 @@ type updateKeyInput struct {
 }
 
 type keyAnswer struct {
-	Key auth.KeyOutput `json:"key"`
+	Key authapi.KeyOutput `json:"key"`
 }
 
 func (s *Service) handleUpdateKey(ctx context.Context, in updateKeyInput) (out keyAnswer, err error) {
@@ -155,5 +155,5 @@ func (s *Service) handleUpdateKey(ctx context.Context, in updateKeyInput) (out k
 		return out, err
 	}
 	policy, err := keyrules.Load(ctx, s.DB, k.OrgID)
-	return keyAnswer{auth.NewKeyOutput(k, policy)}, err
+	return keyAnswer{authapi.NewKeyOutput(k, policy)}, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, db *store.DB) *apptest.World {
 
 func mount(a *httpapi.API, s *auth.Service) {
 	for _, m := range []interface{ Mount(a *httpapi.API) }{
-		s, &members.Service{DB: s.DB, Auth: s, PublicURL: apptest.PublicURL}, &serviceaccounts.Service{DB: s.DB, Auth: s}, &keyrules.Service{DB: s.DB},
+		authapi.API{Service: s}, &members.Service{DB: s.DB, Auth: s, PublicURL: apptest.PublicURL}, &serviceaccounts.Service{DB: s.DB, Auth: s}, &keyrules.Service{DB: s.DB},
 	} {
 		m.Mount(a)
 	}

@@ -1,4 +1,5 @@
-package auth
+// Package authapi has the routes of keys, device logins and the caller.
+package authapi
 
 import (
 	"context"
@@ -6,14 +7,18 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
+// API is the service of people and keys with its routes.
+type API struct{ *auth.Service }
+
 // Mount adds the routes of keys, device logins and the caller.
-func (s *Service) Mount(a *httpapi.API) {
+func (s API) Mount(a *httpapi.API) {
 	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
 	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
 	httpapi.Add(a, s.handleMe, httpapi.Route{
@@ -68,7 +73,7 @@ type KeyOutput struct {
 }
 
 // NewKeyOutput says what of the policy the key does not follow.
-func NewKeyOutput(k Key, p keyrules.Policy) KeyOutput {
+func NewKeyOutput(k auth.Key, p keyrules.Policy) KeyOutput {
 	out := KeyOutput{
 		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
 		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
@@ -96,7 +101,7 @@ type meOutput struct {
 	Key         KeyOutput           `json:"key"`
 }
 
-func (s *Service) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error) {
+func (s API) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error) {
 	c := access.From(ctx)
 	k, err := s.Key(ctx, c.OrgID, c.KeyID)
 	if err != nil {
@@ -119,7 +124,7 @@ type listKeysInput struct {
 	ServiceAccountID string `query:"service_account_id" format:"uuid" doc:"Only those of this service account"`
 }
 
-func (s *Service) handleListKeys(ctx context.Context, in listKeysInput) (listKeysOutput, error) {
+func (s API) handleListKeys(ctx context.Context, in listKeysInput) (listKeysOutput, error) {
 	orgID := access.From(ctx).OrgID
 	policy, err := keyrules.Load(ctx, s.DB, orgID)
 	if err != nil {
@@ -150,9 +155,9 @@ type createKeyOutput struct {
 	APIKey string    `json:"api_key" example:"st_live_..." doc:"The raw key; it is not shown again"`
 }
 
-func (s *Service) handleCreateKey(ctx context.Context, in createKeyInput) (out createKeyOutput, err error) {
+func (s API) handleCreateKey(ctx context.Context, in createKeyInput) (out createKeyOutput, err error) {
 	b := in.Body
-	n := NewKey{Name: b.Name, Permissions: b.Permissions, ExpiresAt: (*time.Time)(b.ExpiresAt), Relay: b.Relay}
+	n := auth.NewKey{Name: b.Name, Permissions: b.Permissions, ExpiresAt: (*time.Time)(b.ExpiresAt), Relay: b.Relay}
 	if n.AllowedIPs, err = keyrules.ParseAllowList(b.AllowedIPs); err != nil {
 		return out, err
 	}
@@ -163,7 +168,7 @@ func (s *Service) handleCreateKey(ctx context.Context, in createKeyInput) (out c
 		at := store.Now().AddDate(0, 0, *b.ExpiresIn)
 		n.ExpiresAt = &at
 	}
-	var k Key
+	var k auth.Key
 	if b.AccountID == "" {
 		k, out.APIKey, err = s.CreateKeyFor(ctx, access.From(ctx), n)
 	} else {
@@ -178,7 +183,7 @@ type revokeKeyInput struct {
 	Cascade bool   `query:"cascade" doc:"Also revoke the keys that were made with it, and those made with these: for a key that was stolen"`
 }
 
-func (s *Service) handleRevokeKey(ctx context.Context, in revokeKeyInput) (httpapi.None, error) {
+func (s API) handleRevokeKey(ctx context.Context, in revokeKeyInput) (httpapi.None, error) {
 	return httpapi.None{}, s.RevokeKeyFor(ctx, access.From(ctx), in.ID, in.Cascade)
 }
 
@@ -198,7 +203,7 @@ type startDeviceOutput struct {
 	Interval        int    `json:"interval" example:"5"`
 }
 
-func (s *Service) handleStartDevice(ctx context.Context, in startDeviceInput) (startDeviceOutput, error) {
+func (s API) handleStartDevice(ctx context.Context, in startDeviceInput) (startDeviceOutput, error) {
 	d, err := s.StartDevice(ctx, in.Body.ClientID, in.Body.DeviceID)
 	return startDeviceOutput{
 		DeviceCode: d.DeviceCode, UserCode: d.UserCode, VerificationURL: s.PublicURL + "/device",
@@ -214,13 +219,13 @@ type pollDeviceInput struct {
 }
 
 type pollDeviceOutput struct {
-	Status      DeviceStatus `json:"status" enum:"pending,approved,denied,expired"`
-	APIKey      string       `json:"api_key,omitempty"`
-	CloudUserID string       `json:"cloud_user_id,omitempty"`
-	OrgID       string       `json:"org_id,omitempty"`
+	Status      auth.DeviceStatus `json:"status" enum:"pending,approved,denied,expired"`
+	APIKey      string            `json:"api_key,omitempty"`
+	CloudUserID string            `json:"cloud_user_id,omitempty"`
+	OrgID       string            `json:"org_id,omitempty"`
 }
 
-func (s *Service) handlePollDevice(ctx context.Context, in pollDeviceInput) (pollDeviceOutput, error) {
+func (s API) handlePollDevice(ctx context.Context, in pollDeviceInput) (pollDeviceOutput, error) {
 	r, err := s.PollDevice(ctx, in.Body.DeviceCode)
 	return pollDeviceOutput{Status: r.Status, APIKey: r.RawKey, CloudUserID: r.Key.UserID, OrgID: r.Key.OrgID}, err
 }
@@ -229,7 +234,7 @@ type pollDeviceQuery struct {
 	DeviceCode string `query:"device_code" required:"true" maxLength:"200"`
 }
 
-func (s *Service) handlePollDeviceByQuery(ctx context.Context, in pollDeviceQuery) (pollDeviceOutput, error) {
+func (s API) handlePollDeviceByQuery(ctx context.Context, in pollDeviceQuery) (pollDeviceOutput, error) {
 	var body pollDeviceInput
 	body.Body.DeviceCode = in.DeviceCode
 	return s.handlePollDevice(ctx, body)
