@@ -456,7 +456,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 			found := h.entriesOf(h.FirstKey, a.Header.Get("X-Request-Id"))
 			i := slices.IndexFunc(found, func(e entry) bool { return e.Action == c.action })
 			if i < 0 {
-				t.Errorf("%s left no entry %s, only %v", c.route, c.action, found)
+				t.Errorf("%s left no entry %s, only %v: %s", c.route, c.action, found, a.Body)
 				return
 			}
 			e := found[i]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -125,7 +126,7 @@ func TestOpenAPISchemas(t *testing.T) {
 	}
 }
 
-// createKeyInput is the name of a type in package auth too.
+// createKeyInput is the name of a type in package authapi too.
 type createKeyInput struct {
 	Body struct {
 		Colour string `json:"colour"`
@@ -134,7 +135,7 @@ type createKeyInput struct {
 
 func TestOneNameInTwoPackages(t *testing.T) {
 	f := newFrame(t, nil, func(a *httpapi.API) {
-		(&auth.Service{}).Mount(a)
+		authapi.API{Service: &auth.Service{}}.Mount(a)
 		httpapi.Add(a, func(context.Context, createKeyInput) (httpapi.None, error) { return httpapi.None{}, nil },
 			httpapi.Route{Method: "POST", Path: "/colours"})
 	})

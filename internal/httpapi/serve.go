@@ -85,7 +85,7 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		a.writeError(w, r, noRoute(r))
 		return
 	}
-	if !a.hasRoute(r) {
+	if r.RequestURI != "*" && !a.hasRoute(r) { // to *, http.ServeMux answers that it is no request
 		a.notFound(w, r)
 		return
 	}

@@ -76,6 +76,9 @@ func (d Dialect) Now() string {
 // argument to bind to its parameter: "id" + In("$2", ids). It is one parameter
 // for thousands of values, and one statement text for any number of them.
 func (d Dialect) In(parameter string, values []string) (condition string, arg any) {
+	if values == nil {
+		values = []string{} // nil is NULL, of which NOT IN is unknown
+	}
 	if d.postgres {
 		return " = ANY(" + parameter + ")", values
 	}

@@ -313,3 +313,17 @@ func TestInGroupAfterClose(t *testing.T) {
 		}
 	}
 }
+
+// TestInNothing: nothing is in an empty list, nor in a nil one.
+func TestInNothing(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		for _, none := range [][]string{nil, {}} {
+			in, arg := db.Dialect().In("$1", none)
+			rows, err := db.Query(t.Context(), `SELECT 'x' WHERE NOT ('y'`+in+`)`, arg)
+			if got, err := store.All(rows, err, store.Value[string]); err != nil || len(got) != 1 {
+				t.Errorf("%#v: got %v and %v, want a row", none, got, err)
+			}
+		}
+	})
+}

@@ -275,9 +275,9 @@ func (a auditor) provisioning() {
 	t.Helper()
 	made := a.send("/settings/provisioning", "/settings/provisioning", "scim.token.create", url.Values{"name": {"okta"}})
 	raw := regexp.MustCompile(`scim_[0-9A-Za-z]{43}`).FindString(made.body)
-	provider := &apptest.Caller{T: t, World: a.w.World, Key: raw}
+	provider := a.w.here(&apptest.Caller{T: t, Key: raw})
 	group := provider.Post("/scim/v2/Groups", apptest.Object{"displayName": "Engineering"}).Want(http.StatusCreated).Text("id")
-	a.send("/settings/provisioning/groups/{id}", "/settings/provisioning/groups/"+group, "scim.group.set-role", url.Values{"role": {"admin"}})
+	a.send("/settings/provisioning/groups/{id}/role", "/settings/provisioning/groups/"+group+"/role", "scim.group.set-role", url.Values{"role": {"admin"}})
 	tokens := a.api.Get("/api/v1/scim-tokens").Want(http.StatusOK).List("scim_tokens")
 	a.send("/settings/provisioning/{id}/delete", "/settings/provisioning/"+apptest.Text(tokens[0], "id")+"/delete", "scim.token.delete", nil)
 }

@@ -312,7 +312,7 @@ func routes() []route {
 		{permission: access.Admin, method: "GET", path: "/settings/provisioning", do: (*Service).handleProvisioning},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning", do: (*Service).handleCreateSCIMToken},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning/{id}/delete", do: (*Service).handleDeleteSCIMToken},
-		{permission: access.Admin, method: "POST", path: "/settings/provisioning/groups/{id}", do: (*Service).handleSetGroupRole},
+		{permission: access.Admin, method: "POST", path: "/settings/provisioning/groups/{id}/role", do: (*Service).handleSetGroupRole},
 		{permission: access.Admin, method: "POST", path: "/settings/invitations", do: (*Service).handleInvite},
 		{permission: access.Admin, method: "POST", path: "/settings/invitations/{id}/revoke", do: (*Service).handleRevokeInvitation},
 		{permission: access.Admin, method: "GET", path: "/settings/keys", do: (*Service).handleKeys},

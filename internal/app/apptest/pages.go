@@ -183,6 +183,6 @@ func Pages() map[string]Row {
 		"GET /settings/provisioning":            {},
 		"POST /settings/provisioning":           form("", "name=<new>", nil),
 		"POST /settings/provisioning/{}/delete": spending("scim_token", "<scim_token>", "x="),
-		"POST /settings/provisioning/groups/{}": form("<scim_group>", "role=viewer", nil),
+		"POST /settings/provisioning/groups/{}/role": form("<scim_group>", "role=viewer", nil),
 	}
 }
