@@ -3,11 +3,12 @@ package auth_test
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 
 	"github.com/google/go-cmp/cmp"
 

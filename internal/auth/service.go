@@ -3,10 +3,11 @@ package auth
 import (
 	"cmp"
 	"context"
-	"github.com/whetstone-dev/whetstone/internal/auth/keycache"
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/auth/keycache"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"

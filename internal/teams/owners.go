@@ -103,7 +103,7 @@ func peopleOf(ctx context.Context, q store.Querier, orgID, entryID string) ([]Pe
 		teams[i] = t.ID
 	}
 	members, err := membersOf(ctx, q, orgID, teams)
-	all := append(o.Users, members...)
+	all := slices.Concat(o.Users, members)
 	sortPeople(all)
 	return slices.Compact(all), err
 }

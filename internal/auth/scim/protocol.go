@@ -125,7 +125,7 @@ func (s *Service) unknown(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	kind, id, ofOne := strings.Cut(strings.TrimPrefix(r.URL.Path, base+"/"), "/")
-	allow := ""
+	var allow string
 	switch {
 	case kind != "Users" && kind != "Groups" || strings.Contains(id, "/"):
 		return answer{}, fault.New(fault.NotFound, "No such endpoint: %s %s; %s/ServiceProviderConfig says what there is",

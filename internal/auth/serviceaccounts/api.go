@@ -2,8 +2,9 @@ package serviceaccounts
 
 import (
 	"context"
-	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
