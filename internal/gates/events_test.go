@@ -19,7 +19,7 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		hook := eventstest.Subscribe(t, eventstest.Register(w.World.World), w.Org.ID)
+		hook := eventstest.Subscribe(t, eventstest.Register(w.World.World), w.Caller.Org.ID)
 		w.enforce()
 		w.Work()
 		gate := w.push("1.1.0").Want(http.StatusAccepted).Text("gate", "id")
