@@ -68,12 +68,12 @@ func (s *Service) explain(p Provider, err error) error {
 	if !ok {
 		return err
 	}
-	switch e.Kind {
-	case fault.BadGateway:
+	if e.Kind == fault.BadGateway {
 		s.Log.Warn("identity provider failed", "provider", p.Name, "error", err)
 		return fault.New(fault.BadGateway, "%s does not work at the moment: %s. Try again in a minute. "+
 			"Open sessions and API keys are not affected; `whetstone doctor` tells the operator more", p.Title(), e.Message).Because(err)
-	case fault.Unauthorized:
+	}
+	if e.Kind == fault.Unauthorized {
 		s.Log.Warn("sign-in refused", "provider", p.Name, "error", err)
 		return fault.New(fault.Denied, "The answer of %s was not accepted: %s. Start again; if that does not help, tell the operator", p.Title(), e.Message).Because(err)
 	}
