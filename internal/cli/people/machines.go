@@ -274,7 +274,7 @@ func (c *accountRevoke) Run(ctx context.Context, p *term.Program) error {
 }
 
 type policyCommands struct {
-	Show policyShow `cmd:"" help:"Show what the organisation asks of new API keys."`
+	Show policyShow `cmd:"" default:"withargs" help:"Show what the organisation asks of new API keys."`
 	Set  policySet  `cmd:"" help:"Replace what the organisation asks of new API keys."`
 }
 

@@ -217,7 +217,7 @@ func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name st
 		return err
 	}
 	return p.Print(out, func(w io.Writer) {
-		fmt.Fprintf(w, "@%s has %d members now.\n", term.Plain(t.Slug), out.Team.MemberCount)
+		fmt.Fprintf(w, "@%s has %s now.\n", term.Plain(t.Slug), term.Count(out.Team.MemberCount, "member"))
 	})
 }
 
