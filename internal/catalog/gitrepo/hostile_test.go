@@ -118,7 +118,7 @@ func TestHostileRequests(t *testing.T) {
 		for _, path := range []string{"/objects/info/packs", "/objects/info/alternates", ""} {
 			w.Anonymous().Get("/o/acme/marketplace.git" + path).Want(http.StatusNotFound)
 		}
-		w.Anonymous().Do(http.MethodPost, "/o/acme/marketplace.git/git-receive-pack", "0000").Want(http.StatusMethodNotAllowed)
+		w.Anonymous().Do(http.MethodPost, "/o/acme/marketplace.git/git-receive-pack", "0000").Want(http.StatusNotFound) // git asks for the refs first, which is forbidden
 		w.Anonymous().Do(http.MethodPost, own+"x/marketplace.git/git-upload-pack", fetch("want "+secret, "done"), "Git-Protocol: version=2").Want(http.StatusNotFound)
 	})
 }
