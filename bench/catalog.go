@@ -262,7 +262,7 @@ func (f *catalogFiller) tables(entries []filledEntry, versions []filledVersion) 
 			same("pushed_by", versions, f.userID), same("pushed_at", versions, f.at),
 		}},
 	}
-	for _, kind := range []string{"clawhub", "skills-lock", "plugin-zip"} {
+	for _, kind := range []string{"clawhub", "skills-lock", "plugin-zip", "git-tree"} {
 		tables = append(tables, store.Bulk{Table: "registry_tree_hashes", Columns: []store.Column{
 			same("kind", versions, kind),
 			column("hash", versions, func(v filledVersion) string { return v.hash }),
