@@ -3,6 +3,7 @@ package teams_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -316,6 +317,36 @@ func TestOwnerMay(t *testing.T) {
 		bob.Post(registrytest.EntryPath(uuid.NewString())+"/rollback", object{}).WantError(http.StatusForbidden, denied)
 		bob.Push(entry, "2.0.0", registrytest.Skill(t, "Mine.")).Want(http.StatusForbidden) // a viewer does not publish
 		bob.Do(http.MethodDelete, registrytest.EntryPath(entry), nil).Want(http.StatusForbidden)
+	})
+}
+
+// TestMayApprove: owners approve, in person or in a team; admins, while an entry has no
+// owners. Members of other organisations never do.
+func TestMayApprove(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada, eve := w.Org("acme", access.Team), w.Org("other", access.Team)
+		bob, cleo := w.person(ada.Org, "bob@example.org", access.Member), w.person(ada.Org, "cleo@example.org", access.Member)
+		entry := ada.Made("pdf", "1.0.0", registrytest.Skill(t, "PDF."))
+		want := func(may ...*registrytest.Client) {
+			t.Helper()
+			for _, c := range []*registrytest.Client{ada, bob, cleo, eve} {
+				who := access.Caller{OrgID: c.Org.ID, UserID: c.User.ID, Role: c.User.Role}
+				got, err := w.teams.MayApprove(t.Context(), db, entry, who)
+				if ours := c != eve; ours && (err != nil || got != slices.Contains(may, c)) {
+					t.Errorf("%s may approve: %v, %v", c.User.Email, got, err)
+				}
+			}
+		}
+		want(ada)
+		set := func(body object) { ada.Do(http.MethodPut, ownersPath(entry), body).Want(http.StatusOK) }
+		set(object{"users": []string{bob.User.ID}})
+		want(bob)
+		set(object{"teams": []string{makeTeam(ada, "Docs", cleo.User.ID)}})
+		want(cleo)
+		set(object{"teams": []string{makeTeam(ada, "Empty")}})
+		want(ada)
 	})
 }
 

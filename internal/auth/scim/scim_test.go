@@ -16,6 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/scim"
+	"github.com/whetstone-dev/whetstone/internal/events"
+	"github.com/whetstone-dev/whetstone/internal/events/eventstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -197,6 +199,28 @@ func TestDiscovery(t *testing.T) {
 	if r.Header.Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow: %s", r.Header.Get("Allow"))
 	}
+}
+
+// TestDeactivationIsAnEvent: other systems are told of who was deactivated.
+func TestDeactivationIsAnEvent(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.Org("acme")
+		bob := w.member(ada.Org, "bob@acme.example", access.AdminRole)
+		told := eventstest.Register(w.World)
+		w.Work()
+		hook := eventstest.Subscribe(t, told, ada.Org.ID)
+		p := w.provider(ada)
+		id := p.Post(users, person("bob@acme.example")).Want(http.StatusCreated).Text("id")
+		patch(p, users+"/"+id, object{"op": "replace", "value": object{"active": false}}).Want(http.StatusOK)
+		if err := told.Dispatch(t.Context()); err != nil { // the people of the world have no queue
+			t.Fatal(err)
+		}
+		if data := hook.Only(events.MemberRemoved); data["user_id"] != bob.User.ID || data["role"] != "admin" {
+			t.Errorf("removed: %v", data)
+		}
+	})
 }
 
 // TestDeactivate: a deactivated person's key and session end at once, what they made
