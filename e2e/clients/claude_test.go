@@ -106,7 +106,7 @@ type claude struct {
 
 func newClaude(t *testing.T) *claude {
 	t.Helper()
-	newOrganisation(t, "of "+t.Name()) // builds the binary, or skips
+	needSite(t)
 	dir := t.TempDir()
 	c := &claude{
 		t: t, program: claudeProgram(t),

@@ -247,7 +247,7 @@ func TestClawHubLogin(t *testing.T) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		printed.WriteString(lines.Text() + "\n")
 		if found := code.FindString(lines.Text()); found != "" {
-			admin(t, "device", "approve", found, "--org", "login-org")
+			site.admin(t, "device", "approve", found, "--org", "login-org")
 			code = regexp.MustCompile(`$^`) // once
 		}
 	}

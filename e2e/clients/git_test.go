@@ -50,8 +50,11 @@ type gitCatalog struct {
 
 func newGitCatalog(t *testing.T, name string) gitCatalog {
 	t.Helper()
-	org := newOrganisation(t, name)
-	skillName := strings.ToLower(name) + "-pdf" // all share the public shelf
+	// A client that misses a change before a withdrawal must clone again, so nobody else
+	// may withdraw what is public.
+	own := newService(t)
+	org := own.newOrganisation(t, name)
+	skillName := strings.ToLower(name) + "-pdf"
 	c := gitCatalog{
 		author: &registrytest.Client{Caller: org.Caller},
 		first:  skill(skillName, "One."), second: skill(skillName, "Two."), third: skill(skillName, "Three."), own: skill("notes", "Mine."),
@@ -59,7 +62,7 @@ func newGitCatalog(t *testing.T, name string) gitCatalog {
 	c.id = c.author.Made(skillName, "1.0.0", pack(t, c.first), object{"visibility": "public"})
 	c.author.Made("notes", "..", pack(t, c.own))
 	token := org.Post("/api/v1/catalog-tokens", object{"name": "CI"}).Want(http.StatusCreated).Text("token")
-	url := site.server.URL
+	url := own.server.URL
 	c.bases = []string{url, url + "/o/" + name, url + "/o/" + name + "/" + token}
 	return c
 }

@@ -18,12 +18,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
-// site is the service that all tests share: each has an organisation of its own.
+// A service is a server with its data.
+type service struct {
+	data   string
+	server *servertest.Server
+}
+
+func startService(dir string) (service, error) {
+	data := filepath.Join(dir, "data")
+	server, err := servertest.Start(servertest.Command{
+		Path: site.binary, Args: []string{"serve", "--addr", "127.0.0.1:0", "--data", data}, Dir: dir,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Stdout: io.Discard,
+	})
+	return service{data, server}, err
+}
+
+// site is the service that most tests share: each has an organisation of its own.
 var site struct {
+	service
 	once   sync.Once
 	dir    string
 	binary string
-	server *servertest.Server
 	err    error
 }
 
@@ -48,21 +63,12 @@ func startSite() {
 	if site.binary, site.err = servertest.Build(site.dir); site.err != nil {
 		return
 	}
-	site.server, site.err = servertest.Start(servertest.Command{
-		Path: site.binary, Args: []string{"serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(site.dir, "data")}, Dir: site.dir,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + site.dir}, Stdout: io.Discard,
-	})
+	site.service, site.err = startService(site.dir)
 }
 
-// An organisation of the service, with the key of its owner.
-type organisation struct {
-	*apptest.Caller
-	name string
-}
-
-// newOrganisation is for tests of many runs of a client, which make e2e-clients
-// runs: they take minutes.
-func newOrganisation(t *testing.T, name string) organisation {
+// needSite is for tests of many runs of a client, which make e2e-clients runs: they
+// take minutes.
+func needSite(t *testing.T) {
 	t.Helper()
 	if os.Getenv("WHETSTONE_NPM") != "required" {
 		t.Skip("`make e2e-clients` runs this")
@@ -71,14 +77,42 @@ func newOrganisation(t *testing.T, name string) organisation {
 	if site.err != nil {
 		t.Fatal(site.err)
 	}
-	admin(t, "org", "create", name, "--plan", "team")
+}
+
+// newService starts one for a test that must have the public shelf to itself.
+func newService(t *testing.T) service {
+	t.Helper()
+	needSite(t)
+	s, err := startService(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.server.Terminate() })
+	return s
+}
+
+// An organisation of a service, with the key of its owner.
+type organisation struct {
+	*apptest.Caller
+	name string
+}
+
+func newOrganisation(t *testing.T, name string) organisation {
+	t.Helper()
+	needSite(t)
+	return site.newOrganisation(t, name)
+}
+
+func (s service) newOrganisation(t *testing.T, name string) organisation {
+	t.Helper()
+	s.admin(t, "org", "create", name, "--plan", "team")
 	var made struct {
 		APIKey string `json:"api_key"`
 	}
-	if err := json.Unmarshal(admin(t, "key", "create", "--org", name, "--role", "owner", "--json"), &made); err != nil {
+	if err := json.Unmarshal(s.admin(t, "key", "create", "--org", name, "--role", "owner", "--json"), &made); err != nil {
 		t.Fatal(err)
 	}
-	return organisation{&apptest.Caller{T: t, URL: site.server.URL, Key: made.APIKey}, name}
+	return organisation{&apptest.Caller{T: t, URL: s.server.URL, Key: made.APIKey}, name}
 }
 
 // locked runs `whetstone status --lock` on what a client has installed, which must say
@@ -111,9 +145,9 @@ func locked(t *testing.T, org *apptest.Caller, path string, want ...string) {
 }
 
 // admin runs a command of the operator.
-func admin(t *testing.T, args ...string) []byte {
+func (s service) admin(t *testing.T, args ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), site.binary, append(args, "--data", filepath.Join(site.dir, "data"))...)
+	cmd := exec.CommandContext(t.Context(), site.binary, append(args, "--data", s.data)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
