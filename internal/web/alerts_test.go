@@ -71,8 +71,12 @@ func TestAlerts(t *testing.T) {
 	b.post(path+"/test", nil).wantLocation(path)
 	b.get(path).wantText("The test notification was delivered. The receiver responded with 200", "● delivered")
 	status.Store(http.StatusGone)
-	b.post(path+"/test", nil).want(http.StatusConflict).
+	refused := b.post(path+"/test", nil).want(http.StatusConflict).
 		wantText("The test notification was not delivered. The receiver responded with 410", "■ failed")
+	if got := attr(refused.all("html")[0], "data-address"); got != path {
+		t.Errorf("a reload opens %q, want %s", got, path)
+	}
+	b.get(path + "/test").wantLocation(path)
 
 	b.post(path+"/enabled", url.Values{"enabled": {"false"}}).wantLocation(path)
 	b.get(path).wantText("The alert was turned off", "disabled", "Turn on")

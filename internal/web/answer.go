@@ -75,6 +75,7 @@ type frame struct {
 	Flash     string
 	Theme     string // light, dark, or "" for the system's setting
 	Path      string
+	Address   string // that replaces the form's, for a reload or a bookmark; "" to keep it
 	PublicURL string
 	Nav       []navItem
 
@@ -137,7 +138,7 @@ func (a answer) write(s *Service, v *visit) {
 func (a answer) render(s *Service, v *visit) {
 	f := frame{
 		Title: a.title, Data: a.data, Caller: v.Caller, SignedIn: v.sessionID != "", Theme: v.theme(),
-		Path: v.URL.Path, PublicURL: s.PublicURL, problem: a.problem, query: v.URL.Query(),
+		Path: v.URL.Path, Address: v.page, PublicURL: s.PublicURL, problem: a.problem, query: v.URL.Query(),
 	}
 	if f.SignedIn {
 		f.Nav = s.navFor(v.Caller, v.URL.Path)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/web/address"
 )
 
 // A route is one page or form.
@@ -21,6 +23,7 @@ type route struct {
 	upload       bool  // a form with files, which do reads itself
 	limit        *httpapi.Limit
 	do           func(*Service, *visit) (answer, error)
+	page         string // the pattern of the page that a form is on; New sets it
 }
 
 // routes is the table of all pages and forms. New builds it once.
@@ -343,6 +346,16 @@ func routes() []route {
 	}
 }
 
+// findPages tells every form which page it is on.
+func findPages(all []route) []route {
+	for i := range all {
+		all[i].page = address.Page(all[i].path, func(pattern string) bool {
+			return slices.ContainsFunc(all, func(r route) bool { return r.method == http.MethodGet && r.path == pattern })
+		})
+	}
+	return all
+}
+
 // whenFull reports whether a form is served while the disk is full: those that
 // sign in or out, and those that free space.
 func whenFull(path string) bool {
@@ -370,6 +383,11 @@ func (s *Service) Mount(a *httpapi.API) {
 	s.api = a
 	for _, r := range s.routes {
 		a.Handle(r.method+" "+r.path, nil, s.handler(r))
+		if r.method == http.MethodPost && r.page != r.path {
+			a.Handle("GET "+r.path, httpapi.PublicLimit(), http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				http.Redirect(w, req, address.Of(r.page, req.URL.EscapedPath()), http.StatusSeeOther)
+			}))
+		}
 	}
 	a.Handle("GET /static/{name}", httpapi.PublicLimit(), http.HandlerFunc(s.serveAsset))
 	a.Handle("GET /favicon.ico", httpapi.PublicLimit(), http.RedirectHandler(s.assets.url("icon.svg"), http.StatusFound))

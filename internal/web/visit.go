@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/web/address"
 )
 
 // A visit is one request for a page.
@@ -19,6 +20,7 @@ type visit struct {
 	w         http.ResponseWriter
 	Caller    access.Caller // zero on public pages without a session
 	sessionID string
+	page      string // the address of the page that a form was sent from; "" if none was
 }
 
 // policy is the Content-Security-Policy. It keeps pages from running or loading
@@ -32,6 +34,9 @@ func (s *Service) handler(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		setHeaders(w.Header())
 		v := &visit{Request: req.WithContext(audit.By(req.Context(), audit.Web)), w: w}
+		if r.method == http.MethodPost {
+			v.page = address.Of(r.page, req.URL.EscapedPath())
+		}
 		a, err := s.serve(v, r)
 		if err != nil {
 			a = s.failure(v, err)

@@ -189,7 +189,7 @@ type Service struct {
 func New(p Parts) (_ *Service, err error) {
 	defer fault.Wrap(&err, "dashboard")
 	s := &Service{
-		Parts: p, routes: routes(), csrf: http.NewCrossOriginProtection(),
+		Parts: p, routes: findPages(routes()), csrf: http.NewCrossOriginProtection(),
 		secure: strings.HasPrefix(p.PublicURL, "https://"), prose: markdown.New(),
 	}
 	// Behind a proxy the Host header may differ from the Origin that browsers send.

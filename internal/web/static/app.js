@@ -12,6 +12,10 @@ function localTimes(root) {
 }
 localTimes(document);
 
+// The answer to a form has the address of its page: a reload does not send it again.
+const page = document.documentElement.dataset.address;
+if (page) history.replaceState(null, "", page === location.pathname ? location.href : page);
+
 // Commands to copy.
 for (const button of document.querySelectorAll("[data-copy]")) {
   if (!navigator.clipboard) continue;
