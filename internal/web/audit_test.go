@@ -156,6 +156,7 @@ func (a auditor) workshop() {
 	form := suiteForm("renamed", "one")
 	form.Set("version", "1")
 	a.send("/suites/{id}", suite, "evals.suite.change", form)
+	a.send("/suites/{id}/cases/{n}", suite+"/cases/0", "evals.suite.change", url.Values{"asked": {"x"}, "expected": {"should_trigger"}, "version": {"2"}})
 	run := a.send("/suites/{id}/runs", suite+"/runs", "evals.run.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
 	a.send("/runs/{id}/cancel", run+"/cancel", "evals.run.cancel", nil)
 	a.check("/suites/{id}/runs/import", "evals.run.import", a.browser.send(suite+"/runs/import", nil, map[string]string{"file": resultFile}))

@@ -266,6 +266,8 @@ func routes() []route {
 			permission: access.Write, method: "POST", path: "/suites/{id}/delete",
 			do: (*Service).handleDeleteSuite,
 		},
+		{permission: access.Write, method: "GET", path: "/suites/{id}/cases/{n}", do: (*Service).handleCase},
+		{permission: access.Write, method: "POST", path: "/suites/{id}/cases/{n}", maxBody: maxSuite, do: (*Service).handleSaveCase},
 		{permission: access.Write, method: "POST", path: "/suites/{id}/runs", do: (*Service).handleStartRun},
 		{
 			permission: access.Write, method: "POST", path: "/suites/{id}/runs/import", maxBody: suites.MaxImport, upload: true,

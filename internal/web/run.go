@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/web/casepage"
 )
 
 // runView is a run with a page of its cases.
@@ -30,6 +31,7 @@ type runView struct {
 // A runCase is a case with its result.
 type runCase struct {
 	ID, Label, Kind string
+	Asked, Expected string
 	Expectation     string // of a trigger query, or ""
 	Verdict         string // "" while there is none
 	Baseline        string // "" without one
@@ -95,7 +97,7 @@ func readRunCases(report runs.Report) []runCase {
 	for i, c := range report.Cases {
 		got := report.Results[i]
 		all[i] = runCase{
-			ID: c.ID, Label: caseLabel(c), Kind: string(c.Kind),
+			ID: c.ID, Label: caseLabel(c), Kind: string(c.Kind), Asked: short(shownTail, casepage.Asked(c)), Expected: short(shownTail, casepage.Expected(c)),
 			Expectation: strings.ReplaceAll(string(c.Expectation), "_", " "),
 			Verdict:     verdictText(got.Verdict), Baseline: verdictText(got.Baseline), Score: got.Score, Trials: got.Trials,
 		}

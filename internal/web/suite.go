@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/web/casepage"
 )
 
 // suiteView is the page of a suite, or the form of a new one.
@@ -80,6 +81,9 @@ func (s *Service) handleNewSuite(v *visit) (answer, error) {
 		New: true, AsJSON: v.URL.Query().Get("as") == "json",
 		Form: suiteForm{Source: source, Verifier: string(suites.LLMJudge), Rows: blank(nil), Text: exampleCases},
 	}
+	if v.URL.Query().Get("verifier") == string(suites.Deterministic) {
+		view.AsJSON, view.Form.Verifier, view.Form.Text = true, string(suites.Deterministic), exampleChecks
+	}
 	view.Sources, err = s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
 	return show("suite", "New suite", view), err
 }
@@ -90,6 +94,16 @@ const exampleCases = `[
     "case_kind": "trigger_query",
     "query": "extract the tables from report.pdf",
     "expectation": "should_trigger"
+  }
+]`
+
+// exampleChecks is the initial JSON of a suite whose cases need no model.
+const exampleChecks = `[
+  {
+    "case_kind": "exact_match",
+    "command": ["sh", "-c", "head -n 1 \"$SKILL_DIR/SKILL.md\""],
+    "expected": "---",
+    "normalize": ["trim"]
   }
 ]`
 
@@ -371,6 +385,17 @@ func (s suiteView) Verifiers() []choice {
 		{string(suites.Deterministic), "deterministic checks (deterministic)"},
 		{string(suites.StructuredRubric), "rubric, not run (structured_rubric)"},
 	}
+}
+
+// CaseRows are the cases in words.
+func (s suiteView) CaseRows() []casepage.Row { return casepage.Rows(s.Cases) }
+
+// Addable are the kinds of cases that can be added.
+func (s suiteView) Addable() (kinds []choice) {
+	for _, kind := range casepage.Kinds(s.VerifierKind) {
+		kinds = append(kinds, choice{string(kind), casepage.KindName(kind)})
+	}
+	return kinds
 }
 
 // RowNumber returns the number of a row, from 1.

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
@@ -69,7 +72,7 @@ func TestSuites(t *testing.T) {
 	form := suiteForm("all", "one more")
 	form["n"], form["version"] = []string{"0", "1", ""}, []string{"2"}
 	form["query"], form["expectation"] = []string{"extract all tables", " ", "one more"}, []string{"should_trigger", "should_trigger", "should_trigger"}
-	b.get(path).wantText("1 case is of another kind")
+	b.get(path).wantText("1 case is of another kind", "is it good?", "judged answer")
 	b.post(path, form).wantLocation(path)
 	after := b.cases(path)
 	var got []any
@@ -108,7 +111,7 @@ func TestSuiteProblems(t *testing.T) {
 			if got := strings.Join(p.texts("tr.marked"), "|"); got != c.marked {
 				t.Errorf("the line %q is marked, want %q", got, c.marked)
 			}
-			if got := p.texts("textarea#cases")[0]; got != strings.Join(strings.Fields(c.text), " ") {
+			if got := p.texts("textarea#cases-json")[0]; got != strings.Join(strings.Fields(c.text), " ") {
 				t.Errorf("the form came back with %q", got)
 			}
 		})
@@ -213,4 +216,86 @@ func TestImportedRun(t *testing.T) {
 	other := w.otherOrg(access.Team)
 	other.send(suite+"/runs/import", nil, file).want(http.StatusNotFound)
 	other.get(path).want(http.StatusNotFound)
+}
+
+// TestCases: every kind of case can be read as a list, and changed by its form.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	checkPage(t, b.get("/suites/new?verifier=deterministic").want(http.StatusOK).wantText("exact_match", "$SKILL_DIR"))
+	checks := `[{"case_kind":"exact_match","command":["echo","a b"],"expected":"a b\n","note":"kept"},
+		{"case_kind":"json_schema","output":"{}","schema":{"type":"object"}},
+		{"case_kind":"boolean_assertion","output":"x","assertion":"contains:x","weight":2,"tags":["small"]}]`
+	path := b.post("/suites/new", url.Values{"name": {"checks"}, "verifier": {"deterministic"}, "as": {"json"}, "cases": {checks}}).
+		want(http.StatusSeeOther).Header.Get("Location")
+	p := b.get(path).wantText("$ echo 'a b'", "exact output", "Given output: {}", `JSON that fits {"type":"object"}`, "contains:x", "assertion", "small")
+	checkPage(t, p)
+	w.as(access.Viewer).get(path).wantText("$ echo 'a b'", "exact output")
+	w.as(access.Viewer).get(path + "/cases/0").want(http.StatusForbidden)
+
+	// What a form shows and is sent back unchanged stays as it was.
+	before := b.cases(path)
+	for n := range before {
+		edit := b.get(path + "/cases/" + strconv.Itoa(n)).want(http.StatusOK)
+		checkPage(t, edit)
+		b.post(path+"/cases/"+strconv.Itoa(n), edit.formValues()).wantLocation(path)
+	}
+	if diff := cmp.Diff(before, b.cases(path)); diff != "" {
+		t.Errorf("saved without a change (- before, + after):\n%s", diff)
+	}
+
+	form := b.get(path + "/cases/0").formValues()
+	form.Set("asked", "sh\r\n-c\r\necho hello")
+	form.Set("expected", "hello")
+	form["normalize"] = []string{"trim"}
+	b.post(path+"/cases/0", form).wantLocation(path)
+	if c := b.cases(path)[0]; c["expected"] != "hello" || len(c["command"].([]any)) != 3 || c["note"] != "kept" || c["id"] != before[0]["id"] {
+		t.Errorf("the case is %v", c)
+	}
+	b.post(path+"/cases/0", form).want(http.StatusConflict).wantText("The suite has changed")
+
+	form = b.get(path + "/cases/new?kind=json_schema").want(http.StatusOK).formValues()
+	form.Set("asked", "x")
+	form.Set("expected", "{")
+	checkPage(t, b.post(path+"/cases/new", form).want(http.StatusBadRequest).wantText("not valid JSON"))
+	form.Set("expected", "true")
+	form.Set("weight", "-1")
+	b.post(path+"/cases/new", form).want(http.StatusBadRequest).wantText("The weight must be a number above 0")
+	form.Set("weight", "")
+	b.post(path+"/cases/new", form).wantLocation(path)
+	b.get(path).wantText("4 cases")
+
+	for _, missing := range []string{"4", "-1", "x", "new?kind=task_package"} {
+		b.get(path + "/cases/" + missing).want(http.StatusNotFound)
+	}
+	w.otherOrg(access.Team).get(path + "/cases/0").want(http.StatusNotFound)
+	for range 3 {
+		form = b.get(path + "/cases/0").formValues()
+		form.Set("do", "delete")
+		b.post(path+"/cases/0", form).wantLocation(path)
+	}
+	form = b.get(path + "/cases/0").formValues()
+	form.Set("do", "delete")
+	b.post(path+"/cases/0", form).want(http.StatusConflict).wantText("at least one case")
+}
+
+// formValues are the fields of the form of a case, as a browser sends them.
+func (p *page) formValues() url.Values {
+	values := url.Values{}
+	has := func(n *html.Node, name string) bool {
+		return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+	}
+	for n := range p.all("form.case-form")[0].Descendants() {
+		name := attr(n, "name")
+		switch {
+		case n.Data == "input" && (attr(n, "type") != "checkbox" || has(n, "checked")):
+			values.Add(name, attr(n, "value"))
+		case n.Data == "textarea" && n.FirstChild != nil:
+			values.Set(name, strings.ReplaceAll(n.FirstChild.Data, "\n", "\r\n"))
+		case n.Data == "option" && (!values.Has(attr(n.Parent, "name")) || has(n, "selected")):
+			values.Set(attr(n.Parent, "name"), attr(n, "value"))
+		}
+	}
+	return values
 }

@@ -132,6 +132,8 @@ func Pages() map[string]Row {
 		"GET /suites/{}":                   {Path: "<suite>"},
 		"GET /suites/{}/export":            {Path: "<suite>", Query: "format=suite"},
 		"POST /suites/{}":                  spending("suite", "<suite>", `name=<new>&verifier=llm_judge&as=json&cases=[{"query":"x","expectation":"should_trigger"}]`),
+		"GET /suites/{}/cases/{}":          {Path: "<suite> 0"},
+		"POST /suites/{}/cases/{}":         spending("suite", "<suite> 0", "asked=<new>&expected=should_trigger&version=1"),
 		"POST /suites/{}/delete":           spending("suite", "<suite>", "x="),
 		"POST /suites/{}/runs":             form("<suite>", "subject=entry:<entry>", nil),
 		"GET /suites/{}/compare":           {Path: "<suite>", Query: "run=<run>&with=<run>", Others: map[string]int{"suite": 303, "run": 303}},

@@ -21,6 +21,16 @@ function progress({ done, total }) {
   live.querySelector("progress").value = done;
   live.querySelector("[data-done]").textContent = done;
   live.querySelector("[data-all]").textContent = total;
+  const left = live.querySelector("[data-left]");
+  const started = Date.parse(live.dataset.started);
+  if (left && started && done > 0 && done < total) left.textContent = `, ${duration((Date.now() - started) / done * (total - done))} left`;
+}
+
+// duration is a rough one: "under a minute", "about 5 minutes".
+function duration(ms) {
+  const minutes = Math.round(ms / 60000);
+  if (minutes < 1) return "under a minute";
+  return minutes < 90 ? `about ${minutes} minute${minutes === 1 ? "" : "s"}` : `about ${Math.round(minutes / 60)} hours`;
 }
 
 // refresh replaces the parts of the page that grow with their current state.
@@ -36,6 +46,9 @@ async function refresh() {
 
 function follow() {
   let iterations = 0;
+  const failed = new Set();
+  const tab = document.querySelector("[data-failing]");
+  const before = Number(tab?.textContent);
   const events = new EventSource(live.dataset.events);
   events.addEventListener("progress", (event) => progress(JSON.parse(event.data)));
   events.addEventListener("case", (event) => {
@@ -43,6 +56,9 @@ function follow() {
     progress(told.progress);
     const row = document.querySelector(`[data-case="${CSS.escape(told.id)}"] [data-verdict]`);
     if (row && told.verdict) row.replaceChildren(badge(told.verdict));
+    // The server's count has the cases that failed before; it may tell them again.
+    if (told.verdict === "fail" || told.verdict === "error") failed.add(told.id);
+    if (tab) tab.textContent = Math.max(before, failed.size);
   });
   events.addEventListener("status", (event) => {
     const run = JSON.parse(event.data);

@@ -21,7 +21,7 @@ if (add) {
 for (const link of document.querySelectorAll("[data-line]")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
-    const text = document.getElementById("cases");
+    const text = document.getElementById("cases-json");
     const lines = text.value.split("\n");
     const line = Number(link.dataset.line);
     const begin = lines.slice(0, line - 1).reduce((sum, l) => sum + l.length + 1, 0);

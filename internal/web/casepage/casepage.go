@@ -1,0 +1,315 @@
+// Package casepage shows the cases of a suite in words, and reads the form of one case.
+package casepage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// A Row is a case in the list of a suite.
+type Row struct {
+	N        int // from 0
+	Name     string
+	Kind     string // in words
+	Asked    string
+	Expected string
+	Tags     []string
+	Runnable bool
+	Editable bool
+}
+
+// kinds are the kinds of cases that have a form, in words.
+var kinds = map[suites.CaseKind]string{
+	suites.TriggerQuery: "trigger query", suites.ExactMatch: "exact output", suites.JSONSchema: "JSON Schema",
+	suites.BooleanAssertion: "assertion", suites.LLMRubric: "judged answer",
+}
+
+// Kinds lists the kinds of cases that can be added, by the suite's verifier.
+func Kinds(verifier suites.VerifierKind) []suites.CaseKind {
+	if verifier == suites.Deterministic {
+		return []suites.CaseKind{suites.ExactMatch, suites.JSONSchema, suites.BooleanAssertion}
+	}
+	return []suites.CaseKind{suites.TriggerQuery, suites.LLMRubric, suites.BooleanAssertion}
+}
+
+// KindName is a kind in words.
+func KindName(kind suites.CaseKind) string {
+	if kind == suites.TaskPackage {
+		return "task"
+	}
+	return cmp.Or(kinds[kind], "unknown kind")
+}
+
+// Rows describes cases.
+func Rows(cases []suites.Case) []Row {
+	rows := make([]Row, len(cases))
+	for i, c := range cases {
+		rows[i] = Row{
+			N: i, Name: c.Name, Kind: KindName(c.Kind), Asked: Asked(c), Expected: Expected(c), Tags: c.Tags,
+			Runnable: c.Runnable(), Editable: editable(c),
+		}
+	}
+	return rows
+}
+
+// editable reports whether the form has all of the case that decides it.
+func editable(c suites.Case) bool {
+	lines := slices.ContainsFunc(c.Subject.Command, func(word string) bool { return strings.Contains(word, "\n") })
+	return kinds[c.Kind] != "" && len(c.Graders) == 0 && !lines
+}
+
+// Asked is what a case asks of the skill.
+func Asked(c suites.Case) string {
+	s := c.Subject
+	switch {
+	case c.Kind == suites.TriggerQuery:
+		return c.Query
+	case c.Kind == suites.TaskPackage:
+		return c.Package.Instruction
+	case s.Prompt != nil:
+		return *s.Prompt
+	case len(s.Command) > 0:
+		return "$ " + commandLine(s.Command)
+	case s.Output != nil:
+		return "Given output: " + *s.Output
+	}
+	return ""
+}
+
+// commandLine joins a command as a shell would take it.
+func commandLine(command []string) string {
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\n\"'$`\\|&;<>()*?[]#~{}!") {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Expected is what must hold for the case to pass.
+func Expected(c suites.Case) string {
+	if len(c.Graders) > 0 {
+		return "All of its " + strconv.Itoa(len(c.Graders)) + " graders pass"
+	}
+	switch c.Kind {
+	case suites.TriggerQuery:
+		if c.Expectation == suites.ShouldNotTrigger {
+			return "The skill does not trigger"
+		}
+		return "The skill triggers"
+	case suites.ExactMatch:
+		return c.Expected
+	case suites.JSONSchema:
+		return "JSON that fits " + string(c.Schema)
+	case suites.BooleanAssertion:
+		return c.Assertion
+	case suites.LLMRubric:
+		return cmp.Or(c.Rubric, strings.Join(c.Expectations, "\n"))
+	case suites.TaskPackage:
+		return c.Package.VerifierRef + " passes"
+	}
+	return ""
+}
+
+// A Form is the form of one case.
+type Form struct {
+	Kind               suites.CaseKind
+	Name, Tags, Weight string
+	From               string // where the output comes from: prompt, command or output
+	Asked, Expected    string
+	List               bool // Expected has a point on each line, that the judge decides alone
+	Normalize          []string
+	Threshold          string
+	Version            int64
+}
+
+// Normalizations are what an exact match may ignore.
+func Normalizations() []string { return []string{"trim", "case", "whitespace", "newline"} }
+
+// Ignores reports whether the case ignores that.
+func (f Form) Ignores(name string) bool { return slices.Contains(f.Normalize, name) }
+
+// KindName is the kind in words.
+func (f Form) KindName() string { return KindName(f.Kind) }
+
+// NewForm is the form of a new case.
+func NewForm(kind suites.CaseKind) (Form, error) {
+	if kinds[kind] == "" {
+		return Form{}, fault.New(fault.NotFound, "There is no form for cases of the kind %q", kind)
+	}
+	f := Form{Kind: kind, From: "prompt", Weight: "1", Threshold: "1"}
+	switch kind {
+	case suites.TriggerQuery:
+		f.Expected = string(suites.ShouldTrigger)
+	case suites.ExactMatch, suites.JSONSchema:
+		f.From = "command"
+	}
+	return f, nil
+}
+
+// FormOf is the form of a case. Only some have one.
+func FormOf(c suites.Case) (Form, error) {
+	if !editable(c) {
+		return Form{}, fault.New(fault.NotFound, "This case can only be changed as JSON")
+	}
+	f := Form{
+		Kind: c.Kind, Name: c.Name, Tags: strings.Join(c.Tags, ", "), Weight: decimal(c.Weight), Threshold: decimal(cmp.Or(c.Threshold, 1)),
+		Normalize: c.Normalize, From: "prompt", Asked: c.Query, Expected: Expected(c),
+		List: c.Rubric == "",
+	}
+	switch s := c.Subject; {
+	case s.Prompt != nil:
+		f.Asked = *s.Prompt
+	case len(s.Command) > 0:
+		f.From, f.Asked = "command", strings.Join(s.Command, "\n")
+	case s.Output != nil:
+		f.From, f.Asked = "output", *s.Output
+	}
+	switch c.Kind {
+	case suites.TriggerQuery:
+		f.Expected = string(c.Expectation)
+	case suites.JSONSchema:
+		var indented bytes.Buffer
+		f.Expected = string(c.Schema)
+		if json.Indent(&indented, c.Schema, "", "  ") == nil {
+			f.Expected = indented.String()
+		}
+	}
+	return f, nil
+}
+
+func decimal(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
+
+// Read reads the form of a case of that kind.
+func Read(kind suites.CaseKind, value func(name string) string, normalize []string) Form {
+	text := func(name string) string { return strings.ReplaceAll(value(name), "\r\n", "\n") }
+	f := Form{
+		Kind: kind, Name: strings.TrimSpace(value("name")), Tags: value("tags"), Weight: strings.TrimSpace(value("weight")),
+		From: value("from"), Asked: text("asked"), Expected: text("expected"), List: value("list") != "", Normalize: normalize, Threshold: strings.TrimSpace(value("threshold")),
+	}
+	f.Version, _ = strconv.ParseInt(value("version"), 10, 64) // 0 if invalid, which is no suite's
+	return f
+}
+
+// In returns the cases of a suite with the form's as the nth, or as a new one if n is
+// negative.
+func (f Form) In(cases []suites.Case, n int) ([]suites.Fields, error) {
+	all := fieldsOf(cases)
+	if n < 0 {
+		n, all = len(all), append(all, nil)
+	}
+	var err error
+	all[n], err = f.fields(all[n])
+	return all, err
+}
+
+// Without returns the cases of a suite without the nth.
+func Without(cases []suites.Case, n int) ([]suites.Fields, error) {
+	if len(cases) < 2 {
+		return nil, fault.New(fault.Conflict, "A suite needs at least one case")
+	}
+	return slices.Delete(fieldsOf(cases), n, n+1), nil
+}
+
+func fieldsOf(cases []suites.Case) []suites.Fields {
+	all := make([]suites.Fields, len(cases))
+	for i, c := range cases {
+		all[i] = c.Fields
+	}
+	return all
+}
+
+// fields applies the form to the fields of a case, nil for a new one. What the form does
+// not show stays.
+func (f Form) fields(old suites.Fields) (suites.Fields, error) {
+	out := maps.Clone(old)
+	if out == nil {
+		out = suites.Fields{}
+	}
+	set := func(name string, value any) { out[name], _ = json.Marshal(value) } // strings and numbers can be encoded
+	set("case_kind", f.Kind)
+	optional := func(name string, value any, given bool) {
+		delete(out, name)
+		if given {
+			set(name, value)
+		}
+	}
+	optional("name", f.Name, f.Name != "")
+	tags := split(f.Tags, ",")
+	optional("tags", tags, len(tags) > 0)
+	weight, err := number(f.Weight, "weight")
+	if err != nil {
+		return nil, err
+	}
+	optional("weight", weight, weight != 1)
+	if f.Kind == suites.TriggerQuery {
+		set("query", strings.TrimSpace(f.Asked))
+		set("expectation", f.Expected)
+		return out, nil
+	}
+	for _, name := range []string{"prompt", "input", "query", "command", "output"} {
+		delete(out, name)
+	}
+	switch f.From {
+	case "command":
+		set("command", strings.Split(strings.TrimRight(f.Asked, "\n"), "\n"))
+	case "output":
+		set("output", f.Asked)
+	default:
+		set("prompt", f.Asked)
+	}
+	return out, f.expect(set, optional)
+}
+
+// expect sets what must hold for the case to pass.
+func (f Form) expect(set func(string, any), optional func(string, any, bool)) error {
+	switch f.Kind {
+	case suites.ExactMatch:
+		set("expected", f.Expected)
+		optional("normalize", f.Normalize, len(f.Normalize) > 0)
+	case suites.JSONSchema:
+		if !json.Valid([]byte(f.Expected)) {
+			return fault.Invalid("expected", "The JSON Schema is not valid JSON")
+		}
+		set("schema", json.RawMessage(f.Expected))
+	case suites.BooleanAssertion:
+		set("assertion", strings.TrimSpace(f.Expected))
+	case suites.LLMRubric:
+		threshold, err := number(f.Threshold, "threshold")
+		if err != nil {
+			return err
+		}
+		optional("rubric", f.Expected, !f.List)
+		optional("expectations", split(f.Expected, "\n"), f.List)
+		optional("threshold", threshold, threshold != 1)
+	}
+	return nil
+}
+
+func number(text, field string) (float64, error) {
+	n, err := strconv.ParseFloat(cmp.Or(text, "1"), 64)
+	if err != nil || !(n > 0 && n <= 1e6) {
+		return 0, fault.Invalid(field, "The %s must be a number above 0", field)
+	}
+	return n, nil
+}
+
+func split(text, separator string) []string {
+	var parts []string
+	for part := range strings.SplitSeq(text, separator) {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}

@@ -1,0 +1,71 @@
+package web
+
+import (
+	"strconv"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/web/casepage"
+)
+
+// caseView is the form of one case of a suite.
+type caseView struct {
+	Suite suites.Suite
+	N     int // -1 for a new one
+	Form  casepage.Form
+}
+
+// Normalizations are what an exact match may ignore.
+func (caseView) Normalizations() []string { return casepage.Normalizations() }
+
+func (s *Service) handleCase(v *visit) (answer, error) {
+	view, err := s.caseView(v)
+	return show("suite_case", view.title(), view), err
+}
+
+func (v caseView) title() string {
+	if v.N < 0 {
+		return "New case"
+	}
+	return "Case " + strconv.Itoa(v.N+1)
+}
+
+// caseView reads the case with the number in the path, or prepares a new one.
+func (s *Service) caseView(v *visit) (view caseView, err error) {
+	if view.Suite, err = s.Suites.Get(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return view, err
+	}
+	view.N = -1
+	if n := v.PathValue("n"); n == "new" {
+		view.Form, err = casepage.NewForm(suites.CaseKind(v.FormValue("kind")))
+	} else if view.N, err = strconv.Atoi(n); err != nil || view.N < 0 || view.N >= len(view.Suite.Cases) {
+		err = fault.New(fault.NotFound, "The suite has no case %s", n)
+	} else {
+		view.Form, err = casepage.FormOf(view.Suite.Cases[view.N])
+	}
+	view.Form.Version = view.Suite.Version
+	return view, err
+}
+
+func (s *Service) handleSaveCase(v *visit) (answer, error) {
+	view, err := s.caseView(v)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Form = casepage.Read(view.Form.Kind, v.FormValue, v.PostForm["normalize"])
+	var cases []suites.Fields
+	message := "The case was saved."
+	if view.N >= 0 && v.FormValue("do") == "delete" {
+		message = "The case was deleted."
+		cases, err = casepage.Without(view.Suite.Cases, view.N)
+	} else {
+		cases, err = view.Form.In(view.Suite.Cases, view.N)
+	}
+	if err == nil {
+		_, err = s.Suites.Update(v.Context(), v.Caller.OrgID, view.Suite.ID, suites.Change{Cases: cases, IfVersion: &view.Form.Version})
+	}
+	if err != nil {
+		return show("suite_case", view.title(), view).refused(err)
+	}
+	return redirect(pathTo("suites", view.Suite.ID), message), nil
+}
