@@ -64,4 +64,5 @@ type Publish struct {
 // An Entry is the registry's entry of a skill.
 type Entry struct {
 	ID, Name, Description, CurrentVersion string
+	Installations                         int // people who installed it
 }

@@ -27,12 +27,17 @@ func daysOfSkills(ctx context.Context, q store.Querier, skillIDs []string, from 
 	return store.All(rows, err, func(row store.Row) (d dayRow, err error) {
 		var sum int64
 		err = row.Scan(&d.skillID, &d.day, &d.Sessions, &d.Graded, &sum)
-		if d.Graded > 0 {
-			rate := float64(sum) * billionth / float64(d.Graded)
-			d.PassRate = &rate
-		}
+		d.setRate(sum)
 		return d, err
 	})
+}
+
+// setRate sets the pass rate from the sum of those of the graded sessions.
+func (d *Day) setRate(sum int64) {
+	if d.Graded > 0 {
+		rate := float64(sum) * billionth / float64(d.Graded)
+		d.PassRate = &rate
+	}
 }
 
 // listed is the condition that a skill k is shown: see skills.Standing.
@@ -142,10 +147,10 @@ func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.
 
 func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (Entry, error) {
 	rows, err := q.Query(ctx, `
-		SELECT id, name, description, current_version FROM registry_entries
+		SELECT id, name, description, current_version, installation_count FROM registry_entries
 		WHERE org_id = $1 AND skill_id = $2 AND current_version_id <> '' ORDER BY id LIMIT 1`, orgID, skillID)
 	return store.One(rows, err, "Entry", func(row store.Row) (e Entry, err error) {
-		err = row.Scan(&e.ID, &e.Name, &e.Description, &e.CurrentVersion)
+		err = row.Scan(&e.ID, &e.Name, &e.Description, &e.CurrentVersion, &e.Installations)
 		return e, err
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // agentChoices are the agents that can be run here with each of their models, and
@@ -71,7 +72,7 @@ func armCosts(trials []runs.Trial) (all []choice) {
 		{string(runs.WithPrevious), "with the previous version"},
 	} {
 		if cost, ok := costs[runs.Arm(arm.Value)]; ok {
-			all = append(all, choice{money(cost.USD()), arm.Label})
+			all = append(all, choice{format.Money(cost.USD()), arm.Label})
 		}
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/web/charts"
 )
 
 // A preview shows when a rule would have fired over the last days.
@@ -29,8 +30,8 @@ type strip struct {
 	Days          int // on which it would have fired
 	Line          string
 	Limit         *float64 // where the threshold is drawn, for pass rates
-	Spans         []bar
-	Bars          []bar
+	Spans         []charts.Bar
+	Bars          []charts.Bar
 	From, To      string
 	Label         string // the same as text
 }
@@ -176,7 +177,7 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 		}
 		last := lastSession
 		look := alerts.Sample{At: end, WindowStats: skills.WindowStats{ID: k.ID, Name: k.Name, LastSeenAt: &last}}
-		if rate, graded := smoothed(days, i); graded > 0 {
+		if rate, graded := charts.Smoothed(days, i); graded > 0 {
 			look.PassRate, look.GradedSessions = &rate, int64(graded)
 		}
 		if d.PassRate != nil {
@@ -197,7 +198,7 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 		index[d.Date] = i
 	}
 	for _, e := range s.Episodes {
-		s.Spans = append(s.Spans, bar{X: float64(index[e.From]) * step, Y: 0, Width: float64(e.Days) * step, Height: stripBase})
+		s.Spans = append(s.Spans, charts.Bar{X: float64(index[e.From]) * step, Y: 0, Width: float64(e.Days) * step, Height: stripBase})
 	}
 	var most int64
 	for _, d := range shown {
@@ -206,7 +207,7 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	for i, d := range shown {
 		if d.Sessions > 0 {
 			height := (stripBase - stripBottom - 4) * float64(d.Sessions) / float64(most)
-			s.Bars = append(s.Bars, bar{X: (float64(i) + 0.15) * step, Y: stripBase - height, Width: step * 0.7, Height: height})
+			s.Bars = append(s.Bars, charts.Bar{X: (float64(i) + 0.15) * step, Y: stripBase - height, Width: step * 0.7, Height: height})
 		}
 	}
 	if rule.Type == alerts.NoData {
@@ -214,14 +215,14 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	}
 	limit := stripY(rule.Threshold)
 	s.Limit = &limit
-	var line pen
+	var line charts.Pen
 	for i := range shown {
-		if rate, graded := smoothed(days, before+i); graded > 0 {
-			line.to((float64(i)+0.5)*step, stripY(rate))
+		if rate, graded := charts.Smoothed(days, before+i); graded > 0 {
+			line.To((float64(i)+0.5)*step, stripY(rate))
 		}
 	}
 	if s.Line = line.String(); s.Line != "" {
-		line.dot()
+		line.Dot()
 		s.Line = line.String()
 	}
 }

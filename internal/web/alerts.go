@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/overview"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // alertsView lists the rules with their state.
@@ -58,7 +58,7 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 	rows := make([]ruleRow, len(rules))
 	for i, r := range rules {
 		row := ruleRow{
-			Rule: r, When: condition(r), Where: notify.Mask(r.Channel, r.Address), State: "ok",
+			Rule: r, When: format.Condition(r), Where: notify.Mask(r.Channel, r.Address), State: "ok",
 			Warning: s.Alerts.Warnings(r),
 		}
 		for _, f := range firing {
@@ -79,33 +79,6 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 		rows[i] = row
 	}
 	return rows, nil
-}
-
-// condition describes when a rule fires, e.g. "7-day pass rate below 80 %".
-func condition(r alerts.Rule) string {
-	if r.Type == alerts.NoData {
-		if r.Threshold == 0 {
-			return "no session today"
-		}
-		return "no session for " + daysText(r.Threshold)
-	}
-	text := "7-day pass rate below " + percent(r.Threshold)
-	switch r.Type {
-	case alerts.WorseThanPrevious:
-		text = "pass rate " + percent(r.Threshold) + " worse than that of the version before"
-	case alerts.CostAbove:
-		return "a use costs more than " + pricing.Format(r.Threshold)
-	case alerts.SilentFall:
-		return "used " + percent(r.Threshold) + " less often when offered"
-	case alerts.PassRateBelow, alerts.NoData:
-		if r.Sensitivity == alerts.Sequential {
-			text = "pass rate below " + percent(r.Threshold)
-		}
-	}
-	if r.Sensitivity != alerts.Point {
-		text += " (" + string(r.Sensitivity) + ")"
-	}
-	return text
 }
 
 // alertNewView is the form of a new rule with its preview.

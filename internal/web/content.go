@@ -4,6 +4,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // contentView says whether what was said in sessions is kept, and who can read it.
@@ -20,7 +21,7 @@ func (s *Service) handleContent(v *visit) (answer, error) {
 }
 
 func (s *Service) contentView(v *visit) (view contentView, err error) {
-	view.Owner, view.Retention = v.Caller.Role == access.Owner, spanText(s.Evidence.Retention)
+	view.Owner, view.Retention = v.Caller.Role == access.Owner, format.Span(s.Evidence.Retention)
 	if view.Enabled, err = s.Evidence.Enabled(v.Context(), v.Caller.OrgID); err != nil {
 		return view, err
 	}

@@ -76,7 +76,7 @@ func TestCosts(t *testing.T) {
 
 		p = viewer.get("/skills/pdf").want(http.StatusOK)
 		checkPage(t, p)
-		p.wantText("Trigger rate 50 % of 2 sessions that offered it", "Per use, median $0.0045 95 % cost at most $0.0045",
+		p.wantText("Trigger rate, 30 days 50 % of 2 sessions that offered it", "Per use, median $0.0045 95 % cost at most $0.0045",
 			"Per success –", "Total $0.0045 1 request, computed from tokens",
 			"Tokens 1 100 1 000 in, 100 out, 0 read from the cache, 0 written to it")
 		viewer.get("/skills/bare").wantText("Total – 1 request, price unknown", "The price of 1 request is unknown")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"html/template"
 
-	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/web/login"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 )
@@ -13,16 +12,7 @@ import (
 var (
 	ReadDiff  = readDiff
 	LocalPath = login.LocalPath
-	Percent   = percent
-	Number    = number
-	Points    = points
 	Short     = short
-	NewSpark  = newSpark
-	NewChart  = newChart
-
-	BasisText     = basisText
-	BasisWords    = basisWords
-	AgreementText = agreementText
 
 	AuditAreas     = auditAreas
 	PagesOfTargets = pagesOfTargets
@@ -30,10 +20,8 @@ var (
 
 // DiffFile and the other names are those of the tests' values.
 type (
-	Calibration = grades.Calibration
-	DiffFile    = diffFile
-	DiffLine    = diffLine
-	Mark        = mark
+	DiffFile = diffFile
+	DiffLine = diffLine
 )
 
 // Markdown renders a foreign text.

@@ -4,185 +4,14 @@ import (
 	"fmt"
 	"html"
 	"html/template"
-	"math"
-	"net/url"
-	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
-// none is shown for unknown values.
-const none = "–"
-
-// timeText formats a time.Time or *time.Time in UTC. The script converts it to the
-// reader's time zone and keeps UTC as the tooltip.
-func timeText(value any) template.HTML {
-	t, ok := timeOf(value)
-	if !ok {
-		return template.HTML(`<span class="muted">never</span>`)
-	}
-	t = t.UTC()
-	text := t.Format("2006-01-02 15:04 UTC")
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
-		t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC"), text)) // made of digits
-}
-
-// dayText formats the date of a time, in UTC.
-func dayText(value any) template.HTML {
-	t, ok := timeOf(value)
-	if !ok {
-		return template.HTML(`<span class="muted">never</span>`)
-	}
-	t = t.UTC()
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" data-format="day" title="%s">%s</time>`,
-		t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC"), t.Format("2006-01-02"))) // made of digits
-}
-
-func timeOf(value any) (time.Time, bool) {
-	switch t := value.(type) {
-	case time.Time:
-		return t, !t.IsZero()
-	case *time.Time:
-		if t != nil {
-			return *t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// number formats an integer with thousands separated, e.g. "12 345".
-func number(value any) (string, error) {
-	v := reflect.ValueOf(value)
-	if !v.IsValid() || !v.CanInt() {
-		return "", fmt.Errorf("number: %T is no whole number", value)
-	}
-	digits := strconv.FormatInt(v.Int(), 10)
-	sign := ""
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "\u202f" + digits[i:]
-	}
-	return sign + digits, nil
-}
-
-// percent formats a share, a float64 or *float64, as "87 %".
-func percent(value any) string {
-	f, ok := floatOf(value)
-	if !ok {
-		return none
-	}
-	digits := 0
-	if f > 0.99 && f < 1 || f > 0 && f < 0.01 {
-		digits = 1 // so that 99.6 % is not rounded to 100 %
-	}
-	return strconv.FormatFloat(100*f, 'f', digits, 64) + "\u202f%"
-}
-
-// decimal formats a float64 or *float64 with two digits.
-func decimal(value any) string {
-	f, ok := floatOf(value)
-	if !ok {
-		return none
-	}
-	return strconv.FormatFloat(f, 'f', 2, 64)
-}
-
-// money formats an amount in dollars, a float64 or *float64.
-func money(value any) string {
-	f, ok := floatOf(value)
-	if !ok {
-		return none
-	}
-	return pricing.Format(f)
-}
-
-// price formats a price with all of its digits, a float64 or *float64.
-func price(value any) string {
-	f, ok := floatOf(value)
-	if !ok {
-		return none
-	}
-	return strconv.FormatFloat(f, 'f', -1, 64)
-}
-
-func floatOf(value any) (float64, bool) {
-	switch f := value.(type) {
-	case float64:
-		return f, true
-	case *float64:
-		if f != nil {
-			return *f, true
-		}
-	}
-	return 0, false
-}
-
-// intervalText formats an interval of shares, e.g. "38–96 %".
-func intervalText(i *[2]float64) string {
-	if i == nil {
-		return none
-	}
-	return fmt.Sprintf("%.0f–%.0f\u202f%%", 100*i[0], 100*i[1])
-}
-
-// points formats the difference of two shares in percentage points, e.g. "▲ +5".
-func points(change *float64) string {
-	if change == nil {
-		return none
-	}
-	rounded := math.Round(100 * *change)
-	switch {
-	case rounded > 0:
-		return fmt.Sprintf("▲ %+.0f", rounded)
-	case rounded < 0:
-		return fmt.Sprintf("▼ %+.0f", rounded)
-	}
-	return "±0"
-}
-
-// daysText formats a number of days.
-func daysText(n float64) string {
-	if n == 1 {
-		return "1 day"
-	}
-	return strconv.FormatFloat(n, 'g', 4, 64) + " days"
-}
-
-// spanText formats a duration in its largest whole unit, e.g. "90 days".
-func spanText(d time.Duration) string {
-	for _, unit := range []struct {
-		length    time.Duration
-		one, many string
-	}{
-		{day, "day", "days"},
-		{time.Hour, "hour", "hours"},
-		{time.Minute, "minute", "minutes"},
-		{time.Second, "second", "seconds"},
-	} {
-		if d >= unit.length && d%unit.length == 0 {
-			text, _ := plural(int64(d/unit.length), unit.one, unit.many) // it is a number
-			return text
-		}
-	}
-	return d.String()
-}
-
 const day = 24 * time.Hour
-
-// plural formats a count: plural 3 "review" "reviews" is "3 reviews".
-func plural(n any, one, many string) (string, error) {
-	text, err := number(n)
-	if text == "1" {
-		return "1 " + one, err
-	}
-	return text + " " + many, err
-}
 
 // short truncates s to n characters, the last of which is then "…". Unlike
 // text.Ellipsis it takes the limit first, for templates, and trims the space before
@@ -195,13 +24,7 @@ func short(n int, s string) string {
 }
 
 // pathTo joins parts to a path and escapes them: url "skills" .Name.
-func pathTo(parts ...any) string {
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString("/" + url.PathEscape(fmt.Sprint(p)))
-	}
-	return b.String()
-}
+func pathTo(parts ...any) string { return format.Path(parts...) }
 
 // badgeKinds maps each status of the service to its colour and shape.
 var badgeKinds = map[string]string{

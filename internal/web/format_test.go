@@ -6,44 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/web"
 )
-
-func share(f float64) *float64 { return &f }
-
-func TestPercent(t *testing.T) {
-	for _, c := range []struct {
-		value any
-		want  string
-	}{
-		{0.875, "88 %"}, {share(0.5), "50 %"}, {(*float64)(nil), "–"}, {1.0, "100 %"}, {0.996, "99.6 %"}, {0.004, "0.4 %"}, {0.0, "0 %"},
-	} {
-		if got := strings.ReplaceAll(web.Percent(c.value), "\u202f", " "); got != c.want {
-			t.Errorf("percent of %v is %q, want %q", c.value, got, c.want)
-		}
-	}
-}
-
-func TestNumber(t *testing.T) {
-	for value, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", -1234567: "-1 234 567"} {
-		got, err := web.Number(value)
-		if got = strings.ReplaceAll(got, "\u202f", " "); err != nil || got != want {
-			t.Errorf("%d is %q, %v, want %q", value, got, err, want)
-		}
-	}
-	if _, err := web.Number("1"); err == nil {
-		t.Error("a text is a number")
-	}
-}
-
-func TestPoints(t *testing.T) {
-	for want, change := range map[string]*float64{"–": nil, "▲ +12": share(0.12), "▼ -7": share(-0.07)} {
-		if got := web.Points(change); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
 
 func TestShort(t *testing.T) {
 	for text, want := range map[string]string{"": "", "four": "four", "öäüß€": "öäü…", "a b c d": "a b…"} {
@@ -135,37 +99,4 @@ func TestMarkdown(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestSpark(t *testing.T) {
-	if got := web.NewSpark([]*float64{nil, nil}); got.Line != "" || got.Label != "no data" {
-		t.Errorf("nothing known is drawn as %+v", got)
-	}
-	got := web.NewSpark([]*float64{share(0), nil, share(1)})
-	if got.Line != "M2.0 20.0L94.0 2.0" || got.Low {
-		t.Errorf("a rise is drawn as %+v", got)
-	}
-	if got := web.NewSpark([]*float64{share(0.25)}); got.Line != "M2.0 15.5h.1" || !got.Low {
-		t.Errorf("one day is drawn as %+v", got)
-	}
-}
-
-func TestChart(t *testing.T) {
-	days := []overview.Day{{Date: "2026-01-01", Sessions: 4, Graded: 4, PassRate: share(1)}, {Date: "2026-01-02"}, {Date: "2026-01-03", Sessions: 2, Graded: 4, PassRate: share(0)}}
-	c := web.NewChart("pdf", days, []web.Mark{{Date: "2026-01-02", Label: "1.0.0"}, {Date: "2025-01-01", Label: "too old"}})
-	label := strings.ReplaceAll(c.Label, "\u202f", " ")
-	if want := "7-day pass rate from 2026-01-01 to 2026-01-03: it went from 100 % to 50 %. 1.0.0 became current on 2026-01-02."; label != want {
-		t.Errorf("the chart says %q, want %q", label, want)
-	}
-	if len(c.Dots) != 2 || len(c.Bars) != 2 || len(c.Marks) != 1 || len(c.Days) != 3 || c.MostSessions != 4 {
-		t.Errorf("drawn are %d dots, %d bars, %d marks, %d days", len(c.Dots), len(c.Bars), len(c.Marks), len(c.Days))
-	}
-	if c.Bars[0].Height != 2*c.Bars[1].Height {
-		t.Errorf("4 sessions are %v high, 2 are %v", c.Bars[0].Height, c.Bars[1].Height)
-	}
-	if none := web.NewChart("pdf", days[1:2], nil); none.Known || none.Line != "" ||
-		none.Label != "No graded sessions from 2026-01-02 to 2026-01-02." {
-		t.Errorf("nothing known is drawn as %+v", none)
-	}
-	web.NewChart("pdf", nil, nil) // no days at all
 }

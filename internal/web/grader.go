@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/grades"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // graderView is the form of a skill's grader, or of that of all skills without their
@@ -40,7 +41,7 @@ func newGraderForm(g grades.Grader) graderForm {
 		form.Sample = strconv.Itoa(*g.SamplePerDay)
 	}
 	if g.MaxCostUSD != nil {
-		form.Cost = price(*g.MaxCostUSD)
+		form.Cost = format.Price(*g.MaxCostUSD)
 	}
 	return form
 }

@@ -5,9 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/web/charts"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
+	"github.com/whetstone-dev/whetstone/internal/web/skillpage"
 )
 
 // homeView is the health of all skills.
@@ -16,19 +20,28 @@ type homeView struct {
 	Counts  []statusCount
 	Trouble []troubleRow // the worst first
 	More    int          // further skills in trouble
-	Firing  []overview.Firing
+	Firing  []firingRow
 	Waiting []overview.Waiting
 	Reviews int // pending, of all sources
 	// Approvals are the candidates that wait for the caller's approval.
 	Approvals []approvals.Review
 	Failing   []overview.Failing
 	Changes   []changeRow
+	Chart     charts.Chart // of all skills together
+	Window    int          // days that the rates cover
 }
 
 // A changeRow is a line of the timeline. Consecutive new skills are merged.
 type changeRow struct {
 	overview.Change
 	Others int
+}
+
+// A firingRow is an alert that fires for a skill.
+type firingRow struct {
+	overview.Firing
+	When string // the condition
+	Was  string // the rate at the time, or ""
 }
 
 type statusCount struct {
@@ -42,6 +55,7 @@ const (
 	changesRead  = 100
 	week         = 7 * day
 	trendDays    = 30
+	orgDays      = 30
 )
 
 func (s *Service) handleHome(v *visit) (answer, error) {
@@ -50,8 +64,18 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	org := v.Caller.OrgID
-	if view.Firing, err = s.Overview.Firing(v.Context(), org); err != nil {
+	days, err := s.Overview.OrgDays(v.Context(), org, orgDays)
+	if err != nil {
 		return answer{}, err
+	}
+	view.Chart = charts.New(days, nil, func(day time.Time) string { return skillpage.SessionsOfDay("", "", day) })
+	firing, err := s.Overview.Firing(v.Context(), org)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, f := range firing {
+		rule := alerts.Rule{Type: alerts.Type(f.Type), Threshold: f.Threshold, Sensitivity: alerts.Point}
+		view.Firing = append(view.Firing, firingRow{f, format.Condition(rule), format.FiredAt(rule.Type, f.PassRate)})
 	}
 	if view.Waiting, err = s.Overview.Waiting(v.Context(), org); err != nil {
 		return answer{}, err
@@ -84,7 +108,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	if err != nil {
 		return view, err
 	}
-	view.Skills = len(all)
+	view.Skills, view.Window = len(all), s.Skills.Window
 	counts := map[skills.Status]int{}
 	var trouble []skills.Summary
 	for _, k := range all {
@@ -105,9 +129,14 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	for i, k := range trouble {
 		ids[i] = k.ID
 	}
-	trends, err := s.trends(v, ids)
+	days, err := s.Overview.Days(v.Context(), ids, trendDays)
+	if err != nil {
+		return view, err
+	}
+	diagnoses, err := s.skillPages().Diagnoses(v.Context(), v.Caller.OrgID, ids)
 	for _, k := range trouble {
-		view.Trouble = append(view.Trouble, troubleRow{k, trends[k.ID]})
+		d := diagnoses[k.ID]
+		view.Trouble = append(view.Trouble, troubleRow{k, charts.Trend(days[k.ID]), d, skillpage.Failed(k.ID, d.Version)})
 	}
 	return view, err
 }
@@ -115,21 +144,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 // A troubleRow is a skill that needs attention.
 type troubleRow struct {
 	skills.Summary
-	Trend spark
-}
-
-// trends returns the sparklines of skills by id.
-func (s *Service) trends(v *visit, ids []string) (map[string]spark, error) {
-	days, err := s.Overview.Days(v.Context(), ids, trendDays)
-	drawn := make(map[string]spark, len(ids))
-	for _, id := range ids {
-		rates := make([]*float64, len(days[id])) // over seven days each
-		for i := range rates {
-			if rate, graded := smoothed(days[id], i); graded > 0 {
-				rates[i] = &rate
-			}
-		}
-		drawn[id] = newSpark(rates)
-	}
-	return drawn, err
+	Trend     charts.Spark
+	Diagnosis skillpage.Diagnosis
+	Failed    string // URL of the sessions that show the trouble
 }

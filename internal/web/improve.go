@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/improving"
 )
 
@@ -276,7 +277,7 @@ func sentences(text string) string {
 // scoreText formats how many of the queries with a verdict passed.
 func scoreText(s improve.Score) string {
 	if s.Cases == 0 {
-		return none
+		return format.None
 	}
 	return fmt.Sprintf("%d of %d", s.Passed, s.Cases)
 }

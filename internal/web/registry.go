@@ -38,6 +38,7 @@ const (
 	// maxShown limits how much of a file a page shows, in bytes.
 	maxShown  = 256 << 10
 	skillFile = "SKILL.md"
+	maxReason = 500 // characters, of a rollback
 )
 
 func (s *Service) handleRegistry(v *visit) (answer, error) {
@@ -137,6 +138,10 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 			return view, err
 		}
 		view.Choices, view.Target = &choices, choices.Default
+		// A link may choose a version, and say why.
+		if q := v.URL.Query(); slices.ContainsFunc(choices.Targets, func(c release.Choice) bool { return c.Version.Version == q.Get("rollback") }) {
+			view.Target, view.Reason = q.Get("rollback"), short(maxReason, q.Get("reason"))
+		}
 	}
 	if v.Caller.Plan.Includes(access.Team) {
 		view.Installations, err = s.Installations.OfEntry(v.Context(), v.Caller.OrgID, view.ID)

@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 //go:embed templates
@@ -51,26 +53,27 @@ func (s *Service) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.url,
 		"badge":    newBadge,
-		"basis":    basisWords,
+		"basis":    format.BasisWords,
 		"channel":  channelName,
-		"day":      dayText,
-		"days":     daysText,
-		"decimal":  decimal,
+		"day":      format.Day,
+		"days":     format.Days,
+		"decimal":  format.Decimal,
 		"dict":     dict,
 		"icon":     icon,
-		"interval": intervalText,
+		"interval": format.Interval,
 		"markdown": s.prose.HTML,
-		"money":    money,
-		"number":   number,
+		"moment":   format.Moment,
+		"money":    format.Money,
+		"number":   format.Number,
 		"pager":    newPager,
-		"percent":  percent,
-		"plural":   plural,
-		"points":   points,
-		"price":    price,
+		"percent":  format.Percent,
+		"plural":   format.Plural,
+		"points":   format.Points,
+		"price":    format.Price,
 		"score":    scoreText,
 		"short":    short,
 		"sortlink": newSortLink,
-		"time":     timeText,
+		"time":     format.Time,
 		"url":      pathTo,
 	}
 }

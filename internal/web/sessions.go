@@ -101,16 +101,6 @@ func (form sessionsForm) filter() (f sessions.Filter, err error) {
 	return f, err
 }
 
-// sessionsOfDay returns the URL of a skill's sessions on the day of a time, in UTC.
-func sessionsOfDay(skillID, outcome string, at time.Time) string {
-	day := at.UTC().Truncate(24 * time.Hour)
-	q := url.Values{"skill": {skillID}, "since": {day.Format(time.DateOnly)}, "until": {day.AddDate(0, 0, 1).Format(time.DateOnly)}}
-	if outcome != "" {
-		q.Set("outcome", outcome)
-	}
-	return "/sessions?" + q.Encode()
-}
-
 // sessionsPage returns the URL of the page after a cursor, with the same filter.
 func sessionsPage(q url.Values, cursor string) string {
 	q = maps.Clone(q)

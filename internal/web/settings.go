@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
+	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
 // settingsView is the organisation's plan and the server's settings for it.
@@ -53,15 +54,15 @@ func (s *Service) handleSettings(v *visit) (answer, error) {
 func (s *Service) retention() []setting {
 	return []setting{
 		{
-			"Raw data", spanText(s.Telemetry.Retention), "retention-prompts",
+			"Raw data", format.Span(s.Telemetry.Retention), "retention-prompts",
 			"prompts, records and request bodies; the metrics derived from them are kept",
 		},
 		{
-			"Metrics window", daysText(float64(s.Skills.Window)), "metrics-window",
+			"Metrics window", format.Days(float64(s.Skills.Window)), "metrics-window",
 			"pass rate, trigger rate and confidence of skills",
 		},
-		{"Alert evaluation", "every " + spanText(s.Alerts.Interval), "alert-interval", "also a second after new sessions"},
-		{"Browser session", spanText(auth.SessionLifetime), "", spanText(auth.SessionIdle) + " without activity"},
+		{"Alert evaluation", "every " + format.Span(s.Alerts.Interval), "alert-interval", "also a second after new sessions"},
+		{"Browser session", format.Span(auth.SessionLifetime), "", format.Span(auth.SessionIdle) + " without activity"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/web/charts"
 )
 
 // skillsView is a page of the list of skills.
@@ -16,6 +17,7 @@ type skillsView struct {
 	Statuses []skills.Status
 	Any      bool // there are skills, or a filter is set
 	Shown    []skillsShown
+	Window   int    // days that the rates cover
 	Note     string // what the names are that are shown
 	None     string // why there are none
 }
@@ -52,7 +54,7 @@ var allShown = []skillsShown{
 // A skillRow is a skill in the list.
 type skillRow struct {
 	skills.Performance
-	Trend spark
+	Trend charts.Spark
 }
 
 const skillsPerPage = 50
@@ -92,7 +94,7 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 		Sort: v.URL.Query().Get("sort"), Limit: skillsPerPage, Offset: v.offset(skillsPerPage),
 	}
 	if !slices.Contains(skillSorts, strings.TrimPrefix(f.Sort, "-")) {
-		f.Sort = ""
+		f.Sort = "status" // trouble first
 	}
 	shown := allShown[0]
 	for _, choice := range allShown[1:] {
@@ -107,16 +109,16 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 	}
 	view := skillsView{
 		Total: total, PerPage: skillsPerPage, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
-		Shown: allShown, Note: shown.note, None: shown.none,
+		Shown: allShown, Window: s.Skills.Window, Note: shown.note, None: shown.none,
 		Statuses: []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown},
 	}
 	ids := make([]string, len(found))
 	for i, k := range found {
 		ids[i] = k.ID
 	}
-	trends, err := s.trends(v, ids)
+	days, err := s.Overview.Days(v.Context(), ids, trendDays)
 	for _, k := range found {
-		view.Rows = append(view.Rows, skillRow{k, trends[k.ID]})
+		view.Rows = append(view.Rows, skillRow{k, charts.Trend(days[k.ID])})
 	}
 	return show("skills", "Skills", view), err
 }

@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -51,13 +52,14 @@ func TestHome(t *testing.T) {
 			t.Errorf("counts by status (-want +got):\n%s", diff)
 		}
 		var trouble []string
-		for _, row := range p.texts("tr")[1:] {
+		for _, row := range p.texts("th.text") {
 			trouble = append(trouble, strings.Fields(row)[0])
 		}
 		if diff := cmp.Diff([]string{"broken-one", "worrying-one"}, trouble); diff != "" {
 			t.Errorf("in trouble, the worst first (-want +got):\n%s", diff)
 		}
-		p.wantText("clients", "new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish has failed.")
+		p.wantText("Pass rate, 30 days, all versions", "25 % 11–47 % of 20, clients", "Steady at 70 %", "All skills, 30 days",
+			"new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish has failed.")
 	})
 }
 
@@ -75,13 +77,14 @@ func TestSkills(t *testing.T) {
 			return rows[min(1, len(rows)):]
 		}
 		for query, want := range map[string][]string{
-			"":                                 {"broken-one", "healthy-one", "new-one", "worrying-one"},
+			"":                                 {"broken-one", "worrying-one", "new-one", "healthy-one"}, // trouble first
+			"?sort=name":                       {"broken-one", "healthy-one", "new-one", "worrying-one"},
 			"?sort=-name":                      {"worrying-one", "new-one", "healthy-one", "broken-one"},
 			"?sort=pass_rate&status=critical":  {"broken-one"},
 			"?sort=status":                     {"broken-one", "worrying-one", "new-one", "healthy-one"},
 			"?q=HEALTHY":                       {"healthy-one"},
 			"?q=none":                          {},
-			"?sort=nonsense&page=nonsense":     {"broken-one", "healthy-one", "new-one", "worrying-one"},
+			"?sort=nonsense&page=nonsense":     {"broken-one", "worrying-one", "new-one", "healthy-one"},
 			"?page=99":                         {},
 			"?sort=-unique_sessions&q=new-one": {"new-one"},
 		} {
@@ -119,7 +122,7 @@ func TestSkill(t *testing.T) {
 		b := w.as(access.Owner)
 		fill(b)
 		p := b.get("/skills/worrying-one").want(http.StatusOK)
-		p.wantText("70 %", "48–85 % from 20 graded sessions", "Trigger rate 100 %", "Not in the registry", "Please use worrying-one", "1 of 1")
+		p.wantText("70 %", "48–85 % from 20 graded sessions", "Trigger rate, 30 days 100 %", "Not in the registry", "Please use worrying-one", "1 of 1")
 		id := apptest.Text(b.api.Get("/v1/skills/worrying-one").Want(http.StatusOK).Object(), "skill", "skill_id")
 		b.get("/skills/" + id).want(http.StatusOK).wantText("worrying-one")
 		b.get("/skills/" + id + "?days=30").want(http.StatusOK)
@@ -132,6 +135,75 @@ func TestSkill(t *testing.T) {
 		}
 		b.get("/skills/new-one").wantText("unknown", "No missed or failed prompts are known")
 	})
+}
+
+// TestSkillHub: the page of a skill says in a sentence what happened, and leads to
+// everything about it.
+func TestSkillHub(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Owner)
+		entry := b.push("pdf", "1.3.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "x")})
+		b.sessions("pdf", time.Now(), grades(25, 1)...)
+		b.push("pdf", "1.4.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "y")})
+		b.sessions("pdf", time.Now(), grades(20, 16)...)
+		skill := b.skillID("pdf")
+		b.api.Post("/api/v1/alerts", object{
+			"type": "cost_above", "threshold": 2, "skill_id": skill, "channel": "webhook", "config": object{"webhook_url": "https://example.org/hook"},
+		}).Want(http.StatusCreated)
+
+		p := b.get("/skills/pdf").want(http.StatusOK)
+		checkPage(t, p)
+		p.wantText("Fell from 96 % to 20 % with 1.4.0 , just now (25 graded sessions before, 20 after)",
+			"Roll back to 1.3.0 96 % of 25 graded sessions, all time")
+		failed := "/sessions?outcome=fail&skill=" + skill + "&version=1.4.0"
+		for text, want := range map[string]string{
+			"Failed sessions of 1.4.0":    failed,
+			"Roll back to 1.3.0":          "/registry/" + entry + "?reason=Fell+from+96%E2%80%AF%25+to+20%E2%80%AF%25+with+1.4.0&rollback=1.3.0#rollback",
+			"pdf 1.4.0":                   "/registry/" + entry,
+			"Changes of 1.4.0":            "/registry/" + entry + "/versions/1.4.0?from=1.3.0",
+			"45 in all":                   "/sessions?skill=" + skill,
+			"Failures of 1.4.0":           failed,
+			"New alert":                   "/alerts/new?skill=" + skill,
+			"a use costs more than $2.00": b.onlyAlert(),
+			"not reported":                "#cost",
+			"0 people":                    "/registry/" + entry + "#installations",
+			"Add a source":                "/sources",
+			"diff of 1.4.0 since 1.3.0":   "/registry/" + entry + "/versions/1.4.0?from=1.3.0",
+		} {
+			if got := p.href(text); got != want {
+				t.Errorf("%q leads to %q, want %q", text, got, want)
+			}
+		}
+		b.get(failed).want(http.StatusOK).wantText("fail")
+		form := b.get("/registry/" + entry + "?rollback=1.3.0&reason=Fell").want(http.StatusOK)
+		if _, open := lookup(form.all("details#rollback")[0], "open"); !open {
+			t.Error("the form of the rollback is closed")
+		}
+		if got := attr(form.all("input#reason")[0], "value"); got != "Fell" {
+			t.Errorf("the reason is %q", got)
+		}
+		// A version that is not there is not chosen, nor is its reason.
+		form = b.get("/registry/" + entry + "?rollback=9.9.9&reason=Because").want(http.StatusOK)
+		if got := attr(form.all("input#reason")[0], "value"); got != "" {
+			t.Errorf("the reason is %q", got)
+		}
+		viewer := w.as(access.Viewer).get("/skills/pdf").want(http.StatusOK)
+		viewer.wantText("Fell from 96 % to 20 % with 1.4.0").wantNoText("Roll back to", "New alert", "Add a source")
+		b.get("/").wantText("Fell from 96 % to 20 % with 1.4.0")
+
+		b.post("/registry/"+entry+"/rollback", url.Values{"version": {"1.3.0"}, "reason": {"worse"}}).want(http.StatusSeeOther)
+		b.get("/skills/pdf").want(http.StatusOK).wantText("; 1.3.0 is current since just now")
+	})
+}
+
+// lookup returns an attribute, and whether it is there.
+func lookup(n *html.Node, name string) (string, bool) {
+	i := slices.IndexFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+	if i < 0 {
+		return "", false
+	}
+	return n.Attr[i].Val, true
 }
 
 // TestSkillOfOthers: skills of other organisations are not visible.

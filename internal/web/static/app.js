@@ -1,16 +1,28 @@
 // Progressive enhancement: every page works without this script.
 "use strict";
 
-// Times in the reader's zone; the UTC stays on hover.
+// Times in the reader's zone, or relative to now by the rules of format.Ago; the
+// exact time is on hover.
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+function ago(at) {
+  const minutes = Math.floor(Math.abs(Date.now() - at) / 60000), days = Math.floor(minutes / 1440);
+  if (minutes < 1) return "just now";
+  if (days >= 30) return day.format(at);
+  const text = minutes < 60 ? `${minutes} min` : days < 1 ? `${Math.floor(minutes / 60)} h` : days === 1 ? "1 day" : `${days} days`;
+  return at > Date.now() ? `in ${text}` : `${text} ago`;
+}
 function localTimes(root) {
   for (const t of root.querySelectorAll("time[datetime]")) {
     const at = new Date(t.dateTime);
-    if (!isNaN(at)) t.textContent = (t.dataset.format === "day" ? day : moment).format(at);
+    if (isNaN(at)) continue;
+    t.dataset.utc ??= t.title;
+    t.title = `${moment.format(at)} (${t.dataset.utc})`;
+    t.textContent = { ago, day: (at) => day.format(at) }[t.dataset.format]?.(at) ?? moment.format(at);
   }
 }
 localTimes(document);
+setInterval(() => localTimes(document), 60000);
 
 // The answer to a form has the address of its page: a reload does not send it again.
 const page = document.documentElement.dataset.address;
@@ -54,12 +66,3 @@ const phone = matchMedia("(max-width: 52rem)");
 function fold() { if (menu) menu.open = !phone.matches; }
 fold();
 phone.addEventListener("change", fold);
-
-// A chart that is wider than the window shows its newest days first.
-for (const box of document.querySelectorAll(".chart .scroll")) box.scrollLeft = box.scrollWidth;
-
-// A day of a chart leads to its sessions. Its table has the same links.
-document.addEventListener("click", (event) => {
-  const day = event.target.closest("[data-href]");
-  if (day) location.assign(day.dataset.href);
-});

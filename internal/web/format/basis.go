@@ -1,4 +1,4 @@
-package web
+package format
 
 import (
 	"fmt"
@@ -21,10 +21,10 @@ var basisTexts = []struct {
 	{basis.Outcome, "from outcomes", "outcomes"},
 }
 
-// basisText says what a pass rate rests on, and if that is several things, the rate of
+// Basis says what a pass rate rests on, and if that is several things, the rate of
 // each, e.g. "mixed: graded by people 90 % (10 sessions), from outcomes 50 % (2
 // sessions)". It is "" without a graded session.
-func basisText(r basis.Rates) string {
+func Basis(r basis.Rates) string {
 	var all []string
 	for _, b := range basisTexts {
 		count := r.Sessions[b.basis]
@@ -34,8 +34,8 @@ func basisText(r basis.Rates) string {
 		if *r.Basis != basis.Mixed {
 			return b.text
 		}
-		sessions, _ := plural(count, "session", "sessions") // it is a number
-		all = append(all, fmt.Sprintf("%s %s (%s)", b.text, percent(r.PassRate[b.basis]), sessions))
+		sessions, _ := Plural(count, "session", "sessions") // it is a number
+		all = append(all, fmt.Sprintf("%s %s (%s)", b.text, Percent(r.PassRate[b.basis]), sessions))
 	}
 	if len(all) == 0 {
 		return ""
@@ -43,9 +43,9 @@ func basisText(r basis.Rates) string {
 	return "mixed: " + strings.Join(all, ", ")
 }
 
-// basisWords is basisText for lists: "judge", or with the sessions of each, e.g.
+// BasisWords is Basis for lists: "judge", or with the sessions of each, e.g.
 // "people 10, outcomes 2".
-func basisWords(r basis.Rates) string {
+func BasisWords(r basis.Rates) string {
 	var all []string
 	for _, b := range basisTexts {
 		count := r.Sessions[b.basis]
@@ -55,21 +55,21 @@ func basisWords(r basis.Rates) string {
 		if *r.Basis != basis.Mixed {
 			return b.word
 		}
-		sessions, _ := number(count) // it is one
+		sessions, _ := Number(count) // it is one
 		all = append(all, b.word+" "+sessions)
 	}
 	if len(all) == 0 {
-		return none
+		return None
 	}
 	return strings.Join(all, ", ")
 }
 
-// agreementText says how far the judge can be trusted.
-func agreementText(c grades.Calibration) string {
+// Agreement says how far the judge can be trusted.
+func Agreement(c grades.Calibration) string {
 	if c.Agreement == nil {
 		return "the judge is not compared with people yet"
 	}
-	sessions, _ := plural(c.Pairs, "session", "sessions") // it is a number
+	sessions, _ := Plural(c.Pairs, "session", "sessions") // it is a number
 	return fmt.Sprintf("the judge agrees with people in %.0f of %s (%s)",
-		math.Round(*c.Agreement*float64(c.Pairs)), sessions, intervalText(c.Interval))
+		math.Round(*c.Agreement*float64(c.Pairs)), sessions, Interval(c.Interval))
 }
