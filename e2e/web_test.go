@@ -47,6 +47,7 @@ func TestBrowser(t *testing.T) {
 	})
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run("sessions on "+database, func(t *testing.T) { fromNumberToCase(t, c, database) })
+		t.Run("rolling back on "+database, func(t *testing.T) { fromTroubleToRollback(t, c, database) })
 		t.Run("single sign-on on "+database, func(t *testing.T) { signingInWithProvider(t, c, database) })
 		t.Run("trials on "+database, func(t *testing.T) { fromVerdictToTrial(t, c, database) })
 	}
@@ -151,7 +152,8 @@ func zoneAndColours(b *tab, key string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if local := at.In(time.FixedZone("", 14*60*60)).Format("Jan 2, 2006, 3:04"); !strings.HasPrefix(moment[0], local) || moment[1] != at.Format("2006-01-02 15:04:05 UTC") {
+	local := at.In(time.FixedZone("", 14*60*60)).Format("Jan 2, 2006, 3:04")
+	if moment[0] != "just now" && !strings.HasSuffix(moment[0], " ago") || !strings.HasPrefix(moment[1], local) || !strings.Contains(moment[1], at.Format("(2006-01-02 15:04:05 UTC)")) {
 		b.t.Errorf("the time is shown as %q, on hover %q, want %s and the UTC", moment[0], moment[1], local)
 	}
 	theme := func() string {
@@ -179,7 +181,7 @@ func withoutScripts(b *tab, key string) {
 	b.do(chromedp.Navigate(b.site+"/skills?sort=-pass_rate"), chromedp.WaitVisible("table"))
 	b.do(chromedp.Click(".theme button"), chromedp.WaitVisible(`html[data-theme="dark"]`))
 	b.do(chromedp.Navigate(b.site + "/account"))
-	b.wantText("main", "UTC")
+	b.wantText("main", "ago")
 
 	b.do(chromedp.Navigate(b.site+"/review"), chromedp.Click(`[data-key=a]`))
 	b.await(".flash", "Accepted as a draft.")

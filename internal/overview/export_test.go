@@ -1,0 +1,12 @@
+package overview
+
+// The queries of pages, whose plans and number are tested.
+var (
+	DaysOfSkills    = daysOfSkills
+	DaysOfOrg       = daysOfOrg
+	TenuresOfSkills = tenuresOfSkills
+	SourcesOfSkill  = sourcesOfSkill
+	SuitesOfSources = suitesOfSources
+	AlertsOfSkill   = alertsOfSkill
+	EntryOfSkill    = entryOfSkill
+)

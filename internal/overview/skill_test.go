@@ -1,0 +1,171 @@
+package overview_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestTenures(t *testing.T) {
+	each(t, func(w *world) {
+		w.exec(`INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ('a-c3', 'a-entry', 'a-v1', $1)`, w.micros(-time.Hour))
+		w.exec(`UPDATE registry_versions SET rolled_back = $1 WHERE id = 'a-v2'`, true)
+		tenure := func(id string, minor int, ago time.Duration, eligible bool) overview.Tenure {
+			return overview.Tenure{
+				EntryID: "a-entry", VersionID: id, Version: fmt.Sprintf("1.%d.0", minor), Since: w.now.Add(ago), Eligible: eligible,
+			}
+		}
+		all := []overview.Tenure{tenure("a-v1", 0, -9*day, true), tenure("a-v2", 1, -2*day, false), tenure("a-v1", 0, -time.Hour, true)}
+		ids := []string{"a-pdf", "b-pdf"} // of which one is another organisation's
+		got, err := w.s.Tenures(w.t.Context(), "a", ids, 10)
+		check(w.t, err, map[string][]overview.Tenure{"a-pdf": all}, got)
+		got, err = w.s.Tenures(w.t.Context(), "a", ids, 2)
+		check(w.t, err, map[string][]overview.Tenure{"a-pdf": all[1:]}, got)
+		got, err = w.s.Tenures(w.t.Context(), "a", nil, 2)
+		check(w.t, err, map[string][]overview.Tenure{}, got)
+	})
+}
+
+func TestOrgDays(t *testing.T) {
+	each(t, func(w *world) {
+		today := w.now.Unix() / (24 * 60 * 60)
+		w.exec(`INSERT INTO skills (id, org_id, name, created_at) VALUES ('second', 'a', 'second', 0)`)
+		w.exec(`INSERT INTO skills (id, org_id, name, created_at, hidden) VALUES ('hidden', 'a', 'hidden', 0, $1)`, true)
+		for _, id := range []string{"a-pdf", "second", "hidden", "b-pdf", "a-v1"} {
+			for _, d := range []int64{today + 1, today, today - 3} {
+				w.exec(`INSERT INTO skill_days (subject_id, day, sessions, trigger_sessions, last_sessions, last_trigger_sessions, checks,
+						triggers, confidence_sum, confidence_count, graded_sessions, pass_rate_sum)
+					VALUES ($1, $2, 10, 0, 0, 0, 0, 0, 0, 0, 4, 3000000000)`, id, d)
+			}
+		}
+		date := func(ago int) string { return w.now.Add(-time.Duration(ago) * day).Format(time.DateOnly) }
+		rate := 0.75
+		got, err := w.s.OrgDays(w.t.Context(), "a", 2)
+		check(w.t, err, []overview.Day{{Date: date(1)}, {Date: date(0), Sessions: 20, Graded: 8, PassRate: &rate}}, got)
+	})
+}
+
+func TestRelated(t *testing.T) {
+	each(t, func(w *world) {
+		for _, org := range []string{"a", "b"} {
+			w.exec(`INSERT INTO cloud_sources (id, org_id, label, source_type, skill_id, suggested_at, created_by, created_at)
+				VALUES ($1, $2, 'Source', 'upload', $3, 0, $4, 0)`, org+"-source", org, org+"-pdf", org+"-ada")
+			for i, reviewed := range []bool{false, true} {
+				w.exec(`INSERT INTO source_suggestions (id, org_id, source_id, should_trigger, evidence, provenance, rationale, observed_count,
+						confidence, last_observed_at, reviewed)
+					VALUES ($1, $2, $3, $4, '', '', '', 1, 1, 0, $5)`, fmt.Sprint(org, i), org, org+"-source", true, reviewed)
+			}
+			for i, source := range []*string{new(string), nil, nil} {
+				if source != nil {
+					*source = org + "-source"
+				}
+				issues := []string{"[]", `[{"path":"cases"}]`, "null"}[i]
+				w.exec(`INSERT INTO eval_suites (id, org_id, source_id, name, source_kind, verifier_kind, supports_no_skill, case_count, kind,
+						issues, version, created_by, created_at, updated_at, cases)
+					VALUES ($1, $2, $3, $1, 'manual', 'llm_judge', $4, 0, 'cases', $5, 1, $6, 0, 0, '[]')`,
+					fmt.Sprintf("%s-suite%d", org, i), org, source, true, issues, org+"-ada")
+			}
+			for i := range 2 {
+				w.exec(`INSERT INTO eval_runs (id, org_id, suite_id, status, subject, trials, baseline, seed, total, done, last_event, passed, failed,
+						errors, skipped, pass_rate, created_by, created_at, verifier_kind, no_skill, case_count, cases)
+					VALUES ($1, $2, $3, 'succeeded', '{}', 1, 'none', 1, 1, 1, 0, 1, 0, 0, 0, $4, $5, $6, 'llm_judge', $7, 1, '[]')`,
+					fmt.Sprintf("%s-run%d", org, i), org, org+"-suite0", 0.25+0.5*float64(i), org+"-ada", store.Micros(w.now), false)
+			}
+			for rule, skill := range map[string]*string{"one": new(string), "all": nil} {
+				if skill != nil {
+					*skill = org + "-pdf"
+				}
+				w.exec(`INSERT INTO alert_rules (id, org_id, skill_id, type, threshold, sensitivity, channel, address, enabled, created_by, created_at, updated_at)
+					VALUES ($1, $2, $3, 'pass_rate_below', 0.8, 'point', 'webhook', '', $4, $5, 0, 0)`, org+rule, org, skill, rule == "all", org+"-ada")
+			}
+			w.exec(`INSERT INTO alert_states (rule_id, skill_id, state, since, good_streak, sequence) VALUES ($1, $2, 'firing', $3, 0, 1)`,
+				org+"all", org+"-pdf", store.Micros(w.now))
+		}
+		rate := 0.75
+		suite := overview.RelatedSuite{
+			ID: "a-suite0", Name: "a-suite0", SourceID: "a-source", Runnable: true,
+			Run: &overview.RelatedRun{ID: "a-run1", Status: "succeeded", PassRate: &rate, At: w.now},
+		}
+		want := overview.Related{
+			Sources: []overview.RelatedSource{{ID: "a-source", Label: "Source", Pending: 1}},
+			Suites:  []overview.RelatedSuite{suite, {ID: "a-suite1", Name: "a-suite1"}},
+			Alerts: []overview.RelatedAlert{
+				{ID: "aone", Type: "pass_rate_below", Threshold: 0.8},
+				{ID: "aall", Type: "pass_rate_below", Threshold: 0.8, All: true, Enabled: true, Firing: &w.now},
+			},
+		}
+		got, err := w.s.Related(w.t.Context(), "a", "a-pdf", []string{"a-suite1", "b-suite1"})
+		check(w.t, err, want, got)
+		// Nothing of another organisation, not even by its ids.
+		got, err = w.s.Related(w.t.Context(), "a", "b-pdf", []string{"b-suite0"})
+		check(w.t, err, overview.Related{Sources: []overview.RelatedSource{}, Suites: []overview.RelatedSuite{}, Alerts: []overview.RelatedAlert{
+			{ID: "aall", Type: "pass_rate_below", Threshold: 0.8, All: true, Enabled: true},
+		}}, got)
+	})
+}
+
+// counter counts the queries that pass.
+type counter struct {
+	store.Querier
+	n int
+}
+
+func (c *counter) Query(ctx context.Context, sql string, args ...any) (store.Rows, error) {
+	c.n++
+	return c.Querier.Query(ctx, sql, args...)
+}
+
+// TestQueryPlans: what Home and the page of a skill read is found by indexes, in one
+// query each, however many skills there are.
+func TestQueryPlans(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		explainer := storetest.Explainer{
+			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry|cloud|source|eval|alert)`),
+			// The second one is a subquery that was found by an index.
+			Allow: regexp.MustCompile(`^SCAN (json_each|t$|t |\(subquery|cloud_sources USING INDEX cloud_sources_linked)`),
+		}
+		for _, n := range []int{1, 40} {
+			ids := make([]string, n)
+			for i := range ids {
+				ids[i] = fmt.Sprint("id", i)
+			}
+			for name, run := range map[string]func(ctx context.Context, q store.Querier) error{
+				"days": func(ctx context.Context, q store.Querier) error { return second(overview.DaysOfSkills(ctx, q, ids, 1)) },
+				"all":  func(ctx context.Context, q store.Querier) error { return second(overview.DaysOfOrg(ctx, q, "a", 1)) },
+				"tenures": func(ctx context.Context, q store.Querier) error {
+					return second(overview.TenuresOfSkills(ctx, q, "a", ids, 5))
+				},
+				"sources": func(ctx context.Context, q store.Querier) error {
+					return second(overview.SourcesOfSkill(ctx, q, "a", "b", 5))
+				},
+				"suites": func(ctx context.Context, q store.Querier) error {
+					return second(overview.SuitesOfSources(ctx, q, "a", ids, ids, 5))
+				},
+				"alerts": func(ctx context.Context, q store.Querier) error {
+					return second(overview.AlertsOfSkill(ctx, q, "a", "b", 5))
+				},
+				"entry": func(ctx context.Context, q store.Querier) error {
+					return second(overview.EntryOfSkill(ctx, q, "a", "b"))
+				},
+			} {
+				c := &counter{Querier: explainer}
+				if err := run(t.Context(), c); err != nil && !fault.Is(err, fault.NotFound) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if c.n != 1 {
+					t.Errorf("%s of %d skills takes %d queries", name, n, c.n)
+				}
+			}
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
