@@ -18,15 +18,20 @@ const (
 // An Index ranks documents. Scores are normalised to a word that occurs once, in one
 // document of average length, so that a threshold does not depend on their number.
 type Index struct {
-	termFreq []map[string]float64 // of each document
+	postings map[string][]posting // by word: the documents that have it
 	lengths  []float64
 	average  float64
-	docFreq  map[string]int // number of documents with the word
+}
+
+// A posting is a document with a word.
+type posting struct {
+	document int
+	freq     float64
 }
 
 // New indexes so many documents.
 func New(count int, document func(i int) (name, text string)) *Index {
-	x := &Index{docFreq: map[string]int{}}
+	x := &Index{postings: map[string][]posting{}}
 	for i := range count {
 		name, text := document(i)
 		termFreq, length := map[string]float64{}, 0.0
@@ -38,10 +43,9 @@ func New(count int, document func(i int) (name, text string)) *Index {
 		}
 		add(name, nameWeight)
 		add(text, 1)
-		for word := range termFreq {
-			x.docFreq[word]++
+		for word, freq := range termFreq {
+			x.postings[word] = append(x.postings[word], posting{i, freq})
 		}
-		x.termFreq = append(x.termFreq, termFreq)
 		x.lengths = append(x.lengths, length)
 		x.average += length / float64(count)
 	}
@@ -51,17 +55,16 @@ func New(count int, document func(i int) (name, text string)) *Index {
 // Scores returns the score of each document for a query.
 func (x *Index) Scores(query string) []float64 {
 	seen := map[string]bool{}
-	scores := make([]float64, len(x.termFreq))
+	scores := make([]float64, len(x.lengths))
 	for _, word := range words.Stems(query) {
 		if seen[word] {
 			continue
 		}
 		seen[word] = true
-		for i, termFreq := range x.termFreq {
-			if n := termFreq[word]; n > 0 {
-				norm := k1 * (1 - b + b*x.lengths[i]/x.average)
-				scores[i] += x.idf(x.docFreq[word]) / x.idf(1) * n * (k1 + 1) / (n + norm)
-			}
+		found := x.postings[word]
+		for _, p := range found {
+			norm := k1 * (1 - b + b*x.lengths[p.document]/x.average)
+			scores[p.document] += x.idf(len(found)) / x.idf(1) * p.freq * (k1 + 1) / (p.freq + norm)
 		}
 	}
 	return scores
@@ -69,5 +72,5 @@ func (x *Index) Scores(query string) []float64 {
 
 // idf is the inverse document frequency of a word in n documents.
 func (x *Index) idf(n int) float64 {
-	return math.Log(1 + (float64(len(x.termFreq)-n)+0.5)/(float64(n)+0.5))
+	return math.Log(1 + (float64(len(x.lengths)-n)+0.5)/(float64(n)+0.5))
 }
