@@ -125,18 +125,59 @@ func (s *Service) contextCosts(
 	if c.listing, c.body, err = s.Texts.TextTokens(ctx, skillIDs); err != nil || len(c.listing)+len(c.body) == 0 {
 		return c, err
 	}
+	_, c.price, err = s.usualPrice(ctx, orgID, since)
+	return c, err
+}
+
+// usualPrice returns the model that the organisation used most from a day on, of those
+// whose price is known, and the price; nil without one.
+func (s *Service) usualPrice(ctx context.Context, orgID string, since int64) (model string, _ *pricing.Price, err error) {
 	models, err := modelsByUse(ctx, s.DB, orgID, since)
 	if err != nil {
-		return c, err
+		return "", nil, err
 	}
 	table, err := s.Table(ctx, orgID)
 	for _, model := range models {
 		if price, ok := table.Lookup(model, time.Now()); ok {
-			c.price = &price
-			break
+			return model, &price, err
 		}
 	}
-	return c, err
+	return "", nil, err
+}
+
+// A Standing is what it takes to tell the cost of text that all sessions of an
+// organisation have in their context.
+type Standing struct {
+	Sessions int64  // with model requests, that began in the window
+	Model    string // the one that is used most, of those whose price is known; "" if there is none
+
+	price    *pricing.Price
+	requests int64 // of the sessions
+}
+
+// PerSession is what so many tokens cost a session, in dollars: they are written to the
+// cache once and read by every later request. It is nil if the price is unknown, or
+// the number of requests.
+func (s Standing) PerSession(tokens int64) *float64 {
+	if s.price == nil || s.Sessions == 0 {
+		return nil
+	}
+	cost := s.price.Standing(tokens, float64(s.requests)/float64(s.Sessions))
+	return &cost
+}
+
+// Standing returns that of the last days, today included.
+func (s *Service) Standing(ctx context.Context, orgID string, days int) (st Standing, err error) {
+	defer fault.Wrap(&err, "costs")
+	since := dayOf(time.Now()) - int64(days) + 1
+	sums, err := daySums(ctx, s.DB, []string{orgID}, since)
+	if err != nil {
+		return st, err
+	}
+	org := sums[orgID]
+	st.Sessions, st.requests = org.sessions, org.sessionRequests
+	st.Model, st.price, err = s.usualPrice(ctx, orgID, since)
+	return st, err
 }
 
 // frame is about what agents put around a name and a description, in tokens.

@@ -1,0 +1,15 @@
+package report
+
+// What the test of query plans calls.
+var (
+	EachEntry   = eachEntry
+	CountsOfOrg = countsOfOrg
+	NewestRuns  = newestRuns
+	ChoicesOf   = choicesOf
+	RequestsOf  = requestsOf
+	PairsOf     = pairsOf
+	SessionsOf  = sessionsOf
+)
+
+// An Entry is what eachEntry reads.
+type Entry = entry

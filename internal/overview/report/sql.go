@@ -1,0 +1,194 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// entry is a skill of the registry with the head of its SKILL.md.
+type entry struct {
+	id, skillID, name, version, description string
+	createdAt                               time.Time
+	head                                    []byte
+	ownPolicy                               bool
+}
+
+// headSize is how much is read of a SKILL.md: its frontmatter is at the beginning.
+const headSize = 8 << 10
+
+// eachEntry calls fn for the skills of an organisation's registry that have a current
+// version, by name.
+func eachEntry(ctx context.Context, q store.Querier, orgID string, limit int, fn func(e entry) error) error {
+	rows, err := q.Query(ctx, `
+		SELECT e.id, COALESCE(e.skill_id, ''), e.name, e.current_version, COALESCE(NULLIF(v.description, ''), e.description), e.created_at,
+			substr(v.skill_md, 1, $3), v.file_paths LIKE '%"agents/openai.yaml"%'
+		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		WHERE e.org_id = $1 AND e.entry_type = 'skill' ORDER BY e.name LIMIT $2`, orgID, limit, headSize)
+	return store.Each(rows, err, func(row store.Row) error {
+		var e entry
+		err := row.Scan(&e.id, &e.skillID, &e.name, &e.version, &e.description, store.Time(&e.createdAt), &e.head, &e.ownPolicy)
+		if err != nil {
+			return err
+		}
+		return fn(e)
+	})
+}
+
+// counts are what agents reported of a skill in the window.
+type counts struct {
+	skillID, name string
+	createdAt     time.Time
+	listed        bool // see skills.Standing
+	seen          int64
+	offered       int64 // sessions, like the next
+	used          int64
+	checks        int64
+	triggers      int64
+	confidence    int64 // sum, in billionths
+	confidences   int64
+}
+
+// countsOfOrg sums the counters of an organisation's skills from a day on.
+func countsOfOrg(ctx context.Context, q store.Querier, orgID string, since int64) ([]counts, error) {
+	rows, err := q.Query(ctx, `
+		SELECT k.id, k.name, k.created_at, k.confirmed AND NOT k.hidden, CAST(SUM(d.last_sessions) AS BIGINT),
+			CAST(SUM(d.last_offered_sessions) AS BIGINT), CAST(SUM(d.last_trigger_sessions) AS BIGINT), CAST(SUM(d.checks) AS BIGINT),
+			CAST(SUM(d.triggers) AS BIGINT), CAST(SUM(d.confidence_sum) AS BIGINT), CAST(SUM(d.confidence_count) AS BIGINT)
+		FROM skills k JOIN skill_days d ON d.subject_id = k.id AND d.day >= $2
+		WHERE k.org_id = $1 AND k.merged_into IS NULL
+		GROUP BY k.id, k.name, k.created_at, k.confirmed, k.hidden ORDER BY k.name`, orgID, since)
+	return store.All(rows, err, func(row store.Row) (c counts, err error) {
+		err = row.Scan(&c.skillID, &c.name, store.Time(&c.createdAt), &c.listed, &c.seen, &c.offered, &c.used, &c.checks, &c.triggers,
+			&c.confidence, &c.confidences)
+		return c, err
+	})
+}
+
+// testRun is the newest run of a suite, with the skill that it is about.
+type testRun struct{ id, skill string }
+
+// newestRuns returns the newest run of each suite since a time, the newest first. Runs
+// with more trials than maxTrials are left out.
+func newestRuns(ctx context.Context, q store.Querier, orgID string, since time.Time, maxTrials, limit int) ([]testRun, error) {
+	rows, err := q.Query(ctx, `
+		SELECT r.id, r.subject FROM (
+			SELECT r.id, ROW_NUMBER() OVER (PARTITION BY r.suite_id ORDER BY r.id DESC) AS place
+			FROM eval_suites s JOIN eval_runs r ON r.suite_id = s.id
+			WHERE s.org_id = $1 AND r.org_id = $1 AND r.status = 'succeeded' AND r.finished_at >= $2 AND r.total <= $3
+				AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = r.id)
+		) newest JOIN eval_runs r ON r.id = newest.id
+		WHERE newest.place = 1 ORDER BY r.id DESC LIMIT $4`, orgID, store.Micros(since), maxTrials, limit)
+	return store.All(rows, err, func(row store.Row) (r testRun, err error) {
+		var pinned subject.Pinned
+		var raw string
+		if err = row.Scan(&r.id, &raw); err == nil {
+			err = json.Unmarshal([]byte(raw), &pinned)
+		}
+		r.skill = pinned.Name
+		return r, err
+	})
+}
+
+// choice is which skill a trial of a trigger case chose; "" for none.
+type choice struct {
+	runID  string
+	chosen string
+	passed bool
+}
+
+// choicesOf returns the choices of the skill's own trials in runs.
+func choicesOf(ctx context.Context, q store.Querier, runIDs []string) (all []choice, err error) {
+	in, list := q.Dialect().In("$1", runIDs)
+	rows, err := q.Query(ctx, `
+		SELECT run_id, verdict = 'pass', evidence FROM eval_run_trials
+		WHERE run_id`+in+` AND variant = 'skill' AND verdict IN ('pass', 'fail') AND evidence LIKE '%"chosen":%'
+		ORDER BY run_id, case_index, n`, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var c choice
+		var raw string
+		var evidence struct {
+			Chosen *string `json:"chosen"`
+		}
+		if err := row.Scan(&c.runID, &c.passed, &raw); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(raw), &evidence); err != nil || evidence.Chosen == nil {
+			return err
+		}
+		c.chosen = *evidence.Chosen
+		all = append(all, c)
+		return nil
+	})
+	return all, err
+}
+
+// request is what a case asks that should trigger a skill.
+type request struct{ runID, query string }
+
+func requestsOf(ctx context.Context, q store.Querier, runIDs []string, limit int) ([]request, error) {
+	in, list := q.Dialect().In("$1", runIDs)
+	rows, err := q.Query(ctx, `
+		SELECT run_id, query FROM eval_run_cases
+		WHERE run_id`+in+` AND should_trigger AND query IS NOT NULL ORDER BY run_id DESC, case_id LIMIT $2`, list, limit)
+	return store.All(rows, err, func(row store.Row) (r request, err error) {
+		err = row.Scan(&r.runID, &r.query)
+		return r, err
+	})
+}
+
+// pair is two skills in the same sessions.
+type pair struct {
+	skill, other    string // names
+	taken, together int
+}
+
+// sample is the newest sessions of an organisation. A page of each outcome comes from
+// the index that lists of sessions use.
+func sample() string {
+	var parts []string
+	for _, outcome := range []string{"", "pass", "fail"} {
+		parts = append(parts, `SELECT id FROM (SELECT id FROM agent_sessions
+			WHERE org_id = $1 AND outcome = '`+outcome+`' AND started_at >= $2 ORDER BY started_at DESC, id DESC LIMIT $3) page_`+outcome)
+	}
+	return "WITH sample AS (" + strings.Join(parts, " UNION ALL ") + ") "
+}
+
+// pairsOf returns which skills were activated in the newest sessions beside skills that
+// were activated, too, or considered in vain, the most frequent first.
+func pairsOf(ctx context.Context, q store.Querier, orgID string, since time.Time, sessions, limit int) ([]pair, error) {
+	rows, err := q.Query(ctx, sample()+`
+		SELECT k.name, o.name, COUNT(*) FILTER (WHERE NOT a.activated), COUNT(*) FILTER (WHERE a.activated)
+		FROM sample JOIN agent_session_skills b ON b.session_id = sample.id AND b.activated
+			JOIN agent_session_skills a ON a.session_id = sample.id AND a.skill_id <> b.skill_id AND (a.activated OR NOT a.offered)
+			JOIN skills k ON k.id = a.skill_id JOIN skills o ON o.id = b.skill_id
+		WHERE k.org_id = $1 AND o.org_id = $1
+		GROUP BY k.name, o.name HAVING COUNT(*) FILTER (WHERE NOT a.activated) > 0 OR k.name < o.name
+		ORDER BY COUNT(*) FILTER (WHERE NOT a.activated) DESC, COUNT(*) DESC, k.name, o.name LIMIT $4`,
+		orgID, store.Micros(since), sessions, limit)
+	return store.All(rows, err, func(row store.Row) (p pair, err error) {
+		err = row.Scan(&p.skill, &p.other, &p.taken, &p.together)
+		return p, err
+	})
+}
+
+// sessionsOf counts the sessions of the sample that activated or considered each skill.
+func sessionsOf(ctx context.Context, q store.Querier, orgID string, since time.Time, sessions int) (map[string]int, error) {
+	rows, err := q.Query(ctx, sample()+`
+		SELECT k.name, COUNT(*) FROM sample JOIN agent_session_skills a ON a.session_id = sample.id AND (a.activated OR NOT a.offered)
+			JOIN skills k ON k.id = a.skill_id
+		WHERE k.org_id = $1 GROUP BY k.name`, orgID, store.Micros(since), sessions)
+	all := map[string]int{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var name string
+		var n int
+		err := row.Scan(&name, &n)
+		all[name] = n
+		return err
+	})
+	return all, err
+}
