@@ -262,6 +262,7 @@ var ownRoutes = map[string]gate{
 	"POST /api/v1/improve-runs/estimate":              read,
 	"GET /api/v1/usage":                               read,
 	"GET /v1/costs":                                   read,
+	"GET /api/v1/catalogue-report":                    read,
 	"GET /api/v1/settings/prices":                     read,
 	"DELETE /api/v1/content":                          admin, // owners only, see ownerRoutes
 	"PUT /api/v1/settings/prices":                     admin,

@@ -34,6 +34,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/oidc"
 	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/overview/report"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/publishers"
@@ -73,6 +74,7 @@ type parts struct {
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
+	report        *report.Service
 	sessions      *sessions.Service
 	evidence      *evidence.Service
 	registry      *registry.Service
@@ -134,6 +136,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
+	p.report = &report.Service{DB: db, Costs: p.costs}
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
@@ -231,6 +234,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.web, err = web.New(web.Parts{
 		Auth: on.auth, SignIn: p.signIn, Members: p.members, SCIM: p.scim, Events: p.events, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
+		Report:   p.report,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Requirements:  p.requirements,
 		Installations: p.installations,
@@ -282,6 +286,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
 		p.clawhub, p.mcp,
 		p.resolve,
+		p.report,
 		p.publishers,
 		p.requirements,
 		p.approvals,

@@ -22,6 +22,7 @@ var menu = []navItem{
 	{Path: "/skills", Label: "Skills", Icon: "skills"},
 	{Path: "/sessions", Label: "Sessions", Icon: "sessions"},
 	{Path: "/costs", Label: "Costs", Icon: "costs"},
+	{Path: "/catalogue", Label: "Catalogue", Icon: "catalogue"},
 	{Path: "/review", Label: "Review", Icon: "review"},
 	{Path: "/sources", Label: "Sources", Icon: "sources"},
 	{Path: "/suites", Label: "Suites", Icon: "suites", Also: []string{"/runs", "/improve-runs"}},

@@ -66,6 +66,7 @@ func routes() []route {
 		{permission: access.Write, method: "POST", path: "/sessions/{session}/cases", do: (*Service).handleCreateCase},
 		{permission: access.Write, method: "POST", path: "/sessions/{session}/grades", do: (*Service).handleGrade},
 		{permission: access.Read, method: "GET", path: "/costs", do: (*Service).handleCosts},
+		{permission: access.Read, method: "GET", path: "/catalogue", do: (*Service).handleCatalogue},
 
 		{permission: access.Read, method: "GET", path: "/registry", do: (*Service).handleRegistry},
 		{permission: access.Read, method: "GET", path: "/registry/lock-file", do: (*Service).handleLockFile},

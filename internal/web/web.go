@@ -103,6 +103,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/overview/report"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/publishers"
@@ -137,6 +138,7 @@ type Parts struct {
 	Tokens        *tokens.Service
 	Publishers    *publishers.Service
 	Overview      *overview.Service
+	Report        *report.Service
 	Skills        *skills.Service
 	Curate        *curate.Service
 	Costs         *costs.Service

@@ -39,6 +39,7 @@ func Pages() map[string]Row {
 		"POST /skills/{}/improve-policy": form("<skill>", "mode=propose&monthly_usd=5", nil),
 		"POST /skills/{}/grader":         form("<skill>", "expectations=<text>&threshold=100", nil),
 		"GET /costs":                     {Query: "days=90"},
+		"GET /catalogue":                 {Query: "agent=codex&days=7&q=<text>"},
 
 		"GET /sessions":            {Query: "skill=<skill>&user=me"},
 		"GET /sessions/{}":         {Path: "<agent_session>"},

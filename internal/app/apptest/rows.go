@@ -103,6 +103,7 @@ func Rows() map[string]Row {
 		"PATCH /v1/skills/{}": {Path: "<skill>", Body: `{"hidden":false}`},
 
 		"GET /v1/costs":                {},
+		"GET /api/v1/catalogue-report": {Query: "q=<text>&show=cut"},
 		"GET /api/v1/settings/prices":  {},
 		"PUT /api/v1/settings/prices":  {Body: `{"models":[{"match":"<text>*","valid_from":"2026-01-01","input":3,"output":15,"cache_read":0.3,"cache_write":3.75}]}`},
 		"GET /v1/sessions":             {Query: "skill=<skill>&user=me"},

@@ -191,7 +191,8 @@ func TestUse(t *testing.T) {
 		for i := range 120 {
 			session := fmt.Sprint("s", i)
 			seen := []skills.Observation{
-				{SkillName: "busy", Session: session, Offered: true}, {SkillName: "dead", Session: session, Offered: true},
+				{SkillName: "busy", Session: session, Offered: true},
+				{SkillName: "dead", Session: session, Offered: true},
 				{SkillName: "rare", Session: session, Offered: true},
 			}
 			if i < 60 {
