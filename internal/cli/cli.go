@@ -15,6 +15,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/cli/approving"
 	"github.com/whetstone-dev/whetstone/internal/cli/catalog"
+	"github.com/whetstone-dev/whetstone/internal/cli/completion"
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/people"
 	"github.com/whetstone-dev/whetstone/internal/cli/releases"
@@ -23,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/cli/trusted"
+	"github.com/whetstone-dev/whetstone/internal/cli/usage"
 	"github.com/whetstone-dev/whetstone/internal/cli/verifying"
 	"github.com/whetstone-dev/whetstone/internal/cli/watch"
 	"github.com/whetstone-dev/whetstone/internal/cli/webhooks"
@@ -43,6 +45,9 @@ type commands struct {
 	Config  configCommand  `cmd:"" help:"Print the settings in force, secrets masked."`
 	Rekey   rekeyCommand   `cmd:"" help:"Re-encrypt the secrets in the database with the first --secret-key."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+
+	HelpOf     usage.Command      `cmd:"" name:"help" help:"Show the help of a command."`
+	Completion completion.Command `cmd:"" help:"Print the script with which a shell completes commands and flags."`
 
 	Org    orgCommands    `cmd:"" help:"Create and list organisations."`
 	User   userCommands   `cmd:"" help:"Create, list, invite and remove the users of an organisation."`
@@ -71,12 +76,19 @@ type commands struct {
 func Run(ctx context.Context, p *term.Program, args []string) int {
 	root, helped := &commands{}, false
 	options := []kong.Option{
-		kong.Name("whetstone"),
-		kong.Description("Tells a team which of its agent skills work, proves it, and helps to fix them."),
-		kong.DefaultEnvars(config.EnvPrefix),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { helped = true }), // by default --help ends the process
+	}
+	if len(args) > 0 && args[0] == completion.Callback {
+		parser, err := newParser(root, options...)
+		if err != nil {
+			return p.Fail(err)
+		}
+		completion.Write(p.Stdout, parser.Model, args[1:])
+		return term.ExitOK
+	}
+	if len(args) > 0 && args[0] == "--version" { // not a flag of the root, since push has one of that name
+		args = append([]string{"version"}, args[1:]...)
 	}
 	// The file must be read before kong parses, since its values are defaults of flags.
 	if path := config.FilePath(args); path != "" {
@@ -86,9 +98,12 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		}
 		options = append(options, kong.Resolvers(file))
 	}
-	parser, err := kong.New(root, options...)
+	parser, err := newParser(root, options...)
 	if err != nil {
 		return p.Fail(err)
+	}
+	if trace, err := kong.Trace(parser, args); err == nil && usage.Missing(trace) {
+		args = append(args, "--help")
 	}
 	kctx, err := parser.Parse(args)
 	if helped {
@@ -98,14 +113,28 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		return p.Fail(err)
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "whetstone: %s\nRun `whetstone --help` for the commands.\n", err)
+		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", err, usage.Hint(err))
 		return term.ExitUsage
 	}
 	p.JSON = root.JSON
 	p.UseProcess()
 	kctx.BindTo(ctx, (*context.Context)(nil))
-	if err := kctx.Run(p); err != nil {
-		return p.Fail(err)
+	return p.End(ctx, kctx.Run(p))
+}
+
+// newParser returns the parser of the command line, whose help is arranged.
+func newParser(root *commands, options ...kong.Option) (*kong.Kong, error) {
+	parser, err := kong.New(root, append([]kong.Option{
+		kong.Name("whetstone"),
+		kong.Description("Tells a team which of its agent skills work, proves it, and helps to fix them."),
+		kong.DefaultEnvars(config.EnvPrefix),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
+		kong.Help(usage.Print),
+		kong.ValueFormatter(usage.Value),
+	}, options...)...)
+	if err != nil {
+		return nil, err
 	}
-	return term.ExitOK
+	usage.Arrange(parser.Model)
+	return parser, nil
 }

@@ -23,6 +23,9 @@ import (
 // TestMain keeps the environment of the developer out of the tests: one
 // could name a real database.
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(cli.Run(context.Background(), &term.Program{Version: "1.2.3", Stdout: os.Stdout, Stderr: os.Stderr}, os.Args[1:]))
+	}
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "WHETSTONE_") {
 			_ = os.Unsetenv(name)
@@ -100,7 +103,6 @@ func TestUsage(t *testing.T) {
 		args []string
 		want string // in the message
 	}{
-		{"no command", nil, `expected one of "serve"`},
 		{"unknown command", []string{"brew"}, "unexpected argument brew"},
 		{"unknown subcommand", []string{"org", "brew"}, "unexpected argument brew"},
 		{"unknown flag", []string{"serve", "--adr", "x"}, "unknown flag --adr"},
@@ -116,7 +118,7 @@ func TestUsage(t *testing.T) {
 			if r.code != term.ExitUsage || !strings.Contains(r.stderr, c.want) || r.stdout != "" {
 				t.Errorf("got %+v, want exit code 2 and %q on standard error", r, c.want)
 			}
-			if !strings.HasPrefix(r.stderr, "whetstone: ") || !strings.HasSuffix(r.stderr, "\nRun `whetstone --help` for the commands.\n") {
+			if !strings.HasPrefix(r.stderr, "whetstone: ") || !regexp.MustCompile("\nRun `whetstone.* --help` for .*\\.\n$").MatchString(r.stderr) {
 				t.Errorf("standard error %q, want it to say where help is", r.stderr)
 			}
 		})
@@ -141,22 +143,14 @@ func TestSettingsRefused(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	commands := []string{
-		"serve", "migrate", "doctor", "ready", "config", "version",
-		"org create", "org list", "org set-plan", "user create", "user list",
-		"key create", "key list", "key revoke", "device approve", "device deny",
-	}
 	r := run(t, "--help")
 	if r.code != term.ExitOK || r.stderr != "" {
 		t.Errorf("exit code %d, standard error %q; want 0 and nothing", r.code, r.stderr)
 	}
-	for _, command := range commands {
+	for _, command := range []string{"serve", "migrate", "doctor", "ready", "config", "version", "org", "user", "key", "device", "push", "eval"} {
 		if !regexp.MustCompile(`(?m)^  ` + command + `\b.* \S`).MatchString(r.stdout) {
 			t.Errorf("the help has no line for %q", command)
 		}
-	}
-	if got := strings.Count(r.stdout, "\n  "); got < len(commands) {
-		t.Errorf("%d indented lines, want at least %d", got, len(commands))
 	}
 	t.Run("of a command", func(t *testing.T) {
 		r := run(t, "key", "create", "--help")

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 )
@@ -16,3 +18,6 @@ func RunHook(ctx context.Context, p *term.Program, configPath string) error {
 func RunInitRepo(ctx context.Context, p *term.Program, data, fullName string) error {
 	return (&repohostInitRepo{Database: config.Database{Data: data}, FullName: fullName}).Run(ctx, p)
 }
+
+// NewParser returns the parser of the command line.
+func NewParser(options ...kong.Option) (*kong.Kong, error) { return newParser(&commands{}, options...) }

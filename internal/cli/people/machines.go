@@ -319,7 +319,7 @@ func (c *policyShow) Run(ctx context.Context, p *term.Program) error {
 
 type policySet struct {
 	server.Flags      `embed:""`
-	MaxDays           int  `env:"-" placeholder:"90" help:"How long a new key lives at most, in days; keys need not expire when 0."`
+	MaxDays           int  `env:"-" placeholder:"N" help:"How long a new key lives at most, in days; keys need not expire when 0."`
 	RequireAllowedIPs bool `name:"require-allowed-ips" env:"-" help:"New keys must list the networks from which they work."`
 }
 

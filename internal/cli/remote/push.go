@@ -27,7 +27,7 @@ type pushCommand struct {
 	Name        string        `env:"-" help:"Name of the entry; the one in SKILL.md when empty."`
 	Version     string        `env:"-" help:"Version to push; the one in SKILL.md when empty, else the next patch of the newest."`
 	Message     string        `env:"-" short:"m" help:"Summary of the change."`
-	Visibility  string        `env:"-" enum:",public,org,unlisted" default:"" placeholder:"org" help:"Who may see a new entry: public, org or unlisted."`
+	Visibility  string        `env:"-" enum:",public,org,unlisted" default:"" placeholder:"VISIBILITY" help:"Who may see a new entry: public, org or unlisted."`
 	Type        string        `env:"-" enum:"skill,agent,command,hook,bundle" default:"skill" help:"What the entry is: ${enum}."`
 	SourceRepo  string        `env:"-" placeholder:"OWNER/REPO" help:"Repository that the skill comes from."`
 	DryRun      bool          `env:"-" help:"Print what would be sent, and send nothing."`

@@ -28,6 +28,9 @@ const (
 	ExitInconclusive = 3
 	ExitOutdated     = 4 // status: not everything is up to date
 	ExitDenied       = 5 // no key or an invalid one, or the plan or a permission forbids it
+	// ExitInterrupted is that of a command that Ctrl-C has ended, as of any program
+	// that SIGINT ends.
+	ExitInterrupted = 130
 )
 
 // An ExitCode is the error of a command that has already printed what is wrong.
@@ -91,6 +94,27 @@ func (p *Program) PrintJSON(value any) error {
 // Note prints to standard error what is neither the result nor a failure.
 func (p *Program) Note(format string, args ...any) {
 	fmt.Fprintf(p.Stderr, "whetstone: %s\n", Plain(fmt.Sprintf(format, args...)))
+}
+
+// End prints how a command ended, and returns its exit code. What fails after a
+// signal fails because of it.
+func (p *Program) End(ctx context.Context, err error) int {
+	_, printed := errors.AsType[ExitCode](err)
+	switch {
+	case err == nil:
+		return ExitOK
+	case ctx.Err() == nil || printed:
+		return p.Fail(err)
+	}
+	fmt.Fprintln(p.Stderr, "whetstone: interrupted")
+	return ExitInterrupted
+}
+
+// Interrupted ends a command after a signal with what goes on all the same, and
+// how to follow or end it.
+func (p *Program) Interrupted(format string, args ...any) error {
+	p.Note("interrupted; "+format, args...)
+	return ExitCode(ExitInterrupted)
 }
 
 // Fail prints an error in a form that a person can act on, and returns the exit
