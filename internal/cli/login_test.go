@@ -158,7 +158,7 @@ func TestDeviceLogin(t *testing.T) {
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		r := login(t, newMachine(t), func(_ string, cancel func()) { cancel() })
-		r.want(t, term.ExitFailed, "whetstone: The login was cancelled\n")
+		r.want(t, term.ExitInterrupted, "whetstone: The login was cancelled\n")
 	})
 	t.Run("expired", func(t *testing.T) {
 		r := login(t, newMachine(t), func(string, func()) { expired.Store(true) })

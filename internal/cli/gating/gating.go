@@ -49,7 +49,10 @@ func Compare(ctx context.Context, c *client.Client, o Options) (g client.Gate, e
 			return g, ctx.Err()
 		case <-time.After(poll):
 		}
-		g, err = c.Gate(ctx, g.ID)
+		var now client.Gate
+		if now, err = c.Gate(ctx, g.ID); err == nil {
+			g = now
+		}
 	}
 	return g, err
 }

@@ -112,6 +112,9 @@ func Follow(ctx context.Context, p *term.Program, s *server.Session, id string) 
 		progress.Show("Improving  %d of %s, %s", r.Progress.Done, term.Count(r.Progress.Total, "trial"), round)
 	})
 	progress.Clear()
+	if err != nil && ctx.Err() != nil {
+		return p.GoesOn("improve run", id)
+	}
 	if err != nil {
 		return err
 	}

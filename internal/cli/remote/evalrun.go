@@ -156,6 +156,9 @@ func followRun(ctx context.Context, p *term.Program, s *session, id string) erro
 		}
 	})
 	progress.Clear()
+	if err != nil && ctx.Err() != nil {
+		return p.GoesOn("run", id)
+	}
 	if err != nil {
 		return err
 	}

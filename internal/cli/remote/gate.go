@@ -67,6 +67,9 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 		o.Progress = func(state string) { progress.Show("The gate is %s", state) }
 		gate, err := gating.Compare(ctx, s.Client, o)
 		progress.Clear()
+		if err != nil && ctx.Err() != nil && gate.ID != "" {
+			return p.Interrupted("the gate goes on; `whetstone gates show %s` shows its verdict", gate.ID)
+		}
 		if err != nil {
 			return err
 		}

@@ -57,6 +57,9 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	}
 	return c.withSession(p, func(s *session) error {
 		out, err := c.publish(ctx, p, s, pack)
+		if err != nil && ctx.Err() != nil {
+			return p.Interrupted("it is not known whether %s was published; `whetstone history %s` shows it, and pushing again is safe", pack.name, pack.name)
+		}
 		if err != nil {
 			return err
 		}

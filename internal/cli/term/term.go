@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -100,13 +101,18 @@ func (p *Program) Note(format string, args ...any) {
 // signal fails because of it.
 func (p *Program) End(ctx context.Context, err error) int {
 	_, printed := errors.AsType[ExitCode](err)
+	_, worded := errors.AsType[*fault.Error](err)
+	_, network := errors.AsType[net.Error](err) // of a request that was cancelled
 	switch {
 	case err == nil:
 		return ExitOK
 	case ctx.Err() == nil || printed:
 		return p.Fail(err)
+	case worded && !network:
+		_ = p.Fail(err)
+	default:
+		fmt.Fprintln(p.Stderr, "whetstone: interrupted")
 	}
-	fmt.Fprintln(p.Stderr, "whetstone: interrupted")
 	return ExitInterrupted
 }
 
@@ -115,6 +121,11 @@ func (p *Program) End(ctx context.Context, err error) int {
 func (p *Program) Interrupted(format string, args ...any) error {
 	p.Note("interrupted; "+format, args...)
 	return ExitCode(ExitInterrupted)
+}
+
+// GoesOn ends a command that has followed something on the server, e.g. a run.
+func (p *Program) GoesOn(what, id string) error {
+	return p.Interrupted("the %s goes on: `whetstone eval watch %s` follows it, `whetstone eval cancel %s` cancels it", what, id, id)
 }
 
 // Fail prints an error in a form that a person can act on, and returns the exit
