@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -150,6 +151,18 @@ func OpenDatabase(ctx context.Context, d config.Database) (*store.DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// OpenExisting is OpenDatabase for commands that administer an installation: it
+// refuses to create a database, which would be a second one in the wrong folder.
+func OpenExisting(ctx context.Context, d config.Database) (*store.DB, error) {
+	if path, ok := strings.CutPrefix(d.URL(), "sqlite:"); ok {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fault.New(fault.NotFound, "There is no database at %s: name the server's folder with --data, "+
+				"or its database with --database-url; `whetstone migrate` creates one", path)
+		}
+	}
+	return OpenDatabase(ctx, d)
 }
 
 // ListenURL is the URL of the address on which the process listens.

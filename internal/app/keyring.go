@@ -110,7 +110,7 @@ func explainKeyError(err error) error {
 // Rekey seals all secrets of a database with the first of the keys, and returns how
 // many it changed. Afterwards the other keys are no longer needed.
 func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, error) {
-	db, err := OpenDatabase(ctx, d)
+	db, err := OpenExisting(ctx, d)
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +128,7 @@ func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, 
 // WithSigningKeys calls do with the keys that sign versions, for a command on the
 // server's machine. Without a secret key the error is fs.ErrNotExist.
 func WithSigningKeys(ctx context.Context, d config.Database, setting config.Secret, do func(s *attestations.Service) error) error {
-	db, err := OpenDatabase(ctx, d)
+	db, err := OpenExisting(ctx, d)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
-// withAuth opens and migrates the database for an administration command. The
+// withAuth opens and migrates the existing database for an administration command. The
 // server may be running: both databases allow several processes, and the server
 // caches keys for seconds only. Commands need no key, since whoever can open the
 // database can do everything anyway; the audit log says that it was done here.
 func withAuth(ctx context.Context, d config.Database, do func(ctx context.Context, s *auth.Service) error) error {
-	db, err := app.OpenDatabase(ctx, d)
+	db, err := app.OpenExisting(ctx, d)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 func TestOrg(t *testing.T) {
 	i := installation{t.TempDir()}
+	i.must(t, "migrate")
 	acme := i.must(t, "org", "create", "acme")
 	apptest.WantKeys(t, acme, "id", "name", "plan", "created_at")
 	if acme["name"] != "acme" || acme["plan"] != "team" {
@@ -37,6 +39,29 @@ func TestOrg(t *testing.T) {
 	if want := regexp.MustCompile(`^[0-9a-f-]{36}  acme   team        0 bytes\n[0-9a-f-]{36}  small  enterprise  0 bytes\n$`); !want.MatchString(r.stdout) {
 		t.Errorf("list for people %q", r.stdout)
 	}
+}
+
+// TestNoDatabase: a command in the wrong folder fails, and makes nothing there.
+func TestNoDatabase(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, command := range []string{
+		"org list", "org create acme", "org set-plan acme pro", "user list", "user create --email a@b.example", "user invite", "key list", "key create",
+		"device approve BCDF-GHJK", "rekey", "signing-key list", "signing-key rotate", "repohost claims", "repohost allow acme acme",
+		"repohost init-repo acme/skills", "repohost init-repo acme/skills --org acme", "backup whetstone.tar.zst", "doctor",
+	} {
+		r := run(t, strings.Fields(command)...)
+		if command == "doctor" {
+			r.code, r.stderr = term.ExitFailed, r.stdout
+		}
+		if r.code != term.ExitFailed || !regexp.MustCompile(`data/whetstone\.db|folder \./data`).MatchString(r.stderr) {
+			t.Errorf("%s: %+v, want a message that names what is missing", command, r)
+		}
+		if made, err := os.ReadDir("."); err != nil || len(made) > 0 {
+			t.Fatalf("%s has made %v, %v", command, made, err)
+		}
+	}
+	run(t, "migrate").want(t, term.ExitOK, "")
+	run(t, "org", "create", "acme").want(t, term.ExitOK, "")
 }
 
 // TestCommandsAreRecorded: administration commands leave audit entries,

@@ -66,6 +66,7 @@ func TestRepohost(t *testing.T) {
 // TestRepohostClaims says whose the accounts are.
 func TestRepohostClaims(t *testing.T) {
 	i := installation{t.TempDir()}
+	i.must(t, "migrate")
 	i.must(t, "org", "create", "acme")
 	i.must(t, "org", "create", "other")
 	claims := func() map[string]string {
