@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	xterm "golang.org/x/term"
 
@@ -53,6 +52,8 @@ type Program struct {
 	Interactive bool
 	// JSON prints results for scripts. It also suppresses questions.
 	JSON bool
+	// Columns is the width of tables; 0 is that of the terminal, if there is one.
+	Columns int
 }
 
 // UseProcess reads from the process's standard input, unless the program has
@@ -63,26 +64,21 @@ func (p *Program) UseProcess() {
 	}
 }
 
-// Colour reports whether the result may have colours: it goes to a terminal, and the
-// person has not turned them off (no-color.org).
-func (p *Program) Colour() bool {
-	return !p.JSON && isTerminal(p.Stdout) && os.Getenv("NO_COLOR") == ""
-}
-
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd())) // descriptors are small
 }
 
 // Print writes value as JSON for scripts, or lets table write it for people:
-// columns are separated by tabs.
+// columns are separated by tabs. A line of words in capitals is the headings of a
+// table, which is truncated to the terminal and has colours.
 func (p *Program) Print(value any, table func(w io.Writer)) error {
 	if p.JSON {
 		return p.PrintJSON(value)
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	table(w)
-	return w.Flush()
+	var text strings.Builder
+	table(&text)
+	return newGrid(text.String()).write(p.Stdout, p.width(), p.Colour())
 }
 
 // PrintJSON writes value as JSON.

@@ -1,0 +1,202 @@
+package term
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	xterm "golang.org/x/term"
+)
+
+// The colours of results, as ANSI escape sequences.
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	bold   = "\x1b[1m"
+	reset  = "\x1b[0m"
+)
+
+// judged are the headings of the columns whose words are coloured.
+var judged = []string{"STATUS", "VERDICT", "BASELINE", "HEALTH", "STATE", "OUTCOME", "DECISION"}
+
+// tones are the words that are coloured in those columns.
+var tones = map[string][]string{
+	green: {"pass", "passed", "ok", "healthy", "up to date", "succeeded", "delivered", "approved", "applied", "active", "good", "on", "current"},
+	red: {
+		"fail", "failed", "critical", "block", "broken", "error", "gone from the registry", "revoked", "rejected", "firing", "withdrawn", "dead", "expired",
+		"missing",
+	},
+	yellow: {"warn", "warning", "degraded", "behind", "modified", "inconclusive", "pending", "candidate", "stale", "held", "changed", "cancelled"},
+}
+
+// toneOf returns the colour of a word, or "". What follows a comma or colon is detail.
+func toneOf(cell string) string {
+	word, _, _ := strings.Cut(cell, ",")
+	word, _, _ = strings.Cut(word, ":")
+	for colour, words := range tones {
+		if slices.Contains(words, strings.TrimSpace(word)) {
+			return colour
+		}
+	}
+	return ""
+}
+
+// Colour reports whether the result may have colours: it goes to a terminal, and
+// the person has not turned them off (no-color.org), or has asked for them anyway
+// (bixense.com/clicolors).
+func (p *Program) Colour() bool {
+	if p.JSON || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	if force := os.Getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
+		return true
+	}
+	return isTerminal(p.Stdout) && os.Getenv("TERM") != "dumb"
+}
+
+// width returns the columns of the terminal that the result goes to, or 0 if it
+// goes elsewhere: what a script reads is never truncated.
+func (p *Program) width() int {
+	if f, ok := p.Stdout.(*os.File); ok && p.Columns == 0 {
+		if columns, _, err := xterm.GetSize(int(f.Fd())); err == nil {
+			return columns
+		}
+	}
+	return p.Columns
+}
+
+// A grid is text whose cells are separated by tabs, line by line.
+type grid [][]string
+
+func newGrid(text string) grid {
+	var g grid
+	for line := range strings.Lines(text) {
+		g = append(g, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+	}
+	return g
+}
+
+// write aligns the columns. Tables, which have headings, are truncated to the width
+// of the terminal, unless that is 0, and get colours.
+func (g grid) write(w io.Writer, width int, colour bool) error {
+	tables := g.tables()
+	if width > 0 {
+		for _, t := range tables {
+			t.fit(width)
+		}
+	}
+	var text bytes.Buffer
+	aligned := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, line := range g {
+		_, _ = io.WriteString(aligned, strings.Join(line, "\t")+"\n") // a buffer takes everything
+	}
+	_ = aligned.Flush()
+	if !colour {
+		_, err := text.WriteTo(w)
+		return err
+	}
+	lines := strings.SplitAfter(text.String(), "\n")
+	n := 0
+	for _, t := range tables {
+		for n = t.at; n < t.at+len(t.grid); n++ {
+			if n == t.at {
+				lines[n] = bold + strings.TrimSuffix(lines[n], "\n") + reset + "\n"
+				continue
+			}
+			lines[n] = t.paint(lines[n], g[n])
+		}
+	}
+	_, err := io.WriteString(w, strings.Join(lines, ""))
+	return err
+}
+
+// A table is a part of a grid: a line of headings, and lines with as many cells.
+type table struct {
+	grid
+	at int // its first line in the grid
+}
+
+var heading = regexp.MustCompile(`^[A-Z][A-Z /-]*$`)
+
+func (g grid) tables() (all []table) {
+	for i := 0; i < len(g); i++ {
+		if len(g[i]) < 2 || slices.ContainsFunc(g[i], func(cell string) bool { return !heading.MatchString(cell) }) {
+			continue
+		}
+		end := i + 1
+		for end < len(g) && len(g[end]) == len(g[i]) {
+			end++
+		}
+		all = append(all, table{g[i:end], i})
+		i = end - 1
+	}
+	return all
+}
+
+// minColumn is the width below which no column is truncated.
+const minColumn = 10
+
+// fit truncates the widest columns until a line fits into the width. Ids are left
+// whole, since people copy them: a column with a cell that is one long word.
+func (t table) fit(width int) {
+	widths := make([]int, len(t.grid[0]))
+	fixed := make([]bool, len(widths))
+	total := 2 * (len(widths) - 1)
+	for column := range widths {
+		for _, line := range t.grid {
+			n := utf8.RuneCountInString(line[column])
+			widths[column] = max(widths[column], n)
+			fixed[column] = fixed[column] || n >= 32 && !strings.Contains(line[column], " ")
+		}
+		total += widths[column]
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for column, n := range widths {
+			if !fixed[column] && n > minColumn && (widest < 0 || n > widths[widest]) {
+				widest = column
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+		for _, line := range t.grid {
+			line[widest] = shorten(line[widest], widths[widest])
+		}
+	}
+}
+
+// shorten cuts a text to n characters, of which the last three are dots.
+func shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-3]) + "..."
+}
+
+// paint colours the judged cells of an aligned line.
+func (t table) paint(line string, cells []string) string {
+	var out strings.Builder
+	for column, cell := range cells {
+		at := strings.Index(line, cell)
+		colour := ""
+		if slices.Contains(judged, t.grid[0][column]) {
+			colour = toneOf(cell)
+		}
+		if at < 0 || cell == "" || colour == "" {
+			at = max(at, 0)
+			out.WriteString(line[:at+len(cell)])
+		} else {
+			out.WriteString(line[:at] + colour + cell + reset)
+		}
+		line = line[at+len(cell):]
+	}
+	return out.String() + line
+}
