@@ -1,7 +1,8 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
-// internal/cli/approving, internal/cli/catalog, internal/cli/improving, internal/cli/people,
+// internal/cli/account, internal/cli/approving, internal/cli/catalog, internal/cli/differ,
+// internal/cli/improving, internal/cli/pages, internal/cli/people,
 // internal/cli/releases, internal/cli/remote, internal/cli/requires,
 // internal/cli/sessions, internal/cli/trusted, internal/cli/verifying,
 // internal/cli/watch and internal/cli/webhooks talk to a server.
@@ -13,13 +14,17 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/account"
 	"github.com/whetstone-dev/whetstone/internal/cli/approving"
 	"github.com/whetstone-dev/whetstone/internal/cli/catalog"
 	"github.com/whetstone-dev/whetstone/internal/cli/completion"
+	"github.com/whetstone-dev/whetstone/internal/cli/differ"
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
+	"github.com/whetstone-dev/whetstone/internal/cli/pages"
 	"github.com/whetstone-dev/whetstone/internal/cli/people"
 	"github.com/whetstone-dev/whetstone/internal/cli/releases"
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
+	"github.com/whetstone-dev/whetstone/internal/cli/removing"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -59,6 +64,10 @@ type commands struct {
 	Repohost repohostCommands `cmd:"" help:"Assign accounts of the code host to organisations, and create bare repositories."`
 
 	Remote   remote.Commands    `embed:""`
+	Account  account.Commands   `embed:""`
+	Pages    pages.Commands     `embed:""`
+	Diff     differ.Commands    `embed:""`
+	Remove   removing.Commands  `embed:""`
 	Releases releases.Commands  `embed:""`
 	Approve  approving.Commands `embed:""`
 	Watch    watch.Commands     `embed:""`

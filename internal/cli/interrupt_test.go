@@ -23,15 +23,18 @@ func TestInterrupt(t *testing.T) {
 		want string
 	}{
 		"a run": {
-			[]string{"eval", "watch", id}, "/events",
+			[]string{"eval", "watch", id},
+			"/events",
 			"whetstone: interrupted; the run goes on: `whetstone eval watch " + id + "` follows it, `whetstone eval cancel " + id + "` cancels it\n",
 		},
 		"a push": {
-			[]string{"push", skillFolder(t, "pdf", "one")}, "/api/v1/registry",
+			[]string{"push", skillFolder(t, "pdf", "one")},
+			"/api/v1/registry",
 			"whetstone: interrupted; it is not known whether pdf was published; `whetstone history pdf` shows it, and pushing again is safe\n",
 		},
 		"a gate": {
-			[]string{"gate", skillFolder(t, "pdf", "one")}, "/api/v1/gates/" + id,
+			[]string{"gate", skillFolder(t, "pdf", "one")},
+			"/api/v1/gates/" + id,
 			"whetstone: interrupted; the gate goes on; `whetstone gates show " + id + "` shows its verdict\n",
 		},
 		"anything else": {[]string{"list"}, "/api/v1/registry", "whetstone: interrupted\n"},

@@ -129,6 +129,11 @@ func (f *Folder) Put(name string, r Record) (err error) {
 	}
 	skills := maps.Clone(f.skills)
 	skills[name] = r
+	return f.writeLock(skills)
+}
+
+// writeLock replaces the lock file.
+func (f *Folder) writeLock(skills map[string]Record) error {
 	content, err := encodeJSON(lockFile{Skills: skills, Version: lockVersion})
 	if err != nil {
 		return err

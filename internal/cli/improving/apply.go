@@ -70,7 +70,7 @@ func (c *proposalApply) explain(w io.Writer, a improving.Proposal, colour bool) 
 		fmt.Fprintf(w, "This would change %s:\n", filepath.Join(c.Dir, skillFile))
 	}
 	if a.Diff != nil {
-		printDiff(w, *a.Diff, colour)
+		term.PrintDiff(w, *a.Diff, colour)
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *ImproveCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		if c.NoWait {
 			return p.Print(run, func(w io.Writer) {
-				fmt.Fprintf(w, "Started the improve run %s; `whetstone eval watch %s` follows it.\n", run.ID, run.ID)
+				fmt.Fprintf(w, "Started the improve run %s; `whetstone eval watch %s` follows it.\n%s\n", run.ID, run.ID, s.Page("improve-runs", run.ID))
 			})
 		}
 		return Follow(ctx, p, s, run.ID)
@@ -118,7 +118,11 @@ func Follow(ctx context.Context, p *term.Program, s *server.Session, id string) 
 	if err != nil {
 		return err
 	}
-	if err := p.Print(run, func(w io.Writer) { printRun(w, run) }); err != nil {
+	err = p.Print(run, func(w io.Writer) {
+		printRun(w, run)
+		fmt.Fprintf(w, "%s\n", s.Page("improve-runs", run.ID))
+	})
+	if err != nil {
 		return err
 	}
 	if run.Winner == nil {

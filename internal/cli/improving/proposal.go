@@ -111,7 +111,7 @@ func printProposal(w io.Writer, a improving.Proposal, colour bool) {
 	fmt.Fprintln(w)
 	switch {
 	case a.Diff != nil:
-		printDiff(w, *a.Diff, colour)
+		term.PrintDiff(w, *a.Diff, colour)
 	case a.ProposedValue != nil:
 		fmt.Fprintf(w, "Now\t%s\nProposed\t%s\n", term.OrDash(a.CurrentValue), term.Plain(*a.ProposedValue))
 	default:
@@ -135,28 +135,6 @@ func printOutcome(w io.Writer, a improving.Proposal, o improving.Outcome) {
 	}
 	if o.ObservedPassRate != nil {
 		fmt.Fprintf(w, "Observed\t%s of the sessions pass; %s were promised\n", term.Percent(o.ObservedPassRate), term.Percent(a.ProjectedPassRate))
-	}
-}
-
-// The escape sequences of a coloured diff.
-const (
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	reset = "\x1b[0m"
-)
-
-// printDiff prints a unified diff. Its text comes from other people, so that control
-// characters are replaced.
-func printDiff(w io.Writer, diff string, colour bool) {
-	for line := range strings.Lines(diff) {
-		begin, end := "", ""
-		if colour && strings.HasPrefix(line, "-") {
-			begin, end = red, reset
-		}
-		if colour && strings.HasPrefix(line, "+") {
-			begin, end = green, reset
-		}
-		fmt.Fprintln(w, begin+term.Plain(strings.TrimRight(line, "\r\n"))+end)
 	}
 }
 

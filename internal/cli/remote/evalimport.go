@@ -68,7 +68,7 @@ func (c *evalImportCommand) importRun(ctx context.Context, p *term.Program, cont
 		if !added {
 			p.Note("the run was imported before")
 		}
-		return p.Print(run, func(w io.Writer) { printRun(w, run) })
+		return p.Print(run, func(w io.Writer) { printRun(w, run, s.Page("runs", run.ID)) })
 	})
 }
 

@@ -59,7 +59,7 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 			return followRun(ctx, p, s, run.ID)
 		}
 		return p.Print(run, func(w io.Writer) {
-			fmt.Fprintf(w, "Started the run %s; `whetstone eval watch %s` follows it.\n", run.ID, run.ID)
+			fmt.Fprintf(w, "Started the run %s; `whetstone eval watch %s` follows it.\n%s\n", run.ID, run.ID, s.Page("runs", run.ID))
 		})
 	})
 }
@@ -162,7 +162,7 @@ func followRun(ctx context.Context, p *term.Program, s *session, id string) erro
 	if err != nil {
 		return err
 	}
-	if err := p.Print(run, func(w io.Writer) { printRun(w, run) }); err != nil {
+	if err := p.Print(run, func(w io.Writer) { printRun(w, run, s.Page("runs", run.ID)) }); err != nil {
 		return err
 	}
 	failed := slices.ContainsFunc(run.Cases, func(c client.EvalCase) bool { return !passedOrSkipped(c.Verdict) })
@@ -176,7 +176,7 @@ func passedOrSkipped(verdict *string) bool {
 	return verdict != nil && (*verdict == "pass" || *verdict == "skipped")
 }
 
-func printRun(w io.Writer, run client.EvalRun) {
+func printRun(w io.Writer, run client.EvalRun, page string) {
 	costs := len(run.CostUSDByVariant) > 0
 	heads := []string{"CASE", "KIND", "VERDICT", "BASELINE"}
 	if costs {
@@ -229,6 +229,7 @@ func printRun(w io.Writer, run client.EvalRun) {
 	if run.EstimateUSD != nil {
 		fmt.Fprintf(w, "Estimate\t%s\n", dollars(run.EstimateUSD))
 	}
+	fmt.Fprintf(w, "Page\t%s\n", page)
 }
 
 // costByVariant formats what the arms cost, e.g. "skill 0.0120 USD, no_skill

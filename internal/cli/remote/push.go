@@ -64,7 +64,8 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		requires.Note(p, out.Warnings)
-		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.sentence()) })
+		out.URL = s.Page("registry", out.EntryID, "versions", out.Version)
+		return p.Print(out, func(w io.Writer) { fmt.Fprintf(w, "%s\n%s\n", out.sentence(), out.URL) })
 	})
 }
 
@@ -272,6 +273,7 @@ type pushOutput struct {
 	Files       int      `json:"files"`
 	LeftOut     []string `json:"left_out"` // never null, for scripts
 	Warnings    []string `json:"warnings,omitempty"`
+	URL         string   `json:"url,omitempty"` // its page
 }
 
 func newPushOutput(status string, made client.Publication, pack *publication) pushOutput {

@@ -1,12 +1,9 @@
 package remote
 
 import (
-	"os"
-	"path/filepath"
-
+	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // serverFlags are the flags of every command that talks to a server.
@@ -24,21 +21,7 @@ func (f *serverFlags) withSession(p *term.Program, do func(s *session) error) er
 
 // folderFlag is the folder that skills are installed in.
 type folderFlag struct {
-	Dir string `env:"-" placeholder:"DIR" help:"Folder of the skills; by default .claude/skills if the current folder has a .claude, else ~/.claude/skills."`
+	folder.SkillsFlag `embed:""`
 }
 
-// path returns the folder as an absolute path, since it is recorded on the server
-// and distinguishes the installations of one entry on one machine.
-func (f folderFlag) path() (string, error) {
-	if f.Dir != "" {
-		return filepath.Abs(f.Dir)
-	}
-	if info, err := os.Stat(".claude"); err == nil && info.IsDir() {
-		return filepath.Abs(filepath.Join(".claude", "skills"))
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fault.Invalid("dir", "dir must be given: %s", err)
-	}
-	return filepath.Join(home, ".claude", "skills"), nil
-}
+func (f folderFlag) path() (string, error) { return f.Path() }

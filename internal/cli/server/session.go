@@ -92,6 +92,14 @@ func New(p *term.Program, server, key string) *Session {
 	return &Session{client.New(client.Options{Server: server, APIKey: key, UserAgent: "whetstone/" + p.Version}), server}
 }
 
+// Page is the address of a page of the dashboard, e.g. Page("skills", "pdf").
+func (s *Session) Page(path ...string) string {
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	return s.Server + "/" + strings.Join(path, "/")
+}
+
 // AsFault converts an error of the client to a fault, whose kind decides the
 // exit code.
 func AsFault(err error, server string) error {

@@ -1,0 +1,100 @@
+// Package pages opens pages of the dashboard in the browser.
+package pages
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Commands are the commands of this package.
+type Commands struct {
+	Open openCommand `cmd:"" group:"Client" help:"Open the dashboard, or the page of a skill, in the browser."`
+}
+
+// sections are the pages that can be named.
+var sections = []string{"alerts", "costs", "gates", "incidents", "proposals", "registry", "review", "sessions", "settings", "skills", "sources", "suites"}
+
+type openCommand struct {
+	server.Flags `embed:""`
+	Page         string `arg:"" optional:"" help:"Name of a skill or an entry, or a section of the dashboard, e.g. alerts; its home when empty."`
+	Print        bool   `env:"-" help:"Print the address, and open nothing."`
+}
+
+// Run opens a page. Without a person at the terminal it prints its address.
+func (c *openCommand) Run(ctx context.Context, p *term.Program) error {
+	page, err := c.address(ctx, p)
+	if err != nil {
+		return err
+	}
+	if !c.Print && p.Interactive && !p.JSON && start(ctx, page) == nil {
+		p.Note("opened %s", page)
+		return nil
+	}
+	return p.Print(map[string]string{"url": page}, func(w io.Writer) { fmt.Fprintln(w, page) })
+}
+
+// address needs a key only for a name, to know which page it has.
+func (c *openCommand) address(ctx context.Context, p *term.Program) (page string, err error) {
+	if c.Page == "" || slices.Contains(sections, c.Page) {
+		stored, err := server.LoadCredentials()
+		if err != nil {
+			return "", err
+		}
+		base, err := c.Flags.Address(stored)
+		return base + "/" + c.Page, err
+	}
+	err = c.WithSession(p, func(s *server.Session) error {
+		page, err = pageOf(ctx, s, c.Page)
+		return err
+	})
+	return page, err
+}
+
+// pageOf is the page of a skill, which has its figures, or that of an entry which
+// was never used.
+func pageOf(ctx context.Context, s *server.Session, name string) (string, error) {
+	_, err := s.Skill(ctx, name, 0)
+	if err == nil {
+		return s.Page("skills", name), nil
+	}
+	if client.Status(err) != http.StatusNotFound {
+		return "", err
+	}
+	entry, err := s.OwnEntry(ctx, name)
+	if client.Status(err) == http.StatusNotFound {
+		return "", fault.New(fault.NotFound, "No skill or entry is named %s; `whetstone list` lists them, and these are sections: %s",
+			term.Plain(name), strings.Join(sections, ", "))
+	}
+	return s.Page("registry", entry.ID), err
+}
+
+// start runs the program of the system that opens addresses, and does not wait for it.
+func start(ctx context.Context, page string) error {
+	if u, err := url.Parse(page); err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return fault.Invalid("server", "%s is not an address for a browser", page)
+	}
+	name, args := "xdg-open", []string{page}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", page}
+	}
+	command := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
+	if err := command.Start(); err != nil {
+		return err
+	}
+	return command.Process.Release()
+}
