@@ -27,7 +27,7 @@ func checkedFolder(t *testing.T, changes map[string]string) string {
 func TestCheck(t *testing.T) {
 	const (
 		warned = "[guide](guide.md)\n"
-		failed = "os.system(command)\n"
+		failed = "os.system(f\"ls {name}\")\n"
 	)
 	for _, c := range []struct {
 		name    string
@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 		{"strict", map[string]string{"notes.md": warned}, []string{"--strict"}, term.ExitFailed, ""},
 		{"strict and good", nil, []string{"--strict"}, term.ExitOK, ""},
 		{"error", map[string]string{"scripts/a.py": failed}, nil, term.ExitFailed, "scripts/a.py:1  error  sec.exec.os_system  A command is built as text and given to a shell.\n" +
-			"    | os.system(command)\n    Start the program with a list of arguments.\n1 error, 0 warnings, 0 notes: fail\n"},
+			"    | os.system(f\"ls {name}\")\n    Start the program with a list of arguments.\n1 error, 0 warnings, 0 notes: fail\n"},
 		{
 			"other folder",
 			map[string]string{"SKILL.md": "---\nname: word\ndescription: Extracts tables from PDF files. Use when the user asks for tables.\n---\n\nRun it.\n"},
@@ -72,7 +72,7 @@ func TestCheckHere(t *testing.T) {
 
 func TestCheckJSON(t *testing.T) {
 	var got map[string]any
-	r := run(t, "check", checkedFolder(t, map[string]string{"scripts/a.py": "os.system(command)\n"}), "--json")
+	r := run(t, "check", checkedFolder(t, map[string]string{"scripts/a.py": "os.system(f\"ls {name}\")\n"}), "--json")
 	r.decode(t, &got)
 	apptest.WantKeys(t, got, "engine", "status", "counts", "findings")
 	apptest.WantKeys(t, got["counts"].(map[string]any), "error", "warning", "info")
@@ -83,7 +83,7 @@ func TestCheckJSON(t *testing.T) {
 }
 
 func TestCheckSARIF(t *testing.T) {
-	dir := checkedFolder(t, map[string]string{"scripts/a.py": "os.system(command)\n"})
+	dir := checkedFolder(t, map[string]string{"scripts/a.py": "os.system(f\"ls {name}\")\n"})
 	t.Chdir(filepath.Dir(dir))
 	r := run(t, "check", "pdf", "--sarif")
 	var log struct{ Version string }

@@ -122,8 +122,14 @@ type line struct {
 	commented bool
 	// intro is the last line of prose before the fenced block.
 	intro string
+	// note is the last comment above the line in its fenced block.
+	note string
 	// next is the line that follows, if both are prose.
 	next string
+	// quote is the string of Python that is open where the line begins, or "".
+	quote string
+	// prior and rest are the document before and after the line.
+	prior, rest string
 }
 
 // isCode reports whether the line is code.
@@ -152,29 +158,41 @@ type tracker struct {
 	lang      lang
 	commented bool
 	intro     string
+	note      string
+	quote     string
 }
 
-// step returns the next line with its context.
-func (t *tracker) step(text string) line {
+// step returns the next line with its context; rest is the document after it.
+func (t *tracker) step(text, rest string) line {
 	t.number++
-	l := line{number: t.number, text: text, lang: t.document.lang}
+	l := line{number: t.number, text: text, lang: t.document.lang, rest: rest}
+	l.prior = t.document.text[:max(0, len(t.document.text)-len(rest)-len(text)-1)]
 	if !t.document.markdown {
+		t.trackQuote(&l)
 		return l
 	}
 	mark, info := fenceMark(text)
 	switch {
 	case t.fence == "" && mark != "" && !t.commented:
-		t.fence, t.lang = mark, fenceLang(info)
+		t.fence, t.lang, t.note, t.quote = mark, fenceLang(info), "", ""
 		return l
 	case t.fence != "" && mark != "" && info == "" && mark[0] == t.fence[0] && len(mark) >= len(t.fence):
 		t.fence = ""
 		return l
 	case t.fence != "":
 		l.fenced, l.lang, l.intro = true, t.lang, t.intro
+		switch trimmed := strings.TrimSpace(text); {
+		case trimmed == "":
+			t.note = ""
+		case strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "//"):
+			t.note = trimmed
+		}
+		l.note = t.note
+		t.trackQuote(&l)
 		return l
 	}
 	l.commented = t.commented
-	t.commented = commentedAt(text, t.commented, len(text))
+	t.commented = commentedAt(text, rest, t.commented, len(text))
 	if strings.TrimSpace(text) != "" {
 		t.intro = text
 	}
@@ -192,20 +210,70 @@ func fenceMark(text string) (mark, info string) {
 	return text[:len(text)-len(rest)], strings.TrimSpace(rest)
 }
 
+// trackQuote follows the strings of Python that span lines.
+func (t *tracker) trackQuote(l *line) {
+	if l.lang == python {
+		l.quote = t.quote
+		_, t.quote = l.stringAt(len(l.text))
+	}
+}
+
 // commentedAt reports whether an HTML comment is open at a position of a line,
-// given whether one is open at its beginning.
-func commentedAt(text string, open bool, at int) bool {
+// given whether one is open at its beginning; rest is the document after the line.
+func commentedAt(text, rest string, open bool, at int) bool {
+	closing := strings.LastIndex(text, "-->")
 	for i := 0; i < at; {
-		mark := "<!--"
+		marks := "<`"
 		if open {
-			mark = "-->"
+			marks = "-"
 		}
-		found := strings.Index(text[i:], mark)
+		found := strings.IndexAny(text[i:], marks)
 		if found < 0 || i+found >= at {
 			return open
 		}
-		open = !open
-		i += found + len(mark)
+		i += found
+		switch {
+		case open && strings.HasPrefix(text[i:], "-->"):
+			open = false
+			i += len("-->")
+		case text[i] == '`':
+			i += spanLength(text[i:min(i+window, len(text))])
+		case !open && strings.HasPrefix(text[i:], "<!--") && (i < closing || opensComment(text[:i], rest)):
+			open = true
+			i += len("<!--")
+		default:
+			i++
+		}
 	}
 	return open
+}
+
+// spanLength returns the length of the inline code that a text begins with, or that
+// of its backticks if they are not closed.
+func spanLength(text string) int {
+	marks := len(text) - len(strings.TrimLeft(text, "`"))
+	for at := marks; ; {
+		found := strings.Index(text[at:], text[:marks])
+		if found < 0 {
+			return marks
+		}
+		at += found
+		run := len(text[at:]) - len(strings.TrimLeft(text[at:], "`"))
+		at += run
+		if run == marks {
+			return at
+		}
+	}
+}
+
+// opensComment reports whether a renderer takes "<!--" for a comment that is not
+// closed in its line, given what is before it and after the line. One that begins a
+// line is open until it is closed, be it at the end of the document; one inside a
+// paragraph has to be closed in it.
+func opensComment(before, rest string) bool {
+	if strings.Trim(before, " >") == "" {
+		return true
+	}
+	paragraph, _, ends := strings.Cut(rest[:min(len(rest), window)], "\n\n")
+	return strings.Contains(paragraph, "-->") || !ends && len(rest) > window
 }

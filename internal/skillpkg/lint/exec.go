@@ -11,10 +11,11 @@ const (
 	// interpreters run standard input only if no other argument follows.
 	interpreters = `(?:\S*/)?(?:python[0-9.]*|node|perl|ruby)\s*-?\s*(?:$|[;&|)"'` + "`" + `])`
 
-	fetchText = `(?i)\b` + fetchers + `\b[^\n|]*\|\s*(?:sudo\s+(?:-\S+\s+)*)?` +
+	// Something has to be fetched: "curl | sh" only names the habit.
+	fetchText = `(?i)\b` + fetchers + `\b[^\n|]*[a-z0-9$][^\n|]*\|\s*(?:sudo\s+(?:-\S+\s+)*)?` +
 		`(?:` + shells + `|` + interpreters + `|iex\b|invoke-expression\b)` +
 		`|\b(?:sh|bash|zsh|eval|source|python[0-9.]*)\s+(?:-c\s+)?["']?(?:<\(|\$\(|` + "`" + `)\s*` + fetchers + `\b` +
-		`|\b(?:iex|invoke-expression)\s*["&$(][^\n]*?(?:\b` + fetchers + `\b|downloadstring)`
+		`|\b(?:iex|invoke-expression)\s*["']?\s*[&$(][^\n]*?(?:\b` + fetchers + `\b|downloadstring)`
 
 	decodeText = `(?i)\bbase64\s+(?:-d|--decode)\b[^\n]*\|\s*(?:sudo\s+)?(?:` + shells + `|` + interpreters + `)` +
 		`|\bxxd\s+-r[^\n]*\|\s*` + shells +
@@ -45,7 +46,7 @@ func execPatterns() []pattern {
 		"invoke-webrequest", "invoke-restmethod", "downloadstring")
 	fetch.also = []string{"|", "$(", "<(", "`", "iex", "invoke-expression"}
 	fetch.weigh = func(r *remark, m match) {
-		if installers.MatchString(m.line.text[m.start:m.end]) {
+		if isInstaller(m.line.text[m.from:m.end]) {
 			r.severity = Info
 		}
 	}
@@ -57,14 +58,14 @@ func execPatterns() []pattern {
 		run("sec.exec.decode_and_run", decodeText, "base64", "xxd -r", "b64", "fromhex", "unhexlify", "decompress",
 			"atob", "powershell"),
 		fetch,
-		runIn(python, "sec.exec.eval", `(?:^|[^\w.])(?:eval|exec)\s*\(\s*(?:[^)\s]|$)`, "eval", "exec"),
-		runIn(script, "sec.exec.eval", `(?:^|[^\w.$])eval\s*\(\s*(?:[^)\s]|$)|\b(?:window|globalThis)\.eval\s*\(`+
+		inProgram(python, "sec.exec.eval", `(?:^|[^\w.])(?:eval|exec)\s*\(\s*(?:[^)\s]|$)`, "eval", "exec"),
+		inProgram(script, "sec.exec.eval", `(?:^|[^\w.$])eval\s*\(\s*(?:[^)\s]|$)|\b(?:window|globalThis)\.eval\s*\(`+
 			`|\bnew Function\s*\(`, "eval", "new function"),
 		runIn(shell, "sec.exec.eval", `(?:^|[\s;&|])eval\s+[^\n]*\$\{?[1-9@*]`, "eval "),
-		runIn(python, "sec.exec.os_system", `\bos\.(?:system|popen)\s*\(`, "os.system", "os.popen"),
-		runIn(script, "sec.exec.os_system", `\bchild_process["')]*\.exec(?:Sync)?\s*\(|\bexecSync\s*\(`,
+		startsShell(python, "sec.exec.os_system", `\bos\.(?:system|popen)\s*\(`, "os.system", "os.popen"),
+		startsShell(script, "sec.exec.os_system", `\bchild_process["')]*\.exec(?:Sync)?\s*\(|\bexecSync\s*\(`,
 			"child_process", "execsync"),
-		runIn(python, "sec.exec.shell_true", `\bshell\s*=\s*True\b`, "shell=", "shell ="),
+		startsShell(python, "sec.exec.shell_true", `\bshell\s*=\s*True\b`, "shell=", "shell ="),
 		run("sec.exec.destructive", destroyText, "rm -", "mkfs", "of=/dev", "format c:", "format d:", ":()", ":|:",
 			"rmtree"),
 		run("sec.net.tls_disabled", tlsText, "verify=", "verify =", "verify false", "no_verify", "curl",
@@ -86,10 +87,26 @@ func runIn(langs lang, code, expression string, keywords ...string) pattern {
 	return p
 }
 
-// installers are hosts whose documentation says to pipe a script to a shell.
-var installers = regexp.MustCompile(`https://(?:sh\.rustup\.rs|astral\.sh|get\.docker\.com|bun\.(?:sh|com)` +
+// installers are addresses whose documentation says to pipe a script to a shell.
+var installers = regexp.MustCompile(`^https://(?:sh\.rustup\.rs|astral\.sh|get\.docker\.com|bun\.(?:sh|com)` +
 	`|deno\.land|install\.python-poetry\.org|get\.pnpm\.io|ollama\.com|starship\.rs|get\.sdkman\.io|mise\.run` +
-	`|raw\.githubusercontent\.com/(?:Homebrew/install|nvm-sh/nvm))(?:[/\s"'|)]|$)`)
+	`|claude\.ai|(?:deb|rpm)\.nodesource\.com|(?:community\.)?chocolatey\.org|get\.scoop\.sh|fnm\.vercel\.app` +
+	`|get\.volta\.sh|sdk\.cloud\.google\.com|aka\.ms|fluxcd\.io|run\.linkerd\.io|get\.k3s\.io|tailscale\.com` +
+	`|fly\.io|antigravity\.google|cursor\.com|opencode\.ai|nixos\.org|install\.determinate\.systems|dot\.net` +
+	`|raw\.githubusercontent\.com/(?:Homebrew/install|nvm-sh/nvm|helm/helm))(?:/|$)`)
+
+var webAddress = regexp.MustCompile(`https?://[^\s"'|)]+`)
+
+// isInstaller reports whether all that a command fetches is from such an address.
+func isInstaller(command string) bool {
+	addresses := webAddress.FindAllString(command, -1)
+	for _, address := range addresses {
+		if !installers.MatchString(address) {
+			return false
+		}
+	}
+	return len(addresses) > 0
+}
 
 // isUnpinned reports whether a command installs a package without a version.
 // Prose outside of inline code is ignored: the words after the command may not

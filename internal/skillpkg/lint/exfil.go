@@ -14,7 +14,7 @@ const (
 	readText = `(?i)(?:\b(?:cat|less|head|tail|cp|scp|rsync|tar|zip|base64|xxd|strings|awk|sed|read|reads|open|copy` +
 		`|collect|upload|send|readFile|readFileSync|Get-Content)\b|[<@]\s*["']?[~/$.])[^\n|;]*?` + stores +
 		`|` + stores + `[^\n]*?\.(?:read_text|read_bytes|read)\(` +
-		`|\bsecurity\s+(?:find-(?:generic|internet)-password|dump-keychain)\b`
+		`|\bsecurity\s+(?:find-(?:generic|internet)-password\s+-[^\n;|)]*|dump-keychain\b)`
 
 	environmentText = `(?:^|[\s;&(` + "`" + `])(?:env|printenv)\s*(?:\||>)` +
 		`|\bdict\(os\.environ\)|\bdumps\(os\.environ|\bstr\(os\.environ\)|JSON\.stringify\(process\.env\b`
@@ -31,11 +31,36 @@ func exfilPatterns() []pattern {
 		"login data", "cookies.sqlite", "logins.json", "key3.db", "key4.db", "library/keychains",
 		"find-generic-password", "find-internet-password", "dump-keychain")
 	read.mark = marksRead
-	read.accept = func(m match) bool { return !strings.HasPrefix(m.after(), ".pub") } // not a public key
+	read.accept = readsSecret
+	read.weigh = func(r *remark, m match) {
+		if ownItem.MatchString(m.text) {
+			r.lower++
+		}
+	}
 	return []pattern{
 		read,
 		marking(marksRead, environmentText, "env |", "env|", "env >", "env>", "(os.environ", "(process.env"),
 	}
+}
+
+var (
+	// ownItem matches a search of the keychain for one item by its name.
+	ownItem = regexp.MustCompile(`-password\s[^\n]*-[asl]\s`)
+	// printsItem matches a search that prints the password.
+	printsItem = regexp.MustCompile(`\s-[a-z]*[wg]\b`)
+	discarded  = regexp.MustCompile(`^[^\n;|)]*>\s*/dev/null`)
+	// writes matches the mode of a file that is written.
+	writes = regexp.MustCompile(`^["']?\)?\s*,\s*["'][wa]`)
+)
+
+// readsSecret excludes public keys, files that are written, and searches of the
+// keychain that only ask whether an item exists.
+func readsSecret(m match) bool {
+	if strings.Contains(m.text, "-password") {
+		return printsItem.MatchString(m.text) && !discarded.MatchString(m.line.text[m.from:])
+	}
+	after := m.after()
+	return !strings.HasPrefix(after, ".pub") && !strings.HasSuffix(m.text, "authorized_keys") && !writes.MatchString(after)
 }
 
 // marking makes a pattern that is not a finding by itself.

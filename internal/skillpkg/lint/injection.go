@@ -9,14 +9,14 @@ import (
 // it.
 const (
 	overrideText = `(?i)\b(?:ignore|disregard|forget|do not follow|don't follow` +
-		`|stop following)\b[^.\n]*?\b(?:previous|prior|earlier|above|preceding|system|developer|original|initial` +
-		`|safety|existing)\b[^.\n]*?\b(?:instructions?|prompts?|directives?|guidelines?|system messages?)\b` +
+		`|stop following)\b[^.|\n]*?\b(?:previous|prior|earlier|above|preceding|system|developer|original|initial` +
+		`|safety|existing)\b[^.|\n]*?\b(?:instructions?|prompts?|directives?|guidelines?|system messages?)\b` +
 		`|\b(?:ignore|disregard|forget) (?:all|any|everything)(?: of)?(?: the| your)? (?:instructions|guidelines` +
 		`|above|you (?:were|have been|know))\b` +
-		`|\b(?:override|bypass|outrank)s?\b[^.\n]*?\b(?:previous|prior|earlier|safety` +
-		`|system)\b[^.\n]*?\b(?:instructions?|guidelines?|directives?|safeguards?)\b` +
-		`|\btakes? (?:precedence|priority) over\b[^.\n]*?\b(?:system|previous|prior|earlier` +
-		`|safety)\b[^.\n]*?\b(?:instructions?|prompts?|rules?|guidelines?|messages?)\b`
+		`|\b(?:override|bypass|outrank)s?\b[^.|\n]*?\b(?:previous|prior|earlier|safety` +
+		`|system)\b[^.|\n]*?\b(?:instructions?|guidelines?|directives?|safeguards?)\b` +
+		`|\btakes? (?:precedence|priority) over\b[^.|\n]*?\b(?:system|previous|prior|earlier` +
+		`|safety)\b[^.|\n]*?\b(?:instructions?|prompts?|rules?|guidelines?|messages?)\b`
 
 	modeText = `(?i)\byou(?: are|'re) (?:now )?(?:in|entering|running in|operating in) [^.\n]*?\b(?:developer` +
 		`|admin|administrator|god|debug|root|maintenance) mode\b` +
@@ -42,10 +42,12 @@ const (
 		`|\b(?:reveal|repeat|dump|leak)\b[^.\n]*?\bthe (?:[a-z]+ ){0,2}(?:system prompt|hidden instructions?` +
 		`|hidden configuration)\b`
 
+	models = `(?:assistants?|claude|chatgpt|gpt|llms?|agents?|ai|models?)`
 	// addressText addresses a model. It is an attack only where it is hidden
 	// from a reader.
-	addressText = `(?i)\b(?:assistants?|claude|chatgpt|gpt|llms?|agents?|ai|model)\b[^\n]*?\b(?:must|should|shall` +
-		`|will|run|execute|send|fetch|upload|download|install|forward|delete|call)\b` +
+	addressText = `(?i)\b` + models + `(?:[,:]? [a-z]+){0,3}?[,:]? (?:must|should|shall|will|has to|have to|needs? to)\b` +
+		`|\b` + models + `\s*[,:] *(?:[a-z]+ ){0,3}?(?:run|execute|send|fetch|upload|download|install|forward|delete` +
+		`|call|read|post)\b` +
 		`|\byou (?:must|will|shall)\b[^\n]*?\b(?:send|upload|exfiltrate|forward|reveal|delete|execute|fetch|ignore)\b`
 )
 
@@ -56,6 +58,7 @@ func injectionPatterns() []pattern {
 		"instruction", "prompt", "directive", "guideline", "message", "rule", "safeguard",
 		"above", "you were", "you have been", "you know",
 	}
+	override.accept = func(m match) bool { return len(m.text) <= maxPhrase && !distrusts.MatchString(m.after()) }
 	mode := injection("mode_switch", modeText, " mode", "safety", "content", "ethical", "security",
 		"restrictions", "limits", "rules", "guidelines")
 	mode.also = []string{
@@ -79,6 +82,11 @@ func injectionPatterns() []pattern {
 	}
 	return []pattern{override, mode, conceal, reveal, hidden}
 }
+
+// distrusts matches what follows "ignore any instructions" where a skill protects
+// itself from the material that it reads.
+var distrusts = regexp.MustCompile(`^ (?:(?:embedded|found|contained|hidden) )?(?:in|inside|within) (?:the |a |any )?` +
+	`(?:repositor|files?|web|pages?|documents?|content|data|output|issues?|comments?|e-?mails?|repo|source|logs?)`)
 
 // maxPhrase is how far apart the first and the last word of a phrase may be.
 const maxPhrase = 120
@@ -112,7 +120,7 @@ func (s *scan) judgeInjection(r *remark, m match) {
 		r.code = "sec.injection.hidden_markup"
 		return
 	}
-	if m.fenced || m.isQuoted() {
+	if m.fenced || m.isQuotedAt(m.from) || m.isQuotedAt(m.to) {
 		r.lower++
 	}
 	if m.isMention() {
@@ -133,7 +141,7 @@ func (m match) isHiddenFromReader() bool {
 	if m.fenced || m.isCode() {
 		return false
 	}
-	if commentedAt(m.line.text[m.start:], m.commented && m.start == 0, m.from-m.start) {
+	if commentedAt(m.line.text[m.start:], m.rest, m.commented && m.start == 0, m.from-m.start) {
 		return true
 	}
 	if style := hiddenStyle.FindStringIndex(m.line.text[m.start:m.end]); style != nil && m.start+style[0] < m.from {
@@ -147,10 +155,11 @@ func (m match) isHiddenFromReader() bool {
 	return false
 }
 
-// isQuoted reports whether the match is in quotes, in inline code or in a block
-// quote.
-func (m match) isQuoted() bool {
-	before, after := m.line.text[m.start:m.from], m.after()
+// isQuotedAt reports whether a position of the line is in quotes, in inline code or
+// in a block quote.
+func (m match) isQuotedAt(at int) bool {
+	at = min(at, len(m.line.text))
+	before, after := m.line.text[m.start:at], m.line.text[at:min(at+window, len(m.line.text))]
 	if strings.HasPrefix(strings.TrimSpace(before), ">") {
 		return true
 	}

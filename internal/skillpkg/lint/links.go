@@ -32,7 +32,7 @@ func (c *check) checkMarkdown(d document) {
 	for rest, more := d.text, true; more; {
 		var text string
 		text, rest, more = strings.Cut(rest, "\n")
-		l := t.step(strings.TrimSuffix(text, "\r"))
+		l := t.step(strings.TrimSuffix(text, "\r"), rest)
 		if t.number <= contentsWithin {
 			jumps += strings.Count(l.text, "](#")
 			listed = listed || isContents(l.text)

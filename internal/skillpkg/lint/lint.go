@@ -20,7 +20,7 @@ import (
 // the same files may get another report.
 const (
 	EngineName    = "whetstone-lint"
-	EngineVersion = "1.0.0"
+	EngineVersion = "1.1.0"
 	Engine        = EngineName + "/" + EngineVersion
 )
 

@@ -76,7 +76,7 @@ func wantNothing(t *testing.T, r lint.Report) {
 
 // A zero byte makes a script look binary; it must not hide what it does.
 func TestZeroByteHidesNothing(t *testing.T) {
-	r := goodSkill().with(files{"scripts/a.py": "\x00\nos.system(a)\n"}).check(t)
+	r := goodSkill().with(files{"scripts/a.py": "\x00\nos.system(\"ls \" + a)\n"}).check(t)
 	want := []string{"warning sec.file.magic_mismatch scripts/a.py", "error sec.exec.os_system scripts/a.py:2"}
 	if diff := cmp.Diff(want, places(r)); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

@@ -92,13 +92,21 @@ var mention = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:never|don't|do not|must not|avoid|instead of|rather than|attack\w*` +
 		`|inject(?:ion|ed|s)\w*|malicious|suspicious|detects?|dangerous|unsafe|insecure|bad|wrong|vulnerab\w*` +
 		`|refuse|reject|flags?|antipattern|anti-pattern|such as|e\.g\.|re\.(?:compile|search|match|findall)` +
-		`|regexp?|grep|pattern)\b|❌|🚫`)
+		`|regexp?|grep|pattern|destructive|harmful|blocks?|blocked|forbid(?:s|den)?|thefts?|harvest(?:s|ing)?` +
+		`|disguises?|exploits?)\b|"examples?"\s*:|恶意|可疑|危险|❌|🚫`)
 })
 
-// isMention reports whether the text before a match, or the line that introduces
-// its block, shows that the match is only mentioned.
+// verdict matches what people write after something that should not be done.
+var verdict = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?i)^[\"'`)]*,?\\s*\\b(?:is|are|would be) (?:an? )?" +
+		`(?:attacks?|malicious|suspicious|dangerous|unsafe|insecure|misaligned|red flags?)\b`)
+})
+
+// isMention reports whether the text around a match, the comment above it, or the
+// line that introduces its block shows that the match is only mentioned.
 func (m match) isMention() bool {
-	return mention().MatchString(m.before()) || m.fenced && mention().MatchString(m.intro)
+	return mention().MatchString(m.before()) || verdict().MatchString(m.after()) ||
+		m.fenced && (mention().MatchString(m.intro) || mention().MatchString(m.note))
 }
 
 // suits reports whether the pattern applies to a line.

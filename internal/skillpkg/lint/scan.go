@@ -41,8 +41,8 @@ func (c *check) scanText(ctx context.Context, d document) error {
 	for rest, more := d.text, true; more; {
 		var text string
 		text, rest, more = strings.Cut(rest, "\n")
-		l := t.step(strings.TrimSuffix(text, "\r"))
-		if !l.isCode() && !l.fenced {
+		l := t.step(strings.TrimSuffix(text, "\r"), rest)
+		if !l.isCode() && !l.fenced && !strings.HasPrefix(strings.TrimSpace(l.text), "|") { // rows of a table are apart
 			l.next, _, _ = strings.Cut(rest[:min(len(rest), overlap)], "\n")
 		}
 		if l.number%1000 == 0 && ctx.Err() != nil {
@@ -162,17 +162,6 @@ func (s *scan) find(p *pattern, e excerpt) []match {
 
 // record records a match as a finding, as a mark of the file, or both.
 func (s *scan) record(p *pattern, m match) {
-	switch p.mark {
-	case marksRead:
-		s.reads = firstLine(s.reads, m.number)
-	case marksPower:
-		s.powerful = true
-		s.addPower(s.path, m.number)
-	case noMark:
-	}
-	if p.code == "" {
-		return
-	}
 	r := remark{code: p.code, path: s.path, line: m.number, lower: s.lower, evidence: m.evidence()}
 	switch p.family {
 	case familySecret:
@@ -180,14 +169,30 @@ func (s *scan) record(p *pattern, m match) {
 	case familyInjection:
 		s.judgeInjection(&r, m)
 	default:
-		if m.isMention() {
+		if m.isMention() || m.isData() || s.isReference() {
 			r.lower++
 		}
 	}
 	if p.weigh != nil {
 		p.weigh(&r, m)
 	}
-	s.found.add(r)
+	switch {
+	case p.mark == marksRead && r.lower == s.lower:
+		s.reads = firstLine(s.reads, m.number)
+	case p.mark == marksPower:
+		s.powerful = true
+		s.addPower(s.path, m.number)
+	}
+	if p.code != "" {
+		s.found.add(r)
+	}
+}
+
+// isReference reports whether the file is a document that SKILL.md may refer to, in
+// any folder: it shows commands more often than it asks for them. Those below
+// references/ are lowered already.
+func (s *scan) isReference() bool {
+	return s.markdown && s.lower == 0 && !strings.EqualFold(s.path, "SKILL.md")
 }
 
 // hasMark reports whether a mark is set already: a second one adds nothing.
@@ -208,11 +213,14 @@ func (s *scan) checkReadAndSend() {
 	if s.reads == 0 {
 		return
 	}
+	sends := func(m match) bool { return !m.isMention() }
 	t := tracker{document: s.document}
-	for text := range strings.SplitSeq(s.text, "\n") {
-		l := t.step(text)
+	for rest, more := s.text, true; more; {
+		var text string
+		text, rest, more = strings.Cut(rest, "\n")
+		l := t.step(text, rest)
 		for e := range l.excerpts() {
-			if s.compiled.send.suits(e) && len(s.find(&s.compiled.send, e)) > 0 {
+			if s.compiled.send.suits(e) && slices.ContainsFunc(s.find(&s.compiled.send, e), sends) {
 				s.found.add(remark{code: "sec.exfil.read_and_send", path: s.path, line: l.number, lower: s.lower})
 				return
 			}

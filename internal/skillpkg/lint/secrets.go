@@ -111,10 +111,19 @@ var localHost = regexp.MustCompile(`@(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\
 // realPassword is realSecret for connection strings, which often have dummy
 // passwords.
 func realPassword(m match) bool {
-	switch strings.ToLower(m.values[0]) {
-	case "password", "passwd", "pass", "pwd", "secret", "user", "username", "postgres", "mysql", "root", "admin",
-		"guest", "test", "token":
+	password := strings.ToLower(m.values[0])
+	switch password {
+	case "pass", "pwd", "secret", "user", "username", "postgres", "mysql", "root", "admin", "guest", "test", "token",
+		"newpass", "oldpass", "pass123", "secret123", "admin123", "supersecret", "changeit":
 		return false
+	}
+	if strings.Contains(password, "password") || strings.Contains(password, "passwd") || password[0] == '[' {
+		return false
+	}
+	if _, rest, ok := strings.Cut(m.text, "://"); ok { // shop:shop@database is a default, as in compose files
+		if user, _, _ := strings.Cut(rest, ":"); strings.EqualFold(user, password) {
+			return false
+		}
 	}
 	return realSecret(m) && !localHost.MatchString(m.text) && !strings.ContainsAny(m.values[0], "{}$*")
 }
