@@ -58,6 +58,10 @@ e2e-clients: setup ## Run the clients of others: skills, clawhub, Claude Code an
 	@scripts/setup npm
 	@WHETSTONE_NPM=required go test -v -count=1 ./e2e/clients
 
+.PHONY: e2e-docs
+e2e-docs: setup ## Run the commands of README and all documents against the real binary
+	@go test -v -count=1 ./e2e/docs -args -all
+
 .PHONY: e2e-cosign
 e2e-cosign: ## Verify what the real binary signs with cosign, which is built once
 	@cosign=$$(scripts/cosign) && WHETSTONE_COSIGN=$$cosign go test -v -count=1 -run '^TestCosign$$' ./e2e

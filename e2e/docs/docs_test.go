@@ -1,0 +1,173 @@
+// Package docs_test runs the commands of the documents as a reader would: all ```sh
+// blocks of one, in order, in one shell with a clean home, against a server of its
+// own. A block that cannot run in a test has a comment before it that says why.
+package docs_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/e2e/servertest"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
+)
+
+// patience is how long the commands of a document may take, on a busy machine.
+const patience = 4 * time.Minute
+
+var all = flag.Bool("all", false, "run every document, not only the README and the tutorial")
+
+// short are the documents that every test run tries: what a newcomer reads first.
+var short = []string{"README.md", "docs/tutorial.md"}
+
+func TestDocuments(t *testing.T) {
+	root := filepath.Join("..", "..")
+	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if _, err := servertest.Build(bin, "-ldflags", "-s -w -X main.version=v0.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	run, skipped := 0, 0
+	t.Cleanup(func() { t.Logf("%d blocks run, %d left out for a reason", run, skipped) })
+	for _, path := range append([]string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}, paths...) {
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := blocks(string(text))
+		todo := slices.DeleteFunc(slices.Clone(found), func(b block) bool { return b.skip != "" })
+		skipped += len(found) - len(todo)
+		if len(todo) == 0 || !*all && !slices.Contains(short, name) {
+			continue
+		}
+		run += len(todo)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newReader(t, bin).follow(t, name, todo)
+		})
+	}
+}
+
+// A reader follows a document in a folder, with a server that runs there.
+type reader struct {
+	dir    string
+	env    []string
+	server *servertest.Server
+	key    string
+}
+
+var firstKey = regexp.MustCompile(`st_live_\w+`)
+
+func newReader(t *testing.T, bin string) *reader {
+	t.Helper()
+	sandboxtest.Bubblewrap(t)
+	r := &reader{dir: t.TempDir()}
+	writeSkills(t, r.dir)
+	home := filepath.Join(r.dir, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.env = []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "USER=reader", "NO_COLOR=1"}
+	printed, err := os.Create(filepath.Join(home, "printed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer printed.Close()
+	server, err := servertest.Start(servertest.Command{
+		Path: filepath.Join(bin, "whetstone"), Args: []string{"serve", "--addr", "127.0.0.1:0"},
+		Env: r.env, Dir: r.dir, Stdout: printed,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	text, err := os.ReadFile(printed.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.server, r.key = server, firstKey.FindString(string(text))
+	if r.key == "" {
+		t.Fatalf("the server printed no key:\n%s", text)
+	}
+	r.env = append(r.env, "WHETSTONE_SERVER="+server.URL, "WHETSTONE_API_KEY="+r.key)
+	return r
+}
+
+// writeSkills makes the folders that documents suppose a reader to have.
+func writeSkills(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"my-skill", "pdf-tables"} {
+		text := "---\nname: " + name + "\ndescription: Extracts tables from PDF files as CSV. Use when the user asks for the tables of a PDF.\n---\n\n" +
+			"# Tables\n\nFind the tables, and write each as CSV.\n"
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "SKILL.md"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ended is what the shell prints after each block, before its exit code.
+const ended = "\x01"
+
+// follow runs the blocks of a document in one shell, so that one can use what
+// another has set, and stops at the first that fails.
+func (r *reader) follow(t *testing.T, name string, todo []block) {
+	t.Helper()
+	var script strings.Builder
+	script.WriteString("set -eo pipefail\ncurl() { command curl -sS --fail-with-body \"$@\"; }\n")
+	for _, b := range todo {
+		commands := r.here(b.commands)
+		if b.exit != 0 {
+			commands = "set +e\n(set -e\n" + commands + ")\n(exit $?)\n"
+		}
+		fmt.Fprintf(&script, "%sprintf '%%b%%d\\n' '\\001' $?\nset -e\n", commands)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-c", script.String())
+	shell.Dir, shell.Env = r.dir, r.env
+	output, failure := shell.CombinedOutput()
+	printed := strings.Split(string(output), ended)
+	for i, b := range todo {
+		if i > 0 {
+			_, printed[i], _ = strings.Cut(printed[i], "\n")
+		}
+		if i == len(printed)-1 {
+			t.Fatalf("%s:%d: %v:\n%s\n%s\nlog of the server:\n%s", name, b.line, failure, b.commands, printed[i], r.server.Log())
+		}
+		if code, _, _ := strings.Cut(printed[i+1], "\n"); code != strconv.Itoa(b.exit) {
+			t.Fatalf("%s:%d: exit code %s, want %d:\n%s\n%s", name, b.line, code, b.exit, b.commands, printed[i])
+		}
+		if line := missing(b.prints, printed[i]); line != "" {
+			t.Errorf("%s:%d: not printed: %q\n%s\n%s", name, b.line, line, b.commands, printed[i])
+		}
+	}
+}
+
+// here puts the address and the key of the server into commands, where documents
+// have the default and a placeholder.
+func (r *reader) here(commands string) string {
+	return strings.NewReplacer("http://127.0.0.1:8080", r.server.URL, "st_live_...", r.key).Replace(commands)
+}
