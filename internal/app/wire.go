@@ -254,7 +254,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	versions := versionWatchers{p.checks, p.apply, p.attestations}
 	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
 	p.gates.Approvals, p.release.Approvals, p.approvals.Watcher = p.approvals, p.approvals, versions
-	p.repohost.Owners = p.teams
+	p.repohost.Owners, p.registry.Owners = p.teams, p.teams.ShownOwners
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}

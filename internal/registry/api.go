@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/registry/ownerapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/requirements"
 )
 
@@ -175,6 +176,7 @@ func (s *Service) handleListPublic(ctx context.Context, in listInput) (listOutpu
 type getOutput struct {
 	Entry             OwnedOutput      `json:"entry"`
 	InstallationCount int              `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
+	Owners            *ownerapi.Owners `json:"owners" doc:"Who owns it; null for other organisations"`
 	Rollbacks         []rollbackRecord `json:"rollbacks" nullable:"false" doc:"Newest first; at most 1,000"`
 	Versions          []VersionOutput  `json:"versions" nullable:"false"`
 }
@@ -194,14 +196,23 @@ func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, 
 		return nil, err
 	}
 	own := e.OrgID == orgID
-	if !own {
+	var owners *ownerapi.Owners
+	switch {
+	case !own:
 		e = e.ForOthers()
+	case s.Owners != nil:
+		shown, err := s.Owners(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		owners = &shown
 	}
 	head := struct {
 		Entry             OwnedOutput      `json:"entry"`
 		InstallationCount int              `json:"installation_count"`
+		Owners            *ownerapi.Owners `json:"owners"`
 		Rollbacks         []rollbackRecord `json:"rollbacks"`
-	}{OwnedOutput{NewEntryOutput(e), owner}, e.InstallationCount, newRollbackRecords(rollbacks, own)}
+	}{OwnedOutput{NewEntryOutput(e), owner}, e.InstallationCount, owners, newRollbackRecords(rollbacks, own)}
 	return s.streamVersions(ctx, e, own, head)
 }
 

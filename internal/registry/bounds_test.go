@@ -171,7 +171,7 @@ func TestOthersSeeLess(t *testing.T) {
 					foreign.Object()["installation_count"])
 			}
 			for a, name := range map[*apptest.Response]string{&own: "own", &foreign: "other"} {
-				apptest.WantKeys(t, a.Object(), "entry", "versions", "installation_count", "rollbacks")
+				apptest.WantKeys(t, a.Object(), "entry", "versions", "installation_count", "owners", "rollbacks")
 				if apptest.Text(a.Object(), "entry", "organisation") != "acme" ||
 					(apptest.At(a.Object(), "entry", "skill_id") == nil) != (name == "other") {
 					t.Errorf("%s: entry %v", name, a.Object()["entry"])

@@ -119,7 +119,7 @@ func TestGet(t *testing.T) {
 			ada.Post(registrytest.EntryPath(id)+"/install", object{"device_id": device}).Want(http.StatusOK)
 		}
 		got := ada.Get(registrytest.EntryPath(id)).Want(http.StatusOK)
-		apptest.WantKeys(t, got.Object(), "entry", "versions", "installation_count", "rollbacks")
+		apptest.WantKeys(t, got.Object(), "entry", "versions", "installation_count", "owners", "rollbacks")
 		apptest.WantKeys(t, got.Object()["entry"].(object), "id", "name", "entry_type", "description", "visibility",
 			"source_repo", "skill_id", "organisation", "created_at", "updated_at")
 		if n := got.Object()["installation_count"]; n != 1.0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/invariants"
+	"github.com/whetstone-dev/whetstone/internal/registry/ownerapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
@@ -30,10 +31,11 @@ type Service struct {
 	Files  *stored.Files // reads files of archives
 	Log    *slog.Logger
 
-	// Dependent, Gate and Sign are hooks of the capabilities above; they may be nil.
+	// Dependent, Gate, Sign and Owners are hooks of the capabilities above; they may be nil.
 	Dependent Dependent
 	Gate      Gate
 	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // with every new version
+	Owners    func(ctx context.Context, e Entry) (ownerapi.Owners, error)             // for the detail of an entry
 
 	caches caches
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/ownerapi"
 )
 
 // Mount adds the routes of teams and owners.
@@ -55,42 +56,26 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-type teamOutput struct {
-	ID          string       `json:"id" format:"uuid"`
-	Name        string       `json:"name" example:"Data Platform"`
-	Slug        string       `json:"slug" example:"data-platform" doc:"Of the name; @org/slug in CODEOWNERS files"`
-	Description string       `json:"description"`
-	MemberCount int          `json:"member_count"`
-	CreatedAt   httpapi.Time `json:"created_at"`
-	UpdatedAt   httpapi.Time `json:"updated_at"`
+func newTeamOutput(t Team) ownerapi.Team {
+	return ownerapi.Team{t.ID, t.Name, t.Slug, t.Description, t.Size, httpapi.Time(t.CreatedAt), httpapi.Time(t.UpdatedAt)}
 }
 
-func newTeamOutput(t Team) teamOutput {
-	return teamOutput{t.ID, t.Name, t.Slug, t.Description, t.Size, httpapi.Time(t.CreatedAt), httpapi.Time(t.UpdatedAt)}
-}
-
-type personOutput struct {
-	UserID string `json:"user_id" format:"uuid"`
-	Name   string `json:"name" example:"Ada"`
-	Email  string `json:"email" example:"ada@example.org"`
-}
-
-func newPeopleOutput(people []Person) []personOutput {
-	all := make([]personOutput, len(people))
+func newPeopleOutput(people []Person) []ownerapi.Person {
+	all := make([]ownerapi.Person, len(people))
 	for i, p := range people {
-		all[i] = personOutput{p.ID, p.Name, p.Email}
+		all[i] = ownerapi.Person{p.ID, p.Name, p.Email}
 	}
 	return all
 }
 
 type listOutput struct {
-	Teams      []teamOutput       `json:"teams" nullable:"false"`
+	Teams      []ownerapi.Team       `json:"teams" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
 func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
-	out := listOutput{Teams: make([]teamOutput, len(all)), Pagination: in.Of(total)}
+	out := listOutput{Teams: make([]ownerapi.Team, len(all)), Pagination: in.Of(total)}
 	for i, t := range all {
 		out.Teams[i] = newTeamOutput(t)
 	}
@@ -105,7 +90,7 @@ type createInput struct {
 }
 
 type teamAnswer struct {
-	Team teamOutput `json:"team"`
+	Team ownerapi.Team `json:"team"`
 }
 
 func (s *Service) handleCreate(ctx context.Context, in createInput) (teamAnswer, error) {
@@ -119,8 +104,8 @@ type TeamPath struct {
 }
 
 type detailOutput struct {
-	Team    teamOutput     `json:"team"`
-	Members []personOutput `json:"members" nullable:"false" doc:"By address"`
+	Team    ownerapi.Team     `json:"team"`
+	Members []ownerapi.Person `json:"members" nullable:"false" doc:"By address"`
 }
 
 func (s *Service) handleGet(ctx context.Context, in TeamPath) (detailOutput, error) {
@@ -172,44 +157,34 @@ func (s *Service) handleRemoveMember(ctx context.Context, in memberPath) (httpap
 }
 
 type ownersAnswer struct {
-	Owners ownersOutput `json:"owners"`
+	Owners ownerapi.Owners `json:"owners"`
 }
 
-type ownersOutput struct {
-	Source  Source         `json:"source" enum:"manual,codeowners,none" doc:"Those that were set count; else those of the file"`
-	Users   []personOutput `json:"users" nullable:"false"`
-	Teams   []teamOutput   `json:"teams" nullable:"false"`
-	Unknown []string       `json:"unknown" nullable:"false" example:"@acme/docs" doc:"Owners of the file that are no member and no team"`
-	File    *fileOutput    `json:"codeowners" doc:"What the file says; null without one"`
-}
-
-type fileOutput struct {
-	Repository string       `json:"repository" example:"acme/skills"`
-	Commit     string       `json:"commit"`
-	Path       string       `json:"path" example:".github/CODEOWNERS"`
-	Line       int          `json:"line" doc:"The line that applies; 0: none does"`
-	Pattern    string       `json:"pattern" example:"/skills/"`
-	Owners     []string     `json:"owners" nullable:"false" doc:"As they are written"`
-	ReadAt     httpapi.Time `json:"read_at"`
-}
-
-func newOwnersAnswer(o Owners) ownersAnswer {
-	out := ownersOutput{Source: o.Source, Users: newPeopleOutput(o.Users), Teams: make([]teamOutput, len(o.Teams)), Unknown: o.Unknown}
+func newOwnersOutput(o Owners) ownerapi.Owners {
+	out := ownerapi.Owners{
+		Source: string(o.Source), Users: newPeopleOutput(o.Users), Teams: make([]ownerapi.Team, len(o.Teams)), Unknown: append([]string{}, o.Unknown...),
+	}
 	for i, t := range o.Teams {
 		out.Teams[i] = newTeamOutput(t)
 	}
-	if out.Unknown == nil {
-		out.Unknown = []string{}
-	}
 	if f := o.File; f != nil {
-		out.File = &fileOutput{f.Repository, f.Commit, f.Path, f.Line, f.Pattern, f.Owners, httpapi.Time(f.ReadAt)}
+		out.File = &ownerapi.File{
+			Repository: f.Repository, Commit: f.Commit, Path: f.Path, Line: f.Line, Pattern: f.Pattern, Owners: f.Owners,
+			ReadAt: httpapi.Time(f.ReadAt),
+		}
 	}
-	return ownersAnswer{out}
+	return out
+}
+
+// ShownOwners is who owns an entry, for the entry's own answer.
+func (s *Service) ShownOwners(ctx context.Context, e registry.Entry) (ownerapi.Owners, error) {
+	o, err := ownersOf(ctx, s.DB, e.OrgID, e.ID)
+	return newOwnersOutput(o), err
 }
 
 func (s *Service) handleOwners(ctx context.Context, in registry.EntryPath) (ownersAnswer, error) {
 	o, err := s.OwnersOf(ctx, access.From(ctx).OrgID, in.ID)
-	return newOwnersAnswer(o), err
+	return ownersAnswer{newOwnersOutput(o)}, err
 }
 
 type setOwnersInput struct {
@@ -222,5 +197,5 @@ type setOwnersInput struct {
 
 func (s *Service) handleSetOwners(ctx context.Context, in setOwnersInput) (ownersAnswer, error) {
 	o, err := s.SetOwners(ctx, access.From(ctx).OrgID, in.ID, Selection{in.Body.Users, in.Body.Teams})
-	return newOwnersAnswer(o), err
+	return ownersAnswer{newOwnersOutput(o)}, err
 }

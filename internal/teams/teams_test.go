@@ -36,7 +36,7 @@ func newWorld(t *testing.T, db *store.DB) world {
 	w := world{World: registrytest.New(t, db)}
 	w.teams = &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
 	w.teams.Mount(w.API)
-	w.Owns = w.teams.MayAsOwner
+	w.Owns, w.Registry.Owners = w.teams.MayAsOwner, w.teams.ShownOwners
 	(&members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}).Mount(w.API)
 	(&audit.Service{DB: db}).Mount(w.API)
 	return w
@@ -226,6 +226,10 @@ func TestOwners(t *testing.T) {
 		if got := shown(set); got != "manual bob@example.org @docs" || owners(cleo, entry) != got {
 			t.Errorf("owners %s", got)
 		}
+		detail := cleo.Get(registrytest.EntryPath(entry)).Want(http.StatusOK)
+		if diff := cmp.Diff(set.Field("owners"), detail.Field("owners")); diff != "" {
+			t.Errorf("owners in the detail of the entry (-want +got):\n%s", diff)
+		}
 		for user, want := range map[string]bool{bob.User.ID: true, cleo.User.ID: true, ada.User.ID: false, eve.User.ID: false, "": false} {
 			if got, err := w.teams.Owns(t.Context(), ada.Org.ID, entry, user); err != nil || got != want {
 				t.Errorf("%s owns it: %v, %v, want %v", user, got, err, want)
@@ -244,7 +248,9 @@ func TestOwners(t *testing.T) {
 		}
 
 		// A public entry shows its owners to its organisation only.
-		eve.Get(registrytest.EntryPath(entry)).Want(http.StatusOK)
+		if foreign := eve.Get(registrytest.EntryPath(entry)).Want(http.StatusOK).Object(); foreign["owners"] != nil {
+			t.Errorf("another organisation sees the owners %v", foreign["owners"])
+		}
 		eve.Get(at).Want(http.StatusNotFound)
 		eve.Do(http.MethodPut, at, object{"users": []string{eve.User.ID}}).Want(http.StatusNotFound)
 		theirs := makeTeam(eve, "Theirs", eve.User.ID)
