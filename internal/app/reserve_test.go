@@ -39,6 +39,7 @@ var servedWhenFull = []string{
 	"POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/catalog/{}/delete",
 	"POST /settings/invitations/{}/revoke", "POST /settings/keys/{}/revoke", "POST /settings/members/{}/remove",
 	"POST /settings/provisioning/{}/delete",
+	"POST /settings/service-accounts/{}/delete", "POST /settings/teams/{}/delete",
 	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",
 	"PUT /api/v1/settings/content", // keeps less
 }

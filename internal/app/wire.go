@@ -237,6 +237,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Report:   p.report,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
 		Requirements:  p.requirements,
+		Teams:         p.teams,
+		Accounts:      p.accounts,
 		Installations: p.installations,
 		Locks:         locks.Checker{Registry: p.resolve, PublicURL: a.URL()},
 		Telemetry:     p.telemetry,

@@ -35,7 +35,7 @@ type Service struct {
 	Dependent Dependent
 	Gate      Gate
 	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // with every new version
-	Owners    func(ctx context.Context, e Entry) (ownerapi.Owners, error)             // for the detail of an entry
+	Owners    func(ctx context.Context, e Entry) (ownerapi.Owners, error)     // for the detail of an entry
 
 	caches caches
 }

@@ -69,7 +69,7 @@ func newPeopleOutput(people []Person) []ownerapi.Person {
 }
 
 type listOutput struct {
-	Teams      []ownerapi.Team       `json:"teams" nullable:"false"`
+	Teams      []ownerapi.Team    `json:"teams" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -148,7 +148,7 @@ type memberPath struct {
 }
 
 func (s *Service) handleAddMember(ctx context.Context, in memberPath) (detailOutput, error) {
-	t, members, err := s.AddMember(ctx, access.From(ctx).OrgID, in.ID, in.UserID)
+	t, members, err := s.AddMembers(ctx, access.From(ctx).OrgID, in.ID, in.UserID)
 	return detailOutput{newTeamOutput(t), newPeopleOutput(members)}, err
 }
 

@@ -169,6 +169,45 @@ type Selection struct {
 	Users, Teams []string
 }
 
+// Find returns the ids of owners that are written as people write them: members by their
+// address, teams as "@docs" or "@acme/docs". A name that is neither is fault.Invalid.
+func (s *Service) Find(ctx context.Context, orgID string, names []string) (n Selection, err error) {
+	if len(names) > 2*MaxOwners {
+		return n, fault.Invalid("owners", "at most %d can be named at once", 2*MaxOwners)
+	}
+	slugs, emails := []string{}, []string{}
+	for _, name := range names {
+		if team, ok := strings.CutPrefix(strings.ToLower(name), "@"); ok {
+			slugs = append(slugs, team[strings.LastIndexByte(team, '/')+1:])
+		} else {
+			emails = append(emails, strings.ToLower(name))
+		}
+	}
+	found, err := teamsBySlug(ctx, s.DB, orgID, slugs)
+	if err != nil {
+		return n, err
+	}
+	people, err := peopleByEmail(ctx, s.DB, orgID, emails)
+	if err != nil {
+		return n, err
+	}
+	for _, slug := range slugs {
+		i := slices.IndexFunc(found, func(t Team) bool { return t.Slug == slug })
+		if i < 0 {
+			return n, fault.Invalid("owners", "no team is called @%s", text.Ellipsis(slug, 60))
+		}
+		n.Teams = append(n.Teams, found[i].ID)
+	}
+	for _, email := range emails {
+		i := slices.IndexFunc(people, func(p Person) bool { return p.Email == email })
+		if i < 0 {
+			return n, fault.Invalid("owners", "no member who is a person has the address %s", quote(email))
+		}
+		n.Users = append(n.Users, people[i].ID)
+	}
+	return n, nil
+}
+
 // SetOwners replaces the owners of an entry that were set by hand. None at all leaves it
 // to the file of the repository, if there is one. Ids that are not of the organisation
 // are fault.Invalid.

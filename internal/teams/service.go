@@ -140,9 +140,9 @@ func (s *Service) SetMembers(ctx context.Context, orgID, id string, users []stri
 	return s.changeMembers(ctx, orgID, id, users, func([]string) []string { return users })
 }
 
-// AddMember adds a member to a team. One who is in it stays.
-func (s *Service) AddMember(ctx context.Context, orgID, id, userID string) (Team, []Person, error) {
-	return s.changeMembers(ctx, orgID, id, []string{userID}, func(now []string) []string { return append(now, userID) })
+// AddMembers adds members to a team. Those who are in it stay.
+func (s *Service) AddMembers(ctx context.Context, orgID, id string, users ...string) (Team, []Person, error) {
+	return s.changeMembers(ctx, orgID, id, users, func(now []string) []string { return append(now, users...) })
 }
 
 // RemoveMember takes a member out of a team. One who is not in it is fault.NotFound.

@@ -84,6 +84,7 @@ func (a auditor) repohost() {
 	a.push("deploy", "0.2.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "y")})
 	a.send("/registry/{id}/rollback", "/registry/"+entry+"/rollback", "registry.version.rollback", url.Values{"version": {"0.1.0"}, "reason": {"worse"}})
 	a.send("/registry/{id}/rollback/undo", "/registry/"+entry+"/rollback/undo", "registry.rollback.undo", nil)
+	a.send("/registry/{id}/owners", "/registry/"+entry+"/owners", "teams.owners.set", url.Values{"owners": {a.api.User.Email}})
 	a.send("/registry/{id}/publishers", "/registry/"+entry+"/publishers", "publishers.publisher.create", url.Values{"repository": {"acme/deploy"}})
 	publisher := a.api.Get("/api/v1/trusted-publishers").List("trusted_publishers")[0]["id"].(string)
 	a.send("/registry/{id}/publishers/{publisher}/delete", "/registry/"+entry+"/publishers/"+publisher+"/delete", "publishers.publisher.delete", nil)
@@ -241,6 +242,7 @@ func (a auditor) account() {
 	id, _ := invitation("")
 	a.send("/settings/invitations/{id}/revoke", "/settings/invitations/"+id+"/revoke", "auth.invitation.revoke", nil)
 	a.provisioning()
+	a.teamsAndMachines()
 	a.send("/settings/members/{id}/role", "/settings/members/"+key.User.ID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})
 	a.send("/settings/members/{id}/remove", "/settings/members/"+key.User.ID+"/remove", "auth.user.remove", nil)
 	heir := a.w.Member(a.w.org, access.Member)
@@ -268,6 +270,22 @@ func (a auditor) account() {
 	a.post("/device", url.Values{"code": {a.get("/login/device").texts("strong")[0]}, "answer": {"approve"}}).wantLocation("/device")
 	a.send("/login/device/finish", "/login/device/finish", "auth.session.start", nil)
 	a.send("/logout", "/logout", "auth.session.end", nil)
+}
+
+// teamsAndMachines sends the forms of teams and service accounts.
+func (a auditor) teamsAndMachines() {
+	a.w.T.Helper()
+	team := a.send("/settings/teams", "/settings/teams", "teams.team.create", url.Values{"name": {"Docs"}}).Header.Get("Location")
+	a.send("/settings/teams/{id}", team, "teams.team.members", url.Values{"action": {"add"}, "members": {a.api.User.Email}})
+	a.send("/settings/teams/{id}", team, "teams.team.change", url.Values{"action": {"change"}, "name": {"Writers"}})
+	a.send("/settings/teams/{id}/delete", team+"/delete", "teams.team.delete", nil)
+	account := a.send("/settings/service-accounts", "/settings/service-accounts", "auth.serviceaccount.create",
+		url.Values{"name": {"bot"}, "role": {"member"}}).Header.Get("Location")
+	a.send("/settings/service-accounts/{id}", account, "auth.key.create", url.Values{"action": {"key"}, "name": {"CI"}})
+	a.send("/settings/service-accounts/{id}", account, "auth.serviceaccount.update",
+		url.Values{"action": {"change"}, "name": {"bot"}, "role": {"viewer"}})
+	a.send("/settings/service-accounts/{id}/delete", account+"/delete", "auth.serviceaccount.delete", nil)
+	a.send("/settings/key-policy", "/settings/key-policy", "auth.keypolicy.set", url.Values{"max_days": {"3650"}})
 }
 
 // provisioning sends the forms of SCIM tokens and groups.

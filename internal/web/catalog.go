@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
+	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 // tokensView lists the organisation's catalog tokens, with the form of a new one.
@@ -16,7 +17,7 @@ type tokensView struct {
 	Total, PerPage int
 	People         map[string]string // names of users by id
 	Name, Days     string            // of the form
-	Made           *madeKey          // just created
+	Made           *people.MadeKey   // just created
 	Replaced       *tokens.Token     // by that one
 	Commands       []connect.Snippet // with that one
 }
@@ -27,9 +28,9 @@ func (s *Service) handleTokens(v *visit) (answer, error) {
 }
 
 func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, error) {
-	view.PerPage, view.People = keysShown, map[string]string{}
+	view.PerPage, view.People = people.Shown, map[string]string{}
 	var err error
-	if view.Tokens, view.Total, err = s.Tokens.List(v.Context(), v.Caller.OrgID, keysShown, v.offset(keysShown)); err != nil {
+	if view.Tokens, view.Total, err = s.Tokens.List(v.Context(), v.Caller.OrgID, people.Shown, v.offset(people.Shown)); err != nil {
 		return answer{}, err
 	}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
@@ -53,15 +54,15 @@ func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, 
 // the token.
 func (s *Service) handleCreateToken(v *visit) (answer, error) {
 	form := tokensView{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
-	n, err := keyForm{Name: form.Name, Days: form.Days}.key(time.Now())
+	until, err := people.ExpiresIn(form.Days)
 	if err != nil {
 		return s.showTokens(v, form, err)
 	}
-	_, raw, err := s.Tokens.Create(v.Context(), v.Caller, n.Name, n.ExpiresAt)
+	_, raw, err := s.Tokens.Create(v.Context(), v.Caller, form.Name, until)
 	if err != nil {
 		return s.showTokens(v, form, err)
 	}
-	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{n.Name, raw}}, nil)
+	return s.showTokens(v, tokensView{Days: "90", Made: &people.MadeKey{Name: form.Name, Raw: raw}}, nil)
 }
 
 func (s *Service) handleRotateToken(v *visit) (answer, error) {
@@ -73,7 +74,7 @@ func (s *Service) handleRotateToken(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{fresh.Name, raw}, Replaced: &old}, nil)
+	return s.showTokens(v, tokensView{Days: "90", Made: &people.MadeKey{Name: fresh.Name, Raw: raw}, Replaced: &old}, nil)
 }
 
 func (s *Service) handleDeleteToken(v *visit) (answer, error) {

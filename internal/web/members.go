@@ -8,7 +8,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
-func (s *Service) people() people.Pages { return people.Pages{Auth: s.Auth, Members: s.Members} }
+func (s *Service) people() people.Pages {
+	return people.Pages{Auth: s.Auth, Members: s.Members, TeamService: s.Teams, AccountService: s.Accounts}
+}
 
 // memberList shows the list of members with the outcome of a form; problem is nil if it
 // succeeded.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"strings"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
@@ -29,11 +28,11 @@ func (s *Service) handleProvisioning(v *visit) (answer, error) {
 // token.
 func (s *Service) handleCreateSCIMToken(v *visit) (answer, error) {
 	form := people.Provisioning{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
-	n, err := keyForm{Name: form.Name, Days: form.Days}.key(time.Now())
+	until, err := people.ExpiresIn(form.Days)
 	if err != nil {
 		return s.provisioning(v, form, err)
 	}
-	_, raw, err := s.SCIM.CreateToken(v.Context(), v.Caller, n.Name, n.ExpiresAt)
+	_, raw, err := s.SCIM.CreateToken(v.Context(), v.Caller, form.Name, until)
 	if err != nil {
 		return s.provisioning(v, form, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
+	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 // publishersView lists the trusted publishers of an entry, with the form of a new one.
@@ -28,7 +29,7 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 	}
 	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form}
 	view.Workflows = connect.Workflows(s.PublicURL, e.ID, e.Name)
-	if view.Publishers, _, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, keysShown, 0); err != nil {
+	if view.Publishers, _, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, people.Shown, 0); err != nil {
 		return answer{}, err
 	}
 	page := show("publishers", "Trusted publishers", view)

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 	"github.com/whetstone-dev/whetstone/internal/web/needs"
+	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 // registryView is a page of the organisation's entries, or of the public ones of all
@@ -74,10 +75,11 @@ type entryView struct {
 	Rollbacks         []rollbackRow
 	Installations     []installations.State
 	Drift             []driftCount
-	MoreInstallations bool   // than are listed
-	Target            string // input of the rollback form
-	Reason            string // input of the rollback form
-	RollForward       bool   // input of the rollback form
+	MoreInstallations bool               // than are listed
+	Target            string             // input of the rollback form
+	Reason            string             // input of the rollback form
+	RollForward       bool               // input of the rollback form
+	Owners            *people.OwnersView // nil for other organisations
 }
 
 // A shownVersion is a version with its figures.
@@ -132,7 +134,14 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 		shown := needs.New(required)
 		view.Needs = &shown
 	}
-	if view.Own && v.Caller.May(access.RegistryRollback) && v.Caller.Plan.Includes(access.Pro) {
+	if view.Own {
+		owners, err := s.people().Owners(v.Context(), v.Caller, view.ID)
+		if err != nil {
+			return view, err
+		}
+		view.Owners = &owners
+	}
+	if view.Own && (v.Caller.May(access.RegistryRollback) || view.Owners.Mine) && v.Caller.Plan.Includes(access.Pro) {
 		choices, err := s.Release.Choices(v.Context(), view.OrgID, view.ID)
 		if err != nil {
 			return view, err
@@ -297,6 +306,9 @@ func (s *Service) refuseEntry(v *visit, problem error) (answer, error) {
 	view, err := s.entry(v)
 	if err != nil {
 		return answer{}, err
+	}
+	if view.Owners != nil && v.FormValue("owners") != "" {
+		view.Owners.Named = v.FormValue("owners")
 	}
 	view.Target, view.Reason, view.RollForward = v.FormValue("version"), v.FormValue("reason"), v.FormValue("roll_forward") != ""
 	return show("registry_entry", view.Name, view).refused(problem)

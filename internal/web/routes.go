@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 // A route is one page or form.
 type route struct {
 	permission   access.Permission // any session will do when empty
+	owns         owns              // who may, too; nil for nobody
 	plan         access.Plan       // any when empty
 	public       bool              // needs no session
 	method, path string
@@ -25,6 +27,10 @@ type route struct {
 	do           func(*Service, *visit) (answer, error)
 	page         string // the pattern of the page that a form is on; New sets it
 }
+
+// owns reports whether a caller without the permission may use a route all the same, since
+// they own what its {id} names.
+type owns func(s *Service, ctx context.Context, c access.Caller, id string) (bool, error)
 
 // routes is the table of all pages and forms. New builds it once.
 func routes() []route {
@@ -92,11 +98,11 @@ func routes() []route {
 			do: (*Service).handleVersionFile,
 		},
 		{
-			permission: access.RegistryRollback, plan: access.Pro, method: "POST", path: "/registry/{id}/rollback",
+			permission: access.RegistryRollback, owns: (*Service).ownsEntry, plan: access.Pro, method: "POST", path: "/registry/{id}/rollback",
 			do: (*Service).handleRollBackEntry,
 		},
 		{
-			permission: access.RegistryRollback, plan: access.Pro, method: "POST", path: "/registry/{id}/rollback/undo",
+			permission: access.RegistryRollback, owns: (*Service).ownsEntry, plan: access.Pro, method: "POST", path: "/registry/{id}/rollback/undo",
 			do: (*Service).handleUndoRollback,
 		},
 		{
@@ -145,6 +151,7 @@ func routes() []route {
 			do: (*Service).handleRedeliver,
 		},
 
+		{permission: access.Admin, owns: (*Service).ownsEntry, method: "POST", path: "/registry/{id}/owners", do: (*Service).handleSetOwners},
 		{permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}/review", do: (*Service).handleVersionReview},
 		{permission: access.Write, method: "POST", path: "/registry/{id}/versions/{version}/review", do: (*Service).handleAnswerVersion},
 		{
@@ -315,6 +322,11 @@ func routes() []route {
 		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/role", do: (*Service).handleSetRole},
 		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/transfer", do: (*Service).handleTransfer},
 		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/remove", do: (*Service).handleRemoveMember},
+		{permission: access.Read, method: "GET", path: "/settings/teams", do: (*Service).handleTeams},
+		{permission: access.Admin, method: "POST", path: "/settings/teams", do: (*Service).handleTeams},
+		{permission: access.Read, method: "GET", path: "/settings/teams/{id}", do: (*Service).handleTeam},
+		{permission: access.Admin, method: "POST", path: "/settings/teams/{id}", do: (*Service).handleTeam},
+		{permission: access.Admin, method: "POST", path: "/settings/teams/{id}/delete", do: (*Service).handleDeleteTeam},
 		{permission: access.Admin, method: "GET", path: "/settings/provisioning", do: (*Service).handleProvisioning},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning", do: (*Service).handleCreateSCIMToken},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning/{id}/delete", do: (*Service).handleDeleteSCIMToken},
@@ -322,7 +334,13 @@ func routes() []route {
 		{permission: access.Admin, method: "POST", path: "/settings/invitations", do: (*Service).handleInvite},
 		{permission: access.Admin, method: "POST", path: "/settings/invitations/{id}/revoke", do: (*Service).handleRevokeInvitation},
 		{permission: access.Admin, method: "GET", path: "/settings/keys", do: (*Service).handleKeys},
-		{permission: access.Admin, method: "POST", path: "/settings/keys", do: (*Service).handleCreateKey},
+		{permission: access.Admin, method: "POST", path: "/settings/keys", do: (*Service).handleKeys},
+		{permission: access.Admin, method: "POST", path: "/settings/key-policy", do: (*Service).handleSetKeyPolicy},
+		{permission: access.Admin, method: "GET", path: "/settings/service-accounts", do: (*Service).handleAccounts},
+		{permission: access.Admin, method: "POST", path: "/settings/service-accounts", do: (*Service).handleAccounts},
+		{permission: access.Admin, method: "GET", path: "/settings/service-accounts/{id}", do: (*Service).handleServiceAccount},
+		{permission: access.Admin, method: "POST", path: "/settings/service-accounts/{id}", do: (*Service).handleServiceAccount},
+		{permission: access.Admin, method: "POST", path: "/settings/service-accounts/{id}/delete", do: (*Service).handleDeleteAccount},
 		{
 			permission: access.Admin, method: "POST", path: "/settings/keys/{id}/revoke",
 			do: (*Service).handleRevokeKey,

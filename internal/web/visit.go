@@ -130,12 +130,21 @@ func (s *Service) admit(v *visit, r route) error {
 	if err != nil || r.public {
 		return err
 	}
-	return r.authorize(v.Caller)
+	refusal := r.authorize(v.Caller)
+	if r.owns == nil || v.Caller.May(r.permission) || !r.includedIn(v.Caller.Plan) {
+		return refusal
+	}
+	if owner, err := r.owns(s, v.Context(), v.Caller, v.PathValue("id")); err != nil || owner {
+		return err
+	}
+	return refusal
 }
+
+func (r route) includedIn(p access.Plan) bool { return r.plan == "" || p.Includes(r.plan) }
 
 // authorize checks the caller's plan and permission, as the API does.
 func (r route) authorize(c access.Caller) error {
-	if r.plan != "" && !c.Plan.Includes(r.plan) {
+	if !r.includedIn(c.Plan) {
 		return fault.New(fault.Denied, "This needs the %s plan or higher; the organisation is on %s", r.plan, c.Plan)
 	}
 	if r.permission != "" && !c.May(r.permission) {

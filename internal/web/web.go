@@ -87,6 +87,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/scim"
+	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/checks"
@@ -121,6 +122,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
@@ -131,6 +133,8 @@ type Parts struct {
 	Auth          *auth.Service
 	SignIn        *signin.Service
 	Members       *members.Service
+	Teams         *teams.Service
+	Accounts      *serviceaccounts.Service
 	Events        *events.Service
 	SCIM          *scim.Service
 	Audit         *audit.Service

@@ -1,4 +1,5 @@
-// Package people prepares the pages of members, invitations and their acceptance.
+// Package people prepares the pages of members, invitations and their acceptance, of teams
+// and owners, and of keys and service accounts.
 package people
 
 import (
@@ -11,7 +12,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
+	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 )
 
 // Shown is how many members, and how many invitations, a page lists.
@@ -48,8 +51,10 @@ type Form struct {
 
 // Pages reads what the pages show.
 type Pages struct {
-	Auth    *auth.Service
-	Members *members.Service
+	Auth           *auth.Service
+	Members        *members.Service
+	TeamService    *teams.Service
+	AccountService *serviceaccounts.Service
 }
 
 // List returns the page of members that begins at offset. Invitations are for those

@@ -1,0 +1,256 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+const (
+	keysPath   = "/settings/keys"
+	maxKeyDays = 3650
+)
+
+// A KeyList is the page of the organisation's keys, with the form of a new one and the
+// policy.
+type KeyList struct {
+	Keys           []Key
+	Total, PerPage int
+	Form           KeyForm
+	Roles          []access.Role // that the caller may give to machines
+	Accounts       []auth.User   // service accounts
+	Permissions    []access.Permission
+	Made           *MadeKey   // just created
+	Until          *time.Time // when the caller's key expires, and keys that it creates
+	Policy         PolicyForm
+	Violating      int // active keys that do not follow the policy
+}
+
+// A Key is a row of a list.
+type Key struct {
+	auth.Key
+	Holder     string
+	State      string // active, expired or revoked
+	Own        bool   // the caller's session uses it
+	Revocable  bool   // by the caller
+	Changeable bool   // by the caller
+	Made       int    // active keys that were created with it, directly or indirectly
+	RevokeMade bool   // only those are left to revoke
+	Violates   []string
+}
+
+// A MadeKey is a new key, which is shown once.
+type MadeKey struct{ Name, Raw string }
+
+// A KeyForm is the input of the form of a new key.
+type KeyForm struct {
+	Name        string
+	Holder      string // "" for the caller, "account:" and the id of a service account, or the role of a machine user
+	Permissions []access.Permission
+	Days        string // "" if it does not expire
+	Networks    string // from which it works, separated by white space
+}
+
+// A PolicyForm is the input of the form of the key policy.
+type PolicyForm struct {
+	MaxDays  string // "" if keys need not expire
+	Networks bool   // new keys list them
+}
+
+// Keys returns the page of keys that begins at offset. A new key is shown by the page
+// itself: a redirect would have to carry it.
+func (p Pages) Keys(ctx context.Context, c access.Caller, r *http.Request, offset int) (out Result, err error) {
+	out.Title = "Keys"
+	var form KeyForm
+	var made *MadeKey
+	if r.Method == http.MethodPost {
+		form = newKeyForm(r)
+		made, out.Problem = p.createKey(ctx, c, form)
+	}
+	view, err := p.keyList(ctx, c, offset)
+	if view.Made = made; out.Problem != nil {
+		view.Form = form
+	}
+	out.View = view
+	return out, err
+}
+
+func (p Pages) keyList(ctx context.Context, c access.Caller, offset int) (view KeyList, err error) {
+	view = KeyList{PerPage: Shown, Permissions: c.Permissions}
+	for _, role := range access.Roles() {
+		if auth.MayGive(c, role) {
+			view.Roles = append(view.Roles, role)
+		}
+	}
+	policy, err := keyrules.Load(ctx, p.Auth.DB, c.OrgID)
+	if err != nil {
+		return view, err
+	}
+	view.Policy = newPolicyForm(policy)
+	if view.Violating, err = keyrules.CountViolating(ctx, p.Auth.DB, c.OrgID, policy); err != nil {
+		return view, err
+	}
+	if view.Form.Days, view.Until, err = p.expiry(ctx, c, policy); err != nil {
+		return view, err
+	}
+	found, total, err := p.Auth.Keys(ctx, c.OrgID, Shown, offset)
+	if err != nil {
+		return view, err
+	}
+	users, err := p.Auth.Users(ctx, c.OrgID)
+	if err != nil {
+		return view, err
+	}
+	view.Total = total
+	view.Accounts = slices.DeleteFunc(slices.Clone(users), func(u auth.User) bool { return !u.ServiceAccount || u.RemovedAt != nil })
+	view.Keys, err = p.keys(ctx, c, found, users, policy)
+	return view, err
+}
+
+// keys are the rows of a list. A foreign key keeps a user as long as there are keys of
+// theirs.
+func (p Pages) keys(ctx context.Context, c access.Caller, found []auth.Key, users []auth.User, policy keyrules.Policy) (all []Key, err error) {
+	made, err := p.Auth.MadeKeys(ctx, c.OrgID)
+	for _, k := range found {
+		holder := users[slices.IndexFunc(users, func(u auth.User) bool { return u.ID == k.UserID })]
+		row := Key{
+			Key: k, Holder: cmp.Or(holder.Name, holder.Email), State: k.State(), Own: k.ID == c.KeyID, Made: len(made[k.ID]),
+			Violates: k.Violations(policy),
+		}
+		if holder.RemovedAt != nil {
+			row.Holder += " (removed)"
+		}
+		may := c.Role.Includes(holder.Role)
+		// A key that has leaked may have made others, which outlive its revocation.
+		row.RevokeMade = row.State != "active" && row.Made > 0
+		row.Changeable = may && row.State == "active"
+		row.Revocable = !row.Own && may && (row.State == "active" || row.RevokeMade)
+		all = append(all, row)
+	}
+	return all, err
+}
+
+// expiry returns the days that a form suggests, and when the key that the caller uses
+// expires: a new one lasts no longer.
+func (p Pages) expiry(ctx context.Context, c access.Caller, policy keyrules.Policy) (days string, until *time.Time, err error) {
+	own, err := p.Auth.Key(ctx, c.OrgID, c.KeyID)
+	if err != nil || own.ExpiresAt != nil {
+		return "", own.ExpiresAt, err
+	}
+	suggestion := 90
+	if policy.MaxDays != nil {
+		suggestion = min(suggestion, *policy.MaxDays)
+	}
+	return strconv.Itoa(suggestion), nil, nil
+}
+
+func newKeyForm(r *http.Request) KeyForm {
+	f := KeyForm{
+		Name: strings.TrimSpace(r.FormValue("name")), Holder: r.FormValue("holder"),
+		Days: strings.TrimSpace(r.FormValue("days")), Networks: r.FormValue("networks"),
+	}
+	for _, p := range r.PostForm["permission"] {
+		f.Permissions = append(f.Permissions, access.Permission(p))
+	}
+	return f
+}
+
+func (p Pages) createKey(ctx context.Context, c access.Caller, f KeyForm) (*MadeKey, error) {
+	n, err := f.key()
+	if err != nil {
+		return nil, err
+	}
+	var raw string
+	switch account, ok := strings.CutPrefix(f.Holder, "account:"); {
+	case ok:
+		_, raw, err = p.Auth.CreateServiceKey(ctx, c, account, n)
+	case f.Holder == "":
+		_, raw, err = p.Auth.CreateKeyFor(ctx, c, n)
+	default:
+		_, raw, err = p.Auth.CreateMachineKey(ctx, c, access.Role(f.Holder), n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &MadeKey{f.Name, raw}, nil
+}
+
+// key parses the form. Without permissions the key has all of its holder.
+func (f KeyForm) key() (n auth.NewKey, err error) {
+	n = auth.NewKey{Name: f.Name, Permissions: f.Permissions}
+	if n.AllowedIPs, err = keyrules.ParseAllowList(strings.Fields(f.Networks)); err != nil {
+		return n, err
+	}
+	n.ExpiresAt, err = ExpiresIn(f.Days)
+	return n, err
+}
+
+// ExpiresIn parses the days that a key or token lasts; nil if it does not expire.
+func ExpiresIn(days string) (*time.Time, error) {
+	if days == "" {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(days)
+	if err != nil || n < 1 || n > maxKeyDays {
+		return nil, fault.Invalid("expires_at", "Days must be a whole number from 1 to %d, or empty", maxKeyDays)
+	}
+	at := time.Now().UTC().AddDate(0, 0, n)
+	return &at, nil
+}
+
+// Narrowed reports whether a permission is selected in the form.
+func (f KeyForm) Narrowed(p access.Permission) bool { return slices.Contains(f.Permissions, p) }
+
+// RevokeKey revokes a key, and returns to the page of its service account if the form was
+// there.
+func (p Pages) RevokeKey(ctx context.Context, c access.Caller, r *http.Request) (Result, error) {
+	id, cascade := r.PathValue("id"), r.FormValue("cascade") == "true"
+	if id == c.KeyID {
+		return Result{}, fault.New(fault.Conflict, "You are signed in with this key; sign in with another one to revoke it")
+	}
+	out := Result{To: keysPath, Message: "The key was revoked. Its sessions and the logins that it approved have ended."}
+	if cascade {
+		out.Message = "The key and all keys created with it were revoked. Their sessions have ended."
+	}
+	if account := r.FormValue("account"); account != "" {
+		out.To = accountPath(account)
+	}
+	return out, p.Auth.RevokeKeyFor(ctx, c, id, cascade)
+}
+
+func newPolicyForm(policy keyrules.Policy) PolicyForm {
+	f := PolicyForm{Networks: policy.RequireAllowedIPs}
+	if policy.MaxDays != nil {
+		f.MaxDays = strconv.Itoa(*policy.MaxDays)
+	}
+	return f
+}
+
+// SetKeyPolicy sets the policy of a form.
+func (p Pages) SetKeyPolicy(ctx context.Context, c access.Caller, r *http.Request) (out Result, err error) {
+	form := PolicyForm{strings.TrimSpace(r.FormValue("max_days")), r.FormValue("networks") == "true"}
+	policy := keyrules.Policy{RequireAllowedIPs: form.Networks}
+	if form.MaxDays != "" {
+		days, err := strconv.Atoi(form.MaxDays)
+		if err != nil {
+			days = 0 // is refused with the range
+		}
+		policy.MaxDays = &days
+	}
+	if _, out.Problem = keyrules.Save(ctx, p.Auth.DB, c, policy); out.Problem == nil {
+		return Result{To: keysPath, Message: "The policy of new keys was changed. Existing keys go on working."}, nil
+	}
+	view, err := p.keyList(ctx, c, 0)
+	view.Policy = form
+	out.Title, out.View = "Keys", view
+	return out, err
+}

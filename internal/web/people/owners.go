@@ -1,0 +1,64 @@
+package people
+
+import (
+	"context"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/teams"
+)
+
+// An OwnersView says who owns an entry, on its page.
+type OwnersView struct {
+	teams.Owners
+	Changeable bool     // by the caller
+	Mine       bool     // the caller is an owner
+	Named      string   // the input: those that were set by hand
+	Known      []string // addresses and teams to choose from
+}
+
+// FromFile reports whether the owners are those of the CODEOWNERS file.
+func (o OwnersView) FromFile() bool { return o.Source == teams.File }
+
+// Owners returns who owns an entry of the caller's organisation.
+func (p Pages) Owners(ctx context.Context, c access.Caller, entryID string) (view OwnersView, err error) {
+	if view.Owners, err = p.TeamService.OwnersOf(ctx, c.OrgID, entryID); err != nil {
+		return view, err
+	}
+	if view.Mine, err = p.TeamService.MayAsOwner(ctx, c, entryID); err != nil {
+		return view, err
+	}
+	if view.Changeable = view.Mine || c.May(access.Admin); !view.Changeable {
+		return view, nil
+	}
+	if view.Source == teams.Manual {
+		var all []string
+		for _, u := range view.Users {
+			all = append(all, u.Email)
+		}
+		for _, t := range view.Teams {
+			all = append(all, "@"+t.Slug)
+		}
+		view.Named = strings.Join(all, ", ")
+	}
+	found, _, err := p.TeamService.List(ctx, c.OrgID, Shown, 0)
+	if err != nil {
+		return view, err
+	}
+	for _, t := range found {
+		view.Known = append(view.Known, "@"+t.Slug)
+	}
+	people, err := p.peopleOf(ctx, c)
+	view.Known = append(view.Known, people...)
+	return view, err
+}
+
+// SetOwners sets the owners that a person typed; none leave it to the CODEOWNERS file.
+func (p Pages) SetOwners(ctx context.Context, c access.Caller, entryID, text string) error {
+	n, err := p.TeamService.Find(ctx, c.OrgID, names(text))
+	if err != nil {
+		return err
+	}
+	_, err = p.TeamService.SetOwners(ctx, c.OrgID, entryID, n)
+	return err
+}

@@ -1,0 +1,35 @@
+package web
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/web/people"
+)
+
+func (s *Service) handleTeams(v *visit) (answer, error) {
+	r, err := s.people().Teams(v.Context(), v.Caller, v.Request, v.offset(people.Shown))
+	return settled("settings_teams", r, err)
+}
+
+func (s *Service) handleTeam(v *visit) (answer, error) {
+	r, err := s.people().Team(v.Context(), v.Caller, v.Request)
+	return settled("settings_team", r, err)
+}
+
+func (s *Service) handleDeleteTeam(v *visit) (answer, error) {
+	r, err := s.people().DeleteTeam(v.Context(), v.Caller, v.Request)
+	return settled("", r, err)
+}
+
+// ownsEntry lets the owners of an entry do what their role alone does not allow.
+func (s *Service) ownsEntry(ctx context.Context, c access.Caller, id string) (bool, error) {
+	return s.Teams.MayAsOwner(ctx, c, id)
+}
+
+func (s *Service) handleSetOwners(v *visit) (answer, error) {
+	if err := s.people().SetOwners(v.Context(), v.Caller, v.PathValue("id"), v.FormValue("owners")); err != nil {
+		return s.refuseEntry(v, err)
+	}
+	return redirect(pathTo("registry", v.PathValue("id")), "The owners were set."), nil
+}
