@@ -16,14 +16,17 @@ func signingInWithProvider(t *testing.T, c *chromium, database string) {
 	provider.SetPerson(oidctest.Claims{
 		"sub": "1", "email": "ada@example.org", "email_verified": true, "name": "Ada", "groups": []string{"staff", "ops"},
 	})
+	hub := oidctest.NewGitHub(t)
 	p := startProcess(t, database, "--require-sso", "--oidc", "keycloak="+provider.URL, "--oidc-client-id", "keycloak="+oidctest.ClientID,
-		"--oidc-client-secret", "keycloak="+oidctest.ClientSecret, "--oidc-role", "keycloak=staff:viewer", "--oidc-role", "keycloak=ops:admin")
+		"--oidc-client-secret", "keycloak="+oidctest.ClientSecret, "--oidc-role", "keycloak=staff:viewer", "--oidc-role", "keycloak=ops:admin",
+		"--github", "github="+hub.URL, "--oidc-client-id", "github="+oidctest.ClientID, "--oidc-client-secret", "github="+oidctest.ClientSecret,
+		"--oidc-role", "github=acme/ops:admin")
 	b := c.tab(t, p.url)
 	b.also = provider.URL
 	b.visit("/settings/members")
 	b.wantText("main", "Sign in with Keycloak", "requires single sign-on")
 	b.checkLooks("login-sso")
-	b.do(chromedp.Click(".providers .button"))
+	b.do(chromedp.Click(`.providers a[href^="/login/oidc/keycloak"]`))
 	b.await("h1", "Members")
 	b.wantText("main", "ada@example.org", "admin")
 
@@ -37,4 +40,15 @@ func signingInWithProvider(t *testing.T, c *chromium, database string) {
 	other.also, other.expected = provider.URL, "status of 403"
 	other.visit("/login/oidc/keycloak")
 	other.await(".problems", "None of your groups at Keycloak has a role here")
+	// GitHub beside it, in its own protocol.
+	hub.SetAccount(oidctest.Account{
+		ID: 31, Login: "grace", Name: "Grace", Emails: []oidctest.Email{{Email: "grace@example.org", Primary: true, Verified: true}},
+		Orgs: []oidctest.Org{{ID: 7, Login: "acme", Teams: []string{"ops"}}},
+	})
+	third := c.tab(t, p.url)
+	third.also = hub.URL
+	third.visit("/login?next=/settings/members")
+	third.do(chromedp.Click(`.providers a[href^="/login/oidc/github"]`))
+	third.await("h1", "Members")
+	third.wantText("main", "grace@example.org")
 }

@@ -231,7 +231,7 @@ func TestSettingsAreMasked(t *testing.T) {
 		"agents": "", "agent-command": "", "model": "m=https://u:[secret]@m/v1;n=http://n", "model-api": "m=openai;n=anthropic",
 		"model-key": "m=[secret]",
 		"oidc":      "", "oidc-client-id": "", "oidc-client-secret": "", "oidc-scopes": "", "oidc-groups-claim": "", "oidc-role": "",
-		"oidc-domain": "", "oidc-org": "", "require-sso": "false",
+		"oidc-domain": "", "oidc-org": "", "github": "", "github-org": "", "require-sso": "false",
 		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "", "sandbox-tools": "false",
 		"environments-max": "20GiB", "environments-images": "", "environments-network": "false",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",

@@ -57,8 +57,40 @@ func TestProviders(t *testing.T) {
 	}
 }
 
+func TestGitHub(t *testing.T) {
+	c := parseSignIn(t,
+		"--github", "github=https://GitHub.com/", "--github", "ghes=https://github.example.org", "--oidc", "corp=https://login.example.org",
+		"--oidc-client-id", "corp=whetstone", "--oidc-client-id", "github=Ov1", "--oidc-client-secret", "github=s3cret",
+		"--oidc-client-id", "ghes=Ov2", "--oidc-client-secret", "ghes=s3cret", "--github-org", "github=Acme", "--github-org", "github=id:4711",
+		"--oidc-role", "ghes=Acme/Ops:admin", "--oidc-role", "ghes=id:12/devs:member", "--oidc-domain", "ghes=example.org", "--oidc-org", "ghes=acme",
+		"--require-sso")
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	want := []signin.Provider{
+		{Name: "corp", Issuer: "https://login.example.org", ClientID: "whetstone", Scopes: []string{}, Org: "default", Roles: map[string]access.Role{}},
+		{
+			Name: "ghes", GitHub: true, Issuer: "https://github.example.org", ClientID: "Ov2", Secret: "s3cret", Scopes: []string{}, Org: "acme",
+			Domains: []string{"example.org"}, Roles: map[string]access.Role{"acme/ops": access.AdminRole, "id:12/devs": access.Member},
+		},
+		{
+			Name: "github", GitHub: true, Issuer: "https://github.com", ClientID: "Ov1", Secret: "s3cret", Scopes: []string{}, Org: "default",
+			Roles: map[string]access.Role{}, GitHubOrgs: []string{"acme", "id:4711"},
+		},
+	}
+	if diff := cmp.Diff(want, c.Providers()); diff != "" {
+		t.Errorf("providers (-want +got):\n%s", diff)
+	}
+	if shown := fmt.Sprint(c.Settings()); strings.Contains(shown, "s3cret") {
+		t.Error("the settings show the client's secret")
+	}
+}
+
 func TestBadSignIn(t *testing.T) {
 	right := []string{"--oidc", "corp=https://login.example.org", "--oidc-client-id", "corp=whetstone"}
+	gitHub := func(address string, more ...string) []string {
+		return append([]string{"--github", "g=" + address, "--oidc-client-id", "g=x", "--oidc-client-secret", "g=y"}, more...)
+	}
 	for _, c := range []struct {
 		want  string
 		flags []string
@@ -74,6 +106,16 @@ func TestBadSignIn(t *testing.T) {
 		{"oidc-role must be NAME=GROUP:ROLE", append([]string{"--oidc-role", "corp=admins:root"}, right...)},
 		{"oidc-role must be NAME=GROUP:ROLE", append([]string{"--oidc-role", "corp=:admin"}, right...)},
 		{"oidc-role must name a provider", append([]string{"--oidc-role", "none=admins:admin"}, right...)},
+		{"github must have an address", gitHub("http://github.com", "--github-org", "g=acme")},
+		{"github must have an address", gitHub("github.com", "--github-org", "g=acme")},
+		{"github must be NAME=URL", []string{"--github", "G=https://github.com"}},
+		{"github must not have the name", gitHub("https://github.com", "--github-org", "g=acme", "--oidc", "g=https://login.example.org")},
+		{"oidc-client-id and oidc-client-secret must give g", []string{"--github", "g=https://github.com", "--oidc-client-id", "g=x"}},
+		{"oidc-scopes and oidc-groups-claim are not for GitHub", gitHub("https://github.com", "--github-org", "g=acme", "--oidc-scopes", "g=openid")},
+		{"github-org must name an organisation", gitHub("https://github.com")},
+		{"github-org must name a provider", append([]string{"--github-org", "corp=acme"}, right...)},
+		{"github-org must be NAME=ORG", gitHub("https://github.com", "--github-org", "g=acme/ops")},
+		{"oidc-role must have ORG or ORG/TEAM", gitHub("https://github.com", "--oidc-role", "g=acme:ops:admin")},
 		{"oidc-domain must be NAME=DOMAIN", append([]string{"--oidc-domain", "corp=@example.org"}, right...)},
 	} {
 		settings := parseSignIn(t, c.flags...)

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/oidc"
+	"github.com/whetstone-dev/whetstone/internal/oidc/github"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 )
@@ -51,8 +52,15 @@ func checkProviders(ctx context.Context, c config.Config) (findings []exam.Findi
 	keys := oidc.NewKeys(client)
 	for _, p := range c.Providers() {
 		check := "oidc " + p.Name
-		if _, err := keys.Discover(ctx, p.Issuer); err != nil {
-			findings = append(findings, exam.Fail(check, "people cannot sign in: %s; check --oidc %s=ISSUER and the network", err, p.Name))
+		setting := "--oidc " + p.Name + "=ISSUER"
+		if p.GitHub {
+			check, setting = "github "+p.Name, "--github "+p.Name+"=URL"
+			err = (&github.Client{HTTP: client, URL: p.Issuer}).Check(ctx)
+		} else {
+			_, err = keys.Discover(ctx, p.Issuer)
+		}
+		if err != nil {
+			findings = append(findings, exam.Fail(check, "people cannot sign in: %s; check %s and the network", err, setting))
 			continue
 		}
 		findings = append(findings, exam.Fine(check, "%s answers; its redirect URI must be %s/login/oidc/%s/callback",

@@ -61,6 +61,24 @@ func TestSSO(t *testing.T) {
 	}
 }
 
+// TestSSOWithGitHub: the same way, in GitHub's protocol.
+func TestSSOWithGitHub(t *testing.T) {
+	t.Parallel()
+	hub := oidctest.NewGitHub(t)
+	w := newWorld(t, "sqlite", "--github", "github="+hub.URL, "--oidc-client-id", "github="+oidctest.ClientID,
+		"--oidc-client-secret", "github="+oidctest.ClientSecret, "--oidc-role", "github=acme/ops:admin", "--require-sso")
+	hub.SetAccount(oidctest.Account{
+		ID: 1, Login: "ada", Emails: []oidctest.Email{{Email: "ada@example.org", Primary: true, Verified: true}},
+		Orgs: []oidctest.Org{{ID: 7, Login: "Acme", Teams: []string{"ops"}}},
+	})
+	b := w.browser()
+	b.get("/login").want(http.StatusOK).wantText("Sign in with GitHub")
+	b.follow("/login/oidc/github?next=/skills").wantLocation("/skills")
+	b.get("/settings/keys").want(http.StatusOK).wantText("sign-in with github") // for admins
+	b.post("/logout", nil).wantLocation("/login?left=github")
+	b.get("/login?left=github").want(http.StatusOK).wantNoText("You are still signed in")
+}
+
 // TestSSORefused: the login page says what is wrong, and where to go from there.
 func TestSSORefused(t *testing.T) {
 	t.Parallel()

@@ -253,7 +253,11 @@ func TestAttacks(t *testing.T) {
 		state := func() string {
 			return h.dump("users", "id || role || email") + h.dump("identities", "id || user_id || email") + h.dump("sessions", "id") + h.dump("api_keys", "id")
 		}
-		corp, other, all := h.corp, h.other, attacks()
+		hopper := grace("hopper@example.org")
+		hopper.ID = 30
+		h.github.SetAccount(hopper)
+		h.caller(h.signIn("github"))
+		corp, other, all := h.corp, h.other, append(attacks(), gitHubAttacks()...)
 		if len(all) < 30 {
 			t.Errorf("%d attacks, want 30", len(all))
 		}
@@ -262,12 +266,14 @@ func TestAttacks(t *testing.T) {
 				h.t, h.corp, h.other = t, corp, other
 				h.s = h.replica()
 				corp.SetPerson(ada(nil))
+				h.github.SetAccount(grace("grace@example.org"))
 				before := state()
 				w, err := a.do(h)
 				corp.SetIDToken(nil)
 				corp.SetDiscovery(nil)
 				corp.SetUserInfo(nil)
 				corp.SetToken(nil)
+				h.github.SetHandlers(nil)
 				switch fault.Of(err) {
 				case fault.Denied, fault.Conflict, fault.BadGateway, fault.NotFound:
 				default:
@@ -287,6 +293,7 @@ func TestAttacks(t *testing.T) {
 		h.t = t
 		h.s = h.replica()
 		h.caller(h.signIn("corp")) // the right one works
+		h.caller(h.signIn("github"))
 		t.Logf("%d attacks", len(all))
 	})
 }

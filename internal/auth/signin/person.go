@@ -101,16 +101,23 @@ func (p Provider) read(t oidc.Token) (person, error) {
 	if !p.verified(c) {
 		return who, fault.New(fault.Denied, "%s has not verified your address %s; verify it there, and sign in again", p.Title(), who.email)
 	}
-	email, err := auth.NormaliseEmail(c.text("email"))
-	if err != nil || strings.HasSuffix(email, "@localhost") { // that of machines
-		return who, fault.New(fault.Denied, "%s tells an address that cannot be used: %s", p.Title(), who.email)
-	}
-	who.email = email
-	if err := p.checkDomain(email); err != nil {
+	who, err := p.checkAddress(who, c.text("email"))
+	if err != nil {
 		return who, err
 	}
 	who.groups, err = p.groupsOf(c)
 	return who, err
+}
+
+// checkAddress gives a person the verified address that the provider tells, if it can be
+// used and its domain is allowed.
+func (p Provider) checkAddress(who person, told string) (person, error) {
+	email, err := auth.NormaliseEmail(told)
+	if err != nil || strings.HasSuffix(email, "@localhost") { // that of machines
+		return who, fault.New(fault.Denied, "%s tells an address that cannot be used: %s", p.Title(), who.email)
+	}
+	who.email = email
+	return who, p.checkDomain(email)
 }
 
 // verified reports whether the provider vouches for the address. Microsoft says so in a

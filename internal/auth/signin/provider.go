@@ -1,7 +1,8 @@
 // Package signin lets people sign in to the dashboard with an identity provider: the
-// authorization code flow of OpenID Connect with PKCE, state and nonce. It decides who a
-// person is (by issuer and subject, never by the mail address alone), whether they may
-// enter, and with which role. It owns the tables identities and used_sign_ins.
+// authorization code flow of OpenID Connect with PKCE, state and nonce, or that of GitHub.
+// It decides who a person is (by issuer and subject, never by the mail address alone),
+// whether they may enter, and with which role. It owns the tables identities and
+// used_sign_ins.
 package signin
 
 import (
@@ -15,7 +16,8 @@ import (
 // A Provider is an identity provider that the operator configured.
 type Provider struct {
 	Name        string // in paths
-	Issuer      string
+	Issuer      string // the address of GitHub, if it is one
+	GitHub      bool   // it speaks GitHub's OAuth instead of OpenID Connect
 	ClientID    string
 	Secret      string
 	Scopes      []string               // openid email profile when empty
@@ -23,6 +25,7 @@ type Provider struct {
 	Roles       map[string]access.Role // by group; empty: everybody is a member
 	Domains     []string               // of mail addresses, in lower case; empty: all
 	Org         string                 // the name of the organisation
+	GitHubOrgs  []string               // of which a person must be in one, in lower case; empty: all people
 }
 
 // titles are the names of providers as they write them.
@@ -64,6 +67,19 @@ func (p Provider) checkDomain(email string) error {
 		return nil
 	}
 	return fault.New(fault.Denied, "Addresses of %s may not sign in with %s; sign in with an address of %s", domain, p.Title(), strings.Join(p.Domains, " or "))
+}
+
+// asksGroups reports whether anything depends on a person's groups.
+func (p Provider) asksGroups() bool { return len(p.Roles) > 0 || len(p.GitHubOrgs) > 0 }
+
+// checkOrgs refuses people who are in none of the organisations at GitHub.
+func (p Provider) checkOrgs(groups []string) error {
+	if len(p.GitHubOrgs) == 0 || slices.ContainsFunc(p.GitHubOrgs, func(org string) bool { return slices.Contains(groups, org) }) {
+		return nil
+	}
+	return fault.New(fault.Denied, "You are in no organisation at %s that may sign in here: %s. If you are, let it approve the app "+
+		"at %s/settings/connections/applications/%s, and sign in again",
+		p.Title(), strings.Join(p.GitHubOrgs, ", "), p.Issuer, p.ClientID)
 }
 
 // role is the highest of the groups' roles, or "" if the provider assigns none. A person

@@ -43,8 +43,12 @@ func (s *Service) Provider(name string) (Provider, error) {
 func (s *Service) client(p Provider) *oidc.Client {
 	return &oidc.Client{
 		Keys: s.Keys, HTTP: s.HTTP, Issuer: p.Issuer, ID: p.ClientID, Secret: p.Secret, Scopes: p.scopes(),
-		Redirect: s.PublicURL + "/login/oidc/" + p.Name + "/callback",
+		Redirect: s.redirect(p),
 	}
+}
+
+func (s *Service) redirect(p Provider) string {
+	return s.PublicURL + "/login/oidc/" + p.Name + "/callback"
 }
 
 // Start begins a sign-in. It returns where the browser goes, and the cookie that it must
@@ -55,7 +59,9 @@ func (s *Service) Start(ctx context.Context, name, next string) (location, cooki
 		return "", "", err
 	}
 	a := newAttempt(name, next)
-	if location, err = s.client(p).AuthURL(ctx, a.Flow); err != nil {
+	if p.GitHub {
+		location = s.github(p).AuthURL(a.Flow)
+	} else if location, err = s.client(p).AuthURL(ctx, a.Flow); err != nil {
 		return "", "", s.explain(p, err)
 	}
 	cookie, err = s.seal(a)
@@ -160,6 +166,9 @@ func refusal(p Provider, query url.Values) error {
 // identify exchanges the code and reads what the provider says about the person, who has
 // no subject if it says nothing that can be believed.
 func (s *Service) identify(ctx context.Context, p Provider, f oidc.Flow, a oidc.Answer) (who person, err error) {
+	if p.GitHub {
+		return s.identifyAtGitHub(ctx, p, f, a)
+	}
 	client := s.client(p)
 	token, accessToken, err := client.Exchange(ctx, f, a)
 	if err != nil {
@@ -298,7 +307,7 @@ func (s *Service) ProviderOf(ctx context.Context, orgID, sessionID string) (stri
 // known.
 func (s *Service) LogoutURL(ctx context.Context, name string) string {
 	p, err := s.Provider(name)
-	if err != nil {
+	if err != nil || p.GitHub {
 		return ""
 	}
 	about, err := s.Keys.Discover(ctx, p.Issuer)

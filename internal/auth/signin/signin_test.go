@@ -21,7 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// house is an organisation whose people sign in with two providers.
+// house is an organisation whose people sign in with two OpenID providers, and GitHub.
 type house struct {
 	*apptest.World
 	t       *testing.T
@@ -29,16 +29,18 @@ type house struct {
 	owner   *apptest.Caller
 	corp    *oidctest.Provider
 	other   *oidctest.Provider
+	github  *oidctest.GitHub
 	members *members.Service
 }
 
 func newHouse(t *testing.T, db *store.DB) *house {
 	t.Helper()
 	w := apptest.NewWorld(t, db, apptest.Options{})
-	h := &house{World: w, t: t, owner: w.Org("acme"), corp: oidctest.New(t), other: oidctest.New(t)}
+	h := &house{World: w, t: t, owner: w.Org("acme"), corp: oidctest.New(t), other: oidctest.New(t), github: oidctest.NewGitHub(t)}
 	h.members = &members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}
 	h.s = h.replica()
 	h.corp.SetRedirect(apptest.PublicURL + "/login/oidc/corp/callback")
+	h.github.SetRedirect(apptest.PublicURL + "/login/oidc/github/callback")
 	return h
 }
 
@@ -54,8 +56,10 @@ func (h *house) replica() *signin.Service {
 	}
 	return &signin.Service{
 		DB: h.DB, Auth: h.Auth, Keys: oidc.NewKeys(client), HTTP: client, PublicURL: apptest.PublicURL,
-		Providers: []signin.Provider{provider("corp", h.corp), provider("other", h.other)},
-		Secret:    []byte(strings.Repeat("k", 32)), Log: h.Log,
+		Providers: []signin.Provider{provider("corp", h.corp), provider("other", h.other), {
+			Name: "github", GitHub: true, Issuer: h.github.URL, ClientID: oidctest.ClientID, Secret: oidctest.ClientSecret, Org: "acme",
+		}},
+		Secret: []byte(strings.Repeat("k", 32)), Log: h.Log,
 	}
 }
 
