@@ -135,6 +135,7 @@ type facts struct {
 	pushedAt  time.Time
 
 	repo, ref, commit, path *string
+	workflow                *intoto.Workflow // nil unless a trusted publisher pushed
 }
 
 func factsOf(ctx context.Context, q store.Querier, versionIDs []string) ([]facts, error) {
@@ -143,12 +144,22 @@ func factsOf(ctx context.Context, q store.Querier, versionIDs []string) ([]facts
 		SELECT v.id, e.org_id, o.name, e.name, v.version, v.content_hash, COALESCE(v.canonical_hash, ''), v.source, v.source_repo,
 			v.source_ref, v.source_commit, v.source_path, v.pushed_at,
 			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'dirhash'), ''),
-			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'plugin-zip'), '')
+			COALESCE((SELECT MIN(h.hash) FROM registry_tree_hashes h WHERE h.version_id = v.id AND h.kind = 'plugin-zip'), ''),
+			p.version_id IS NOT NULL, COALESCE(p.issuer, ''), COALESCE(p.repository, ''), COALESCE(p.ref, ''), COALESCE(p.commit_sha, ''),
+			COALESCE(p.workflow_ref, ''), COALESCE(p.run_id, ''), COALESCE(p.run_attempt, ''), COALESCE(p.run_url, ''),
+			COALESCE(p.event, ''), COALESCE(p.environment, ''), COALESCE(p.runner, '')
 		FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id JOIN organisations o ON o.id = e.org_id
+			LEFT JOIN version_publishers p ON p.version_id = v.id AND p.org_id = e.org_id
 		WHERE v.id`+in+` ORDER BY v.id`, list)
 	return store.All(rows, err, func(row store.Row) (f facts, err error) {
+		var w intoto.Workflow
+		var trusted bool
 		err = row.Scan(&f.id, &f.orgID, &f.of.Organisation, &f.of.Name, &f.of.Version, &f.archives.SHA256, &f.archives.Discovery,
-			&f.source, &f.repo, &f.ref, &f.commit, &f.path, store.Time(&f.pushedAt), &f.archives.DirHash, &f.archives.Plugin)
+			&f.source, &f.repo, &f.ref, &f.commit, &f.path, store.Time(&f.pushedAt), &f.archives.DirHash, &f.archives.Plugin,
+			&trusted, &w.Issuer, &w.Repository, &w.Ref, &w.Commit, &w.File, &w.RunID, &w.RunAttempt, &w.RunURL, &w.Event, &w.Environment, &w.Runner)
+		if trusted {
+			f.workflow = &w
+		}
 		return f, err
 	})
 }

@@ -52,6 +52,12 @@ func (s *Service) provenance(f facts) (p intoto.ProvenancePredicate) {
 		if f.repo != nil || f.ref != nil {
 			b.ExternalParameters.Claimed = &intoto.Claims{Repository: deref(f.repo), Ref: deref(f.ref)}
 		}
+		if w := f.workflow; w != nil {
+			b.BuildType, b.ExternalParameters.Publisher, b.ExternalParameters.Workflow = intoto.BuildWorkflow, "trusted-publisher", w
+			if address := w.Address(); address != "" && isCommit.MatchString(w.Commit) {
+				b.ResolvedDependencies = []intoto.Dependency{{URI: "git+" + address, Digest: map[string]string{"gitCommit": w.Commit}}}
+			}
+		}
 		return p
 	}
 	b.BuildType = intoto.BuildCodeHost

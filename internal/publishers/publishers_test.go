@@ -2,6 +2,7 @@ package publishers_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/attestations"
+	"github.com/whetstone-dev/whetstone/internal/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/oidc"
 	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
@@ -21,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -470,6 +474,81 @@ func TestGitLab(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { run(c).Want(http.StatusForbidden) })
 	}
+}
+
+// TestProvenance: what is signed about a version names the run, and nobody.
+func TestProvenance(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		signer := &attestations.Service{
+			DB: w.DB, Jobs: w.Queue, Registry: w.Registry, Seal: sealtest.Keyring(), PublicURL: audience, CodeHost: "https://git.example.org", Log: w.Log,
+		}
+		w.Registry.Sign = signer.SignVersion
+		w.trust(w.ada, w.entry, nil)
+		w.trust(w.ada, w.entry, object{"provider": "gitlab", "repository": "acme/tools/skills"})
+		read := func(version string) intoto.Read {
+			t.Helper()
+			all, err := signer.Of(t.Context(), w.ada.Org.ID, w.entry, version)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%d attestations, %v", len(all), err)
+			}
+			payload, err := base64.StdEncoding.DecodeString(all[0].Payload)
+			if err != nil || strings.Contains(string(payload), `"ada"`) {
+				t.Fatalf("%v; the statement names a person: %s", err, payload)
+			}
+			r, err := intoto.Parse(payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		const commit = "0123456789abcdef0123456789abcdef01234567"
+		of := intoto.Version{Organisation: "acme", Name: "pdf"}
+
+		// GitLab, whose pages are where its issuer is.
+		gitlab := w.exchange(w.issuer.Sign(t, w.issuer.GitLab(audience)), nil)
+		w.holder(gitlab).Push(w.entry, "1.1.0", registrytest.Skill(t, "By GitLab.")).Want(http.StatusCreated)
+		r := read("1.1.0")
+		of.Version = "1.1.0"
+		address := w.issuer.URL + "/acme/tools/skills"
+		want := intoto.ExternalParameters{Version: of, Publisher: "trusted-publisher", Workflow: &intoto.Workflow{
+			Issuer: w.issuer.URL, Repository: "acme/tools/skills", Ref: "refs/heads/main", Commit: commit,
+			File: "acme/tools/skills/.gitlab-ci.yml@refs/heads/main", RunID: "600", RunURL: address + "/-/pipelines/600", Event: "push",
+		}}
+		got := r.Provenance.BuildDefinition
+		if diff := cmp.Diff(want, got.ExternalParameters); diff != "" || got.BuildType != intoto.BuildWorkflow {
+			t.Errorf("%s (-want +got):\n%s", got.BuildType, diff)
+		}
+		depends := []intoto.Dependency{{URI: "git+" + address, Digest: map[string]string{"gitCommit": commit}}}
+		if diff := cmp.Diff(depends, got.ResolvedDependencies); diff != "" {
+			t.Errorf("dependencies (-want +got):\n%s", diff)
+		}
+		said := "published by a workflow run of " + address + ", at refs/heads/main, commit " + commit +
+			", workflow acme/tools/skills/.gitlab-ci.yml@refs/heads/main, run " + address + "/-/pipelines/600"
+		if r.Summary() != said {
+			t.Errorf("the summary is %s", r.Summary())
+		}
+
+		// An issuer of whose pages nothing is known, and a sender with claims of its own.
+		claimed := object{"source_repo": "acme/skills"}
+		w.holder(w.run(nil)).Push(w.entry, "1.2.0", registrytest.Skill(t, "By GitHub."), claimed).Want(http.StatusCreated)
+		r = read("1.2.0")
+		got = r.Provenance.BuildDefinition
+		if x := got.ExternalParameters; x.Workflow == nil || x.Workflow.Repository != "acme/skills" || x.Workflow.RunID != "9001" || x.Repository != "" ||
+			x.Claimed == nil || x.Claimed.Repository != "acme/skills" || x.Workflow.Ref != "refs/heads/main" || len(got.ResolvedDependencies) != 0 {
+			t.Errorf("provenance %+v", got)
+		}
+		if !strings.Contains(r.Summary(), "workflow run of acme/skills, at refs/heads/main") || !strings.HasSuffix(r.Summary(), "run 9001") {
+			t.Errorf("the summary is %s", r.Summary())
+		}
+
+		// An ordinary push names no run.
+		w.ada.Pushed(w.entry, "1.3.0", registrytest.Skill(t, "By hand."))
+		if x := read("1.3.0").Provenance.BuildDefinition; x.BuildType != intoto.BuildPush || x.ExternalParameters.Workflow != nil {
+			t.Errorf("provenance %+v", x)
+		}
+	})
 }
 
 func TestSourceRepo(t *testing.T) {

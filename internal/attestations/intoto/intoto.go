@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/attestations/dsse"
@@ -19,8 +20,10 @@ const (
 	EvalResult    = "https://whetstone.dev/attestation/eval-result/v1"
 
 	// BuildCodeHost is the build type of a version that this installation took from a
-	// repository, and BuildPush that of one that was sent to it.
+	// repository, BuildWorkflow that of one that a workflow run sent, for which its code
+	// host vouches, and BuildPush that of one that anybody else sent.
 	BuildCodeHost = "https://whetstone.dev/buildtypes/code-host/v1"
+	BuildWorkflow = "https://whetstone.dev/buildtypes/workflow/v1"
 	BuildPush     = "https://whetstone.dev/buildtypes/push/v1"
 )
 
@@ -100,13 +103,42 @@ type ProvenancePredicate struct {
 type ExternalParameters struct {
 	Version
 	// Publisher is the kind of caller: code-host for a push or tag of a connected
-	// repository, code-host-sync for a person who had it read, and api for somebody with
-	// the permission to push, by API, command line or another client.
-	Publisher  string  `json:"publisher"`
-	Repository string  `json:"repository,omitempty"`
-	Ref        string  `json:"ref,omitempty"`
-	Path       string  `json:"path,omitempty"`
-	Claimed    *Claims `json:"claimed,omitempty"`
+	// repository, code-host-sync for a person who had it read, trusted-publisher for a
+	// workflow run, and api for somebody with the permission to push, by API, command line
+	// or another client.
+	Publisher  string    `json:"publisher"`
+	Repository string    `json:"repository,omitempty"`
+	Ref        string    `json:"ref,omitempty"`
+	Path       string    `json:"path,omitempty"`
+	Workflow   *Workflow `json:"workflow,omitempty"`
+	Claimed    *Claims   `json:"claimed,omitempty"`
+}
+
+// A Workflow is the run of a trusted publisher. Its code host vouches for it with an ID
+// token, which this installation has verified; what the run made of the commit it has not
+// seen.
+type Workflow struct {
+	Issuer      string `json:"issuer"` // of the ID token
+	Repository  string `json:"repository"`
+	Ref         string `json:"ref"` // full, e.g. "refs/tags/v1.2.3"
+	Commit      string `json:"commit"`
+	File        string `json:"file,omitempty"` // e.g. "acme/skills/.github/workflows/release.yml@refs/heads/main"
+	RunID       string `json:"runId,omitempty"`
+	RunAttempt  string `json:"runAttempt,omitempty"`
+	RunURL      string `json:"runUrl,omitempty"`
+	Event       string `json:"event,omitempty"`
+	Environment string `json:"environment,omitempty"`
+	Runner      string `json:"runner,omitempty"` // e.g. "github-hosted"
+}
+
+// Address is that of the repository, e.g. "https://github.com/acme/skills"; "" if it is
+// not known where people see it.
+func (w *Workflow) Address() string {
+	base, _, ok := strings.Cut(w.RunURL, "/"+w.Repository+"/")
+	if !ok || w.Repository == "" {
+		return ""
+	}
+	return base + "/" + w.Repository
 }
 
 // Claims are what the sender of a version says about its source.

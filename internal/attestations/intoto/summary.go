@@ -1,6 +1,7 @@
 package intoto
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -12,6 +13,9 @@ func (r Read) Summary() string {
 		return r.Eval.summary()
 	}
 	x := r.Provenance.BuildDefinition.ExternalParameters
+	if x.Workflow != nil {
+		return x.Workflow.summary()
+	}
 	if x.Repository == "" {
 		text := "pushed by somebody with the permission to push to " + x.Organisation
 		if x.Claimed != nil && x.Claimed.Repository != "" {
@@ -29,6 +33,18 @@ func (r Read) Summary() string {
 	for _, d := range r.Provenance.BuildDefinition.ResolvedDependencies {
 		if commit := d.Digest["gitCommit"]; commit != "" && commit != x.Ref {
 			text += ", commit " + commit
+		}
+	}
+	return text
+}
+
+func (w *Workflow) summary() string {
+	text := "published by a workflow run of " + cmp.Or(w.Address(), w.Repository)
+	for _, part := range []struct{ name, value string }{
+		{"at", w.Ref}, {"commit", w.Commit}, {"workflow", w.File}, {"run", cmp.Or(w.RunURL, w.RunID)},
+	} {
+		if part.value != "" {
+			text += ", " + part.name + " " + part.value
 		}
 	}
 	return text

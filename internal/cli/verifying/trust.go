@@ -310,6 +310,9 @@ func (t trust) check(e dsse.Envelope, of intoto.Version, sha256 string) (one che
 		return fail("malformed", "an attestation cannot be read: %s", err)
 	}
 	one.PredicateType, one.At, one.Summary = one.read.PredicateType, &one.read.At, one.read.Summary()
+	if p := one.read.Provenance; p != nil {
+		one.Workflow = p.BuildDefinition.ExternalParameters.Workflow
+	}
 	if err := one.read.Check(of, sha256); err != nil {
 		return fail("other_subject", "an attestation is not about this version: %s", err)
 	}

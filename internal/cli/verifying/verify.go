@@ -70,7 +70,9 @@ type checked struct {
 	KeyID         string     `json:"keyid"`
 	At            *time.Time `json:"at"`
 	Summary       string     `json:"summary"`
-	Problem       *problem   `json:"problem"`
+	// Workflow is the run that a trusted publisher published the version with.
+	Workflow *intoto.Workflow `json:"workflow,omitempty"`
+	Problem  *problem         `json:"problem"`
 
 	read intoto.Read
 }
