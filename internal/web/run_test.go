@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%d cases failed, want 1", got)
 		}
 		only := b.cases(suite)[1]["id"].(string)
-		b.get(path+"?case="+only).want(http.StatusOK).wantText("bake a cake", "Asked", "Expected The skill triggers", "Show all", "2 of 3").wantNoText("bake bread")
+		b.get(path+"?case="+only).want(http.StatusOK).wantText("bake a cake", "Asked", "Expected The skill does not trigger", "Show all", "2 of 3").wantNoText("bake bread")
 		b.get(path + "?case=none").want(http.StatusNotFound)
 		b.get("/suites").wantText("67")
 		b.get(suite).wantText("succeeded", "67")
