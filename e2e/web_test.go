@@ -180,8 +180,8 @@ func withoutScripts(b *tab, key string) {
 	b.wantText("main", "Needs attention")
 	b.do(chromedp.Navigate(b.site+"/skills?sort=-pass_rate"), chromedp.WaitVisible("table"))
 	b.do(chromedp.Click(".theme button"), chromedp.WaitVisible(`html[data-theme="dark"]`))
-	b.do(chromedp.Navigate(b.site + "/account"))
-	b.wantText("main", "ago")
+	b.do(chromedp.Navigate(b.site + "/settings/audit"))
+	b.wantText("main", "UTC")
 
 	b.do(chromedp.Navigate(b.site+"/review"), chromedp.Click(`[data-key=a]`))
 	b.await(".flash", "Accepted as a draft.")

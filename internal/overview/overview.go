@@ -11,6 +11,8 @@ import (
 // Service reads across capabilities.
 type Service struct {
 	DB *store.DB
+
+	trends trendCache
 }
 
 // A Day has a skill's figures of one day.

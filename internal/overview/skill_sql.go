@@ -34,7 +34,7 @@ func tenuresOfSkills(ctx context.Context, q store.Querier, orgID string, skillID
 
 func daysOfOrg(ctx context.Context, q store.Querier, orgID string, from int64) ([]dayRow, error) {
 	rows, err := q.Query(ctx, `
-		SELECT d.day, SUM(d.sessions), SUM(d.graded_sessions), SUM(d.pass_rate_sum)
+		SELECT d.day, CAST(SUM(d.sessions) AS BIGINT), CAST(SUM(d.graded_sessions) AS BIGINT), CAST(SUM(d.pass_rate_sum) AS BIGINT)
 		FROM skills k JOIN skill_days d ON d.subject_id = k.id
 		WHERE k.org_id = $1 AND `+listed+` AND d.day >= $2
 		GROUP BY d.day`, orgID, from)

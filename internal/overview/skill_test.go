@@ -48,7 +48,15 @@ func TestOrgDays(t *testing.T) {
 		date := func(ago int) string { return w.now.Add(-time.Duration(ago) * day).Format(time.DateOnly) }
 		rate := 0.75
 		got, err := w.s.OrgDays(w.t.Context(), "a", 2)
-		check(w.t, err, []overview.Day{{Date: date(1)}, {Date: date(0), Sessions: 20, Graded: 8, PassRate: &rate}}, got)
+		want := []overview.Day{{Date: date(1)}, {Date: date(0), Sessions: 20, Graded: 8, PassRate: &rate}}
+		check(w.t, err, want, got)
+		got, err = w.s.Trend(w.t.Context(), "a", 2)
+		check(w.t, err, want, got)
+		w.exec(`DELETE FROM skill_days`)
+		got, err = w.s.Trend(w.t.Context(), "a", 2) // from the cache
+		check(w.t, err, want, got)
+		got, err = w.s.Trend(w.t.Context(), "b", 2)
+		check(w.t, err, []overview.Day{{Date: date(1)}, {Date: date(0)}}, got)
 	})
 }
 

@@ -52,7 +52,13 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	if err != nil {
 		return nil, 0, err
 	}
-	performances, err := s.performances(ctx, all)
+	// Grades are enough to find it, and quicker to read, unless it is sorted by triggers.
+	var performances []Performance
+	if strings.TrimPrefix(f.Sort, "-") == "trigger_rate" {
+		performances, err = s.performances(ctx, all)
+	} else {
+		performances, err = s.graded(ctx, orgID, all)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -62,7 +68,15 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	sortBy(performances, f.Sort)
 	total := len(performances)
 	from := min(f.Offset, total)
-	page := performances[from:min(from+f.Limit, total)]
+	var chosen []skill
+	for _, p := range performances[from:min(from+f.Limit, total)] {
+		at := slices.IndexFunc(all, func(k skill) bool { return k.ID == p.ID })
+		chosen = append(chosen, all[at])
+	}
+	page, err := s.performances(ctx, chosen)
+	if err != nil {
+		return nil, 0, err
+	}
 	return page, total, s.addCosts(ctx, orgID, page)
 }
 

@@ -24,10 +24,15 @@ func (s *Service) Summaries(ctx context.Context, orgID string) ([]Summary, error
 	if err != nil {
 		return nil, err
 	}
+	graded, err := s.graded(ctx, orgID, found)
+	return columnsOf(graded, func(p Performance) Summary {
+		return Summary{p.ID, p.Name, p.Status, p.PassRate, p.PassRateInterval, p.GradedSessions, p.Bases}
+	}), err
+}
+
+// graded returns what grades tell of the performance of skills of an organisation.
+func (s *Service) graded(ctx context.Context, orgID string, found []skill) ([]Performance, error) {
 	start := dayOf(time.Now()) - int64(s.Window) + 1
 	sums, err := gradesOfOrg(ctx, s.DB, orgID, start-int64(s.Window), start)
-	return columnsOf(found, func(k skill) Summary {
-		p := newPerformance(k, sums[k.ID].now, sums[k.ID].before)
-		return Summary{k.ID, k.Name, p.Status, p.PassRate, p.PassRateInterval, p.GradedSessions, p.Bases}
-	}), err
+	return columnsOf(found, func(k skill) Performance { return newPerformance(k, sums[k.ID].now, sums[k.ID].before) }), err
 }

@@ -56,6 +56,7 @@ const (
 	week         = 7 * day
 	trendDays    = 30
 	orgDays      = 30
+	manySkills   = 200 // with more, the trend is cached
 )
 
 func (s *Service) handleHome(v *visit) (answer, error) {
@@ -64,7 +65,11 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	org := v.Caller.OrgID
-	days, err := s.Overview.OrgDays(v.Context(), org, orgDays)
+	trend := s.Overview.OrgDays
+	if view.Skills > manySkills {
+		trend = s.Overview.Trend
+	}
+	days, err := trend(v.Context(), org, orgDays)
 	if err != nil {
 		return answer{}, err
 	}

@@ -48,7 +48,7 @@
 //
 // Scripts share the functions of app.js: localTimes(element) converts the times of new content.
 //
-// Functions (format.go): time, day, days, percent, points, number, interval, decimal, money, price, plural, short, score (an
+// Functions (format.go and the package format): time (relative to now), moment (exact), day, days, percent, points, number, interval, decimal, money, price, plural, short, score (an
 // improve.Score as 3 of 4), channel (its name), badge (a status as shape and word), icon, asset,
 // dict (for partials with several arguments), pager, url (path with escaped parts), markdown
 // (sanitised).
@@ -60,8 +60,9 @@
 //	{{template "copyblock" .Code}}         the same for several lines
 //	{{template "pager" (pager . 41 20)}}   total, per page; keeps the query
 //	{{template "sort" (dict "Frame" . "Field" "name" "Label" "Name")}}   in a th
-//	{{template "sparkline" .Trend}}        a spark, see newSpark
-//	{{template "chart" .Chart}}            a chart, see newChart
+//	{{template "sparkline" .Trend}}        a charts.Spark
+//	{{template "chart" .Chart}}            a charts.Chart; the page loads chart.js
+//	{{template "diagnosis" .Diagnosis}}    a skillpage.Diagnosis
 //	{{template "diff" .Diff}}              a []diffFile, see readDiff
 //	{{template "excerpt" .Lines}}          an []excerptLine, see excerpt
 //	{{template "problems" .}}              the problems of a form

@@ -226,8 +226,10 @@ func SessionsOfDay(skillID, outcome string, at time.Time) string {
 
 // Failed returns the URL of the failed sessions of a skill, of one version unless that
 // is "".
-func Failed(skillID, version string) string {
-	q := url.Values{"skill": {skillID}, "outcome": {"fail"}}
+func Failed(skillID, version string) string { return sessionsWith(skillID, version, "fail") }
+
+func sessionsWith(skillID, version, outcome string) string {
+	q := url.Values{"skill": {skillID}, "outcome": {outcome}}
 	if version != "" {
 		q.Set("version", version)
 	}
@@ -236,6 +238,9 @@ func Failed(skillID, version string) string {
 
 // Failed is the URL of the failed sessions of a version.
 func (v View) Failed(version string) string { return Failed(v.ID, version) }
+
+// Graded is the URL of the graded sessions of a version.
+func (v View) Graded(version string) string { return sessionsWith(v.ID, version, "graded") }
 
 // AlertText says when an alert on the skill fires.
 func (v View) AlertText(a overview.RelatedAlert) string {

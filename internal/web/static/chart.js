@@ -71,6 +71,6 @@ for (const figure of document.querySelectorAll("[data-chart]")) {
       hide();
     }
   });
-  box.addEventListener("blur", hide);
+  box.addEventListener("blur", (event) => { if (!tip.contains(event.relatedTarget)) hide(); });
   box.addEventListener("scroll", () => { if (at >= 0) show(at); });
 }
