@@ -20,19 +20,19 @@ type walk struct {
 }
 
 // click clicks on an element, and waits for the heading of the page that it leads to.
-func (w *walk) click(selector, heading string) {
-	w.t.Helper()
-	w.clicks++
-	w.do(chromedp.Click(selector))
-	w.await("h1", heading)
+func (b *walk) click(selector, heading string) {
+	b.t.Helper()
+	b.clicks++
+	b.do(chromedp.Click(selector))
+	b.await("h1", heading)
 }
 
-func (w *walk) wantAtMost(clicks int) {
-	w.t.Helper()
-	if w.clicks > clicks {
-		w.t.Errorf("%d clicks, want at most %d", w.clicks, clicks)
+func (b *walk) wantAtMost(clicks int) {
+	b.t.Helper()
+	if b.clicks > clicks {
+		b.t.Errorf("%d clicks, want at most %d", b.clicks, clicks)
 	}
-	w.clicks = 0
+	b.clicks = 0
 }
 
 // fromTroubleToRollback walks from Home to the evidence of a bad skill, and from the

@@ -57,12 +57,6 @@ type Change struct {
 	Threshold float64
 }
 
-// A Publish is the moment when a version became current.
-type Publish struct {
-	VersionID, Version string
-	At                 time.Time
-}
-
 // An Entry is the registry's entry of a skill.
 type Entry struct {
 	ID, Name, Description, CurrentVersion string

@@ -201,11 +201,5 @@ func TestEntry(t *testing.T) {
 		if _, err := w.s.Entry(w.t.Context(), "b", "a-pdf"); !fault.Is(err, fault.NotFound) {
 			w.t.Errorf("another organisation's entry: %v", err)
 		}
-		publishes, err := w.s.Publishes(w.t.Context(), "a", "a-entry")
-		check(w.t, err, []overview.Publish{
-			{VersionID: "a-v1", Version: "1.0.0", At: w.now.Add(-9 * day)}, {VersionID: "a-v2", Version: "1.1.0", At: w.now.Add(-2 * day)},
-		}, publishes)
-		publishes, err = w.s.Publishes(w.t.Context(), "b", "a-entry")
-		check(w.t, err, []overview.Publish{}, publishes)
 	})
 }

@@ -100,11 +100,6 @@ func (s *Service) Entry(ctx context.Context, orgID, skillID string) (Entry, erro
 	return entryOfSkill(ctx, s.DB, orgID, skillID)
 }
 
-// Publishes lists when the versions of an entry became current, oldest first.
-func (s *Service) Publishes(ctx context.Context, orgID, entryID string) ([]Publish, error) {
-	return publishesOfEntry(ctx, s.DB, orgID, entryID)
-}
-
 // Missed returns the prompts that a skill missed or failed at, newest first, at
 // most limit.
 func (s *Service) Missed(ctx context.Context, orgID, skillID string, limit int) ([]considered.Prompt, error) {

@@ -155,17 +155,6 @@ func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (
 	})
 }
 
-func publishesOfEntry(ctx context.Context, q store.Querier, orgID, entryID string) ([]Publish, error) {
-	rows, err := q.Query(ctx, `
-		SELECT v.id, v.version, c.since
-		FROM registry_entries e JOIN registry_currents c ON c.entry_id = e.id JOIN registry_versions v ON v.id = c.version_id
-		WHERE e.org_id = $1 AND e.id = $2 ORDER BY c.since, c.id`, orgID, entryID)
-	return store.All(rows, err, func(row store.Row) (p Publish, err error) {
-		err = row.Scan(&p.VersionID, &p.Version, store.Time(&p.At))
-		return p, err
-	})
-}
-
 func lastDecision(ctx context.Context, q store.Querier, orgID, userID string, since time.Time) (Decision, error) {
 	rows, err := q.Query(ctx, `
 		SELECT source_id, suggestion_id, query, should_trigger, review_status, applied_suite_id, reviewed_at FROM source_reviews
