@@ -9,6 +9,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "alerts", Description: "Rules that watch skills, and the notifications that they sent."},
 	{Name: "approvals", Description: "Candidates that wait for the approval of people."},
 	{Name: "audit", Description: "Who changed what in the organisation."},
+	{Name: "catalogue-report", Description: "What agents are offered of the catalogue, and what that costs."},
 	{Name: "cloud-sources", Description: "Skills under observation: their snapshots, validation and suggested test cases."},
 	{Name: "community", Description: "Bundles of results that contributors sent to a skill's creator."},
 	{Name: "content", Description: "What was said in sessions, where the organisation keeps it."},

@@ -3,7 +3,7 @@
 // package run on the server's machine and open its database; those of
 // internal/cli/account, internal/cli/approving, internal/cli/catalog, internal/cli/differ,
 // internal/cli/improving, internal/cli/pages, internal/cli/people,
-// internal/cli/releases, internal/cli/remote, internal/cli/requires,
+// internal/cli/releases, internal/cli/remote, internal/cli/reporting, internal/cli/requires,
 // internal/cli/sessions, internal/cli/trusted, internal/cli/verifying,
 // internal/cli/watch and internal/cli/webhooks talk to a server.
 package cli
@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/releases"
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
 	"github.com/whetstone-dev/whetstone/internal/cli/removing"
+	"github.com/whetstone-dev/whetstone/internal/cli/reporting"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -73,6 +74,7 @@ type commands struct {
 	Watch    watch.Commands     `embed:""`
 	Sessions sessions.Commands  `embed:""`
 	Improve  improving.Commands `embed:""`
+	Report   reporting.Commands `embed:""`
 	Catalog  catalog.Commands   `embed:""`
 	Verify   verifying.Commands `embed:""`
 	Trusted  trusted.Commands   `embed:""`

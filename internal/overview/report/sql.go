@@ -166,7 +166,7 @@ func pairsOf(ctx context.Context, q store.Querier, orgID string, since time.Time
 		FROM sample JOIN agent_session_skills b ON b.session_id = sample.id AND b.activated
 			JOIN agent_session_skills a ON a.session_id = sample.id AND a.skill_id <> b.skill_id AND (a.activated OR NOT a.offered)
 			JOIN skills k ON k.id = a.skill_id JOIN skills o ON o.id = b.skill_id
-		WHERE k.org_id = $1 AND o.org_id = $1
+		WHERE k.org_id = $1 AND o.org_id = $1 AND k.confirmed AND NOT k.hidden AND o.confirmed AND NOT o.hidden
 		GROUP BY k.name, o.name HAVING COUNT(*) FILTER (WHERE NOT a.activated) > 0 OR k.name < o.name
 		ORDER BY COUNT(*) FILTER (WHERE NOT a.activated) DESC, COUNT(*) DESC, k.name, o.name LIMIT $4`,
 		orgID, store.Micros(since), sessions, limit)
