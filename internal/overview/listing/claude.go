@@ -28,8 +28,7 @@ func claudeCode(skills []Skill, window int64) Listing {
 		if when := oneLine(k.WhenToUse); when != "" {
 			line.Text += " - " + when
 		}
-		switch k.Visibility {
-		case Off, UserInvocableOnly:
+		if k.Visibility.hides() {
 			line.Form = Hidden
 			continue
 		}

@@ -49,10 +49,10 @@ func (l Listing) betterThan(o Listing) bool {
 
 func (l Listing) losses() (omitted, cut int) {
 	for _, line := range l.Lines {
-		switch line.Form {
-		case Omitted:
+		if line.Form == Omitted {
 			omitted++
-		case Truncated, Bare:
+		}
+		if line.Form == Truncated || line.Form == Bare {
 			cut += min(runes(line.Text), codexMaxDescription) - line.Kept
 		}
 	}
@@ -66,8 +66,7 @@ func codexListing(skills []Skill, limit int64, root string, table int64) Listing
 	for i, k := range skills {
 		line := &l.Lines[i]
 		line.Text = oneLine(k.Description)
-		switch k.Visibility {
-		case Off, UserInvocableOnly: // policy.allow_implicit_invocation of agents/openai.yaml is false
+		if k.Visibility.hides() { // policy.allow_implicit_invocation of agents/openai.yaml is false
 			line.Form = Hidden
 			continue
 		}

@@ -41,6 +41,9 @@ const (
 	Off               Visibility = "off"
 )
 
+// hides reports whether the skill is not listed at all.
+func (v Visibility) hides() bool { return v == Off || v == UserInvocableOnly }
+
 // A Skill is one that an agent may list.
 type Skill struct {
 	Name        string

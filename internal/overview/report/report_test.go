@@ -485,7 +485,7 @@ func TestQueryPlans(t *testing.T) {
 		ctx, ids := t.Context(), []string{"a", "b"}
 		q := storetest.Explainer{
 			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (registry|skill|eval|agent)`),
-			Allow: regexp.MustCompile(`^SCAN (json_each|newest|sample|page_|\(subquery|r$)`),
+			Allow: regexp.MustCompile(`^SCAN (json_each|newest|sample|pairs|seen|page_|\(subquery)`),
 		}
 		for name, run := range map[string]func() error{
 			"entries":  func() error { return report.EachEntry(ctx, q, "o", 10, func(report.Entry) error { return nil }) },

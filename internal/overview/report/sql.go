@@ -161,14 +161,18 @@ func sample() string {
 // pairsOf returns which skills were activated in the newest sessions beside skills that
 // were activated, too, or considered in vain, the most frequent first.
 func pairsOf(ctx context.Context, q store.Querier, orgID string, since time.Time, sessions, limit int) ([]pair, error) {
+	// The pairs are counted before they get names: planners that know nothing of the
+	// tables would pair all skills of the organisation first.
 	rows, err := q.Query(ctx, sample()+`
-		SELECT k.name, o.name, COUNT(*) FILTER (WHERE NOT a.activated), COUNT(*) FILTER (WHERE a.activated)
-		FROM sample JOIN agent_session_skills b ON b.session_id = sample.id AND b.activated
-			JOIN agent_session_skills a ON a.session_id = sample.id AND a.skill_id <> b.skill_id AND (a.activated OR NOT a.offered)
-			JOIN skills k ON k.id = a.skill_id JOIN skills o ON o.id = b.skill_id
-		WHERE k.org_id = $1 AND o.org_id = $1 AND k.confirmed AND NOT k.hidden AND o.confirmed AND NOT o.hidden
-		GROUP BY k.name, o.name HAVING COUNT(*) FILTER (WHERE NOT a.activated) > 0 OR k.name < o.name
-		ORDER BY COUNT(*) FILTER (WHERE NOT a.activated) DESC, COUNT(*) DESC, k.name, o.name LIMIT $4`,
+		SELECT k.name, o.name, pairs.taken, pairs.together FROM (
+			SELECT a.skill_id, b.skill_id AS other_id, COUNT(*) FILTER (WHERE NOT a.activated) AS taken,
+				COUNT(*) FILTER (WHERE a.activated) AS together
+			FROM sample JOIN agent_session_skills b ON b.session_id = sample.id AND b.activated
+				JOIN agent_session_skills a ON a.session_id = sample.id AND a.skill_id <> b.skill_id AND (a.activated OR NOT a.offered)
+			GROUP BY a.skill_id, b.skill_id
+		) pairs JOIN skills k ON k.id = pairs.skill_id JOIN skills o ON o.id = pairs.other_id
+		WHERE k.confirmed AND NOT k.hidden AND o.confirmed AND NOT o.hidden AND (pairs.taken > 0 OR k.name < o.name)
+		ORDER BY pairs.taken DESC, pairs.together DESC, k.name, o.name LIMIT $4`,
 		orgID, store.Micros(since), sessions, limit)
 	return store.All(rows, err, func(row store.Row) (p pair, err error) {
 		err = row.Scan(&p.skill, &p.other, &p.taken, &p.together)
@@ -179,9 +183,11 @@ func pairsOf(ctx context.Context, q store.Querier, orgID string, since time.Time
 // sessionsOf counts the sessions of the sample that activated or considered each skill.
 func sessionsOf(ctx context.Context, q store.Querier, orgID string, since time.Time, sessions int) (map[string]int, error) {
 	rows, err := q.Query(ctx, sample()+`
-		SELECT k.name, COUNT(*) FROM sample JOIN agent_session_skills a ON a.session_id = sample.id AND (a.activated OR NOT a.offered)
-			JOIN skills k ON k.id = a.skill_id
-		WHERE k.org_id = $1 GROUP BY k.name`, orgID, store.Micros(since), sessions)
+		SELECT k.name, seen.sessions FROM (
+			SELECT a.skill_id, COUNT(*) AS sessions
+			FROM sample JOIN agent_session_skills a ON a.session_id = sample.id AND (a.activated OR NOT a.offered)
+			GROUP BY a.skill_id
+		) seen JOIN skills k ON k.id = seen.skill_id`, orgID, store.Micros(since), sessions)
 	all := map[string]int{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		var name string
