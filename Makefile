@@ -60,6 +60,7 @@ e2e-clients: setup ## Run the clients of others: skills, clawhub, Claude Code an
 
 .PHONY: e2e-docs
 e2e-docs: setup ## Run the commands of README and all documents against the real binary
+	@scripts/setup jq
 	@go test -v -count=1 ./e2e/docs -args -all
 
 .PHONY: e2e-cosign

@@ -119,11 +119,13 @@ func writeSkills(t *testing.T, dir string) {
 	for _, name := range []string{"my-skill", "pdf-tables"} {
 		text := "---\nname: " + name + "\ndescription: Extracts tables from PDF files as CSV. Use when the user asks for the tables of a PDF.\n---\n\n" +
 			"# Tables\n\nFind the tables, and write each as CSV.\n"
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, name, "scripts"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name, "SKILL.md"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+		for path, text := range map[string]string{"SKILL.md": text, "scripts/run.sh": "pdftotext -layout \"$1\" -\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name, path), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
@@ -131,14 +133,30 @@ func writeSkills(t *testing.T, dir string) {
 // ended is what the shell prints after each block, before its exit code.
 const ended = "\x01"
 
+// prelude is what the comments in documents can use beside the commands of a
+// shell: field takes a value out of JSON, use reports a session that used a skill.
+const prelude = `set -e
+curl() { command curl -sS --fail-with-body "$@"; }
+field() { sed -n 's/^ *"'"$1"'": "\(.*\)",\{0,1\}$/\1/p' | sed -n 1p; }
+use() {
+	curl -o /dev/null "$WHETSTONE_SERVER/api/v1/push" -H "Authorization: Bearer $WHETSTONE_API_KEY" -d '{
+		"schema_version": "2.0", "canonical": {"skill_invocations": [{"skill_invocation_id": "'"$2-$1"'", "session_id": "'"$2"'",
+		"occurred_at": "'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'", "skill_name": "'"$1"'", "invocation_mode": "implicit", "triggered": true}]}}'
+}
+`
+
 // follow runs the blocks of a document in one shell, so that one can use what
 // another has set, and stops at the first that fails.
 func (r *reader) follow(t *testing.T, name string, todo []block) {
 	t.Helper()
 	var script strings.Builder
-	script.WriteString("set -eo pipefail\ncurl() { command curl -sS --fail-with-body \"$@\"; }\n")
+	script.WriteString(prelude)
 	for _, b := range todo {
-		commands := r.here(b.commands)
+		commands := b.commands
+		for name, command := range b.with {
+			commands = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(commands, "$("+command+")")
+		}
+		commands = r.here(b.before + commands)
 		if b.exit != 0 {
 			commands = "set +e\n(set -e\n" + commands + ")\n(exit $?)\n"
 		}
@@ -160,7 +178,7 @@ func (r *reader) follow(t *testing.T, name string, todo []block) {
 		if code, _, _ := strings.Cut(printed[i+1], "\n"); code != strconv.Itoa(b.exit) {
 			t.Fatalf("%s:%d: exit code %s, want %d:\n%s\n%s", name, b.line, code, b.exit, b.commands, printed[i])
 		}
-		if line := missing(b.prints, printed[i]); line != "" {
+		if line := missing(b.prints, printed[i]); line != "" && b.varies == "" {
 			t.Errorf("%s:%d: not printed: %q\n%s\n%s", name, b.line, line, b.commands, printed[i])
 		}
 	}
@@ -169,5 +187,5 @@ func (r *reader) follow(t *testing.T, name string, todo []block) {
 // here puts the address and the key of the server into commands, where documents
 // have the default and a placeholder.
 func (r *reader) here(commands string) string {
-	return strings.NewReplacer("http://127.0.0.1:8080", r.server.URL, "st_live_...", r.key).Replace(commands)
+	return strings.NewReplacer("http://127.0.0.1:8080", r.server.URL, "localhost:8080", r.server.URL, "st_live_...", r.key).Replace(commands)
 }

@@ -430,7 +430,7 @@ func TestDocumentedExamples(t *testing.T) {
 			continue
 		}
 		command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block[1])
-		command.Env = append(os.Environ(), "WHETSTONE_URL="+server.URL, "WHETSTONE_API_KEY="+c.Key)
+		command.Env = append(os.Environ(), "WHETSTONE_SERVER="+server.URL, "WHETSTONE_API_KEY="+c.Key)
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Errorf("%v in\n%s\n%s", err, block[1], out)
 		}
