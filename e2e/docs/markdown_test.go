@@ -100,8 +100,8 @@ var (
 // in the output after the lines before it, or "". Times, ids and the width of
 // columns may differ, and "..." stands for any text.
 func missing(prints, output string) string {
-	printed := strings.Split(comparable(output), "\n")
-	for line := range strings.SplitSeq(comparable(prints), "\n") {
+	printed := strings.Split(normalised(output), "\n")
+	for line := range strings.SplitSeq(normalised(prints), "\n") {
 		if line == "" || line == "..." {
 			continue
 		}
@@ -117,8 +117,8 @@ func missing(prints, output string) string {
 	return ""
 }
 
-// comparable replaces what differs from run to run.
-func comparable(text string) string {
+// normalised replaces what differs from run to run.
+func normalised(text string) string {
 	text = moment.ReplaceAllString(uuid.ReplaceAllString(text, "ID"), "TIME")
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

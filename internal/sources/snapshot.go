@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/sarif"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -368,5 +369,5 @@ func (s *Service) SARIF(ctx context.Context, orgID, sourceID, snapshotID string)
 	if src.Repo != nil && src.Repo.SkillPath != "." {
 		folder = src.Repo.SkillPath
 	}
-	return json.Marshal(lint.SARIF(reports[0].Found, folder)) // a snapshot is committed with its report
+	return json.Marshal(sarif.New(reports[0].Found, folder)) // a snapshot is committed with its report
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/sarif"
 )
 
 // A CheckCommand checks the skill in a folder.
@@ -78,7 +79,7 @@ func (c *CheckCommand) print(p *term.Program, r lint.Report) error {
 		if filepath.IsLocal(c.Dir) {
 			base = filepath.ToSlash(c.Dir)
 		}
-		return p.PrintJSON(lint.SARIF(r, base))
+		return p.PrintJSON(sarif.New(r, base))
 	}
 	out := checkOutput{lint.Engine, r.Status(), r.Counts(), r}
 	return p.Print(out, func(w io.Writer) {

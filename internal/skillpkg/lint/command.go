@@ -3,15 +3,8 @@ package lint
 import (
 	"regexp"
 	"strings"
-)
 
-// A command is how the text that a program gives to a shell comes about.
-type command int
-
-const (
-	unknown  command = iota // it is in a variable, or quoted
-	constant                // it is a literal
-	built                   // it is put together from parts
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/syntax"
 )
 
 // maxCall is how much of a call is looked at, in bytes.
@@ -34,9 +27,9 @@ func inProgram(langs lang, code, expression string, keywords ...string) pattern 
 // warning; one that is put together from parts is an error.
 func startsShell(langs lang, code, expression string, keywords ...string) pattern {
 	p := runIn(langs, code, expression, keywords...)
-	p.accept = func(m match) bool { return !m.isText() && m.command() != constant }
+	p.accept = func(m match) bool { return !m.isText() && m.command() != syntax.Constant }
 	p.weigh = func(r *remark, m match) {
-		if m.command() != built {
+		if m.command() != syntax.Built {
 			r.lower++
 		}
 	}
@@ -44,69 +37,12 @@ func startsShell(langs lang, code, expression string, keywords ...string) patter
 }
 
 // command judges the call that a match begins, or that it is an argument of.
-func (m match) command() command {
+func (m match) command() syntax.Command {
 	if strings.HasSuffix(m.text, "(") {
-		return argument(m.after() + "\n" + m.rest[:min(len(m.rest), maxCall)])
+		return syntax.Argument(m.after() + "\n" + m.rest[:min(len(m.rest), maxCall)])
 	}
 	_, arguments := m.call()
-	return argument(arguments)
-}
-
-var (
-	literal = regexp.MustCompile(`^([a-zA-Z]{0,2})("""|'''|["'` + "`])")
-	// harmless are parts of a command that cannot change its meaning.
-	harmless = regexp.MustCompile(`\$?\{\s*(?:sys\.executable|process\.execPath|[\w.]*(?i:quote|escape|stringify)\w*\()`)
-	joined   = regexp.MustCompile(`^[^,)\n]*(?:["'` + "`" + `]\s*[+%]|\+\s*[a-zA-Z]{0,2}["'` + "`" + `]|\.format\()`)
-)
-
-// argument judges the first argument of a call, which the text begins with.
-func argument(text string) command {
-	found := unknown
-	for {
-		text = strings.TrimLeft(text, " \t\r\n")
-		at := literal.FindStringSubmatch(text)
-		if at == nil {
-			if found == unknown && joined.MatchString(text) {
-				return built
-			}
-			return found
-		}
-		body, rest, ok := cutLiteral(text[len(at[0]):], at[2])
-		if !ok {
-			return unknown
-		}
-		parts := 0
-		switch {
-		case at[2] == "`":
-			parts = strings.Count(body, "${")
-		case strings.ContainsAny(at[1], "fF"):
-			parts = strings.Count(body, "{") - 2*strings.Count(body, "{{")
-		}
-		switch {
-		case parts > len(harmless.FindAllString(body, -1)):
-			return built
-		case parts > 0:
-			return unknown
-		}
-		found = constant
-		text = strings.TrimLeft(rest, " \t\r\n")
-		if text != "" && strings.ContainsRune("+%.", rune(text[0])) {
-			return built
-		}
-	}
-}
-
-// cutLiteral cuts the text of a string off what follows its closing quote.
-func cutLiteral(text, quote string) (body, rest string, ok bool) {
-	for i := 0; i < len(text); i++ {
-		switch {
-		case text[i] == '\\':
-			i++
-		case strings.HasPrefix(text[i:], quote):
-			return text[:i], text[i+len(quote):], true
-		}
-	}
-	return "", "", false
+	return syntax.Argument(arguments)
 }
 
 // runners are calls that start a program.

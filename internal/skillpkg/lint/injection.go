@@ -3,6 +3,8 @@ package lint
 import (
 	"regexp"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/syntax"
 )
 
 // Prompt injection. The expressions cover English: most attacks are written in
@@ -141,7 +143,7 @@ func (m match) isHiddenFromReader() bool {
 	if m.fenced || m.isCode() {
 		return false
 	}
-	if commentedAt(m.line.text[m.start:], m.rest, m.commented && m.start == 0, m.from-m.start) {
+	if syntax.CommentedAt(m.line.text[m.start:], m.rest, m.commented && m.start == 0, m.from-m.start) {
 		return true
 	}
 	if style := hiddenStyle.FindStringIndex(m.line.text[m.start:m.end]); style != nil && m.start+style[0] < m.from {

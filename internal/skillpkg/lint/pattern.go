@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/keywords"
 )
 
 // A pattern is searched in single lines.
@@ -53,7 +55,7 @@ const maxPatterns = 64
 // A patternSet is all compiled patterns. It is read only.
 type patternSet struct {
 	patterns []pattern
-	keywords *matcher
+	keywords *keywords.Matcher
 	send     pattern // searched only in files that read credentials
 	// oneKeyword are the patterns, as bits, for which one keyword is enough.
 	oneKeyword uint64
@@ -64,25 +66,25 @@ type patternSet struct {
 var compiledPatterns = sync.OnceValue(func() *patternSet {
 	k := &patternSet{send: marking(noMark, sendText)}
 	k.patterns = slices.Concat(secretPatterns(), injectionPatterns(), execPatterns(), exfilPatterns(), powerPatterns())
-	keywords := make([][]string, 2*maxPatterns)
+	lists := make([][]string, 2*maxPatterns)
 	for i, p := range k.patterns {
-		keywords[i], keywords[maxPatterns+i] = p.keywords, p.also
+		lists[i], lists[maxPatterns+i] = p.keywords, p.also
 		if len(p.also) == 0 {
 			k.oneKeyword |= 1 << i
 		}
 	}
-	k.keywords = newMatcher(keywords)
+	k.keywords = keywords.New(lists)
 	return k
 })
 
 // candidates returns, as bits, the patterns whose keywords occur in a text.
 func (k *patternSet) candidates(text, next string) uint64 {
-	found := k.keywords.find(text)
+	found := k.keywords.Find(text)
 	if found[0] == 0 {
 		return 0
 	}
 	if next != "" {
-		found[1] |= k.keywords.find(next)[1]
+		found[1] |= k.keywords.Find(next)[1]
 	}
 	return found[0] & (found[1] | k.oneKeyword)
 }

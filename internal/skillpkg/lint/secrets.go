@@ -236,7 +236,7 @@ func redact(s string) string {
 // e.g. "aws_key_id". Like redact it replaces more than the rules report.
 func ReplaceSecrets(line string, replacement func(kind string) string) string {
 	k := compiledPatterns()
-	found := k.keywords.find(line)[0]
+	found := k.keywords.Find(line)[0]
 	for i, p := range k.patterns {
 		if p.family != familySecret || found&(1<<i) == 0 {
 			continue

@@ -1,28 +1,29 @@
-package lint
+// Package keywords finds which of many keywords a text holds.
+package keywords
 
-// A matcher finds which of many keywords occur in a line, in one pass over its
+// A Matcher finds which of many keywords occur in a line, in one pass over its
 // bytes (Aho-Corasick). Only patterns whose keywords occur are tried: a hundred
 // regular expressions on every line would take seconds.
-type matcher struct {
+type Matcher struct {
 	// class maps a byte to its column of next; bytes in no keyword share one.
 	class   [256]uint8
 	classes int
 	// next is the state after a byte, by state and class.
 	next []uint16
 	// hits are, by state, the lists with a keyword that ends there.
-	hits []set
+	hits []Set
 }
 
-// A set holds the numbers of up to 128 lists.
-type set [2]uint64
+// A Set holds the numbers of up to 128 lists.
+type Set [2]uint64
 
-func (s *set) put(n int)      { s[n/64] |= 1 << (n % 64) }
-func (s set) empty() bool     { return s[0]|s[1] == 0 }
-func (s set) union(t set) set { return set{s[0] | t[0], s[1] | t[1]} }
+func (s *Set) put(n int)      { s[n/64] |= 1 << (n % 64) }
+func (s Set) empty() bool     { return s[0]|s[1] == 0 }
+func (s Set) union(t Set) Set { return Set{s[0] | t[0], s[1] | t[1]} }
 
-// newMatcher takes lists of keywords, which are in lower case.
-func newMatcher(keywords [][]string) *matcher {
-	m := &matcher{classes: 1}
+// New takes lists of keywords, which are in lower case.
+func New(keywords [][]string) *Matcher {
+	m := &Matcher{classes: 1}
 	for _, list := range keywords {
 		for _, word := range list {
 			m.classify(word)
@@ -39,7 +40,7 @@ func newMatcher(keywords [][]string) *matcher {
 }
 
 // classify assigns classes to the bytes of a keyword, ignoring case.
-func (m *matcher) classify(word string) {
+func (m *Matcher) classify(word string) {
 	for i := range len(word) {
 		b := word[i]
 		if m.class[b] != 0 {
@@ -53,14 +54,14 @@ func (m *matcher) classify(word string) {
 	}
 }
 
-func (m *matcher) addState() uint16 {
+func (m *Matcher) addState() uint16 {
 	m.next = append(m.next, make([]uint16, m.classes)...)
-	m.hits = append(m.hits, set{})
+	m.hits = append(m.hits, Set{})
 	return uint16(len(m.hits) - 1) // keywords are few
 }
 
 // insert adds a keyword to the trie and returns its last state.
-func (m *matcher) insert(word string) uint16 {
+func (m *Matcher) insert(word string) uint16 {
 	at := uint16(0)
 	for i := range len(word) {
 		step := int(at)*m.classes + int(m.class[word[i]])
@@ -75,7 +76,7 @@ func (m *matcher) insert(word string) uint16 {
 
 // connect adds the failure links, which turn the trie into an automaton: where a
 // keyword cannot continue, the longest suffix that begins another one does.
-func (m *matcher) connect() {
+func (m *Matcher) connect() {
 	fallback := make([]uint16, len(m.hits))
 	queue := []uint16{0}
 	for len(queue) > 0 {
@@ -99,9 +100,9 @@ func (m *matcher) connect() {
 	}
 }
 
-// find returns the lists that have a keyword in the text.
-func (m *matcher) find(text string) set {
-	var found set
+// Find returns the lists that have a keyword in the text.
+func (m *Matcher) Find(text string) Set {
+	var found Set
 	at := uint16(0)
 	for i := range len(text) {
 		at = m.next[int(at)*m.classes+int(m.class[text[i]])]

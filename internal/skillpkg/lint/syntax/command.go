@@ -1,0 +1,73 @@
+package syntax
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A Command is how the text that a program gives to a shell comes about.
+type Command int
+
+// The commands, from the least that is known of them.
+const (
+	Unknown  Command = iota // it is in a variable, or quoted
+	Constant                // it is a literal
+	Built                   // it is put together from parts
+)
+
+var (
+	literal = regexp.MustCompile(`^([a-zA-Z]{0,2})("""|'''|["'` + "`])")
+	// harmless are parts of a command that cannot change its meaning.
+	harmless = regexp.MustCompile(`\$?\{\s*(?:sys\.executable|process\.execPath|[\w.]*(?i:quote|escape|stringify)\w*\()`)
+	joined   = regexp.MustCompile(`^[^,)\n]*(?:["'` + "`" + `]\s*[+%]|\+\s*[a-zA-Z]{0,2}["'` + "`" + `]|\.format\()`)
+)
+
+// Argument judges the first argument of a call, which the text begins with.
+func Argument(text string) Command {
+	found := Unknown
+	for {
+		text = strings.TrimLeft(text, " \t\r\n")
+		at := literal.FindStringSubmatch(text)
+		if at == nil {
+			if found == Unknown && joined.MatchString(text) {
+				return Built
+			}
+			return found
+		}
+		body, rest, ok := cutLiteral(text[len(at[0]):], at[2])
+		if !ok {
+			return Unknown
+		}
+		parts := 0
+		switch {
+		case at[2] == "`":
+			parts = strings.Count(body, "${")
+		case strings.ContainsAny(at[1], "fF"):
+			parts = strings.Count(body, "{") - 2*strings.Count(body, "{{")
+		}
+		switch {
+		case parts > len(harmless.FindAllString(body, -1)):
+			return Built
+		case parts > 0:
+			return Unknown
+		}
+		found = Constant
+		text = strings.TrimLeft(rest, " \t\r\n")
+		if text != "" && strings.ContainsRune("+%.", rune(text[0])) {
+			return Built
+		}
+	}
+}
+
+// cutLiteral cuts the text of a string off what follows its closing quote.
+func cutLiteral(text, quote string) (body, rest string, ok bool) {
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\':
+			i++
+		case strings.HasPrefix(text[i:], quote):
+			return text[:i], text[i+len(quote):], true
+		}
+	}
+	return "", "", false
+}
