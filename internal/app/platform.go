@@ -70,6 +70,7 @@ type platform struct {
 	hookSecret   string           // signs the code host's webhooks
 	identities   *outbound.Client // identity providers, whose addresses come from the operator
 	signIns      []byte           // the secret of the cookies of sign-ins with them
+	invitations  []byte           // the secret of the links of invitations by mail
 	contributors []byte           // the secret of the pseudonyms of contributors
 }
 
@@ -139,6 +140,9 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		return p, err
 	}
 	if p.signIns, err = p.auth.Secret(ctx, "sign-ins"); err != nil {
+		return p, err
+	}
+	if p.invitations, err = p.auth.Secret(ctx, "invitations"); err != nil {
 		return p, err
 	}
 	p.contributors, err = p.auth.Secret(ctx, "contributors")

@@ -123,7 +123,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	files := stored.New(on.memory.work)
 	p.accounts = &serviceaccounts.Service{DB: db, Auth: on.auth}
-	p.members = &members.Service{DB: db, Auth: on.auth, PublicURL: a.URL()}
+	p.members = &members.Service{
+		DB: db, Auth: on.auth, PublicURL: a.URL(), Jobs: queue, Mailer: on.sender, Secret: on.invitations,
+	}
 	p.events = &events.Service{
 		DB: db, Jobs: queue, Sender: on.sender, Seal: a.keyring, PublicURL: a.URL(), AllowPrivate: c.AllowPrivateTargets,
 		Log: log("events"),
@@ -272,6 +274,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	for _, s := range []interface{ Register() }{
 		p.events, on.audit,
+		p.members,
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations, p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
 		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,

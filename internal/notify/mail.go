@@ -104,20 +104,29 @@ func (m *mailServer) secrets() (all []string) {
 	return all
 }
 
+// envelopeOf starts a mail. Its Message-ID is the same for each attempt, by which mail
+// servers and clients drop a second copy.
+func envelopeOf(from, to *mail.Address, id string) *gomail.Msg {
+	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	msg.FromMailAddress(from)
+	msg.ToMailAddress(&mail.Address{Address: to.Address})
+	msg.SetDate()
+	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	msg.SetGenHeader(gomail.HeaderXAutoResponseSuppress, "All")
+	msg.SetMessageIDWithValue(id + domainOf(from))
+	return msg
+}
+
+// domainOf is the end of an address, with the @.
+func domainOf(a *mail.Address) string { return a.Address[strings.LastIndexByte(a.Address, '@'):] }
+
 // newMail composes a notice as a mail to one address. In-Reply-To and
 // References make mail clients show the notices of one episode as a thread.
 func newMail(n Notice, from, to *mail.Address) *gomail.Msg {
 	m := compose(n, noEscape)
-	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
-	msg.FromMailAddress(from)
-	msg.ToMailAddress(&mail.Address{Address: to.Address})
+	msg := envelopeOf(from, to, n.ID)
 	msg.Subject(m.title)
-	msg.SetDate()
-	msg.SetGenHeader("Auto-Submitted", "auto-generated")
-	msg.SetGenHeader(gomail.HeaderXAutoResponseSuppress, "All")
-
-	atDomain := from.Address[strings.LastIndexByte(from.Address, '@'):]
-	msg.SetMessageIDWithValue(n.ID + atDomain)
+	atDomain := domainOf(from)
 	if n.EpisodeID != "" && n.EpisodeID != n.ID {
 		first := "<" + n.EpisodeID + atDomain + ">"
 		msg.SetGenHeader(gomail.HeaderInReplyTo, first)

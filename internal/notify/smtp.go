@@ -28,6 +28,37 @@ func (s *Sender) sendMail(ctx context.Context, t Target, n Notice) Result {
 	if err != nil {
 		return failed("the address of the alert " + publicMessage(err))
 	}
+	return s.deliverMail(ctx, to, newMail(n, s.mail.from, to), t.Address)
+}
+
+// A Mail is one that is not a notice.
+type Mail struct {
+	// ID is the same for each attempt to send this mail, as that of a Notice.
+	ID      string
+	To      string
+	Subject string
+	Text    string
+	Secrets []string // in the text; a server that repeats them does not get them into a Result
+}
+
+// SendMail makes one attempt to send a mail, as Send does.
+func (s *Sender) SendMail(ctx context.Context, m Mail) Result {
+	if !s.mail.configured() {
+		return failed(noMailServer)
+	}
+	to, err := parseMailAddress(m.To)
+	if err != nil || !isID(m.ID) {
+		return failed("no mail can be sent to the address")
+	}
+	msg := envelopeOf(s.mail.from, to, m.ID)
+	msg.Subject(m.Subject)
+	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
+	return s.deliverMail(ctx, to, msg, append(m.Secrets, m.To)...)
+}
+
+// deliverMail waits for the rate limit and makes one attempt. The secrets are kept out
+// of the result.
+func (s *Sender) deliverMail(ctx context.Context, to *mail.Address, msg *gomail.Msg, secrets ...string) Result {
 	release, err := s.limiter.acquire(ctx, delivery{host: "mail server", address: "mail server"})
 	if err != nil {
 		return notSent(err)
@@ -36,8 +67,8 @@ func (s *Sender) sendMail(ctx context.Context, t Target, n Notice) Result {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	err = s.mail.send(ctx, to, newMail(n, s.mail.from, to))
-	r := mailResult(ctx, err, append(s.mail.secrets(), t.Address, to.Address))
+	err = s.mail.send(ctx, to, msg)
+	r := mailResult(ctx, err, append(append(s.mail.secrets(), secrets...), to.Address))
 	r.Latency = time.Since(started)
 	return r
 }

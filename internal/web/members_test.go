@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 )
 
 var rawInvitation = regexp.MustCompile(`/invite/inv_[0-9A-Za-z]{43}`)
@@ -139,5 +141,21 @@ func TestLeave(t *testing.T) {
 		b.get("/account").want(http.StatusOK)
 		b.post("/account/leave", url.Values{"email": {b.api.User.Email}}).wantLocation("/login")
 		b.get("/account").want(http.StatusSeeOther)
+	})
+}
+
+// TestInvitationByMail: with a mail server the page says that the link is on its way, and
+// then what became of it.
+func TestInvitationByMail(t *testing.T) {
+	t.Parallel()
+	box := notifytest.OpenMailbox(t, 0)
+	w := newWorld(t, "sqlite", "--smtp-url", box.URL, "--mail-from", "no-reply@whetstone.example")
+	b := w.as(access.Owner)
+	b.get("/settings/members").want(http.StatusOK).wantText("and sends the link to it")
+	b.post("/settings/invitations", url.Values{"role": {"member"}, "email": {"bob@example.org"}}).want(http.StatusOK).
+		wantText("on its way to them by email").wantText("/invite/inv_")
+	apptest.Eventually(t, "the mail", func() bool { return box.Count() == 1 })
+	apptest.Eventually(t, "the status", func() bool {
+		return strings.Contains(b.get("/settings/members").want(http.StatusOK).body, "mail delivered")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 )
 
 // Mount adds the routes of members and invitations.
@@ -41,7 +42,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleInvite, httpapi.Route{
 		Permission: access.Admin, People: true, Method: "POST", Path: invitations, Status: http.StatusCreated, Also: conflict,
-		Summary: "Invite a person; the link is shown once and works once",
+		Summary: "Invite a person; the link is shown once and works once, and is sent to the address if there is a mail server",
 	})
 	httpapi.Add(a, s.handleRevoke, httpapi.Route{
 		Permission: access.Admin, Method: "DELETE", Path: invitations + "/{id}", Status: http.StatusNoContent, Also: conflict,
@@ -160,13 +161,25 @@ type invitationOutput struct {
 	ExpiresAt  httpapi.Time  `json:"expires_at"`
 	AcceptedAt *httpapi.Time `json:"accepted_at"`
 	AcceptedBy *string       `json:"accepted_by" format:"uuid"`
+	Mail       *mailOutput   `json:"mail" doc:"The mail with the link; null: none is sent, as there is no mail server or no address"`
+}
+
+type mailOutput struct {
+	Status      delivery.Status `json:"status" enum:"pending,retrying,delivered,failed" doc:"delivered: the mail server has taken it"`
+	Attempts    int             `json:"attempts"`
+	Detail      *string         `json:"detail" doc:"What the mail server said at the last attempt, or why none is made"`
+	AttemptedAt *httpapi.Time   `json:"attempted_at"`
 }
 
 func newInvitationOutput(i Invitation) invitationOutput {
-	return invitationOutput{
+	out := invitationOutput{
 		ID: i.ID, Role: i.Role, Email: i.Email, State: i.State(), CreatedBy: i.CreatedBy, CreatedAt: httpapi.Time(i.CreatedAt),
 		ExpiresAt: httpapi.Time(i.ExpiresAt), AcceptedAt: httpapi.NullTime(i.AcceptedAt), AcceptedBy: i.AcceptedBy,
 	}
+	if m := i.Mail; m != nil {
+		out.Mail = &mailOutput{m.Status, m.Attempts, m.Detail, httpapi.NullTime(m.AttemptedAt)}
+	}
+	return out
 }
 
 type invitationsOutput struct {

@@ -1,5 +1,6 @@
 // Package members lets people in and out of organisations: invitations by link, and
-// the API of members and their roles. It owns the table invitations.
+// the API of members and their roles. It owns the tables invitations and
+// invitation_mails.
 package members
 
 import (
@@ -12,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 )
 
 // An Invitation lets one person become a member. Its token is stored as a hash.
@@ -27,6 +29,7 @@ type Invitation struct {
 	AcceptedAt *time.Time
 	AcceptedBy *string // the user that it made
 	RevokedAt  *time.Time
+	Mail       *delivery.Progress // with the link; nil if none is sent
 }
 
 // The states of an invitation.
@@ -79,7 +82,8 @@ type NewInvitation struct {
 }
 
 const (
-	prefix = "inv_"
+	prefix      = "inv_"
+	tokenLength = 43 // characters after the prefix
 	// DefaultLifetime is how long an invitation lasts unless it says otherwise.
 	DefaultLifetime = 7 * 24 * time.Hour
 	// MaxLifetime is the longest that can be asked for.

@@ -85,7 +85,7 @@ func TestInvite(t *testing.T) {
 		}
 		listed := ada.Get(invitations).Want(http.StatusOK)
 		first := listed.List("invitations")[0]
-		apptest.WantKeys(t, first, "id", "role", "email", "state", "created_by", "created_at", "expires_at", "accepted_at", "accepted_by")
+		apptest.WantKeys(t, first, "id", "role", "email", "state", "created_by", "created_at", "expires_at", "accepted_at", "accepted_by", "mail")
 		if strings.Contains(string(listed.Body), token) || first["state"] != "pending" || first["email"] != "bob@example.org" || first["created_by"] != ada.User.ID {
 			t.Errorf("listed %v", first)
 		}

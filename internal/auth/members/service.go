@@ -2,6 +2,7 @@ package members
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,6 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -19,6 +22,15 @@ type Service struct {
 	Auth *auth.Service
 	// PublicURL is the base of the links.
 	PublicURL string
+
+	// Jobs and Mailer send the links of invitations that have an address, and Secret makes
+	// these links, the same on all replicas. Without a mail server people pass links on
+	// themselves.
+	Jobs   *jobs.Queue
+	Mailer Mailer
+	Secret []byte
+
+	testBackoff delivery.Backoff
 }
 
 // Link is the address that a person opens to accept an invitation.
@@ -43,13 +55,22 @@ func (s *Service) Invite(ctx context.Context, c access.Caller, n NewInvitation) 
 		if i.ExpiresAt, err = lifetime(n.ExpiresAt, key.ExpiresAt); err != nil {
 			return err
 		}
-		token, err = insertNew(ctx, tx, i)
+		if i.Email == nil || !s.SendsMail() {
+			token = newToken()
+			return insertNew(ctx, tx, i, token)
+		}
+		token = s.tokenOf(i.ID)
+		if err := insertNew(ctx, tx, i, token); err != nil {
+			return err
+		}
+		i.Mail, err = s.enqueueMail(ctx, tx, i)
 		return err
 	})
 	return i, token, err
 }
 
-// InviteByOperator is Invite for the operator, who may give every role.
+// InviteByOperator is Invite for the operator, who may give every role and passes the link
+// on.
 func (s *Service) InviteByOperator(ctx context.Context, orgID string, n NewInvitation) (i Invitation, token string, err error) {
 	if i, err = newInvitation(n); err != nil {
 		return i, "", err
@@ -58,10 +79,8 @@ func (s *Service) InviteByOperator(ctx context.Context, orgID string, n NewInvit
 	if i.ExpiresAt, err = lifetime(n.ExpiresAt, nil); err != nil {
 		return i, "", err
 	}
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		token, err = insertNew(ctx, tx, i)
-		return err
-	})
+	token = newToken()
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error { return insertNew(ctx, tx, i, token) })
 	return i, token, err
 }
 
@@ -103,31 +122,30 @@ func lifetime(wanted, keyEnds *time.Time) (time.Time, error) {
 	return *wanted, nil
 }
 
-func insertNew(ctx context.Context, tx *store.Tx, i Invitation) (token string, err error) {
+func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) error {
 	if err := deleteExpired(ctx, tx, i.OrgID, i.CreatedAt.Add(-kept)); err != nil {
-		return "", err
+		return err
 	}
 	n, err := countPending(ctx, tx, i.OrgID, i.CreatedAt)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if n >= maxPending {
-		return "", fault.New(fault.Conflict, "%d invitations are pending, which is the most; delete some first", n)
+		return fault.New(fault.Conflict, "%d invitations are pending, which is the most; delete some first", n)
 	}
 	if i.Email != nil {
 		taken, err := isMember(ctx, tx, i.OrgID, *i.Email)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if taken {
-			return "", fault.New(fault.Conflict, "%s is a member of this organisation already", *i.Email)
+			return fault.New(fault.Conflict, "%s is a member of this organisation already", *i.Email)
 		}
 	}
-	token = newToken()
 	if err := insertInvitation(ctx, tx, i, hash(token)); err != nil {
-		return "", err
+		return err
 	}
-	return token, audit.Record(ctx, tx, audit.Entry{
+	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: i.OrgID, Action: "auth.invitation.create", Target: i.target(),
 		Detail: audit.Detail{"role": i.Role, "expires_at": i.ExpiresAt},
 	})
@@ -140,6 +158,17 @@ func (s *Service) List(ctx context.Context, orgID string, limit, offset int) ([]
 		return nil, 0, err
 	}
 	all, err := invitationsOfOrg(ctx, s.DB, orgID, limit, offset)
+	if err != nil {
+		return nil, 0, err
+	}
+	ids := make([]string, len(all))
+	for i, invitation := range all {
+		ids[i] = invitation.ID
+	}
+	letters, err := lettersOf(ctx, s.DB, orgID, ids)
+	for _, l := range letters {
+		all[slices.Index(ids, l.invitationID)].Mail = &l.Progress
+	}
 	return all, total, err
 }
 

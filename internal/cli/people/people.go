@@ -57,6 +57,25 @@ type member struct {
 	RemovedAt  *time.Time `json:"removed_at"`
 }
 
+// A mail with the link of an invitation, as the server describes it.
+type mail struct {
+	Status      string     `json:"status"` // pending, retrying, delivered or failed
+	Attempts    int        `json:"attempts"`
+	Detail      *string    `json:"detail"`
+	AttemptedAt *time.Time `json:"attempted_at"`
+}
+
+// describe is a cell of the list.
+func (m *mail) describe() string {
+	switch {
+	case m == nil:
+		return "-"
+	case m.Detail == nil:
+		return m.Status
+	}
+	return m.Status + ": " + *m.Detail
+}
+
 // An invitation, as the server describes it.
 type invitation struct {
 	ID         string     `json:"id"`
@@ -68,6 +87,7 @@ type invitation struct {
 	ExpiresAt  time.Time  `json:"expires_at"`
 	AcceptedAt *time.Time `json:"accepted_at"`
 	AcceptedBy *string    `json:"accepted_by"`
+	Mail       *mail      `json:"mail"`
 }
 
 // A page is one of a list of members, invitations, teams, groups, service accounts or keys.
@@ -169,7 +189,11 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 		if err := s.Call(ctx, http.MethodPost, invitations, body, &out); err != nil {
 			return err
 		}
-		if !p.JSON {
+		sent := out.Invitation.Mail != nil && out.Invitation.Mail.Status == "pending"
+		if !p.JSON && sent {
+			p.Note("The server sends this link to %s; `whetstone member invitations` says whether it arrived. It works once, until %s, and gives the role %s.",
+				term.Plain(c.Email), out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
+		} else if !p.JSON {
 			p.Note("Send this link over a secure channel: it works once, until %s, and gives the role %s.",
 				out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
 		}
@@ -193,9 +217,10 @@ func (c *memberInvitations) Run(ctx context.Context, p *term.Program) error {
 				fmt.Fprintln(w, "No invitations; `whetstone member invite ADDRESS` makes one.")
 				return
 			}
-			fmt.Fprintln(w, "ID\tFOR\tROLE\tSTATE\tEXPIRES")
+			fmt.Fprintln(w, "ID\tFOR\tROLE\tSTATE\tEXPIRES\tMAIL")
 			for _, i := range found {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt),
+					term.Cell(i.Mail.describe()))
 			}
 		})
 	})

@@ -1,4 +1,4 @@
-// Package notifytest has a receiver of webhooks, for tests.
+// Package notifytest has a receiver of webhooks, and a mail server, for tests.
 package notifytest
 
 import (

@@ -27,6 +27,7 @@ type List struct {
 	Roles          []access.Role // that the caller may assign
 	Form           Form          // the input
 	Invitations    []members.Invitation
+	Mails          bool // links are sent by mail
 	Made           *Made
 }
 
@@ -60,7 +61,7 @@ type Pages struct {
 // List returns the page of members that begins at offset. Invitations are for those
 // who may make them.
 func (p Pages) List(ctx context.Context, c access.Caller, offset int) (list List, err error) {
-	list = List{PerPage: Shown, Form: Form{Role: access.DefaultRole, Days: "7"}}
+	list = List{PerPage: Shown, Mails: p.Members.SendsMail(), Form: Form{Role: access.DefaultRole, Days: "7"}}
 	for _, role := range access.Roles() {
 		if auth.MayGive(c, role) {
 			list.Roles = append(list.Roles, role)
