@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/improve/unattended"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
@@ -49,7 +50,9 @@ func newWorld(t *testing.T, db *store.DB) *world {
 			DB: db, Jobs: rw.Queue, Proposals: rw.Proposals, Registry: rw.Registry, Gates: held, Interval: time.Hour, Log: rw.Log,
 		}
 		applied.Register()
-		rw.Registry.Gate, held.Watcher = held, applied
+		people := &approvals.Service{DB: db, Registry: rw.Registry, Gates: held, Approvers: approvals.ByRole(access.AdminRole), Watcher: applied}
+		people.Mount(rw.API)
+		rw.Registry.Gate, held.Watcher, held.Approvals = held, applied, people
 		w.nights = &unattended.Service{
 			DB: db, Jobs: rw.Queue, Skills: w.skills, Registry: rw.Registry, Sources: rw.Sources, Suites: rw.Suites, Gates: held,
 			Improve: rw.Improve, Apply: applied, Log: rw.Log,
@@ -79,10 +82,13 @@ func queries(n int) object {
 }
 
 // gate sets the gate policy of the entry, with the suite.
-func (w *world) gate(mode string) {
+func (w *world) gate(mode string) { w.Client.T.Helper(); w.gateBy(mode, 0) }
+
+// gateBy is gate with the number of people who must approve, too.
+func (w *world) gateBy(mode string, people int) {
 	w.Client.T.Helper()
 	w.Do(http.MethodPut, "/api/v1/registry/"+w.entry+"/gate-policy",
-		object{"mode": mode, "suites": []any{w.suite["id"]}}).Want(http.StatusOK)
+		object{"mode": mode, "suites": []any{w.suite["id"]}, "approvals": people}).Want(http.StatusOK)
 }
 
 // grade reports graded sessions of a skill.
@@ -274,22 +280,7 @@ func TestNightPublishes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		var cases []object
-		for i := range 24 { // the description has none of these words
-			cases = append(cases,
-				apptest.With(runstest.Trigger(fmt.Sprintf("book the supplier invoice %d in the ledger", i)), object{"id": fmt.Sprint("invoice-", i)}),
-				apptest.With(runstest.Avoid(fmt.Sprintf("what is the weather in town %d", i)), object{"id": fmt.Sprint("weather-", i)}))
-		}
-		w.Patch(w.suite["id"].(string), object{"cases_json": cases}).Want(http.StatusOK)
-		w.gate("enforce")
-		w.set("publish", 3).Want(http.StatusOK)
-		if !w.step(1) {
-			t.Fatalf("the night started nothing: %v", w.policy())
-		}
-		w.Work()
-		if note := apptest.Text(w.night(1), "note"); !strings.Contains(note, "It is being published as a version") {
-			t.Fatalf("the night says %q", note)
-		}
+		w.publishing(0)
 		var got []object
 		apptest.Eventually(t, "the version is published", func() bool {
 			w.Work()
@@ -303,6 +294,56 @@ func TestNightPublishes(t *testing.T) {
 		if len(gate) != 1 || gate[0]["verdict"] != "pass" {
 			t.Errorf("got the gates %v", gate)
 		}
+	})
+}
+
+// publishing makes a night that publishes a better version, whose gate asks so many people.
+func (w *world) publishing(people int) {
+	w.Client.T.Helper()
+	var cases []object
+	for i := range 24 { // the description has none of these words
+		cases = append(cases,
+			apptest.With(runstest.Trigger(fmt.Sprintf("book the supplier invoice %d in the ledger", i)), object{"id": fmt.Sprint("invoice-", i)}),
+			apptest.With(runstest.Avoid(fmt.Sprintf("what is the weather in town %d", i)), object{"id": fmt.Sprint("weather-", i)}))
+	}
+	w.Patch(w.suite["id"].(string), object{"cases_json": cases}).Want(http.StatusOK)
+	w.gateBy("enforce", people)
+	w.set("publish", 3).Want(http.StatusOK)
+	if !w.step(1) {
+		w.Client.T.Fatalf("the night started nothing: %v", w.policy())
+	}
+	w.Work()
+	if note := apptest.Text(w.night(1), "note"); !strings.Contains(note, "It is being published as a version") {
+		w.Client.T.Fatalf("the night says %q", note)
+	}
+}
+
+// TestNightWaitsForPeople: what a night has proved, and its gate lets pass, waits for the
+// approvals that the policy asks for. Whoever set the policy of nights cannot give one.
+func TestNightWaitsForPeople(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.publishing(1)
+		state := func() (got any) {
+			all := w.Get("/api/v1/proposals").Want(http.StatusOK).List("proposals")
+			return fmt.Sprint(apptest.At(all[0], "outcome", "state"), ": ", apptest.At(all[0], "outcome", "message"))
+		}
+		await := func(want string) {
+			t.Helper()
+			apptest.Eventually(t, want, func() bool { w.Work(); return state() == want })
+		}
+		await("candidate: It waits for approval")
+		gate := w.Get("/api/v1/gates").Want(http.StatusOK).List("gates")
+		if len(gate) != 1 || gate[0]["verdict"] != "pass" {
+			t.Errorf("got the gates %v", gate)
+		}
+		at := "/api/v1/registry/" + w.entry + "/versions/2.0.1/approvals"
+		w.Post(at, object{"decision": "approve"}).WantErrorWith(http.StatusForbidden, "somebody else must approve it")
+		w.World.Member(w.Client.Org, access.Member).Post(at, object{"decision": "approve"}).Want(http.StatusForbidden)
+		ben := w.World.Member(w.Client.Org, access.AdminRole)
+		ben.Post(at, object{"decision": "approve"}).Want(http.StatusOK)
+		await("published: <nil>")
 	})
 }
 
