@@ -203,7 +203,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
 	}
-	p.approvals = &approvals.Service{DB: db, Registry: p.registry, Gates: p.gates, Approvers: p.teams}
+	p.approvals = &approvals.Service{DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Approvers: p.teams}
 	p.attestations = &attestations.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
 		Log: log("attestations"),
@@ -273,8 +273,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		p.events, on.audit,
-		p.members,
+		p.events, on.audit, p.members, p.approvals,
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations, p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
 		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,

@@ -381,3 +381,44 @@ func TestWaiting(t *testing.T) {
 		want(w.ada) // a later push overtook 1.1.0
 	})
 }
+
+// TestPolicyLowered: a candidate that has enough approvals by a new policy becomes
+// current without another answer; one that was rejected or overtaken does not.
+func TestPolicyLowered(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, object{"approvals": 3})
+		other := w.dan.Made("csv", "1.0.0", registrytest.Skill(t, "one"))
+		w.push(w.dan, "1.1.0")
+		w.push(w.dan, "1.2.0")
+		w.answer(w.ben, "1.1.0", "approve").Want(http.StatusOK)
+		w.answer(w.ben, "1.2.0", "approve").Want(http.StatusOK)
+		w.answer(w.cyd, "1.2.0", "approve").Want(http.StatusOK)
+		w.push(w.dan, "1.3.0")
+		w.answer(w.ben, "1.3.0", "reject").Want(http.StatusOK)
+		w.Work()
+		w.policy(object{"approvals": 4}) // asks for more
+		w.policy(object{"approvals": 2})
+		apptest.Eventually(t, "version 1.2.0 to become current", func() bool { return w.ada.Current(w.entry) == "1.2.0" })
+		w.want("1.2.0", "published", "1.2.0")
+		w.want("1.1.0", "candidate", "1.2.0")
+		w.want("1.3.0", "candidate", "1.2.0")
+		wantReview(w.ben.Get(w.path("1.3.0")), "candidate", 0, 2, "1 person rejected it")
+
+		// The default of the organisation counts for entries without a policy of their own.
+		standard := func(approvals int) {
+			t.Helper()
+			w.ada.Do(http.MethodPut, "/api/v1/settings/gate-policy", object{"policy": object{"mode": "off", "approvals": approvals}}).Want(http.StatusOK)
+		}
+		standard(2)
+		w.dan.Push(other, "1.1.0", registrytest.Skill(t, "two")).Want(http.StatusAccepted)
+		w.ben.Post(registrytest.VersionPath(other, "1.1.0")+"/approvals", object{"decision": "approve"}).Want(http.StatusOK)
+		standard(1)
+		apptest.Eventually(t, "version 1.1.0 to become current", func() bool { return w.ada.Current(other) == "1.1.0" })
+		w.want("1.3.0", "candidate", "1.2.0")
+		w.answer(w.ben, "1.3.0", "approve").Want(http.StatusOK)
+		w.want("1.3.0", "candidate", "1.2.0")
+		w.policy(object{"approvals": 1, "self_approval": true})
+		apptest.Eventually(t, "version 1.3.0 to become current", func() bool { return w.ada.Current(w.entry) == "1.3.0" })
+	})
+}

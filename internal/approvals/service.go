@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -17,6 +18,7 @@ import (
 // Service takes the answers of people, and knows what they amount to.
 type Service struct {
 	DB        *store.DB
+	Jobs      *jobs.Queue
 	Registry  *registry.Service
 	Gates     *gates.Service
 	Approvers Approvers

@@ -94,3 +94,17 @@ func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([
 		return w, json.Unmarshal([]byte(policy), &w.policy)
 	})
 }
+
+// candidatesOf lists the candidates of an entry or, without one, of the organisation,
+// newest first, from the one after cursor: later pushes come first, and overtake others.
+func candidatesOf(ctx context.Context, q store.Querier, orgID, entryID, cursor string, limit int) ([]registry.Version, error) {
+	rows, err := q.Query(ctx, `
+		SELECT v.id, v.entry_id FROM registry_entries e
+		JOIN registry_versions v ON v.entry_id = e.id AND v.state = 'candidate'
+		WHERE e.org_id = $1 AND ($2 = '' OR e.id = $2) AND ($3 = '' OR v.id < $3)
+		ORDER BY v.id DESC LIMIT $4`, orgID, entryID, cursor, limit)
+	return store.All(rows, err, func(row store.Row) (v registry.Version, err error) {
+		err = row.Scan(&v.ID, &v.EntryID)
+		return v, err
+	})
+}

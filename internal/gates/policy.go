@@ -143,7 +143,8 @@ func (s *Service) PolicyOf(ctx context.Context, orgID, entryID string) (p Policy
 // default.
 func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string, p Policy) (_ Policy, err error) {
 	defer fault.Wrap(&err, "set the gate policy of %s", entryID)
-	if _, _, err := s.PolicyOf(ctx, c.OrgID, entryID); err != nil {
+	before, _, err := s.PolicyOf(ctx, c.OrgID, entryID)
+	if err != nil {
 		return p, err // whose entry it is comes before what the policy says
 	}
 	if string(p.Agent) == "null" {
@@ -172,6 +173,12 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string
 		}
 		if err := upsertPolicy(ctx, tx, c, entryID, p); err != nil {
 			return err
+		}
+		lowered := p.Approvals < before.Approvals || p.SelfApproval && !before.SelfApproval
+		if lowered && s.Approvals != nil {
+			if err := s.Approvals.PolicyLowered(ctx, tx, c.OrgID, entryID); err != nil {
+				return err
+			}
 		}
 		return audit.Record(ctx, tx, audit.Entry{
 			OrgID: c.OrgID, Action: "gates.policy.change", Target: target,

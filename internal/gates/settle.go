@@ -15,6 +15,9 @@ type Approvals interface {
 	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
 	// approvals"; "" if nothing is.
 	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
+	// PolicyLowered is told that the policy of an entry, or of all entries without one of
+	// their own if the id is empty, asks for less than before: what waited may have enough.
+	PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error
 }
 
 // Settle makes a candidate current once its gate and people let it pass. Otherwise
