@@ -79,7 +79,7 @@ type createInput struct {
 		Threshold   *float64       `json:"threshold,omitempty" example:"0.75" doc:"pass_rate_below: 0 to 1, default 0.8; no_data: 0 to 90 days, default 7; worse_than_previous: by how much, 0 to 1, default 0.1; cost_above: USD for a use, required; silent_fall: by how much of the usual share, 0 to 1, default 0.5"`
 		Sensitivity Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident,sequential" default:"point"`
 		Action      *Action        `json:"action,omitempty" enum:"rollback" doc:"What to do when it fires"`
-		Channel     notify.Channel `json:"channel" enum:"chat_a,chat_b,email,webhook"`
+		Channel     notify.Channel `json:"channel" enum:"chat_a,chat_b,email,owners,webhook" doc:"owners: a mail to each person who owns the skill; config is empty"`
 		Config      ConfigInput    `json:"config"`
 	}
 }
@@ -92,7 +92,7 @@ type RuleOutput struct {
 	Threshold      float64           `json:"threshold" example:"0.75"`
 	Sensitivity    Sensitivity       `json:"sensitivity" enum:"point,confident,sequential"`
 	Action         *Action           `json:"action"`
-	Channel        notify.Channel    `json:"channel" enum:"chat_a,chat_b,email,webhook"`
+	Channel        notify.Channel    `json:"channel" enum:"chat_a,chat_b,email,owners,webhook"`
 	Config         map[string]string `json:"config" nullable:"false" doc:"With secrets masked"`
 	Enabled        bool              `json:"enabled"`
 	DisabledReason *string           `json:"disabled_reason"`
@@ -103,10 +103,13 @@ type RuleOutput struct {
 }
 
 func (s *Service) newRuleOutput(r Rule) RuleOutput {
-	field := addressField(r.Channel)
+	config := map[string]string{}
+	if field := addressField(r.Channel); field != "" {
+		config[field] = notify.Mask(r.Channel, r.Address)
+	}
 	return RuleOutput{
 		ID: r.ID, SkillID: r.SkillID, Type: r.Type, Threshold: r.Threshold, Sensitivity: r.Sensitivity, Action: r.Action,
-		Channel: r.Channel, Config: map[string]string{field: notify.Mask(r.Channel, r.Address)},
+		Channel: r.Channel, Config: config,
 		Enabled: r.Enabled, DisabledReason: r.DisabledReason, SnoozedUntil: httpapi.NullTime(r.SnoozedUntil),
 		CreatedAt: httpapi.Time(r.CreatedAt), UpdatedAt: httpapi.Time(r.UpdatedAt), Warnings: s.Warnings(r),
 	}
@@ -161,7 +164,7 @@ type updateInput struct {
 	Body struct {
 		Threshold   *float64        `json:"threshold,omitempty"`
 		Sensitivity *Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident,sequential"`
-		Channel     *notify.Channel `json:"channel,omitempty" enum:"chat_a,chat_b,email,webhook"`
+		Channel     *notify.Channel `json:"channel,omitempty" enum:"chat_a,chat_b,email,owners,webhook"`
 		Config      *ConfigInput    `json:"config,omitempty"`
 		Enabled     *bool           `json:"enabled,omitempty"`
 	}
@@ -189,7 +192,7 @@ type testOutput struct {
 }
 
 func (s *Service) handleTest(ctx context.Context, in RulePath) (testOutput, error) {
-	d, err := s.Test(ctx, access.From(ctx).OrgID, in.ID)
+	d, err := s.Test(ctx, access.From(ctx), in.ID)
 	return testOutput{newDeliveryOutput(d)}, err
 }
 
@@ -252,6 +255,7 @@ type deliveryOutput struct {
 	AlertID        string          `json:"alert_id" format:"uuid"`
 	EventID        *string         `json:"event_id" doc:"Null for a test"`
 	Channel        notify.Channel  `json:"channel"`
+	RecipientID    *string         `json:"recipient_id" format:"uuid" doc:"The member whom a mail to owners is for; null for other channels"`
 	Status         delivery.Status `json:"status" enum:"pending,retrying,delivered,failed"`
 	Attempts       int             `json:"attempts"`
 	ResponseStatus *int            `json:"response_status"`
@@ -263,7 +267,7 @@ type deliveryOutput struct {
 
 func newDeliveryOutput(d Delivery) deliveryOutput {
 	return deliveryOutput{
-		ID: d.ID, AlertID: d.RuleID, EventID: d.EventID, Channel: d.Channel, Status: d.Status, Attempts: d.Attempts,
+		ID: d.ID, AlertID: d.RuleID, EventID: d.EventID, Channel: d.Channel, RecipientID: d.RecipientID, Status: d.Status, Attempts: d.Attempts,
 		ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
 		AttemptedAt: httpapi.NullTime(d.AttemptedAt), NextAttemptAt: httpapi.NullTime(d.NextAttemptAt),
 	}

@@ -168,7 +168,7 @@ func TestCreateRefused(t *testing.T) {
 			{"-1 day", silent(-1), []string{"threshold", days}},
 			{"threshold as text", object{"threshold": "0.8"}, []string{"threshold", "threshold: expected number"}},
 			{"type", object{"type": "pass_rate"}, []string{"type", `type: expected value to be one of "pass_rate_below, no_data, worse_than_previous, cost_above, silent_fall"`}},
-			{"channel", object{"channel": "sms"}, []string{"channel", `channel: expected value to be one of "chat_a, chat_b, email, webhook"`}},
+			{"channel", object{"channel": "sms"}, []string{"channel", `channel: expected value to be one of "chat_a, chat_b, email, owners, webhook"`}},
 			{"sensitivity", object{"sensitivity": "high"}, []string{"sensitivity", `sensitivity: expected value to be one of "point, confident, sequential"`}},
 			{"action", object{"action": "delete"}, []string{"action", `action: expected value to be one of "rollback"`}},
 			{"no field", object{"config": object{}}, []string{"config.chat_a_webhook_url", noURL}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -22,6 +23,8 @@ type Delivery struct {
 	EventID   *string // nil for a test
 	Channel   notify.Channel
 	CreatedAt time.Time
+	// RecipientID is the member whom a mail to owners is for; nil for other channels.
+	RecipientID *string
 	delivery.Progress
 }
 
@@ -33,16 +36,26 @@ func (d Delivery) due() time.Time {
 	return d.CreatedAt
 }
 
-// enqueueDelivery writes the delivery of an event and the job that sends it.
-func (s *Service) enqueueDelivery(ctx context.Context, tx *store.Tx, r Rule, eventID string) error {
-	d := Delivery{
-		ID: store.NewID(), OrgID: r.OrgID, RuleID: r.ID, EventID: &eventID, Channel: r.Channel,
-		CreatedAt: store.Now(), Progress: delivery.Progress{Status: delivery.Pending},
-	}
-	if err := insertDelivery(ctx, tx, d); err != nil {
+// enqueueDeliveries writes the deliveries of an event, one for each recipient, and the
+// jobs that send them: what one mail server refuses is not sent again to the others.
+func (s *Service) enqueueDeliveries(ctx context.Context, tx *store.Tx, r Rule, e Event) error {
+	recipients, err := s.recipients(ctx, tx, r, e.SkillID)
+	if err != nil {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns))
+	for _, recipient := range recipients {
+		d := Delivery{
+			ID: store.NewID(), OrgID: r.OrgID, RuleID: r.ID, EventID: &e.ID, Channel: r.Channel, RecipientID: recipient,
+			CreatedAt: store.Now(), Progress: delivery.Progress{Status: delivery.Pending},
+		}
+		if err := insertDelivery(ctx, tx, d); err != nil {
+			return err
+		}
+		if err := s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emit tells other systems of a transition; a reminder is none.
@@ -96,7 +109,15 @@ func (s *Service) deliver(ctx context.Context, id string) error {
 	if wait > 0 {
 		return jobs.Snooze(wait)
 	}
-	result := s.Sender.Send(ctx, r.target(time.Now()), s.notice(r, e))
+	target, refusal, err := s.targetOf(ctx, r, d)
+	if err != nil {
+		return err
+	}
+	if refusal != "" {
+		d.Progress = d.Abandoned(refusal)
+		return updateDelivery(ctx, s.DB, d)
+	}
+	result := s.Sender.Send(ctx, target, s.notice(r, e))
 	if result.Throttled { // rate limited before anything was sent: not an attempt
 		return jobs.Snooze(result.RetryAfter)
 	}
@@ -121,7 +142,7 @@ func (s *Service) waitTime(ctx context.Context, d Delivery, e Event) (time.Durat
 	if e.Sequence == 1 {
 		return 0, nil
 	}
-	before, err := deliveryBefore(ctx, s.DB, e)
+	before, err := deliveryBefore(ctx, s.DB, e, d.RecipientID)
 	if fault.Is(err, fault.NotFound) {
 		return 0, nil
 	}
@@ -174,14 +195,21 @@ func (s *Service) backoff() delivery.Backoff {
 }
 
 // Test sends a test notification now, without a change of any state, and
-// returns the finished delivery.
-func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err error) {
+// returns the finished delivery. That of a rule for owners is sent to the caller.
+func (s *Service) Test(ctx context.Context, c access.Caller, id string) (d Delivery, err error) {
 	defer fault.Wrap(&err, "test alert %s", id)
-	r, err := s.Rule(ctx, orgID, id)
+	r, err := s.Rule(ctx, c.OrgID, id)
 	if err != nil {
 		return d, err
 	}
-	d = Delivery{ID: store.NewID(), OrgID: orgID, RuleID: id, Channel: r.Channel, CreatedAt: store.Now()}
+	d = Delivery{ID: store.NewID(), OrgID: c.OrgID, RuleID: id, Channel: r.Channel, CreatedAt: store.Now()}
+	if r.Channel == ToOwners {
+		d.RecipientID = &c.UserID
+	}
+	target, refusal, err := s.targetOf(ctx, r, d)
+	if err != nil {
+		return d, err
+	}
 	n := notify.Notice{
 		ID: d.ID, EpisodeID: d.ID, Status: notify.Test, Type: notify.Type(r.Type), AlertID: r.ID, Skill: "example-skill",
 		Threshold: r.Threshold, WindowFrom: d.CreatedAt.AddDate(0, 0, -WindowDays), WindowTo: d.CreatedAt, TriggeredAt: d.CreatedAt,
@@ -190,7 +218,9 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 	if r.SkillID != nil {
 		n.SkillID, n.URL = *r.SkillID, s.skillURL(*r.SkillID)
 	}
-	d.Progress = d.After(s.Sender.Send(ctx, r.target(time.Now()), n), nil)
+	if d.Progress = d.Abandoned(refusal); refusal == "" {
+		d.Progress = delivery.Progress{}.After(s.Sender.Send(ctx, target, n), nil)
+	}
 	return d, s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := insertDelivery(ctx, tx, d); err != nil {
 			return err

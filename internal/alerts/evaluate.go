@@ -204,7 +204,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	if err := e.service.emit(ctx, e.tx, event); err != nil {
 		return err
 	}
-	return e.service.enqueueDelivery(ctx, e.tx, r, event.ID)
+	return e.service.enqueueDeliveries(ctx, e.tx, r, event)
 }
 
 // openIncident hands over what follows from a rollback.

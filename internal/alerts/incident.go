@@ -48,5 +48,5 @@ func (s *Service) Tell(ctx context.Context, tx *store.Tx, orgID, eventID, note s
 	if err := insertEvent(ctx, tx, e); err != nil {
 		return err
 	}
-	return s.enqueueDelivery(ctx, tx, r, e.ID)
+	return s.enqueueDeliveries(ctx, tx, r, e)
 }

@@ -126,7 +126,7 @@ func TestUpdateRefused(t *testing.T) {
 				[]string{"config.email", "config.email is required for the channel email"},
 			},
 			{"bad URL", share, object{"config": object{"chat_a_webhook_url": "ftp://x"}}, []string{"config.chat_a_webhook_url", badURL}},
-			{"bad channel", share, object{"channel": "sms"}, []string{"channel", `channel: expected value to be one of "chat_a, chat_b, email, webhook"`}},
+			{"bad channel", share, object{"channel": "sms"}, []string{"channel", `channel: expected value to be one of "chat_a, chat_b, email, owners, webhook"`}},
 			{"enabled as text", share, object{"enabled": "no"}, []string{"enabled", "enabled: expected boolean"}},
 			{
 				"two problems", share,

@@ -24,7 +24,7 @@ type Rule struct {
 	Sensitivity    Sensitivity
 	Action         *Action // nil: only notify
 	Channel        notify.Channel
-	Address        string  // a secret: anyone who knows a webhook's URL can post to it
+	Address        string  // a secret: anyone who knows a webhook's URL can post to it; "" for owners
 	Secret         *string // signs webhooks; nil for other channels
 	OldSecret      *string // signs beside Secret until OldSecretUntil
 	OldSecretUntil *time.Time
@@ -145,9 +145,12 @@ func oneOf[T ~string](values []T) string {
 
 // targetIssues validates the channel, its address and its secret.
 func (r Rule) targetIssues() (all []fault.Issue) {
+	if r.Channel == ToOwners {
+		return nil
+	}
 	field := addressField(r.Channel)
 	if field == "" {
-		return []fault.Issue{fault.At("channel", "channel must be one of chat_a, chat_b, email, webhook")}
+		return []fault.Issue{fault.At("channel", "channel must be one of chat_a, chat_b, email, owners, webhook")}
 	}
 	path := "config." + field
 	wanted := "an http or https URL with a host, of at most 2048 characters"

@@ -29,6 +29,8 @@ type Service struct {
 	Sender   *notify.Sender
 	// Incidents follows rollbacks to their end; nil does not.
 	Incidents Incidents
+	// Owners finds whom rules of the channel owners notify; it may be nil.
+	Owners Owners
 	// Interval is how often all rules are evaluated.
 	Interval time.Duration
 	// AllowPrivate permits targets in private networks; without it they get a
@@ -133,10 +135,10 @@ func (r Rule) recordAudit(ctx context.Context, tx *store.Tx, action string, d au
 // settings.
 func (s *Service) Warnings(r Rule) []string {
 	var all []string
-	if r.Channel == notify.Email && !s.Sender.MailConfigured() {
+	if (r.Channel == notify.Email || r.Channel == ToOwners) && !s.Sender.MailConfigured() {
 		all = append(all, "No mail server is configured, so deliveries will fail: set --smtp-url and --mail-from")
 	}
-	if r.Channel != notify.Email && !s.AllowPrivate {
+	if r.Channel != notify.Email && r.Channel != ToOwners && !s.AllowPrivate {
 		if warning := outbound.LiteralWarning(r.Address); warning != "" {
 			all = append(all, warning)
 		}
@@ -200,9 +202,12 @@ func (c Change) apply(r *Rule) []fault.Issue {
 	if c.Channel != nil {
 		channel = *c.Channel
 	}
-	if c.Config != nil {
+	switch {
+	case c.Config != nil:
 		r.setTarget(channel, *c.Config)
-	} else if channel != r.Channel {
+	case channel == ToOwners:
+		r.setTarget(channel, Config{})
+	case channel != r.Channel:
 		return []fault.Issue{fault.At("config", "config is required when the channel changes")}
 	}
 	return nil

@@ -228,19 +228,19 @@ func eventsOfOrg(ctx context.Context, q store.Querier, orgID string, f EventFilt
 }
 
 const deliveryColumns = `id, org_id, rule_id, event_id, channel, status, attempts, response_status, detail, created_at,
-	attempted_at, next_attempt_at`
+	attempted_at, next_attempt_at, recipient_id`
 
 func scanDelivery(row store.Row) (d Delivery, err error) {
 	err = row.Scan(&d.ID, &d.OrgID, &d.RuleID, &d.EventID, &d.Channel, &d.Status, &d.Attempts, &d.ResponseStatus, &d.Detail,
-		store.Time(&d.CreatedAt), store.NullTime(&d.AttemptedAt), store.NullTime(&d.NextAttemptAt))
+		store.Time(&d.CreatedAt), store.NullTime(&d.AttemptedAt), store.NullTime(&d.NextAttemptAt), &d.RecipientID)
 	return d, err
 }
 
 func insertDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO alert_deliveries (`+deliveryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		INSERT INTO alert_deliveries (`+deliveryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		d.ID, d.OrgID, d.RuleID, d.EventID, d.Channel, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
-		store.Micros(d.CreatedAt), store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
+		store.Micros(d.CreatedAt), store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt), d.RecipientID)
 	return err
 }
 
@@ -259,9 +259,9 @@ func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, er
 }
 
 // deliveryBefore finds the delivery of the event before this one about the same
-// skill. Ids are ordered by time (UUIDv7), which makes both lookups index scans
+// skill to the same recipient. Ids are ordered by time (UUIDv7), which makes both lookups index scans
 // of few rows.
-func deliveryBefore(ctx context.Context, q store.Querier, e Event) (Delivery, error) {
+func deliveryBefore(ctx context.Context, q store.Querier, e Event, recipient *string) (Delivery, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id FROM alert_events WHERE rule_id = $1 AND skill_id = $2 AND sequence = $3 ORDER BY id DESC LIMIT 1`,
 		e.RuleID, e.SkillID, e.Sequence-1)
@@ -270,8 +270,9 @@ func deliveryBefore(ctx context.Context, q store.Querier, e Event) (Delivery, er
 		return Delivery{}, err
 	}
 	rows, err = q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM alert_deliveries WHERE rule_id = $1 AND event_id = $2 AND id > $2 ORDER BY id LIMIT 1`,
-		e.RuleID, before)
+		SELECT `+deliveryColumns+` FROM alert_deliveries WHERE rule_id = $1 AND event_id = $2 AND id > $2
+			AND COALESCE(recipient_id, '') = COALESCE($3, '')
+		ORDER BY id LIMIT 1`, e.RuleID, before, recipient)
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 

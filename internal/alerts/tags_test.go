@@ -9,7 +9,7 @@ import (
 
 // TestTags compares the schema's enumerations with those of Rule.Check.
 func TestTags(t *testing.T) {
-	channels := []notify.Channel{notify.ChatA, notify.ChatB, notify.Email, notify.Webhook}
+	channels := []notify.Channel{notify.ChatA, notify.ChatB, notify.Email, ToOwners, notify.Webhook}
 	tagtest.Want(t, createInput{}, "Body.Type", "enum", types)
 	tagtest.Want(t, createInput{}, "Body.Sensitivity", "enum", sensitivities)
 	tagtest.Want(t, createInput{}, "Body.Action", "enum", []Action{Rollback})

@@ -28,7 +28,7 @@ func TestSendTest(t *testing.T) {
 			{"status": "failed", "response_status": 404, "detail": "HTTP 404 Not Found"},
 		} {
 			got := ada.Post(alertsPath+"/"+id+"/test", nil).Want(http.StatusOK).Object()["delivery"].(object)
-			want = apptest.With(want, object{"alert_id": id, "event_id": nil, "channel": "webhook", "attempts": 1, "next_attempt_at": nil})
+			want = apptest.With(want, object{"alert_id": id, "event_id": nil, "channel": "webhook", "recipient_id": nil, "attempts": 1, "next_attempt_at": nil})
 			if diff := cmp.Diff(apptest.Plain(t, want), apptest.Without(got, "id", "created_at", "attempted_at")); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}

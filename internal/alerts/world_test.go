@@ -30,6 +30,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
@@ -86,6 +87,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Release: back, Sender: sender,
 		Interval: s.interval, AllowPrivate: !s.guarded, PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
 	}
+	w.alerts.Owners = &teams.Service{DB: db, Auth: w.Auth, Registry: entries}
 	w.alerts.SetBackoff(s.backoff)
 	w.alerts.Register()
 	paid := &costs.Service{DB: db, Skills: known}

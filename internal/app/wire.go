@@ -181,7 +181,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Alerts: p.alerts, Repohost: p.repohost, Installations: p.installations,
 		Interval: time.Duration(c.AlertInterval), PublicURL: a.URL(), Log: log("incidents"),
 	}
-	p.alerts.Incidents = p.incidents
+	p.alerts.Incidents, p.alerts.Owners = p.incidents, p.teams
 	p.sources = &sources.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Repohost: p.repohost, Files: files,
 		Limits: skillpkg.DefaultLimits(), Quota: on.quota, Log: log("sources"),

@@ -81,7 +81,13 @@ func TestAlerts(t *testing.T) {
 	if got := m.must(t, "alert", "list"); !strings.HasPrefix(got, "No alerts; ") {
 		t.Errorf("got %q", got)
 	}
-	m.run(t, "alert", "create").want(t, term.ExitUsage, "name one channel")
+	m.run(t, "alert", "create", "--email", "a@example.org", "--webhook", hook.URL).want(t, term.ExitUsage, "name one channel")
+	var owned client.Alert
+	m.answers(t, &owned, "alert", "create", "--skill", "pdf")
+	if owned.Channel != "owners" || len(owned.Warnings) != 1 {
+		t.Errorf("got %+v, want an alert for the owners, and a warning that there is no mail server", owned)
+	}
+	m.must(t, "alert", "delete", owned.ID)
 	m.run(t, "alert", "create", "--skill", "nothing", "--webhook", hook.URL).want(t, term.ExitFailed, "not found")
 	m.run(t, "alert", "create", "--threshold", "75", "--webhook", hook.URL).want(t, term.ExitUsage, "threshold must be between 0 and 1")
 	var made client.Alert

@@ -93,6 +93,29 @@ func (s *Service) MayApprove(ctx context.Context, q store.Querier, entryID strin
 	return slices.ContainsFunc(people, func(p Person) bool { return p.ID == who.UserID }), nil
 }
 
+// OwnersOfSkill returns the ids of everybody who owns the entry of a skill, by address.
+func (s *Service) OwnersOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
+	entryID, err := entryOfSkill(ctx, q, orgID, skillID)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	people, err := peopleOf(ctx, q, orgID, entryID)
+	return ids(people), err
+}
+
+// MailAddress returns the address of a member. One who was removed, and one who is no
+// person, is fault.NotFound.
+func (s *Service) MailAddress(ctx context.Context, orgID, userID string) (string, error) {
+	m, err := s.Auth.Member(ctx, orgID, userID)
+	if err == nil && (m.RemovedAt != nil || m.Machine() || m.ServiceAccount) {
+		err = fault.New(fault.NotFound, "Member not found")
+	}
+	return m.Email, err
+}
+
 func peopleOf(ctx context.Context, q store.Querier, orgID, entryID string) ([]Person, error) {
 	o, err := ownersOf(ctx, q, orgID, entryID)
 	if err != nil || len(o.Teams) == 0 {

@@ -75,6 +75,7 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 func (f alertForm) config() (alerts.Config, error) {
 	c := alerts.Config{WebhookSecret: f.Secret}
 	switch f.Channel {
+	case alerts.ToOwners:
 	case notify.ChatA:
 		c.ChatA = f.Address
 	case notify.ChatB:

@@ -61,6 +61,9 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 			Rule: r, When: format.Condition(r), Where: notify.Mask(r.Channel, r.Address), State: "ok",
 			Warning: s.Alerts.Warnings(r),
 		}
+		if r.Channel == alerts.ToOwners {
+			row.Where = ""
+		}
 		for _, f := range firing {
 			if f.RuleID == r.ID {
 				row.Firing, row.State = append(row.Firing, f), "firing"
@@ -87,6 +90,7 @@ type alertNewView struct {
 	Channels []channelChoice
 	Skills   skillChoices
 	Preview  preview
+	Mail     bool // a mail server is configured
 }
 
 // A channelChoice is an option of the select of channels.
@@ -96,6 +100,7 @@ type channelChoice struct {
 }
 
 var channelChoices = []channelChoice{
+	{alerts.ToOwners, "Owners of the skill, by email"},
 	{notify.Webhook, "Webhook"},
 	{notify.ChatA, "Slack"},
 	{notify.ChatB, "Discord"},
@@ -120,6 +125,9 @@ func (s *Service) handleAlertNew(v *visit) (answer, error) {
 		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Sequential, Channel: notify.Webhook,
 		Worse: "10", Cost: "1", Fall: "50",
 	}
+	if s.Alerts.Sender.MailConfigured() {
+		form.Channel = alerts.ToOwners
+	}
 	if skill := v.URL.Query().Get("skill"); skill != "" {
 		p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, skill)
 		if err != nil {
@@ -133,7 +141,7 @@ func (s *Service) handleAlertNew(v *visit) (answer, error) {
 // alertPage is the form with its preview. If the form is incomplete, the preview
 // says so.
 func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
-	view := alertNewView{Form: form, Channels: channelChoices}
+	view := alertNewView{Form: form, Channels: channelChoices, Mail: s.Alerts.Sender.MailConfigured()}
 	var err error
 	if view.Skills, err = s.skillChoices(v); err != nil {
 		return answer{}, err
@@ -288,7 +296,7 @@ func (s *Service) handleSnoozeAlert(v *visit) (answer, error) {
 // handleTestAlert shows a failed test on the page where the alert can be
 // changed.
 func (s *Service) handleTestAlert(v *visit) (answer, error) {
-	d, err := s.Alerts.Test(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	d, err := s.Alerts.Test(v.Context(), v.Caller, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}

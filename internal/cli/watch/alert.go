@@ -169,10 +169,11 @@ type alertCreate struct {
 
 // Help is shown below the description of the command.
 func (alertCreate) Help() string {
-	return "Sequential alerts gather evidence since the version became current: about one false alarm in 1,000 skill-weeks."
+	return "Sequential alerts gather evidence since the version became current: about one false alarm in 1,000 skill-weeks. " +
+		"Without an address, the owners of the skill are told by mail."
 }
 
-// channel returns the one that the flags name.
+// channel returns the one that the flags name; without any, that of the skill's owners.
 func (c *alertCreate) channel() (name string, config map[string]string, err error) {
 	named := 0
 	for _, target := range []struct{ channel, field, value string }{
@@ -186,10 +187,13 @@ func (c *alertCreate) channel() (name string, config map[string]string, err erro
 			named++
 		}
 	}
-	if named != 1 {
-		return "", nil, fault.Invalid("channel", "name one channel: --email, --webhook, --chat-a or --chat-b")
+	switch named {
+	case 0:
+		return "owners", map[string]string{}, nil
+	case 1:
+		return name, config, nil
 	}
-	return name, config, nil
+	return "", nil, fault.Invalid("channel", "name one channel: --email, --webhook, --chat-a or --chat-b; none for the owners of the skill")
 }
 
 // Run creates an alert.
