@@ -93,5 +93,11 @@ func OpenSession(ctx context.Context, tx *store.Tx, v VouchedSession) (Session, 
 	return session, token, recordSession(ctx, tx, "auth.session.start", session, v.Detail)
 }
 
+// EndVouched ends the sessions that were signed in to with an identity: its person may not
+// enter any more.
+func EndVouched(ctx context.Context, tx *store.Tx, orgID, identityID string) (ended int64, err error) {
+	return deleteSessionsOfIdentity(ctx, tx, orgID, identityID)
+}
+
 // RolesChanged makes this replica notice a change of AssignRole at once.
 func (s *Service) RolesChanged() { s.keys.Clear() }

@@ -312,6 +312,10 @@ func deleteSessionByHash(ctx context.Context, tx *store.Tx, hash string) (Sessio
 	return store.One(rows, err, "Session", scanDeletedSession)
 }
 
+func deleteSessionsOfIdentity(ctx context.Context, tx *store.Tx, orgID, identityID string) (int64, error) {
+	return tx.Exec(ctx, `DELETE FROM sessions WHERE org_id = $1 AND identity_id = $2`, orgID, identityID)
+}
+
 const deletedSessionColumns = `id, org_id, user_id, key_id, browser`
 
 func scanDeletedSession(row store.Row) (s Session, err error) {

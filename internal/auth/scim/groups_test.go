@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -197,5 +198,39 @@ func TestGroupRace(t *testing.T) {
 				t.Errorf("%s is %q", name, role)
 			}
 		}
+	})
+}
+
+// TestOpenSessionLosesRole: an open session has the role of now, not that of its sign-in.
+func TestOpenSessionLosesRole(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.Org("acme")
+		p := w.provider(ada)
+		bob := create(p, "bob@acme.example")
+		admins := p.Post(groups, object{"displayName": "Admins", "members": values(bob)}).Want(http.StatusCreated).Text("id")
+		ada.Do(http.MethodPut, roles+"/"+admins, object{"role": "admin"}).Want(http.StatusOK)
+		_, _, raw, err := w.Auth.IssueKey(t.Context(), auth.Holder{Email: "bob@acme.example"}, auth.NewKey{OrgID: ada.Org.ID, Name: "laptop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, err := w.Auth.SignIn(t.Context(), auth.NewSession{RawKey: raw})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := func(role access.Role) {
+			t.Helper()
+			session, _, err := w.Auth.Resume(t.Context(), token)
+			if err != nil || session.Role != role || session.May(access.Admin) != role.Includes(access.AdminRole) {
+				t.Errorf("the session is %+v, %v, want %s", session, err, role)
+			}
+			if key, err := w.Auth.Authenticate(t.Context(), raw); err != nil || key.Role != role {
+				t.Errorf("the key is %+v, %v, want %s", key, err, role)
+			}
+		}
+		want(access.AdminRole)
+		p.Do(http.MethodDelete, groups+"/"+admins, nil).Want(http.StatusNoContent)
+		want(access.Member)
 	})
 }

@@ -279,16 +279,26 @@ func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i iden
 }
 
 // recordRefusal writes to the audit log that a person for whom the provider vouches was
-// refused.
+// refused. One who may not enter any more, e.g. because they lost the groups that gave
+// their role, keeps no session with the rights of before.
 func (s *Service) recordRefusal(ctx context.Context, p Provider, orgID string, who person, why error) error {
 	e, ok := errors.AsType[*fault.Error](why)
 	if !ok || e.Kind != fault.Denied && e.Kind != fault.Conflict {
 		return nil
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		detail := audit.Detail{"provider": p.Name, "reason": e.Message}
+		i, err := identityOf(ctx, tx, orgID, who)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		if err == nil && e.Kind == fault.Denied {
+			if detail["sessions_ended"], err = auth.EndVouched(ctx, tx, orgID, i.id); err != nil {
+				return err
+			}
+		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: orgID, Action: "auth.identity.refuse", Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email},
-			Detail: audit.Detail{"provider": p.Name, "reason": e.Message},
+			OrgID: orgID, Action: "auth.identity.refuse", Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email}, Detail: detail,
 		})
 	})
 }

@@ -379,3 +379,47 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%v; an expired state is kept", err)
 	}
 }
+
+// TestGroupsLost: a person who has lost the groups that gave their role keeps no session
+// with its rights, in no browser. Sessions of others stay.
+func TestGroupsLost(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHouse(t, db)
+		h.s.Providers[0].Roles = map[string]access.Role{"ops": access.AdminRole}
+		enter := func(claims oidctest.Claims) (signin.Welcome, error) {
+			h.corp.SetPerson(ada(claims))
+			return h.s.Finish(t.Context(), h.start("corp"))
+		}
+		alive := func(w signin.Welcome) bool {
+			t.Helper()
+			c, _, err := h.Auth.Resume(t.Context(), w.Token)
+			if err != nil && !fault.Is(err, fault.Unauthorized) {
+				t.Fatal(err)
+			}
+			return err == nil && c.Role == access.AdminRole
+		}
+		here, err := enter(oidctest.Claims{"groups": []string{"ops"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := must(enter(oidctest.Claims{"groups": []string{"ops"}}))
+		eve := must(enter(oidctest.Claims{"sub": "2", "email": "eve@example.org", "groups": []string{"ops"}}))
+		if !alive(here) || !alive(there) || !alive(eve) {
+			t.Fatal("they are not signed in")
+		}
+		if _, err := enter(oidctest.Claims{"groups": []string{"guests"}}); !fault.Is(err, fault.Denied) {
+			t.Errorf("without a group: %v", err)
+		}
+		if alive(here) || alive(there) || !alive(eve) {
+			t.Errorf("alive: %v and %v, want neither; of another person: %v", alive(here), alive(there), alive(eve))
+		}
+		if n := h.Count(`audit_entries WHERE action = 'auth.identity.refuse' AND detail LIKE '%"sessions_ended":2%'`); n != 1 {
+			t.Errorf("%d entries of the audit log say that two sessions ended", n)
+		}
+		again := must(enter(oidctest.Claims{"groups": []string{"ops"}}))
+		if !alive(again) {
+			t.Error("with the group they are not let in again")
+		}
+	})
+}
