@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -79,19 +80,9 @@ type tokenList struct {
 // Run lists tokens.
 func (c *tokenList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		all := []token{}
-		for page := 1; ; page++ {
-			var out struct {
-				Tokens     []token `json:"catalog_tokens"`
-				Pagination struct{ Total int }
-			}
-			if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%s?per_page=100&page=%d", path, page), nil, &out); err != nil {
-				return err
-			}
-			all = append(all, out.Tokens...)
-			if len(out.Tokens) == 0 || len(all) >= out.Pagination.Total {
-				break
-			}
+		all, err := list(ctx, s)
+		if err != nil {
+			return err
 		}
 		return p.Print(all, func(w io.Writer) {
 			if len(all) == 0 {
@@ -107,16 +98,47 @@ func (c *tokenList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-type tokenRotate struct {
+// list returns all tokens.
+func list(ctx context.Context, s *server.Session) ([]token, error) {
+	return server.All[token](ctx, s, path+"?", "catalog_tokens")
+}
+
+// tokenName names a token.
+type tokenName struct {
 	server.Flags `embed:""`
-	ID           string          `arg:"" help:"Id of the token."`
-	Overlap      config.Duration `env:"-" default:"7d" help:"How long the old token still works, in whole hours."`
-	Now          bool            `env:"-" help:"End the old token at once."`
+	ID           string `arg:"" name:"token" help:"Name or id of the token."`
+}
+
+// with calls do after it has found the id of the token. A name means the token that
+// works: a rotated one has it, too.
+func (c *tokenName) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := list(ctx, s)
+			if err != nil {
+				return err
+			}
+			all = slices.DeleteFunc(all, func(t token) bool { return t.State != "active" })
+			c.ID, err = server.Pick("active catalog token", "catalog-token list", c.ID, server.NamesOf(all, func(t token) server.Named {
+				return server.Named{ID: t.ID, Names: []string{t.Name}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		return do(s)
+	})
+}
+
+type tokenRotate struct {
+	tokenName `embed:""`
+	Overlap   config.Duration `env:"-" default:"7d" help:"How long the old token still works, in whole hours."`
+	Now       bool            `env:"-" help:"End the old token at once."`
 }
 
 // Run replaces a token.
 func (c *tokenRotate) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		hours := int(time.Duration(c.Overlap).Hours())
 		if c.Now {
 			hours = 0
@@ -134,13 +156,12 @@ func (c *tokenRotate) Run(ctx context.Context, p *term.Program) error {
 }
 
 type tokenDelete struct {
-	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the token."`
+	tokenName `embed:""`
 }
 
 // Run deletes a token.
 func (c *tokenDelete) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		if err := s.Call(ctx, http.MethodDelete, pathOf(c.ID), nil, nil); err != nil {
 			return err
 		}

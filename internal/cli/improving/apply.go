@@ -31,7 +31,7 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 	if c.Dir != "" && c.As != "patch" {
 		return fault.Invalid("dir", "--dir is for --as patch")
 	}
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := clientOf(s).Proposal(ctx, c.ID)
 		if err != nil {
 			return err

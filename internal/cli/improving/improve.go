@@ -16,7 +16,7 @@ import (
 type ImproveCommand struct {
 	server.Flags `embed:""`
 	Suite        string  `arg:"" help:"Name or id of the suite."`
-	Source       string  `env:"-" placeholder:"ID" xor:"subject" help:"Improve the newest snapshot of this cloud source."`
+	Source       string  `env:"-" placeholder:"SOURCE" xor:"subject" help:"Improve the newest snapshot of this cloud source (label or id)."`
 	Entry        string  `env:"-" placeholder:"NAME" xor:"subject" help:"Improve this entry of the registry (name or id)."`
 	Target       string  `env:"-" enum:"description,body,both" default:"description" help:"What may change: description, body or both."`
 	MaxCost      string  `env:"-" placeholder:"USD" help:"Most dollars that the run may cost."`

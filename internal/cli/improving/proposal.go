@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/client/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type proposalCommands struct {
@@ -67,7 +68,24 @@ func statusText(a improving.Proposal) string {
 
 type proposalID struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the proposal."`
+	ID           string `arg:"" name:"proposal" help:"Id of the proposal, or the skill of the newest pending one."`
+}
+
+// with calls do after it has found the id of the proposal.
+func (c *proposalID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := clientOf(s).Proposals(ctx, improving.ProposalFilter{Status: "pending", SkillName: c.ID})
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return fault.New(fault.NotFound, "No pending proposal is about a skill named %s; `whetstone proposal list` lists all", term.Plain(c.ID))
+			}
+			c.ID = all[0].ID
+		}
+		return do(s)
+	})
 }
 
 type proposalShow struct {
@@ -76,7 +94,7 @@ type proposalShow struct {
 
 // Run shows a proposal.
 func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := clientOf(s).Proposal(ctx, c.ID)
 		if err != nil {
 			return err
@@ -157,7 +175,7 @@ func (c *proposalReject) Run(ctx context.Context, p *term.Program) error {
 }
 
 func (c *proposalID) decide(ctx context.Context, p *term.Program, status string) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := clientOf(s).SetStatus(ctx, c.ID, status)
 		if err != nil {
 			return err

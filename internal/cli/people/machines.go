@@ -62,7 +62,7 @@ type key struct {
 
 // findAccount returns the service account with that name or id.
 func findAccount(ctx context.Context, s *server.Session, who string) (account, error) {
-	found, err := all(ctx, s, accounts+"?", func(p page) []account { return p.Accounts })
+	found, err := server.All[account](ctx, s, accounts+"?", "service_accounts")
 	if err != nil {
 		return account{}, err
 	}
@@ -88,7 +88,7 @@ func (c *accountList) Run(ctx context.Context, p *term.Program) error {
 		if c.Deleted {
 			path += "state=deleted&"
 		}
-		found, err := all(ctx, s, path, func(p page) []account { return p.Accounts })
+		found, err := server.All[account](ctx, s, path, "service_accounts")
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (c *accountKeys) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		found, err := all(ctx, s, keys+"?service_account_id="+url.QueryEscape(a.ID)+"&", func(p page) []key { return p.Keys })
+		found, err := server.All[key](ctx, s, keys+"?service_account_id="+url.QueryEscape(a.ID)+"&", "keys")
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,37 +91,9 @@ type invitation struct {
 	Mail       *mail      `json:"mail"`
 }
 
-// A page is one of a list of members, invitations, teams, groups, service accounts or keys.
-type page struct {
-	Members     []member     `json:"members"`
-	Invitations []invitation `json:"invitations"`
-	Teams       []team       `json:"teams"`
-	Groups      []scimGroup  `json:"scim_groups"`
-	Accounts    []account    `json:"service_accounts"`
-	Keys        []key        `json:"keys"`
-	Pagination  struct{ Total int }
-}
-
-// all reads all pages of a list; the path ends with ? or &.
-func all[T any](ctx context.Context, s *server.Session, path string, items func(page) []T) ([]T, error) {
-	found := []T{}
-	for n := 1; ; n++ {
-		var out page
-		if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%sper_page=100&page=%d", path, n), nil, &out); err != nil {
-			return nil, err
-		}
-		found = append(found, items(out)...)
-		if len(items(out)) == 0 || len(found) >= out.Pagination.Total {
-			return found, nil
-		}
-	}
-}
-
-func membersOf(p page) []member { return p.Members }
-
 // find returns the member with that address or id.
 func find(ctx context.Context, s *server.Session, who string) (member, error) {
-	found, err := all(ctx, s, members+"?", membersOf)
+	found, err := server.All[member](ctx, s, members+"?", "members")
 	if err != nil {
 		return member{}, err
 	}
@@ -146,7 +119,7 @@ func (c *memberList) Run(ctx context.Context, p *term.Program) error {
 		if c.Removed {
 			path += "state=removed&"
 		}
-		found, err := all(ctx, s, path, membersOf)
+		found, err := server.All[member](ctx, s, path, "members")
 		if err != nil {
 			return err
 		}
@@ -208,7 +181,7 @@ type memberInvitations struct {
 // Run lists invitations.
 func (c *memberInvitations) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		found, err := all(ctx, s, invitations+"?", func(p page) []invitation { return p.Invitations })
+		found, err := server.All[invitation](ctx, s, invitations+"?", "invitations")
 		if err != nil {
 			return err
 		}
@@ -228,12 +201,25 @@ func (c *memberInvitations) Run(ctx context.Context, p *term.Program) error {
 
 type memberUninvite struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the invitation."`
+	ID           string `arg:"" name:"invitation" help:"Id of the invitation, or the address that it is for."`
 }
 
 // Run ends an invitation.
 func (c *memberUninvite) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			found, err := server.All[invitation](ctx, s, invitations+"?", "invitations")
+			if err != nil {
+				return err
+			}
+			found = slices.DeleteFunc(found, func(i invitation) bool { return i.State != "pending" })
+			c.ID, err = server.Pick("pending invitation", "member invitations", c.ID, server.NamesOf(found, func(i invitation) server.Named {
+				return server.Named{ID: i.ID, Names: []string{term.OrDash(i.Email)}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
 		if err := s.Call(ctx, http.MethodDelete, invitations+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
 			return err
 		}

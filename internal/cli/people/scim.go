@@ -54,6 +54,17 @@ type scimGroup struct {
 	UpdatedAt   time.Time `json:"updated_at"`
 }
 
+// issued are the tokens, and the address that a provider needs with them.
+type issued struct {
+	URL    string      `json:"url"`
+	Tokens []scimToken `json:"scim_tokens"`
+}
+
+func scimTokensOf(ctx context.Context, s *server.Session) (out issued, err error) {
+	err = s.Call(ctx, http.MethodGet, scimTokensPath, nil, &out)
+	return out, err
+}
+
 type scimTokenList struct {
 	server.Flags `embed:""`
 }
@@ -61,11 +72,8 @@ type scimTokenList struct {
 // Run lists tokens.
 func (c *scimTokenList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		var out struct {
-			URL    string      `json:"url"`
-			Tokens []scimToken `json:"scim_tokens"`
-		}
-		if err := s.Call(ctx, http.MethodGet, scimTokensPath, nil, &out); err != nil {
+		out, err := scimTokensOf(ctx, s)
+		if err != nil {
 			return err
 		}
 		return p.Print(out, func(w io.Writer) {
@@ -112,12 +120,24 @@ func (c *scimTokenCreate) Run(ctx context.Context, p *term.Program) error {
 
 type scimTokenDelete struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the token."`
+	ID           string `arg:"" name:"token" help:"Name or id of the token."`
 }
 
 // Run ends a token.
 func (c *scimTokenDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			out, err := scimTokensOf(ctx, s)
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Pick("token", "member scim-token list", c.ID, server.NamesOf(out.Tokens, func(t scimToken) server.Named {
+				return server.Named{ID: t.ID, Names: []string{t.Name}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
 		if err := s.Call(ctx, http.MethodDelete, scimTokensPath+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
 			return err
 		}
@@ -130,7 +150,7 @@ func (c *scimTokenDelete) Run(ctx context.Context, p *term.Program) error {
 
 // scimGroupsOf reads all groups.
 func scimGroupsOf(ctx context.Context, s *server.Session) ([]scimGroup, error) {
-	return all(ctx, s, scimGroupsPath+"?", func(p page) []scimGroup { return p.Groups })
+	return server.All[scimGroup](ctx, s, scimGroupsPath+"?", "scim_groups")
 }
 
 type scimGroupList struct {

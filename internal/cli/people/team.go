@@ -49,7 +49,7 @@ func (t team) path() string { return teams + "/" + url.PathEscape(t.ID) }
 
 // findTeam returns the team with that name, slug or id; an @ before it is left out.
 func findTeam(ctx context.Context, s *server.Session, name string) (team, error) {
-	found, err := all(ctx, s, teams+"?", func(p page) []team { return p.Teams })
+	found, err := server.All[team](ctx, s, teams+"?", "teams")
 	if err != nil {
 		return team{}, err
 	}
@@ -73,7 +73,7 @@ func (c *teamList) Run(ctx context.Context, p *term.Program) error {
 		if c.Team != "" {
 			return listCrew(ctx, p, s, c.Team)
 		}
-		found, err := all(ctx, s, teams+"?", func(p page) []team { return p.Teams })
+		found, err := server.All[team](ctx, s, teams+"?", "teams")
 		if err != nil {
 			return err
 		}

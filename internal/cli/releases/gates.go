@@ -77,7 +77,29 @@ func verdict(g client.Gate) string {
 
 type gateID struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the gate."`
+	ID           string `arg:"" name:"gate" help:"Id of the gate, or the entry of the newest one."`
+}
+
+// with calls do after it has found the id of the gate.
+func (c *gateID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			entry, err := s.OwnEntry(ctx, c.ID)
+			if err != nil {
+				return err
+			}
+			all, err := s.Gates(ctx, entry.ID, "")
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return fault.New(fault.NotFound, "%s has no gate yet; `whetstone gates policy %s --mode enforce` turns them on",
+					term.Plain(entry.Name), term.Plain(entry.Name))
+			}
+			c.ID = all[0].ID
+		}
+		return do(s)
+	})
 }
 
 type gateShow struct {
@@ -86,7 +108,7 @@ type gateShow struct {
 
 // Run shows a gate.
 func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		g, err := s.Gate(ctx, c.ID)
 		if err != nil {
 			return err
@@ -133,7 +155,7 @@ type gateRerun struct {
 
 // Run gates the version again.
 func (c *gateRerun) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		g, err := s.RerunGate(ctx, c.ID)
 		if err != nil {
 			return err
@@ -158,7 +180,7 @@ func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 	if c.Reason == "" {
 		return fault.Invalid("reason", "say why with --reason")
 	}
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		g, err := s.OverrideGate(ctx, c.ID, c.Reason)
 		if err != nil {
 			return err
@@ -184,7 +206,7 @@ type gatePolicy struct {
 	server.Flags   `embed:""`
 	Name           string   `arg:"" optional:"" help:"Name or id of an entry; the policy of all entries without one of their own when empty."`
 	Mode           string   `env:"-" enum:",off,report,enforce" default:"" placeholder:"MODE" help:"off, report or enforce."`
-	Suite          []string `env:"-" placeholder:"ID" help:"Suites to run; replaces those of the policy."`
+	Suite          []string `env:"-" placeholder:"SUITE" help:"Suites to run (names or ids); replaces those of the policy."`
 	Trials         *int     `env:"-" placeholder:"N" help:"How often to try each case."`
 	MinCases       *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs."`
 	OnInconclusive string   `env:"-" enum:",pass,hold" default:"" placeholder:"WHAT" help:"pass or hold."`
@@ -207,6 +229,11 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 		policy, err := s.GatePolicy(ctx, entry.ID)
 		if err != nil {
 			return err
+		}
+		for i := range c.Suite {
+			if c.Suite[i], err = s.SuiteID(ctx, c.Suite[i]); err != nil {
+				return err
+			}
 		}
 		if c.change(&policy) {
 			if policy, err = s.SetGatePolicy(ctx, entry.ID, policy); err != nil {

@@ -33,14 +33,18 @@ type suiteArg struct {
 
 type evalListCommand struct {
 	serverFlags `embed:""`
-	Source      string `env:"-" placeholder:"ID" help:"Only suites of this cloud source."`
+	Source      string `env:"-" placeholder:"SOURCE" help:"Only suites of this cloud source (label or id)."`
 	Verifier    string `env:"-" placeholder:"KIND" enum:",llm_judge,deterministic,structured_rubric" default:"" help:"Only suites with this verifier: llm_judge, deterministic or structured_rubric."`
 }
 
 // Run lists suites.
 func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
-		suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{SourceID: c.Source, VerifierKind: c.Verifier})
+		source, err := s.SourceID(ctx, c.Source)
+		if err != nil {
+			return err
+		}
+		suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{SourceID: source, VerifierKind: c.Verifier})
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ type evalImportCommand struct {
 	Format      string `env:"-" enum:",evals.json,tasks,plugin-eval" default:"" help:"What to take from a folder that has several: evals.json, tasks or plugin-eval."`
 	Suite       string `env:"-" placeholder:"SUITE" help:"Suite that an aggregate-result.json of claude plugin eval is a run of."`
 	Name        string `env:"-" help:"Name of the suite; taken from the file when empty."`
-	Source      string `env:"-" placeholder:"ID" help:"Cloud source that the suite belongs to."`
+	Source      string `env:"-" placeholder:"SOURCE" help:"Cloud source that the suite belongs to (label or id)."`
 	Oracle      bool   `env:"-" help:"Let task packages run their solution before their verifier."`
 	Partial     bool   `env:"-" help:"Leave out cases of claude plugin eval that cannot be run on the server. Without it, one refuses them all."`
 }
@@ -39,10 +39,14 @@ func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
 		return c.importRun(ctx, p, content)
 	}
 	return c.withSession(p, func(s *session) error {
+		source, err := s.SourceID(ctx, c.Source)
+		if err != nil {
+			return err
+		}
 		bar := p.Transfer("Sending "+term.Plain(name), 1)
 		progress := bar.Item()
 		out, err := s.ImportEvalSuite(ctx, client.EvalImport{
-			Name: c.Name, SourceID: c.Source, Oracle: c.Oracle, Partial: c.Partial,
+			Name: c.Name, SourceID: source, Oracle: c.Oracle, Partial: c.Partial,
 			Filename: name, Content: bytes.NewReader(content), Size: int64(len(content)),
 			Progress: func(sent int64) { progress(sent, int64(len(content))) },
 		})

@@ -20,7 +20,7 @@ import (
 type evalRunCommand struct {
 	serverFlags `embed:""`
 	suiteArg    `embed:""`
-	Source      string `env:"-" placeholder:"ID" xor:"subject" help:"Run against the newest snapshot of this cloud source."`
+	Source      string `env:"-" placeholder:"SOURCE" xor:"subject" help:"Run against the newest snapshot of this cloud source (label or id)."`
 	Entry       string `env:"-" placeholder:"NAME" xor:"subject" help:"Run against this entry of the registry (name or id)."`
 	Version     string `env:"-" help:"Version of the entry; its current one when empty."`
 	Trials      int    `env:"-" default:"1" help:"How often to try each case, at most 30."`
@@ -107,16 +107,20 @@ func dollars(usd *float64) string {
 
 type evalWatchCommand struct {
 	serverFlags `embed:""`
-	RunID       string `arg:"" name:"run" help:"Id of the run, or of an improve run."`
+	RunID       string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
 }
 
 // Run follows a run or an improve run; the API keeps them apart, an id does not.
 // The exit code is the same as that of the command that starts one and waits.
 func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
-		err := followRun(ctx, p, s, c.RunID)
+		id, err := s.RunID(ctx, c.RunID)
+		if err != nil {
+			return err
+		}
+		err = followRun(ctx, p, s, id)
 		if client.Status(err) == http.StatusNotFound {
-			return improving.Follow(ctx, p, s.Session, c.RunID)
+			return improving.Follow(ctx, p, s.Session, id)
 		}
 		return err
 	})
@@ -124,15 +128,19 @@ func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
 
 type evalCancelCommand struct {
 	serverFlags `embed:""`
-	RunID       string `arg:"" name:"run" help:"Id of the run, or of an improve run."`
+	RunID       string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
 }
 
 // Run cancels a run or an improve run.
 func (c *evalCancelCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
-		run, err := s.CancelEvalRun(ctx, c.RunID)
+		id, err := s.RunID(ctx, c.RunID)
+		if err != nil {
+			return err
+		}
+		run, err := s.CancelEvalRun(ctx, id)
 		if client.Status(err) == http.StatusNotFound {
-			return improving.Cancel(ctx, p, s.Session, c.RunID)
+			return improving.Cancel(ctx, p, s.Session, id)
 		}
 		if err != nil {
 			return err

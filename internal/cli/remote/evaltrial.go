@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 type evalTrialCommand struct {
 	serverFlags `embed:""`
-	RunID       string `arg:"" name:"run" help:"Id of the run."`
-	CaseID      string `arg:"" name:"case" help:"Id of the case."`
+	RunID       string `arg:"" name:"run" help:"Id of the run, or the suite of the newest run."`
+	CaseID      string `arg:"" name:"case" help:"Id or name of the case."`
 	Arm         string `env:"-" enum:"skill,no_skill,previous" default:"skill" help:"skill, no_skill or previous."`
 	Trial       int    `env:"-" default:"1" placeholder:"N" help:"Number of the trial."`
 }
@@ -23,7 +24,21 @@ type evalTrialCommand struct {
 // Run prints a trial.
 func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.withSession(p, func(s *session) error {
-		trial, err := s.EvalTrial(ctx, c.RunID, c.CaseID, c.Arm, c.Trial)
+		id, err := s.RunID(ctx, c.RunID)
+		if err != nil {
+			return err
+		}
+		run, err := s.EvalRun(ctx, id)
+		if err != nil {
+			return err
+		}
+		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, server.NamesOf(run.Cases, func(one client.EvalCase) server.Named {
+			return server.Named{ID: one.ID, Names: []string{one.Name}}
+		}))
+		if err != nil {
+			return err
+		}
+		trial, err := s.EvalTrial(ctx, id, of, c.Arm, c.Trial)
 		if err != nil {
 			return err
 		}

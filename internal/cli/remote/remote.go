@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/costs"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/people"
+	"github.com/whetstone-dev/whetstone/internal/cli/sourcing"
 )
 
 // Commands are the commands of the client.
@@ -24,7 +25,7 @@ type Commands struct {
 	Costs    costs.Command        `cmd:"" group:"Client" help:"Show what model requests cost, by skill."`
 	Prices   costs.PricesCommands `cmd:"" group:"Client" help:"Show and set the organisation's own prices of models."`
 	Settings settingsCommands     `cmd:"" group:"Client" help:"Show and change settings of the organisation."`
-	Source   sourceCommands       `cmd:"" group:"Client" help:"Upload and validate skills, and review suggested test cases."`
+	Source   sourcing.Commands    `cmd:"" group:"Client" help:"Upload and validate skills, and review suggested test cases."`
 	Eval     evalCommands         `cmd:"" group:"Client" help:"Manage eval suites and run them."`
 	Audit    people.AuditCommand  `cmd:"" group:"Client" help:"List who changed what in the organisation."`
 }

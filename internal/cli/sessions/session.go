@@ -164,19 +164,28 @@ type sessionCase struct {
 	server.Flags     `embed:""`
 	ID               string `arg:"" help:"Id of the session, as the agent calls it."`
 	Skill            string `env:"-" placeholder:"NAME" help:"Skill to test; the one that the session failed, or else used, when empty."`
-	Source           string `env:"-" placeholder:"ID" help:"Cloud source of the skill; the newest when empty."`
-	Suite            string `env:"-" placeholder:"ID" help:"Suite that the case is appended to; it becomes a draft when empty."`
+	Source           string `env:"-" placeholder:"SOURCE" help:"Cloud source of the skill (label or id); the newest when empty."`
+	Suite            string `env:"-" placeholder:"SUITE" help:"Suite that the case is appended to (name or id); it becomes a draft when empty."`
 	Query            string `env:"-" placeholder:"TEXT" help:"What was asked; the first prompt when empty, if the server keeps it."`
 	ShouldNotTrigger bool   `env:"-" help:"Expect that the skill does not trigger."`
 }
 
 // Run makes a case.
 func (c *sessionCase) Run(ctx context.Context, p *term.Program) error {
-	in := client.NewCase{Skill: c.Skill, SourceID: c.Source, SuiteID: c.Suite, Query: c.Query}
+	in := client.NewCase{Skill: c.Skill, Query: c.Query}
 	if c.ShouldNotTrigger {
 		in.Expectation = "should_not_trigger"
 	}
 	return c.WithSession(p, func(s *server.Session) error {
+		var err error
+		if in.SourceID, err = s.SourceID(ctx, c.Source); err != nil {
+			return err
+		}
+		if c.Suite != "" {
+			if in.SuiteID, err = s.SuiteID(ctx, c.Suite); err != nil {
+				return err
+			}
+		}
 		made, err := s.CreateCase(ctx, c.ID, in)
 		if err != nil {
 			return err

@@ -93,28 +93,17 @@ type publisherList struct {
 // Run lists publishers.
 func (c *publisherList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		query := url.Values{"per_page": {"100"}}
+		id := ""
 		if c.Entry != "" {
 			entry, err := s.OwnEntry(ctx, c.Entry)
 			if err != nil {
 				return err
 			}
-			query.Set("entry_id", entry.ID)
+			id = entry.ID
 		}
-		all := []publisher{}
-		for page := 1; ; page++ {
-			var out struct {
-				Publishers []publisher `json:"trusted_publishers"`
-				Pagination struct{ Total int }
-			}
-			query.Set("page", fmt.Sprint(page))
-			if err := s.Call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &out); err != nil {
-				return err
-			}
-			all = append(all, out.Publishers...)
-			if len(out.Publishers) == 0 || len(all) >= out.Pagination.Total {
-				break
-			}
+		all, err := list(ctx, s, id)
+		if err != nil {
+			return err
 		}
 		return p.Print(all, func(w io.Writer) {
 			if len(all) == 0 {
@@ -130,6 +119,15 @@ func (c *publisherList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// list returns the publishers of an entry, or all if that is "".
+func list(ctx context.Context, s *server.Session, entryID string) ([]publisher, error) {
+	query := "?"
+	if entryID != "" {
+		query += "entry_id=" + url.QueryEscape(entryID) + "&"
+	}
+	return server.All[publisher](ctx, s, path+query, "trusted_publishers")
+}
+
 func orAny(s *string) string {
 	if s == nil {
 		return "any"
@@ -139,12 +137,24 @@ func orAny(s *string) string {
 
 type publisherRemove struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the trusted publisher."`
+	ID           string `arg:"" name:"publisher" help:"Id of the trusted publisher, or its repository or entry if that has one."`
 }
 
 // Run removes a publisher.
 func (c *publisherRemove) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := list(ctx, s, "")
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Pick("trusted publisher", "trusted-publisher list", c.ID, server.NamesOf(all, func(t publisher) server.Named {
+				return server.Named{ID: t.ID, Names: []string{t.Repository, t.EntryName}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
 		if err := s.Call(ctx, http.MethodDelete, path+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
 			return err
 		}

@@ -104,12 +104,35 @@ func state(a client.Alert) string {
 // alertID names an alert.
 type alertID struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the alert."`
+	ID           string `arg:"" name:"alert" help:"Id of the alert, or the skill that it watches if that has one alert; all for the alert on all skills."`
+}
+
+// with calls do after it has found the id of the alert.
+func (c *alertID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := s.Alerts(ctx)
+			if err != nil {
+				return err
+			}
+			names, err := skillNames(ctx, s)
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Pick("alert", "alert list", c.ID, server.NamesOf(all, func(a client.Alert) server.Named {
+				return server.Named{ID: a.ID, Names: []string{watched(a, names)}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		return do(s)
+	})
 }
 
 // change makes a call that answers the alert, and prints what was done.
-func (c *alertID) change(p *term.Program, done string, do func(s *server.Session) (client.Alert, error)) error {
-	return c.WithSession(p, func(s *server.Session) error {
+func (c *alertID) change(ctx context.Context, p *term.Program, done string, do func(s *server.Session) (client.Alert, error)) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := do(s)
 		if err != nil {
 			return err
@@ -124,7 +147,7 @@ type alertShow struct {
 
 // Run shows an alert and its last events.
 func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := s.Alert(ctx, c.ID)
 		if err != nil {
 			return err
@@ -239,7 +262,7 @@ type alertTest struct {
 
 // Run sends a test notification.
 func (c *alertTest) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		d, err := s.TestAlert(ctx, c.ID)
 		if err != nil {
 			return err
@@ -260,7 +283,7 @@ type alertAck struct {
 
 // Run acknowledges a firing alert.
 func (c *alertAck) Run(ctx context.Context, p *term.Program) error {
-	return c.change(p, "Acknowledged; no more reminders until it is resolved.", func(s *server.Session) (client.Alert, error) {
+	return c.change(ctx, p, "Acknowledged; no more reminders until it is resolved.", func(s *server.Session) (client.Alert, error) {
 		return s.AcknowledgeAlert(ctx, c.ID)
 	})
 }
@@ -278,7 +301,7 @@ func (c *alertSnooze) Run(ctx context.Context, p *term.Program) error {
 		at := time.Now().Add(c.For).UTC()
 		until, done = &at, "Snoozed until "+stamp(at)+" UTC."
 	}
-	return c.change(p, done, func(s *server.Session) (client.Alert, error) { return s.SnoozeAlert(ctx, c.ID, until) })
+	return c.change(ctx, p, done, func(s *server.Session) (client.Alert, error) { return s.SnoozeAlert(ctx, c.ID, until) })
 }
 
 type alertEnable struct {
@@ -287,7 +310,7 @@ type alertEnable struct {
 
 // Run turns an alert on.
 func (c *alertEnable) Run(ctx context.Context, p *term.Program) error {
-	return c.change(p, "The alert is on.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, true) })
+	return c.change(ctx, p, "The alert is on.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, true) })
 }
 
 type alertDisable struct {
@@ -296,7 +319,7 @@ type alertDisable struct {
 
 // Run turns an alert off.
 func (c *alertDisable) Run(ctx context.Context, p *term.Program) error {
-	return c.change(p, "The alert is off.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, false) })
+	return c.change(ctx, p, "The alert is off.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, false) })
 }
 
 type alertDelete struct {
@@ -309,7 +332,7 @@ func (c *alertDelete) Run(ctx context.Context, p *term.Program) error {
 	if p.Interactive && !p.JSON && !c.Yes && !p.Confirm(ctx, "Delete the alert with its history?") {
 		return fault.New(fault.Conflict, "Nothing was changed")
 	}
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		if err := s.DeleteAlert(ctx, c.ID); err != nil {
 			return err
 		}

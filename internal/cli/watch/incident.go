@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -44,12 +45,24 @@ func (c *incidentList) Run(ctx context.Context, p *term.Program) error {
 
 type incidentShow struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the incident, or of the alert event that it began with."`
+	ID           string `arg:"" name:"incident" help:"Id of the incident, or the skill of the newest one."`
 }
 
 // Run shows an incident.
 func (c *incidentShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := s.Incidents(ctx, "")
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Newest("incident", "incident list", c.ID, server.NamesOf(all, func(i client.Incident) server.Named {
+				return server.Named{ID: i.ID, Names: []string{i.Skill}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
 		i, err := s.Incident(ctx, c.ID)
 		if err != nil {
 			return err

@@ -94,23 +94,30 @@ type webhookList struct {
 // Run lists webhooks.
 func (c *webhookList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		out := struct {
-			Webhooks []webhook `json:"event_webhooks"`
-		}{}
-		if err := s.Call(ctx, http.MethodGet, path+"?per_page=100", nil, &out); err != nil {
+		hooks, err := list(ctx, s)
+		if err != nil {
 			return err
 		}
-		return p.Print(out.Webhooks, func(w io.Writer) {
-			if len(out.Webhooks) == 0 {
+		return p.Print(hooks, func(w io.Writer) {
+			if len(hooks) == 0 {
 				fmt.Fprintln(w, "No event webhooks. Make one: whetstone webhook create URL --events version.published")
 				return
 			}
 			fmt.Fprintln(w, "ID\tURL\tSTATUS\tEVENTS")
-			for _, h := range out.Webhooks {
+			for _, h := range hooks {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.ID, term.Plain(h.URL), h.status(), strings.Join(h.Events, ","))
 			}
 		})
 	})
+}
+
+// list returns the event webhooks; an organisation has at most 100.
+func list(ctx context.Context, s *server.Session) ([]webhook, error) {
+	var out struct {
+		Webhooks []webhook `json:"event_webhooks"`
+	}
+	err := s.Call(ctx, http.MethodGet, path+"?per_page=100", nil, &out)
+	return out.Webhooks, err
 }
 
 func (h webhook) status() string {
@@ -126,11 +133,39 @@ func (h webhook) status() string {
 // named is a command about one webhook.
 type named struct {
 	server.Flags `embed:""`
-	ID           string `arg:"" help:"Id of the event webhook; see webhook list."`
+	ID           string `arg:"" name:"webhook" help:"Host or id of the event webhook; see webhook list."`
+}
+
+// host is what a webhook can be named by: the path of its URL is a secret, which the
+// server does not send.
+func host(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return address
+}
+
+// with calls do after it has found the id of the webhook.
+func (c *named) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			hooks, err := list(ctx, s)
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Pick("event webhook", "webhook list", host(c.ID), server.NamesOf(hooks, func(h webhook) server.Named {
+				return server.Named{ID: h.ID, Names: []string{host(h.URL)}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		return do(s)
+	})
 }
 
 func (c *named) setPaused(ctx context.Context, p *term.Program, paused bool, message string) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		var out webhook
 		if err := s.Call(ctx, http.MethodPatch, pathOf(c.ID), map[string]any{"paused": paused}, &out); err != nil {
 			return err
@@ -163,7 +198,7 @@ type webhookDelete struct {
 
 // Run deletes a webhook.
 func (c *webhookDelete) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		if err := s.Call(ctx, http.MethodDelete, pathOf(c.ID), nil, nil); err != nil {
 			return err
 		}
@@ -177,7 +212,7 @@ type webhookTest struct {
 
 // Run sends a test.
 func (c *webhookTest) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
 			Delivery delivery `json:"delivery"`
 		}
@@ -202,7 +237,7 @@ type webhookDeliveries struct {
 
 // Run lists deliveries.
 func (c *webhookDeliveries) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
 			Deliveries []delivery `json:"deliveries"`
 		}
@@ -229,7 +264,7 @@ type webhookReplay struct {
 
 // Run sends an event again.
 func (c *webhookReplay) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
+	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
 			Delivery delivery `json:"delivery"`
 		}

@@ -1,4 +1,6 @@
-package remote
+// Package sourcing has the commands of cloud sources: skills that are validated and get
+// suggested test cases before they are published.
+package sourcing
 
 import (
 	"cmp"
@@ -12,11 +14,13 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-type sourceCommands struct {
+// Commands are the commands of cloud sources.
+type Commands struct {
 	List   sourceList   `cmd:"" help:"List the cloud sources."`
 	Show   sourceShow   `cmd:"" help:"Show the validation findings of a cloud source and the suggested test cases."`
 	Upload sourceUpload `cmd:"" help:"Upload the skill in a folder."`
@@ -25,13 +29,13 @@ type sourceCommands struct {
 }
 
 type sourceList struct {
-	serverFlags `embed:""`
-	Type        string `env:"-" enum:",upload,repohost" default:"" placeholder:"TYPE" help:"Only upload or repohost sources."`
+	server.Flags `embed:""`
+	Type         string `env:"-" enum:",upload,repohost" default:"" placeholder:"TYPE" help:"Only upload or repohost sources."`
 }
 
 // Run lists sources.
 func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		sources, err := s.Sources(ctx, c.Type)
 		if err != nil {
 			return err
@@ -50,14 +54,18 @@ func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
 }
 
 type sourceShow struct {
-	serverFlags `embed:""`
-	ID          string `arg:"" help:"Id of the cloud source."`
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
 }
 
 // Run shows a source.
 func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
-		detail, err := s.Source(ctx, c.ID)
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SourceID(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		detail, err := s.Source(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -108,11 +116,11 @@ func printSnapshot(w io.Writer, s client.Snapshot, reports []client.ValidationRe
 }
 
 type sourceUpload struct {
-	serverFlags `embed:""`
-	Dir         string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
-	Source      string `env:"-" placeholder:"ID" help:"Cloud source to add a snapshot to; a new one when empty."`
-	Label       string `env:"-" help:"Label of a new source; the name of the folder when empty."`
-	SkillID     string `env:"-" name:"skill-id" placeholder:"UUID" help:"Skill whose measurements belong to a new source; the one that SKILL.md names, if it is known, when empty."`
+	server.Flags `embed:""`
+	Dir          string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
+	Source       string `env:"-" placeholder:"SOURCE" help:"Cloud source to add a snapshot to (label or id); a new one when empty."`
+	Label        string `env:"-" help:"Label of a new source; the name of the folder when empty."`
+	SkillID      string `env:"-" name:"skill-id" placeholder:"UUID" help:"Skill whose measurements belong to a new source; the one that SKILL.md names, if it is known, when empty."`
 }
 
 // Run packs a folder and uploads it.
@@ -130,7 +138,10 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 		}
 		u.Label = cmp.Or(c.Label, filepath.Base(path))
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if u.SourceID, err = s.SourceID(ctx, u.SourceID); err != nil {
+			return err
+		}
 		if u.SourceID == "" && u.SkillID == "" {
 			if u.SkillID, err = skillOf(ctx, s, packed); err != nil {
 				return err
@@ -149,7 +160,7 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 
 // skillOf returns the id of the skill that a folder's SKILL.md names, or "" if the
 // server does not know it.
-func skillOf(ctx context.Context, s *session, packed folder.Packed) (string, error) {
+func skillOf(ctx context.Context, s *server.Session, packed folder.Packed) (string, error) {
 	manifest, err := packed.Package.Skill()
 	if err != nil || manifest.Name == "" {
 		return "", nil //nolint:nilerr // the validation of the snapshot reports what is wrong with it
@@ -162,14 +173,18 @@ func skillOf(ctx context.Context, s *session, packed folder.Packed) (string, err
 }
 
 type sourceSync struct {
-	serverFlags `embed:""`
-	ID          string `arg:"" help:"Id of the cloud source."`
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
 }
 
 // Run makes a snapshot of a repository.
 func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
-		taken, err := s.SyncSource(ctx, c.ID)
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SourceID(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		taken, err := s.SyncSource(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -182,24 +197,29 @@ func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
 }
 
 type sourceReview struct {
-	serverFlags `embed:""`
-	ID          string `arg:"" help:"Id of the cloud source."`
-	Suggestion  string `arg:"" help:"Id of the suggestion."`
-	Accept      bool   `env:"-" xor:"verdict" required:"" help:"Accept it as a draft."`
-	Reject      bool   `env:"-" xor:"verdict" required:"" help:"Reject it."`
-	Suite       string `env:"-" xor:"verdict" required:"" placeholder:"ID" help:"Accept it and append it to this suite."`
-	Clear       bool   `env:"-" xor:"verdict" required:"" help:"Undo the decision."`
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
+	Suggestion   string `arg:"" help:"Id of the suggestion."`
+	Accept       bool   `env:"-" xor:"verdict" required:"" help:"Accept it as a draft."`
+	Reject       bool   `env:"-" xor:"verdict" required:"" help:"Reject it."`
+	Suite        string `env:"-" xor:"verdict" required:"" placeholder:"SUITE" help:"Accept it and append it to this suite (name or id)."`
+	Clear        bool   `env:"-" xor:"verdict" required:"" help:"Undo the decision."`
 }
 
 // Run records a decision.
 func (c *sourceReview) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SourceID(ctx, c.ID)
+		if err != nil {
+			return err
+		}
 		if c.Clear {
-			if err := s.ClearReview(ctx, c.ID, c.Suggestion); err != nil {
+			if err := s.ClearReview(ctx, id, c.Suggestion); err != nil {
 				return err
 			}
 			return p.Print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "Pending again.") })
 		}
+		c.ID = id
 		review, err := c.decide(ctx, s)
 		if err != nil {
 			return err
@@ -210,7 +230,7 @@ func (c *sourceReview) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-func (c *sourceReview) decide(ctx context.Context, s *session) (client.Review, error) {
+func (c *sourceReview) decide(ctx context.Context, s *server.Session) (client.Review, error) {
 	detail, err := s.Source(ctx, c.ID)
 	if err != nil {
 		return client.Review{}, err
@@ -222,7 +242,11 @@ func (c *sourceReview) decide(ctx context.Context, s *session) (client.Review, e
 	}
 	suggestion := detail.Suggestions[i]
 	if c.Suite != "" {
-		_, review, err := s.ApplySuggestion(ctx, c.ID, suggestion, c.Suite)
+		suite, err := s.SuiteID(ctx, c.Suite)
+		if err != nil {
+			return client.Review{}, err
+		}
+		_, review, err := s.ApplySuggestion(ctx, c.ID, suggestion, suite)
 		return review, err
 	}
 	status := "rejected"
