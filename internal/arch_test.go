@@ -36,6 +36,7 @@ var layers = []layer{
 	{"the demo", []string{"internal/demo"}},
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
+	{"privacy", []string{"internal/privacy"}},
 	{capability, []string{
 		"internal/approvals",
 		"internal/alerts", "internal/attestations", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",

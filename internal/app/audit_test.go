@@ -32,6 +32,7 @@ var unaudited = map[string]string{
 	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publishers",
 	"POST /api/v1/registry/requirements":    "reads only; a body tells what about",
 	"POST /api/v1/invitations/accept":       "public; recorded as the new member's: TestInvite in internal/auth/members",
+	"DELETE /api/v1/organization":           "recorded without the caller, for the operator: TestDelete in internal/privacy",
 	"POST /api/v1/me/leave":                 "recorded, but then the caller is gone: TestMembersAPI in internal/auth/members",
 }
 
@@ -126,6 +127,8 @@ func changes(hook string) []change {
 		},
 		{route: "PUT /api/v1/teams/{id}/members/{user_id}", path: "/api/v1/teams/{team}/members/{member}", action: "teams.team.members"},
 		{route: "DELETE /api/v1/members/{user_id}", path: "/api/v1/members/{member}", action: "auth.user.remove"},
+
+		{route: "POST /api/v1/organization/export", path: "/api/v1/organization/export", action: "privacy.export.start"},
 
 		{
 			route: "POST /api/v1/scim-tokens", path: "/api/v1/scim-tokens", action: "scim.token.create", body: object{"name": "okta"},

@@ -6,8 +6,10 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -34,6 +36,15 @@ func (a *App) Alerts() *alerts.Service { return a.parts.alerts }
 
 // Jobs counts what is to do.
 func (a *App) Jobs() *jobs.Queue { return a.parts.queue }
+
+// Privacy exports and deletes organisations without waiting for jobs.
+func (a *App) Privacy() *privacy.Service { return a.parts.privacy }
+
+// Referrers are the capabilities whose rows refer to blobs.
+var Referrers = referrers
+
+// Blobs is where archives and the like are.
+func (a *App) Blobs() blob.Bucket { return a.parts.blobs }
 
 // DB is the service's database.
 func (a *App) DB() *store.DB { return a.parts.db }

@@ -197,6 +197,9 @@ func (m *matrix) admitAll(r httpapi.Route, callers []caller) {
 		if row.Status != 0 {
 			want = row.Status
 		}
+		if row.Whole && len(c.may) < len(rolePermissions[c.role]) {
+			want = http.StatusForbidden
+		}
 		a := m.ask(r, row.Request(m, r, things), c.header)
 		m.want(r, c.name, a, want)
 		if !c.good {

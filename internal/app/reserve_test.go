@@ -26,6 +26,7 @@ var servedWhenFull = []string{
 	"DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review", "DELETE /api/v1/content", "DELETE /api/v1/eval-suites/{}",
 	"DELETE /api/v1/event-webhooks/{}",
 	"DELETE /api/v1/invitations/{}", "DELETE /api/v1/keys/{}", "DELETE /api/v1/me/data", "DELETE /api/v1/members/{}",
+	"DELETE /api/v1/organization",
 	"DELETE /api/v1/registry/{}", "DELETE /api/v1/repohost/connections/{}",
 	"DELETE /api/v1/scim-tokens/{}",
 	"DELETE /api/v1/service-accounts/{}",

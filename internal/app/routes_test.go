@@ -151,6 +151,10 @@ var contractRoutes = map[string]gate{
 	"POST /api/v1/members/{user_id}/transfer": admin,
 	"DELETE /api/v1/members/{user_id}":        admin,
 	"POST /api/v1/me/leave":                   read,
+	"GET /api/v1/me/export":                   read,
+	"POST /api/v1/organization/export":        admin,
+	"GET /api/v1/organization/export":         admin,
+	"DELETE /api/v1/organization":             admin,
 	"GET /api/v1/invitations":                 admin,
 	"POST /api/v1/invitations":                admin,
 	"DELETE /api/v1/invitations/{id}":         admin,
@@ -416,6 +420,8 @@ var (
 	ownerRoutes = []string{
 		"PUT /api/v1/settings/content", "DELETE /api/v1/content", "POST /api/v1/members/{}/transfer",
 		"POST /api/v1/scim-tokens", "PUT /api/v1/scim-groups/{}",
+		// And whether all that it has leaves it, or ends.
+		"POST /api/v1/organization/export", "GET /api/v1/organization/export", "DELETE /api/v1/organization",
 	}
 )
 

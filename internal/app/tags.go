@@ -30,6 +30,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "me", Description: "The holder of the key, and their data."},
 	{Name: "members", Description: "People and machines of the organisation, and their roles."},
 	{Name: "metrics", Description: "OTLP metrics of agents."},
+	{Name: "organization", Description: "The archive of all that the organisation has, and its deletion."},
 	{Name: "proposals", Description: "Proposed changes of skills, to review and apply."},
 	{Name: "push", Description: "Session records of clients, in the canonical schema."},
 	{Name: "registry", Description: "Skills and agents, their versions and their installations."},

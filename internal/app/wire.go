@@ -35,6 +35,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/oidc"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/overview/report"
+	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/publishers"
@@ -71,6 +72,7 @@ type parts struct {
 	signIn        *signin.Service
 	scim          *scim.Service
 	accounts      *serviceaccounts.Service
+	privacy       *privacy.Service
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
@@ -135,6 +137,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		PublicURL: a.URL(), Secret: on.signIns, Log: log("signin"),
 	}
 	p.scim = &scim.Service{DB: db, Auth: on.auth, PublicURL: a.URL(), Log: log("scim")}
+	p.privacy = &privacy.Service{DB: db, Blobs: on.blobs, Jobs: queue, Auth: on.auth, Log: log("privacy")}
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
@@ -273,7 +276,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		p.events, on.audit, p.members, p.approvals,
+		p.events, on.audit, p.members, p.approvals, p.privacy,
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations, p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
 		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,
@@ -288,6 +291,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.accounts, &keyrules.Service{DB: db},
 		authapi.API{Service: on.auth},
 		p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
+		p.privacy,
 		p.clawhub, p.mcp,
 		p.resolve,
 		p.report,

@@ -49,13 +49,19 @@ func insertOrg(ctx context.Context, q store.Querier, o Organisation) error {
 }
 
 func orgByName(ctx context.Context, q store.Querier, name string) (Organisation, error) {
-	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations WHERE name = $1`, name)
+	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations WHERE name = $1 AND deleted_at IS NULL`, name)
 	return store.One(rows, err, "Organisation "+name, scanOrg)
 }
 
 func allOrgs(ctx context.Context, q store.Querier) ([]Organisation, error) {
-	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations ORDER BY id`)
+	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations WHERE deleted_at IS NULL ORDER BY id`)
 	return store.All(rows, err, scanOrg)
+}
+
+// closeOrg reports whether the organisation was open.
+func closeOrg(ctx context.Context, tx *store.Tx, orgID string, at time.Time) (bool, error) {
+	n, err := tx.Exec(ctx, `UPDATE organisations SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL`, orgID, store.Micros(at))
+	return n == 1, err
 }
 
 func updatePlan(ctx context.Context, q store.Querier, orgID string, plan access.Plan) error {
@@ -229,7 +235,7 @@ func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, er
 	rows, err := q.Query(ctx, `
 		SELECT `+holderColumns+`
 		FROM api_keys k JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
-		WHERE k.hash = $1`, hash)
+		WHERE k.hash = $1 AND o.deleted_at IS NULL`, hash)
 	return store.One(rows, err, "Key", scanHolder)
 }
 
@@ -270,7 +276,7 @@ func sessionByHash(ctx context.Context, q store.Querier, hash string) (heldSessi
 		SELECT `+holderColumns+`, s.id, s.identity_id, s.used_at, s.expires_at
 		FROM sessions s JOIN api_keys k ON k.id = s.key_id
 			JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
-		WHERE s.hash = $1`, hash)
+		WHERE s.hash = $1 AND o.deleted_at IS NULL`, hash)
 	return store.One(rows, err, "Session", func(row store.Row) (h heldSession, err error) {
 		h.holder, err = scanHolderAnd(row, &h.id, &h.identityID, store.Time(&h.usedAt), store.Time(&h.sessionEndAt))
 		return h, err

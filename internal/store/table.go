@@ -16,9 +16,14 @@ import (
 type Table struct {
 	Name    string
 	Columns []string // sorted by name
+	// References are its foreign keys.
+	References []Reference
 
 	booleans []bool // which columns are BOOLEAN on PostgreSQL; SQLite has integers
 }
+
+// A Reference says that a column has the values of a column of another table.
+type Reference struct{ Column, Table, Target string }
 
 // Tables lists the tables of our migrations, each after those that it refers to.
 // The tables of libraries and schema_compat are left out.
@@ -54,9 +59,18 @@ func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
 		t.Columns, t.booleans = append(t.Columns, c.name), append(t.booleans, c.boolean)
 	}
 	rows, err = tx.Query(ctx, parents)
-	refers, err := All(rows, err, func(row Row) (pair [2]string, err error) {
-		err = row.Scan(&pair[0], &pair[1])
-		return pair, err
+	var refers [][2]string
+	err = Each(rows, err, func(row Row) error {
+		var name string
+		var r Reference
+		if err := row.Scan(&name, &r.Column, &r.Table, &r.Target); err != nil {
+			return err
+		}
+		if t := byName[name]; t != nil {
+			t.References = append(t.References, r)
+		}
+		refers = append(refers, [2]string{name, r.Table})
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -69,7 +83,8 @@ const (
 		SELECT m.name, c.name, FALSE FROM sqlite_master m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' ORDER BY m.name, c.name`
 	sqliteTableParents = `
-		SELECT m.name, f."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table'`
+		SELECT m.name, f."from", f."table", f."to" FROM sqlite_master m, pragma_foreign_key_list(m.name) f
+		WHERE m.type = 'table' ORDER BY m.name, f."from"`
 	postgresTableColumns = `
 		SELECT c.table_name::TEXT, c.column_name::TEXT, c.data_type = 'boolean'
 		FROM information_schema.columns c
@@ -77,9 +92,12 @@ const (
 		WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
 		ORDER BY c.table_name COLLATE "C", c.column_name COLLATE "C"`
 	postgresTableParents = `
-		SELECT child.relname::TEXT, parent.relname::TEXT FROM pg_constraint k
+		SELECT child.relname::TEXT, a.attname::TEXT, parent.relname::TEXT, b.attname::TEXT FROM pg_constraint k
 		JOIN pg_class child ON child.oid = k.conrelid JOIN pg_class parent ON parent.oid = k.confrelid
-		WHERE k.contype = 'f' AND k.connamespace = current_schema()::regnamespace`
+		JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+		JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
+		WHERE k.contype = 'f' AND k.connamespace = current_schema()::regnamespace
+		ORDER BY child.relname::TEXT COLLATE "C", a.attname::TEXT COLLATE "C"`
 )
 
 // parentsFirst sorts tables topologically: each after those that it refers to.
@@ -117,9 +135,14 @@ func parentsFirst(byName map[string]*Table, refers [][2]string) ([]Table, error)
 // Dump calls fn for every row of a table, with its values in the order of the
 // columns: nil, int64, float64, string or []byte. A boolean is 0 or 1. fn must
 // not keep the slice.
-func (tx *Tx) Dump(ctx context.Context, t Table, fn func(row []any) error) (err error) {
+func (tx *Tx) Dump(ctx context.Context, t Table, fn func(row []any) error) error {
+	return tx.DumpWhere(ctx, t, "TRUE", nil, fn)
+}
+
+// DumpWhere is Dump for the rows that meet a condition.
+func (tx *Tx) DumpWhere(ctx context.Context, t Table, condition string, args []any, fn func(row []any) error) (err error) {
 	defer fault.Wrap(&err, "dump %s", t.Name)
-	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s", strings.Join(t.Columns, ", "), t.Name))
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s", strings.Join(t.Columns, ", "), t.Name, condition), args...)
 	if err != nil {
 		return err
 	}
@@ -170,6 +193,25 @@ func (tx *Tx) Load(ctx context.Context, t Table, rows [][]any) (err error) {
 	}
 	_, err = pg.CopyFrom(ctx, pgx.Identifier{t.Name}, t.Columns, pgx.CopyFromRows(rows))
 	return err
+}
+
+// DeleteSome deletes at most limit of the rows of a table that meet a condition, and
+// returns how many there were. It is for tables that no capability empties itself.
+func (tx *Tx) DeleteSome(ctx context.Context, t Table, limit int, condition string, args ...any) (_ int64, err error) {
+	defer fault.Wrap(&err, "delete from %s", t.Name)
+	if tx.dialect.postgres {
+		return tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s WHERE %s LIMIT %d))",
+			t.Name, t.Name, condition, limit), args...)
+	}
+	// Some tables have no rowid.
+	rows, err := tx.Query(ctx, `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`, t.Name)
+	key, err := All(rows, err, Value[string])
+	if err != nil {
+		return 0, err
+	}
+	columns := strings.Join(key, ", ")
+	return tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE %s LIMIT %d)",
+		t.Name, columns, columns, t.Name, condition, limit), args...)
 }
 
 // HasRows reports whether a table has a row.

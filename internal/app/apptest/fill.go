@@ -71,6 +71,7 @@ func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
 	o.Things["scim_token"] = o.Make("scim_token")
 	o.addProvider()
 	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
+	o.good("POST /api/v1/organization/export", "export.id")
 	o.awaitJobs()
 	return o
 }
@@ -429,6 +430,7 @@ func (o *Org) awaitJobs() {
 	o.await("/api/v1/eval-runs/"+o.Things["run"], "run.finished_at")
 	o.Things["case"] = o.await("/api/v1/eval-runs/"+o.Things["run"], "run.cases.0.id")
 	o.await("/api/v1/improve-runs/"+o.Things["improve_run"], "improve_run.finished_at")
+	o.await("/api/v1/organization/export", "export.finished_at")
 }
 
 // jobTimeout is how long a job may take to be done.

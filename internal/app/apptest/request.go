@@ -44,6 +44,8 @@ type Row struct {
 	Status int
 	// Spends names the kind of thing that a good request uses up.
 	Spends string
+	// Whole routes refuse keys that have fewer permissions than their holder.
+	Whole bool
 	// Others is what the organisation gets that names another one's thing of a
 	// kind in the query or the body. What stands in the path is 404, or 403 for
 	// a source, unless it is named here as well.

@@ -93,10 +93,14 @@ func Rows() map[string]Row {
 		"PUT /api/v1/registry/{}/owners": {
 			Path: "<entry>", Body: `{"users":["<user>"],"teams":["<team>"]}`, Others: map[string]int{"user": 400, "team": 400},
 		},
-		"GET /api/v1/invitations":         {},
-		"POST /api/v1/invitations":        {Body: `{"role":"viewer"}`},
-		"DELETE /api/v1/invitations/{}":   {Path: "<invitation>", Spends: "invitation"},
-		"POST /api/v1/invitations/accept": {Body: `{"token":"inv_none","name":"<text>"}`, Status: 404},
+		"GET /api/v1/invitations":          {},
+		"POST /api/v1/invitations":         {Body: `{"role":"viewer"}`},
+		"DELETE /api/v1/invitations/{}":    {Path: "<invitation>", Spends: "invitation"},
+		"POST /api/v1/invitations/accept":  {Body: `{"token":"inv_none","name":"<text>"}`, Status: 404},
+		"GET /api/v1/me/export":            {Whole: true},
+		"POST /api/v1/organization/export": {},
+		"GET /api/v1/organization/export":  {},
+		"DELETE /api/v1/organization":      {Body: `{"confirm":"<new>"}`, Status: 400}, // confirms nothing
 
 		"GET /v1/skills":      {Query: "q=<text>"},
 		"GET /v1/skills/{}":   {Path: "<skill>"},

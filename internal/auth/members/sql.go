@@ -39,7 +39,7 @@ func offerByHash(ctx context.Context, q store.Querier, hash string) (Offer, erro
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+`, o.name, COALESCE(u.name, '')
 		FROM invitations i JOIN organisations o ON o.id = i.org_id LEFT JOIN users u ON u.id = i.created_by
-		WHERE i.hash = $1`, hash)
+		WHERE i.hash = $1 AND o.deleted_at IS NULL`, hash)
 	return store.One(rows, err, "Invitation", func(row store.Row) (o Offer, err error) {
 		err = row.Scan(append(targets(&o.Invitation), &o.OrgName, &o.Inviter)...)
 		return o, err

@@ -36,7 +36,8 @@ func tokenByID(ctx context.Context, q store.Querier, orgID, id, lock string) (To
 
 func tokenByHash(ctx context.Context, q store.Querier, hash string) (t Token, orgName string, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+columns+`, o.name FROM catalog_tokens t JOIN organisations o ON o.id = t.org_id WHERE t.hash = $1`, hash)
+		SELECT `+columns+`, o.name FROM catalog_tokens t JOIN organisations o ON o.id = t.org_id
+		WHERE t.hash = $1 AND o.deleted_at IS NULL`, hash)
 	_, err = store.One(rows, err, "Catalog token", func(row store.Row) (struct{}, error) {
 		return struct{}{}, row.Scan(append(targets(&t), &orgName)...)
 	})
