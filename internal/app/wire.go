@@ -237,7 +237,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Grades: p.grades, Memory: on.memory.work, PublicURL: a.URL(), Version: on.version, Log: log("mcp"),
 	}
 	p.web, err = web.New(web.Parts{
-		Auth: on.auth, SignIn: p.signIn, Members: p.members, SCIM: p.scim, Events: p.events, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
+		Privacy: p.privacy, Auth: on.auth, SignIn: p.signIn, Members: p.members, SCIM: p.scim, Events: p.events, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
 		Report:   p.report,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,

@@ -27,11 +27,14 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handlePerson, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/me/export",
-		Limit:    &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByKey},
+		Limit:    PersonLimit(),
 		Produces: []httpapi.Media{{Type: "application/json", Body: personFile{}}},
 		Summary:  "All that is stored about you",
 	})
 }
+
+// PersonLimit is how often a person may read all that is stored about them.
+func PersonLimit() *httpapi.Limit { return &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByKey} }
 
 type exportOutput struct {
 	ID                string        `json:"id" format:"uuid"`

@@ -265,7 +265,9 @@ func TestDelete(t *testing.T) {
 		}
 		w.Work()
 		apptest.Eventually(t, "the end of the organisation", func() bool { return w.count(`organisations WHERE id = $1`, ada.Org.ID) == 0 })
-		apptest.Eventually(t, "the last pass", func() bool { return w.count(`organisation_deletions WHERE id = $1 AND finished_at IS NOT NULL`, ada.Org.ID) == 1 })
+		apptest.Eventually(t, "the last pass", func() bool {
+			return w.count(`organisation_deletions WHERE id = $1 AND finished_at IS NOT NULL`, ada.Org.ID) == 1
+		})
 		other.Get("/api/v1/me").Want(http.StatusOK)
 
 		entries, _, err := (&audit.Service{DB: db}).List(t.Context(), ada.Org.ID, audit.Filter{Limit: 10})

@@ -226,6 +226,7 @@ func (a auditor) account() {
 	a.send("/settings/catalog/{id}/rotate", catalogToken()+"/rotate", "catalog.token.rotate", url.Values{"overlap": {"1"}})
 	a.send("/settings/catalog/{id}/delete", catalogToken()+"/delete", "catalog.token.delete", nil)
 	a.send("/settings/content", "/settings/content", "evidence.setting.change", url.Values{"action": {"on"}})
+	a.send("/settings/privacy", "/settings/privacy", "privacy.export.start", url.Values{"action": {"export"}})
 	a.send("/settings/prices", "/settings/prices", "costs.prices.change", url.Values{"reset": {"true"}})
 	invitation := func(email string) (id, token string) {
 		caller, err := a.w.Auth.Authenticate(t.Context(), a.api.Key)

@@ -60,6 +60,7 @@ var auditAreas = []auditArea{
 		{"scim.group.delete", "deleted the group"},
 		{"scim.group.set-role", "changed the role that is given by the group"},
 	}},
+	{"privacy.", "privacy", []auditWords{{"privacy.export.start", "started an archive of"}, {"privacy.organisation.delete", "deleted"}}},
 	{"catalog.", "catalogs", []auditWords{
 		{"catalog.token.create", "created the catalog token"},
 		{"catalog.token.rotate", "rotated the catalog token"},

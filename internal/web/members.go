@@ -81,6 +81,27 @@ func (s *Service) handleTransfer(v *visit) (answer, error) {
 	return redirect("/settings/members", personName(owner)+" is an owner now, and you are an admin."), err
 }
 
+func (s *Service) handlePrivacy(v *visit) (answer, error) {
+	view, err := s.Privacy.Page(v.Context(), v.Caller)
+	return show("settings_privacy", "Privacy", view), err
+}
+
+func (s *Service) handleChangePrivacy(v *visit) (answer, error) {
+	if v.FormValue("action") == "export" {
+		_, err := s.Privacy.Start(v.Context(), v.Caller)
+		return redirect("/settings/privacy", "The archive is being made. Reload this page to see how far it is."), err
+	}
+	if err := s.Privacy.DeleteInBrowser(v.Context(), v.Caller, v.sessionID, v.FormValue("confirm")); err != nil {
+		return answer{}, err
+	}
+	s.clearCookie(v, sessionCookie)
+	return redirect("/login", v.Caller.OrgName+" was deleted."), nil
+}
+
+func (s *Service) handleMyData(v *visit) (answer, error) {
+	return stream(v, s.Privacy.ServePerson), nil
+}
+
 func (s *Service) handleLeave(v *visit) (answer, error) {
 	if err := s.Auth.Leave(v.Context(), v.Caller, v.FormValue("email")); err != nil {
 		return answer{}, err

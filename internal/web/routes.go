@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/web/address"
@@ -358,6 +359,9 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/settings/content", do: (*Service).handleContent},
 		// Owners only: see evidence.
 		{permission: access.Admin, method: "POST", path: "/settings/content", do: (*Service).handleSetContent},
+		{permission: access.Read, method: "GET", path: "/settings/privacy", do: (*Service).handlePrivacy},
+		{permission: access.Admin, method: "POST", path: "/settings/privacy", do: (*Service).handleChangePrivacy}, // owners only
+		{permission: access.Read, method: "GET", path: "/account/export", limit: privacy.PersonLimit(), do: (*Service).handleMyData},
 		{permission: access.Admin, method: "GET", path: "/settings/audit", do: (*Service).handleAudit},
 		{permission: access.Read, method: "GET", path: "/settings/connect", do: (*Service).handleConnect},
 		{

@@ -106,6 +106,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/overview/report"
+	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/publishers"
@@ -138,6 +139,7 @@ type Parts struct {
 	Accounts      *serviceaccounts.Service
 	Events        *events.Service
 	SCIM          *scim.Service
+	Privacy       *privacy.Service
 	Audit         *audit.Service
 	Quota         *quota.Service
 	Tokens        *tokens.Service

@@ -199,5 +199,8 @@ func Pages() map[string]Row {
 		"POST /settings/provisioning":                form("", "name=<new>", nil),
 		"POST /settings/provisioning/{}/delete":      spending("scim_token", "<scim_token>", "x="),
 		"POST /settings/provisioning/groups/{}/role": form("<scim_group>", "role=viewer", nil),
+		"GET /settings/privacy":                      {},
+		"POST /settings/privacy":                     form("", "action=delete&confirm=<new>", nil),
+		"GET /account/export":                        {},
 	}
 }

@@ -1,0 +1,40 @@
+package privacy
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Page is what the page of settings shows.
+type Page struct {
+	Owner  bool    // who may export and delete the organisation
+	Export *Export // the newest one; nil if there is none
+	Link   string  // to download it; "" unless it is done
+}
+
+// Page returns what a caller sees.
+func (s *Service) Page(ctx context.Context, c access.Caller) (p Page, err error) {
+	if p.Owner = checkWhole(c) == nil; !p.Owner {
+		return p, nil
+	}
+	e, err := s.Newest(ctx, c)
+	if fault.Is(err, fault.NotFound) {
+		return p, nil
+	}
+	p.Export = &e
+	if err != nil || e.State != Done {
+		return p, err
+	}
+	p.Link, _, err = s.Link(ctx, e)
+	return p, err
+}
+
+// DeleteInBrowser is Delete for a session, which must be fresh.
+func (s *Service) DeleteInBrowser(ctx context.Context, c access.Caller, sessionID, confirm string) error {
+	if err := s.Auth.CheckFresh(ctx, c, sessionID); err != nil {
+		return err
+	}
+	return s.Delete(ctx, c, confirm)
+}
