@@ -34,7 +34,9 @@ func (s *Service) Mount(a *httpapi.API) {
 }
 
 // PersonLimit is how often a person may read all that is stored about them.
-func PersonLimit() *httpapi.Limit { return &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByKey} }
+func PersonLimit() *httpapi.Limit {
+	return &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByKey}
+}
 
 type exportOutput struct {
 	ID                string        `json:"id" format:"uuid"`
@@ -98,7 +100,7 @@ func (s *Service) handleDelete(ctx context.Context, in deleteInput) (httpapi.Non
 
 func (s *Service) handlePerson(ctx context.Context, _ struct{}) (httpapi.Stream, error) {
 	c := access.From(ctx)
-	if err := checkOwn(c); err != nil {
+	if err := CheckOwn(c); err != nil {
 		return nil, err
 	}
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -84,8 +84,8 @@ func checkWhole(c access.Caller) error {
 	return nil
 }
 
-// checkOwn refuses narrowed keys, which do not see all that their holder does.
-func checkOwn(c access.Caller) error {
+// CheckOwn refuses narrowed keys, which do not see all that their holder does.
+func CheckOwn(c access.Caller) error {
 	if c.Narrowed() {
 		return fault.New(fault.Denied, "Your key has fewer permissions than the role %s; use one that has them all", c.Role)
 	}

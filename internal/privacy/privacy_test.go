@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/privacy"
@@ -44,7 +45,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) world {
 	w.privacy = &privacy.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Auth: w.Auth, Log: w.Log, Settle: time.Microsecond}
 	w.privacy.Register()
 	w.privacy.Mount(w.API)
-	w.Auth.Mount(w.API)
+	authapi.API{Service: w.Auth}.Mount(w.API)
 	return w
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
@@ -99,7 +100,7 @@ func (s *Service) handleChangePrivacy(v *visit) (answer, error) {
 }
 
 func (s *Service) handleMyData(v *visit) (answer, error) {
-	return stream(v, s.Privacy.ServePerson), nil
+	return stream(v, s.Privacy.ServePerson), privacy.CheckOwn(v.Caller)
 }
 
 func (s *Service) handleLeave(v *visit) (answer, error) {
