@@ -99,7 +99,7 @@ func (m *matrix) askOthersPage(r httpapi.Route, c caller, refused bool) {
 		}
 	}
 	if len(kinds) == 0 && r.Method == http.MethodGet && !refused {
-		m.wantNothing(r, c.name, m.ask(r, row.Request(m, r, m.theirs.Things), c.header), nil)
+		m.wantNothing(r, c.name, m.ask(r, row.Request(m, r, m.theirs.Things), c.header), row.Echoed(m.ours.Things))
 		m.cells++
 	}
 }

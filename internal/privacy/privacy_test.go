@@ -76,6 +76,7 @@ func TestTables(t *testing.T) {
 			"eval_trial_recordings.blob_key", "registry_versions.archive_key", "registry_versions.canonical_key",
 			"trusted_publishers.repository_key", "api_keys.created_by_key", "cost_requests.use_key", "cost_groups.session_key",
 			"grade_failures.session_key", "registry_tree_hashes.hash", "cost_prices.table_hash", "skill_totals.by_hash", "alert_rules.old_secret_until",
+			"event_webhooks.old_secret_until", "scim_users.user_name_key", "scim_groups.name_key",
 		}
 		pseudonym := regexp.MustCompile(`(content|canonical|session|turn|prompt|version|device|contributor|current)_hash$`)
 		for _, table := range tables {

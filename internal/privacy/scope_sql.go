@@ -61,6 +61,8 @@ var scopes = map[string]scope{
 	"skill_aliases":          {delete: aliases},
 	"device_codes":           {delete: ofOrg},
 	"trusted_exchanges":      {delete: ofOrg},
+	"used_sign_ins":          {delete: ofOrg},
+	"audit_exported":         {delete: `entry_id IN (SELECT id FROM audit_entries WHERE ` + auditEntries + `)`},
 	"jobs":                   {delete: ofOrg},
 	"job_turns":              {delete: ofOrg},
 	"organisation_exports":   {delete: ofOrg},
@@ -70,6 +72,7 @@ var scopes = map[string]scope{
 var leftOut = map[string]string{
 	"device_codes":         "codes of logins that are under way",
 	"trusted_exchanges":    "tokens of workflow runs, which expire within an hour",
+	"used_sign_ins":        "sign-ins with identity providers that are over, so that none is used twice",
 	"organisation_exports": "the archives themselves",
 
 	"skill_aliases":        "names of one observation by several tools; data/skill_observations.jsonl has the observations",
@@ -86,6 +89,8 @@ var leftOut = map[string]string{
 	"service_secrets":               "secrets of the installation",
 	"signing_keys":                  "keys of the installation",
 	"attestation_backfill":          "progress of the installation",
+	"audit_export":                  "progress of the installation",
+	"audit_exported":                "progress of the installation",
 	"registry_requirement_backfill": "progress of the installation",
 	"registry_tree_backfill":        "progress of the installation",
 	"skill_backfill":                "progress of the installation",
@@ -98,10 +103,12 @@ var omitted = map[string][]string{
 	"alert_rules":            {"address", "secret", "old_secret"},
 	"api_keys":               {"hash"},
 	"catalog_tokens":         {"hash"},
+	"event_webhooks":         {"url", "secret", "old_secret"},
 	"evidence_texts":         {"sealed", "key_id"},
 	"grades":                 {"sealed"},
 	"invitations":            {"hash"},
 	"repohost_installations": {"token"},
+	"scim_tokens":            {"hash"},
 	"sessions":               {"hash"},
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,13 +204,13 @@ func (tx *Tx) DeleteSome(ctx context.Context, t Table, limit int, condition stri
 		return tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s WHERE %s LIMIT %d))",
 			t.Name, t.Name, condition, limit), args...)
 	}
-	// Some tables have no rowid.
+	// A table has a primary key, a rowid or both.
 	rows, err := tx.Query(ctx, `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`, t.Name)
 	key, err := All(rows, err, Value[string])
 	if err != nil {
 		return 0, err
 	}
-	columns := strings.Join(key, ", ")
+	columns := cmp.Or(strings.Join(key, ", "), "rowid")
 	return tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE %s LIMIT %d)",
 		t.Name, columns, columns, t.Name, condition, limit), args...)
 }

@@ -50,6 +50,9 @@ type Row struct {
 	// kind in the query or the body. What stands in the path is 404, or 403 for
 	// a source, unless it is named here as well.
 	Others map[string]int
+	// Echoes are the texts that name another organisation's things because the caller
+	// sent their ids itself, in another request.
+	Echoes []string
 }
 
 var (
@@ -97,6 +100,15 @@ func (r Row) OthersStatus(kind string) int {
 		return http.StatusForbidden // the interface: otherwise 403
 	}
 	return http.StatusNotFound
+}
+
+// Echoed returns the echoes with another organisation's things.
+func (r Row) Echoed(others Things) Things {
+	all := Things{}
+	for _, text := range r.Echoes {
+		all[text] = others.fill(text)
+	}
+	return all
 }
 
 // fill puts things in place of their kinds. A kind that nothing is known of
