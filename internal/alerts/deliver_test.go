@@ -382,3 +382,18 @@ func TestNotBehindTheLost(t *testing.T) {
 		}
 	})
 }
+
+func TestDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		hook := notifytest.Receive(t, notifytest.Answering(200))
+		id := ada.fire(hook.URL)
+		delivery := ada.deliveries(id)[0]["id"].(string)
+		w.CloseOrg(ada.Org.ID)
+		if err := w.alerts.Deliver(t.Context(), delivery); err != nil || len(hook.Requests()) != 0 {
+			t.Errorf("%d requests; %v", len(hook.Requests()), err)
+		}
+	})
+}

@@ -241,3 +241,21 @@ func TestLongClientID(t *testing.T) {
 		wantIssue(t, err, "device_id")
 	})
 }
+
+// TestDeviceOfDeletedOrganisation: what was approved before gives no key.
+func TestDeviceOfDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newService(db)
+		u := person(t, s, "acme", access.Member)
+		d := start(t, s, "cli")
+		decide(t, s, d.UserCode, u, true)
+		if _, err := db.Exec(t.Context(), `UPDATE organisations SET deleted_at = 1`); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(t, s, d.DeviceCode, auth.DeviceExpired)
+		if p, err := s.Device(t.Context(), d.DeviceCode); err != nil || p.Status != auth.DeviceExpired {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
+}

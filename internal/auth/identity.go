@@ -98,6 +98,3 @@ func OpenSession(ctx context.Context, tx *store.Tx, v VouchedSession) (Session, 
 func EndVouched(ctx context.Context, tx *store.Tx, orgID, identityID string) (ended int64, err error) {
 	return deleteSessionsOfIdentity(ctx, tx, orgID, identityID)
 }
-
-// RolesChanged makes this replica notice a change of AssignRole at once.
-func (s *Service) RolesChanged() { s.keys.Clear() }

@@ -362,7 +362,7 @@ func scanDevice(row store.Row) (d deviceRow, err error) {
 func deviceByHash(ctx context.Context, q store.Querier, hash, lock string) (deviceRow, error) {
 	rows, err := q.Query(ctx, `
 		SELECT hash, user_code, client_id, device_id, status, org_id, user_id, key_id, expires_at FROM device_codes
-		WHERE hash = $1`+lock, hash)
+		WHERE hash = $1 AND (org_id IS NULL OR org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL))`+lock, hash)
 	return store.One(rows, err, "Device code", scanDevice)
 }
 

@@ -25,7 +25,9 @@ const downloadPath = "/blobs/"
 // DownloadPaths are the patterns that Files is mounted at: the objects that signed
 // URLs are made for. One pattern for all would meet /{skill}/.well-known of the
 // catalogs.
-func DownloadPaths() []string { return []string{downloadPath + "exports/", downloadPath + "registry/", downloadPath + "sha256/"} }
+func DownloadPaths() []string {
+	return []string{downloadPath + "exports/", downloadPath + "registry/", downloadPath + "sha256/"}
+}
 
 // The query of a signed URL.
 const (

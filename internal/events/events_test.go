@@ -570,3 +570,18 @@ func TestCrashRepeats(t *testing.T) {
 		}
 	})
 }
+
+func TestDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		r := notifytest.Receive(t, notifytest.Answering(200))
+		hook := w.hook(r.URL, events.VersionPublished)
+		w.ada.Made("pdf", "1.0.0", registrytest.Skill(t, "One."))
+		id := w.deliveries(hook["id"])[0]["id"].(string)
+		w.CloseOrg(w.ada.Org.ID)
+		if err := w.events.Deliver(t.Context(), id); err != nil || len(r.Requests()) != 0 {
+			t.Errorf("%d requests; %v", len(r.Requests()), err)
+		}
+	})
+}

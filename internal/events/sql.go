@@ -155,7 +155,9 @@ func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 }
 
 func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
-	rows, err := q.Query(ctx, `SELECT `+deliveryColumns+` FROM event_deliveries WHERE id = $1`, id)
+	rows, err := q.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM event_deliveries
+		WHERE id = $1 AND org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL)`, id)
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 

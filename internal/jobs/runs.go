@@ -70,6 +70,12 @@ func (q *Queue) OthersWait(ctx context.Context, orgID string) (bool, error) {
 	return len(waiting) > 0, err
 }
 
+// DropRuns deletes the runs of an organisation that wait.
+func (q *Queue) DropRuns(ctx context.Context, tx *store.Tx, orgID string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM jobs WHERE org_id = $1 AND state = 'waiting'`, orgID)
+	return err
+}
+
 // keepTurns is after what time it no longer matters which organisation was
 // served last.
 const keepTurns = 24 * time.Hour

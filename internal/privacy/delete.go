@@ -32,6 +32,9 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, confirm string) e
 		if err := insertDeletion(ctx, tx, c.OrgID, store.Now()); err != nil {
 			return err
 		}
+		if err := s.Jobs.DropRuns(ctx, tx, c.OrgID); err != nil { // they cost money
+			return err
+		}
 		// The operator keeps this entry, so it names nobody.
 		nobody := access.With(ctx, access.Caller{})
 		err := audit.Record(nobody, tx, audit.Entry{
@@ -42,7 +45,7 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, confirm string) e
 		}
 		return s.Jobs.Enqueue(ctx, tx, purge{c.OrgID}, jobs.Unique(c.OrgID), jobs.Attempts(attempts))
 	})
-	s.Auth.Closed()
+	s.Auth.Forget()
 	return err
 }
 

@@ -2,8 +2,11 @@ package privacy
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -31,10 +34,20 @@ func (s *Service) Page(ctx context.Context, c access.Caller) (p Page, err error)
 	return p, err
 }
 
+// freshSession is how old the sign-in of a browser may be that deletes the organisation.
+const freshSession = 15 * time.Minute
+
 // DeleteInBrowser is Delete for a session, which must be fresh.
 func (s *Service) DeleteInBrowser(ctx context.Context, c access.Caller, sessionID, confirm string) error {
-	if err := s.Auth.CheckFresh(ctx, c, sessionID); err != nil {
+	sessions, err := s.Auth.Sessions(ctx, c.OrgID, c.UserID)
+	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(sessions, func(found auth.Session) bool {
+		return found.ID == sessionID && time.Since(found.CreatedAt) <= freshSession
+	}) {
+		return fault.New(fault.Denied, "You signed in more than %d minutes ago; sign out, sign in again, and repeat this",
+			int(freshSession.Minutes()))
 	}
 	return s.Delete(ctx, c, confirm)
 }

@@ -255,7 +255,13 @@ func TestDelete(t *testing.T) {
 		if err := w.privacy.Purge(t.Context(), ada.Org.ID); !fault.Is(err, fault.NotFound) {
 			t.Errorf("purged an organisation that is open: %v", err)
 		}
+		for _, c := range []*apptest.Caller{ada, other} {
+			w.Exec(`INSERT INTO jobs (kind, args, state, attempt, max_attempts, run_at, created_at, org_id) VALUES ('x', '{}', 'waiting', 0, 1, 1, 1, $1)`, c.Org.ID)
+		}
 		ada.Do(http.MethodDelete, organisation, object{"confirm": "acme"}).Want(http.StatusNoContent)
+		if ours, theirs := w.count(`jobs WHERE org_id = $1`, ada.Org.ID), w.count(`jobs WHERE org_id = $1`, other.Org.ID); ours != 0 || theirs != 1 {
+			t.Errorf("%d and %d runs wait, want 0 and 1", ours, theirs)
+		}
 		for _, c := range []*apptest.Caller{ada, member} {
 			c.Get("/api/v1/me").WantError(http.StatusUnauthorized, "Unknown API key")
 		}

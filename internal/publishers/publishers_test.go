@@ -598,3 +598,22 @@ func TestSweep(t *testing.T) {
 		}
 	})
 }
+
+func TestDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.trust(w.ada, w.entry, nil)
+		bob := w.Org("other", access.Pro)
+		theirs := bob.Made("pdf", "1.0.0", registrytest.Skill(t, "Theirs."))
+		w.trust(bob, theirs, nil)
+		ci := w.holder(w.run(nil))
+		w.CloseOrg(w.ada.Org.ID)
+		w.run(nil).Want(http.StatusForbidden)
+		ci.Push(w.entry, "1.1.0", registrytest.Skill(t, "Late.")).Want(http.StatusUnauthorized)
+		// It is no longer one of several.
+		if a := w.exchange(w.issuer.Sign(t, w.issuer.GitHub(audience)), object{"entry_id": ""}).Want(http.StatusCreated); a.Text("entry", "id") != theirs {
+			t.Errorf("a key for %s", a.Body)
+		}
+	})
+}

@@ -96,14 +96,14 @@ func providersOfIssuer(ctx context.Context, q store.Querier, issuer string) (fou
 func publishersOfRun(ctx context.Context, q store.Querier, run Run, to Destination) ([]Publisher, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+fromPublishers+`JOIN organisations o ON o.id = p.org_id
-		WHERE p.issuer = $1 AND p.repository_key = $2
+		WHERE p.issuer = $1 AND p.repository_key = $2 AND o.deleted_at IS NULL
 			AND ($3 = '' OR p.entry_id = $3) AND ($4 = '' OR o.name = $4) AND ($5 = '' OR e.name = $5)
 		ORDER BY p.id LIMIT $6`, run.Issuer, strings.ToLower(run.Repository), to.EntryID, to.Organisation, to.Name, maxPublishers)
 	return store.All(rows, err, scan)
 }
 
 func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations LIMIT 2) AS two`)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
 	n, err := store.One(rows, err, "Organisations", store.Value[int])
 	return n > 1, err
 }

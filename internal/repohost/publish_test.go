@@ -439,3 +439,20 @@ func TestDeletedUnderWorker(t *testing.T) {
 		}
 	})
 }
+
+// TestDeletedOrganisation: a push to a repository of it publishes nothing.
+func TestDeletedOrganisation(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, c, work, _, _ := connected(t, db, nil)
+		w.Work()
+		versions := w.Count("registry_versions")
+		w.CloseOrg(c.Org.ID)
+		w.hook("d1", "acme/deploy", "refs/heads/main", work.Push("Late", skillFiles("One.")))
+		w.Settle()
+		w.reconcile()
+		w.Settle()
+		if n := w.Count("registry_versions"); n != versions {
+			t.Errorf("%d versions, want %d", n, versions)
+		}
+	})
+}

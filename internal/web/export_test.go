@@ -10,18 +10,11 @@ import (
 
 // What the tests look at without a page around it.
 var (
-	ReadDiff  = readDiff
 	LocalPath = login.LocalPath
 	Short     = short
 
 	AuditAreas     = auditAreas
 	PagesOfTargets = pagesOfTargets
-)
-
-// DiffFile and the other names are those of the tests' values.
-type (
-	DiffFile = diffFile
-	DiffLine = diffLine
 )
 
 // Markdown renders a foreign text.

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/improving"
 )
@@ -207,7 +208,7 @@ type improveRunView struct {
 	Rows      []candidate
 	Current   *candidate          // nil until it is scored
 	Best      *candidate          // the winner; nil without one
-	Diff      []diffFile          // of its description
+	Diff      []diff.File         // of its description
 	Passages  []improving.Passage // of its SKILL.md; nil in runs that changed descriptions only
 	Proof     *improving.Proof    // nil until the winner was tried
 	Edits     []edit.Edit         // of the winner
@@ -245,7 +246,7 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		if r.Winner != nil && *r.Winner == it.N {
 			// By sentence, because a line diff of long lines would not show what changed.
 			view.Best = &view.Rows[i]
-			view.Diff, _ = readDiff(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
+			view.Diff, _ = diff.Read(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
 		}
 	}
 	if p := r.Proof; p != nil {
@@ -264,7 +265,7 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		view.Passages, _ = improving.Diff(p.Diff)
 	}
 	for i, f := range view.Diff {
-		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
+		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diff.Line) bool { return l.Kind == "hunk" })
 	}
 	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 	"github.com/whetstone-dev/whetstone/internal/web/needs"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
@@ -321,7 +322,7 @@ type versionView struct {
 	Run     *publishers.Run // that published it; nil if it was pushed with an ordinary key
 	Others  []string        // versions to compare with
 	From    string          // the version to compare with; "" when a file is shown
-	Diff    []diffFile
+	Diff    []diff.File
 	DiffURL string // URL of the whole diff, if only the beginning is shown
 	Path    string // of the shown file
 	File    shownFile
@@ -370,7 +371,7 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 		}
 		text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
 		var more bool
-		if view.Diff, more = readDiff(string(text)); more {
+		if view.Diff, more = diff.Read(string(text)); more {
 			view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version,
 				"diff") + "?" + url.Values{"from": {view.From}}.Encode()
 		}
@@ -394,8 +395,8 @@ func (s *Service) handleVersionFile(v *visit) (answer, error) {
 
 func (s *Service) handleVersionDiff(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
-	diff, err := s.Registry.StreamDiff(v.Context(), v.Caller.OrgID, at, v.URL.Query().Get("from"))
-	return stream(v, diff), err
+	text, err := s.Registry.StreamDiff(v.Context(), v.Caller.OrgID, at, v.URL.Query().Get("from"))
+	return stream(v, text), err
 }
 
 // openFile shows the requested file, or else the SKILL.md, or else the first.

@@ -5,13 +5,14 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/gating"
 )
 
 // versionReviewView is the page on which people decide about a candidate.
 type versionReviewView struct {
 	gating.Review
-	Diff    []diffFile
+	Diff    []diff.File
 	DiffURL string // URL of the whole diff, if only the beginning is shown
 }
 
@@ -22,7 +23,7 @@ func (s *Service) versionReview(v *visit) (view versionReviewView, err error) {
 	}
 	text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
 	var more bool
-	if view.Diff, more = readDiff(string(text)); more {
+	if view.Diff, more = diff.Read(string(text)); more {
 		view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + url.Values{"from": {view.From}}.Encode()
 	}
 	return view, err

@@ -63,7 +63,7 @@
 //	{{template "sparkline" .Trend}}        a charts.Spark
 //	{{template "chart" .Chart}}            a charts.Chart; the page loads chart.js
 //	{{template "diagnosis" .Diagnosis}}    a skillpage.Diagnosis
-//	{{template "diff" .Diff}}              a []diffFile, see readDiff
+//	{{template "diff" .Diff}}              a []diff.File
 //	{{template "excerpt" .Lines}}          an []excerptLine, see excerpt
 //	{{template "problems" .}}              the problems of a form
 //	{{template "count" .Signals}}          a *int that is suppressed if nil

@@ -383,3 +383,15 @@ func TestAcceptLimit(t *testing.T) {
 	}
 	w.public().Post(acceptance, object{"token": "inv_" + strings.Repeat("x", 43)}).Want(http.StatusTooManyRequests)
 }
+
+func TestDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		_, token := invite(ada, object{"role": "viewer"})
+		w.CloseOrg(ada.Org.ID)
+		w.public().Post(acceptance, object{"token": token, "name": "Bob", "email": "bob@example.org"}).
+			WantErrorWith(http.StatusNotFound, "This invitation is not known")
+	})
+}

@@ -567,3 +567,17 @@ func TestInactiveFromTheBeginning(t *testing.T) {
 		again.Get("/api/v1/me").WantError(http.StatusUnauthorized, "This API key was revoked")
 	})
 }
+
+func TestDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.Org("acme")
+		p, other := w.provider(ada), w.provider(w.Org("other"))
+		p.Get(users).Want(http.StatusOK)
+		w.CloseOrg(ada.Org.ID)
+		p.Get(users).Want(http.StatusUnauthorized)
+		p.Post(users, person("eve@acme.example")).Want(http.StatusUnauthorized)
+		other.Get(users).Want(http.StatusOK)
+	})
+}

@@ -24,7 +24,9 @@ func insertToken(ctx context.Context, tx *store.Tx, t Token, hash string) error 
 }
 
 func tokenByHash(ctx context.Context, q store.Querier, hash string) (Token, error) {
-	rows, err := q.Query(ctx, `SELECT `+tokenColumns+` FROM scim_tokens WHERE hash = $1`, hash)
+	rows, err := q.Query(ctx, `
+		SELECT `+tokenColumns+` FROM scim_tokens
+		WHERE hash = $1 AND org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL)`, hash)
 	return store.One(rows, err, "SCIM token", scanToken)
 }
 

@@ -632,3 +632,15 @@ func TestDeviceLoginFollowsPolicy(t *testing.T) {
 		}
 	})
 }
+
+func TestDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		owner := w.Org("acme")
+		bot := newKey(owner, object{"service_account_id": create(owner, "bot", "member")})
+		bot.Get(me).Want(http.StatusOK)
+		w.CloseOrg(owner.Org.ID)
+		bot.Get(me).WantError(http.StatusUnauthorized, "Unknown API key")
+	})
+}

@@ -202,7 +202,7 @@ func (s *Service) admit(ctx context.Context, p Provider, orgID string, who perso
 			break
 		}
 	}
-	s.Auth.RolesChanged()
+	s.Auth.Forget()
 	return w, err
 }
 

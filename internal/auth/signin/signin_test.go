@@ -423,3 +423,22 @@ func TestGroupsLost(t *testing.T) {
 		}
 	})
 }
+
+// TestDeletedOrganisation: nobody signs in to it, not even who began before.
+func TestDeletedOrganisation(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHouse(t, db)
+		h.corp.SetPerson(ada(nil))
+		w, err := h.signIn("corp")
+		h.caller(w, err)
+		begun := h.start("corp")
+		h.CloseOrg(h.owner.Org.ID)
+		if _, _, err := h.Auth.Resume(t.Context(), w.Token); !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("the session goes on: %v", err)
+		}
+		sessions := h.count("sessions")
+		if _, err := h.finish(begun); !fault.Is(err, fault.Denied) || h.count("sessions") != sessions {
+			t.Errorf("signed in: %v", err)
+		}
+	})
+}

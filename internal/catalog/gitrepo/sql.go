@@ -10,7 +10,7 @@ import (
 
 // organisationIDs returns the id of the organisation of that name, if there is one.
 func organisationIDs(ctx context.Context, q store.Querier, name string) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT id FROM organisations WHERE name = $1`, name)
+	rows, err := q.Query(ctx, `SELECT id FROM organisations WHERE name = $1 AND deleted_at IS NULL`, name)
 	return store.All(rows, err, store.Value[string])
 }
 

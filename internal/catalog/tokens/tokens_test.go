@@ -214,3 +214,16 @@ func TestKeysInPaths(t *testing.T) {
 		w.Anonymous().Do(http.MethodGet, "/o/acme"+index, nil, fmt.Sprintf("Authorization: Bearer %s", ada.Key)).Want(http.StatusOK)
 	})
 }
+
+func TestDeletedOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
+		ada.Made("mine", "1", registrytest.Skill(t, "Mine."))
+		_, raw := create(ada, object{"name": "laptops"})
+		w.Anonymous().Get(at("acme", raw)).Want(http.StatusOK)
+		w.CloseOrg(ada.Org.ID)
+		w.Anonymous().Get(at("acme", raw)).Want(http.StatusNotFound)
+	})
+}

@@ -74,8 +74,9 @@ func All(ctx context.Context, q store.Querier) ([]Claim, error) {
 }
 
 // Claimed is the SQL condition on installations i whose organisation holds the
-// claim on their account.
-const Claimed = `EXISTS (SELECT 1 FROM repohost_claims k WHERE k.account_key = i.account_key AND k.org_id = i.org_id)`
+// claim on their account, and was not deleted.
+const Claimed = `(EXISTS (SELECT 1 FROM repohost_claims k WHERE k.account_key = i.account_key AND k.org_id = i.org_id)
+	AND EXISTS (SELECT 1 FROM organisations o WHERE o.id = i.org_id AND o.deleted_at IS NULL))`
 
 // OwnedBy is the SQL condition that a repository's key, e.g. "acme/skills", belongs
 // to an account. It compares the whole owner; LIKE would match _ with any

@@ -1,17 +1,16 @@
-package web
+// Package diff reads unified diffs for pages.
+package diff
 
-import (
-	"strings"
-)
+import "strings"
 
-// A diffFile is the diff of one file.
-type diffFile struct {
+// A File is the diff of one file.
+type File struct {
 	Name  string
-	Lines []diffLine
+	Lines []Line
 }
 
-// A diffLine is a line of a unified diff.
-type diffLine struct {
+// A Line is a line of a unified diff.
+type Line struct {
 	Kind string // add, del, hunk or same
 	Mark string // + or -, or ""
 	Text string
@@ -19,30 +18,30 @@ type diffLine struct {
 
 // The most that a page shows of a diff.
 const (
-	maxDiffLines = 5_000
-	maxDiffBytes = 512 << 10
+	maxLines = 5_000
+	maxBytes = 512 << 10
 )
 
-// readDiff splits the beginning of a unified diff by file, up to the limits of a
+// Read splits the beginning of a unified diff by file, up to the limits of a
 // page, and reports whether there is more. Unknown lines are shown as they are.
-func readDiff(text string) (files []diffFile, more bool) {
+func Read(text string) (files []File, more bool) {
 	lines, read := 0, 0
 	for line := range strings.Lines(text) {
 		lines++
 		read += len(line)
-		if lines > maxDiffLines || read > maxDiffBytes {
+		if lines > maxLines || read > maxBytes {
 			return files, true
 		}
 		line = strings.TrimRight(line, "\r\n")
 		if named(line) || strings.HasPrefix(line, "diff ") || len(files) == 0 {
-			files = append(files, diffFile{})
+			files = append(files, File{})
 		}
 		f := &files[len(files)-1]
 		if inHeader := len(f.Lines) == 0 && !strings.HasPrefix(line, "@@"); inHeader {
 			f.nameFrom(line)
 			continue
 		}
-		f.Lines = append(f.Lines, newDiffLine(line))
+		f.Lines = append(f.Lines, newLine(line))
 	}
 	return files, false
 }
@@ -54,7 +53,7 @@ func named(line string) bool {
 
 // nameFrom takes the file's name from a line of its header: the new name, or the
 // old one of a deleted file.
-func (f *diffFile) nameFrom(line string) {
+func (f *File) nameFrom(line string) {
 	for _, prefix := range []string{"--- a/", "+++ b/", "--- ", "+++ "} {
 		if name, ok := strings.CutPrefix(line, prefix); ok && name != "/dev/null" {
 			f.Name = name
@@ -62,18 +61,18 @@ func (f *diffFile) nameFrom(line string) {
 		}
 	}
 	if named(line) {
-		f.Lines = append(f.Lines, diffLine{Kind: "hunk", Text: line})
+		f.Lines = append(f.Lines, Line{Kind: "hunk", Text: line})
 	}
 }
 
-func newDiffLine(line string) diffLine {
+func newLine(line string) Line {
 	switch {
 	case strings.HasPrefix(line, "@@"):
-		return diffLine{Kind: "hunk", Text: line}
+		return Line{Kind: "hunk", Text: line}
 	case strings.HasPrefix(line, "+"):
-		return diffLine{Kind: "add", Mark: "+", Text: line[1:]}
+		return Line{Kind: "add", Mark: "+", Text: line[1:]}
 	case strings.HasPrefix(line, "-"):
-		return diffLine{Kind: "del", Mark: "-", Text: line[1:]}
+		return Line{Kind: "del", Mark: "-", Text: line[1:]}
 	}
-	return diffLine{Kind: "same", Text: strings.TrimPrefix(line, " ")}
+	return Line{Kind: "same", Text: strings.TrimPrefix(line, " ")}
 }
