@@ -60,6 +60,35 @@ func (c *Client) DownloadVersion(ctx context.Context, entryID, version string, w
 	return archive, nil
 }
 
+// DownloadTo copies what a signed URL has to the writer that begin returns for each try.
+// It is for files of any size, so it has no timeout but that of the context.
+func (c *Client) DownloadTo(ctx context.Context, link string, begin func() (io.Writer, error)) error {
+	err := retry(ctx, true, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
+		if err != nil {
+			return permanent{unwrapURL(err)}
+		}
+		w, err := begin()
+		if err != nil {
+			return permanent{err}
+		}
+		resp, err := c.files.Do(req)
+		if err != nil {
+			return unwrapURL(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return newError(resp)
+		}
+		_, err = io.Copy(w, resp.Body)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("download: %w", err)
+	}
+	return nil
+}
+
 // fetch makes one try.
 func (w Wanted) fetch(ctx context.Context, h *http.Client, req *http.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)

@@ -21,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/differ"
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/pages"
+	"github.com/whetstone-dev/whetstone/internal/cli/organization"
 	"github.com/whetstone-dev/whetstone/internal/cli/people"
 	"github.com/whetstone-dev/whetstone/internal/cli/releases"
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
@@ -81,6 +82,8 @@ type commands struct {
 	Webhooks webhooks.Commands  `embed:""`
 	Requires requires.Commands  `embed:""`
 	People   people.Commands    `embed:""`
+
+	Organization organization.Commands `embed:""`
 }
 
 // Run runs the command line and returns the exit code.

@@ -1,0 +1,133 @@
+// Package organization has the client's commands that export and delete an organisation.
+package organization
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Commands are the commands of this package.
+type Commands struct {
+	Organization commands `cmd:"" group:"Client" help:"Export all that your organisation has, or delete it."`
+}
+
+type commands struct {
+	Export exportCommand `cmd:"" help:"Make an archive of all that the organisation has, and download it."`
+	Delete deleteCommand `cmd:"" help:"Delete the organisation with all that it has, at once and for good."`
+}
+
+// An archive, as the server describes it.
+type archive struct {
+	State       string  `json:"state"`
+	Rows        int64   `json:"rows"`
+	Blobs       int64   `json:"blobs"`
+	Size        *int64  `json:"size"`
+	SHA256      *string `json:"sha256"`
+	DownloadURL *string `json:"download_url"`
+}
+
+const (
+	path = "/api/v1/organization"
+	poll = time.Second
+)
+
+type exportCommand struct {
+	server.Flags `embed:""`
+	File         string `arg:"" help:"File to write, e.g. acme.zip; it must not exist."`
+}
+
+// Run makes an archive, waits for it and downloads it.
+func (c *exportCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		file, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return fault.Invalid("file", "%s exists; choose another name", c.File)
+		}
+		if err != nil {
+			return fault.Invalid("file", "%s cannot be written: %s", c.File, err)
+		}
+		made, err := export(ctx, p, s, file)
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			_ = os.Remove(c.File) // the first error says more
+			return err
+		}
+		value := map[string]any{"file": c.File, "size": *made.Size, "sha256": *made.SHA256, "rows": made.Rows, "blobs": made.Blobs}
+		return p.Print(value, func(w io.Writer) {
+			fmt.Fprintf(w, "%s has %d rows and %d files, %s.\nSHA-256 %s\n", c.File, made.Rows, made.Blobs, term.Size(*made.Size), *made.SHA256)
+		})
+	})
+}
+
+func export(ctx context.Context, p *term.Program, s *server.Session, file *os.File) (archive, error) {
+	var out struct{ Export archive }
+	if err := s.Call(ctx, http.MethodPost, path+"/export", nil, &out); err != nil {
+		return archive{}, err
+	}
+	progress := p.Progress()
+	defer progress.Clear()
+	for out.Export.DownloadURL == nil {
+		if out.Export.State == "failed" || out.Export.State == "expired" {
+			return archive{}, fault.New(fault.Unavailable, "The archive was not made; see the log of the server, and try again")
+		}
+		progress.Show("making the archive: %d rows, %d files", out.Export.Rows, out.Export.Blobs)
+		select {
+		case <-ctx.Done():
+			return archive{}, ctx.Err()
+		case <-time.After(poll):
+		}
+		if err := s.Call(ctx, http.MethodGet, path+"/export", nil, &out); err != nil {
+			return archive{}, err
+		}
+	}
+	progress.Show("downloading %s", term.Size(*out.Export.Size))
+	hash := sha256.New()
+	err := s.DownloadTo(ctx, *out.Export.DownloadURL, func() (io.Writer, error) {
+		hash.Reset()
+		_, err := file.Seek(0, io.SeekStart)
+		return io.MultiWriter(file, hash), errors.Join(err, file.Truncate(0))
+	})
+	if err != nil {
+		return archive{}, err
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != *out.Export.SHA256 {
+		return archive{}, fault.New(fault.Unavailable, "The download is damaged: its SHA-256 is %s, not %s; try again", got, *out.Export.SHA256)
+	}
+	return out.Export, nil
+}
+
+type deleteCommand struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name of your organisation."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run deletes the organisation.
+func (c *deleteCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		name := term.Plain(c.Name)
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Delete %s with all that it has? This cannot be undone, and nobody can sign in any more.", name)) {
+			return fault.New(fault.Conflict, "Nothing was deleted; answer yes, or use --yes. `whetstone organization export FILE` makes an archive first")
+		}
+		if err := s.Call(ctx, http.MethodDelete, path, map[string]string{"confirm": c.Name}, nil); err != nil {
+			return err
+		}
+		return p.Print(map[string]any{"deleted": c.Name}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s was deleted. Its keys do not work any more; `whetstone logout` removes the one on this machine.\n", name)
+		})
+	})
+}
