@@ -24,7 +24,7 @@ type personHead struct {
 	Format       string       `json:"format"`
 	Version      int          `json:"version"`
 	Schema       int64        `json:"schema"`
-	CreatedAt    httpapi.Time `json:"created_at"`
+	GeneratedAt  httpapi.Time `json:"generated_at"`
 	UserID       string       `json:"user_id"`
 	Email        string       `json:"email"`
 	Name         string       `json:"name"`
@@ -58,7 +58,7 @@ func writePerson(ctx context.Context, tx *store.Tx, c access.Caller, out *bufio.
 		return err
 	}
 	head, err := encode(personHead{
-		Format: personFormat, Version: formatVersion, Schema: schema, CreatedAt: httpapi.Time(store.Now()),
+		Format: personFormat, Version: formatVersion, Schema: schema, GeneratedAt: httpapi.Time(store.Now()),
 		UserID: c.UserID, Email: c.Email, Name: c.Name, Role: c.Role, Organisation: organisation{c.OrgID, c.OrgName},
 	})
 	if err != nil {
@@ -78,7 +78,7 @@ func writePerson(ctx context.Context, tx *store.Tx, c access.Caller, out *bufio.
 		_, _ = out.WriteString("\n\"" + t.Name + `":[`)
 		var line []byte
 		more := false
-		err := tx.DumpWhere(ctx, t.Table, condition, []any{c.UserID}, func(row []any) (err error) {
+		err := tx.DumpWhere(ctx, t.Table, condition+" ORDER BY "+t.order(), []any{c.UserID}, func(row []any) (err error) {
 			if line, err = appendRow(line[:0], t.Columns, row); err != nil {
 				return err
 			}

@@ -145,3 +145,11 @@ func (t table) ofPerson() string {
 	}
 	return strings.Join(conditions, " OR ")
 }
+
+// order makes two files of the same rows the same.
+func (t table) order() string {
+	if slices.Contains(t.Columns, "id") {
+		return "id"
+	}
+	return strings.Join(t.Columns, ", ")
+}
