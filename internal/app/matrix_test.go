@@ -314,7 +314,8 @@ var toldApart = map[string]string{
 	"device":       "whoever holds the code is the program that waits",
 }
 
-var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|expires=\d+|sig=[\w-]+`)
+var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|expires=\d+|sig=[\w-]+` +
+	`|X-Amz-(?:Credential|Date|Signature)=[^&"]+`)
 
 // plain is an answer without what differs between any two: what was asked for,
 // ids and times.

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/privacy"
@@ -31,6 +32,9 @@ import (
 // and the other one notices nothing.
 func TestOrganisationLeaves(t *testing.T) {
 	each(t, storetest.URL, func(t *testing.T, flags []string) {
+		if strings.Contains(fmt.Sprint(flags), "postgres:") { // as in a cluster
+			flags = append(flags, "--blob-url", blobtest.S3(t).URL)
+		}
 		m := newMatrix(t, flags, host.Git)
 		m.share()
 		ours, theirs := m.archive(m.ours.OrgID), m.archive(m.theirs.OrgID)
@@ -292,7 +296,8 @@ func (m *matrix) wantNoSecrets(u unpacked) {
 	text, looked := string(slices.Concat(u.tables()...)), 0
 	for _, query := range []string{
 		`SELECT hash FROM api_keys`, `SELECT hash FROM sessions`, `SELECT hash FROM catalog_tokens`, `SELECT hash FROM invitations`,
-		`SELECT hash FROM device_codes`, `SELECT secret FROM alert_rules WHERE secret IS NOT NULL`, `SELECT address FROM alert_rules WHERE channel = 'webhook'`,
+		`SELECT hash FROM device_codes`, `SELECT hash FROM scim_tokens`,
+		`SELECT secret FROM event_webhooks`, `SELECT url FROM event_webhooks`, `SELECT secret FROM alert_rules WHERE secret IS NOT NULL`, `SELECT address FROM alert_rules WHERE channel = 'webhook'`,
 	} {
 		rows, err := m.service.DB().Query(m.Context(), query)
 		secrets, err := store.All(rows, err, store.Value[string])

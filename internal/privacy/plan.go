@@ -137,13 +137,20 @@ func (p plan) exported() []table {
 	return out
 }
 
-// ofPerson returns the condition on the rows of a person, $1; "" if there can be none.
+// ofPerson returns the condition on the rows of a person, $2, in their organisation, $1;
+// "" if there can be none.
 func (t table) ofPerson() string {
-	conditions := make([]string, len(t.people))
-	for i, column := range t.people {
-		conditions[i] = column + " = $1"
+	var conditions []string
+	for _, column := range t.people {
+		conditions = append(conditions, column+" = $2")
 	}
-	return strings.Join(conditions, " OR ")
+	if condition := ofPeople[t.Name]; condition != "" {
+		conditions = append(conditions, condition)
+	}
+	if len(conditions) == 0 {
+		return ""
+	}
+	return "(" + t.export + ") AND (" + strings.Join(conditions, " OR ") + ")"
 }
 
 // order makes two files of the same rows the same.

@@ -409,6 +409,17 @@ func TestPerson(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		w.Exec(`INSERT INTO scim_groups (id, org_id, name, name_key, created_at, updated_at) VALUES ('g', $1, 'Docs', 'docs', 1, 1)`, ada.Org.ID)
+		for _, c := range []*apptest.Caller{ada, bob} {
+			w.Exec(`
+				INSERT INTO scim_users (id, org_id, user_id, user_name, user_name_key, email, profile, created_at, updated_at)
+				VALUES ($1, $2, $1, $1, $1, $1, '{}', 1, 1)`, c.User.ID, c.Org.ID)
+			w.Exec(`INSERT INTO scim_group_members (org_id, group_id, member_id) VALUES ($1, 'g', $2)`, c.Org.ID, c.User.ID)
+		}
+		// A row of another organisation that names bob, who cannot prevent it.
+		eve := w.Org("other")
+		w.Exec(`INSERT INTO audit_entries (id, org_id, at, actor, actor_name, user_id, via, action, target_kind, target_id, target_name, detail)
+			VALUES ('x', $1, 1, 'key', 'eve', $2, 'api', 'x', 'x', 'x', 'x', '{}')`, eve.Org.ID, bob.User.ID)
 		a := bob.Get("/api/v1/me/export").Want(http.StatusOK)
 		var out struct {
 			Person   object
@@ -427,6 +438,12 @@ func TestPerson(t *testing.T) {
 		}
 		if at, err := time.Parse(time.RFC3339, fmt.Sprint(prompts[0]["occurred_at"])); err != nil || time.Since(at) > time.Hour {
 			t.Errorf("it occurred %v, %v", at, err)
+		}
+		if len(out.Tables["scim_group_members"]) != 1 {
+			t.Errorf("groups %v", out.Tables["scim_group_members"])
+		}
+		if strings.Contains(string(a.Body), eve.Org.ID) {
+			t.Error("it has a row of another organisation")
 		}
 		if strings.Contains(string(a.Body), ada.User.ID) {
 			t.Error("it names somebody else")

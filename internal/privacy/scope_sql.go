@@ -68,6 +68,16 @@ var scopes = map[string]scope{
 	"organisation_exports":   {delete: ofOrg},
 }
 
+// ofPeople are the conditions on rows of a person, $2, whose tables have no column that
+// names them.
+var ofPeople = map[string]string{
+	"agent_session_events": `session_id IN (SELECT id FROM agent_sessions WHERE user_id = $2)`,
+	"agent_session_skills": `session_id IN (SELECT id FROM agent_sessions WHERE user_id = $2)`,
+	"community_bundles":    `creator_id = $2`,
+	"evidence_texts":       `session_id IN (SELECT id FROM evidence_sessions WHERE user_id = $2)`,
+	"scim_group_members":   `member_id IN (SELECT id FROM scim_users WHERE user_id = $2)`,
+}
+
 // leftOut are the tables that are not in archives, and why.
 var leftOut = map[string]string{
 	"device_codes":         "codes of logins that are under way",
