@@ -183,7 +183,7 @@ var reservations = []reservation{
 	{"github.com/go-jose/go-jose", nil, []string{"internal/oidc"}, "call oidc.Keys.Verify"},
 	{"github.com/minio/minio-go", nil, []string{"internal/blob"}, "take a blob.Bucket"},
 	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/config"}, "let internal/config read the setting"},
-	{"os/exec", nil, []string{"internal/sandbox", "internal/cli/pages"}, "start foreign programs through internal/sandbox"},
+	{"os/exec", nil, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
 	{"os", []string{"StartProcess"}, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
 	{"syscall", []string{"Exec", "ForkExec", "StartProcess"}, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
 	{

@@ -111,6 +111,7 @@ func (c *orgList) Run(ctx context.Context, p *term.Program) error {
 			out[i] = listedOrg{newOrgOutput(o), used[o.ID]}
 		}
 		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tNAME\tPLAN\tSTORED")
 			for _, o := range out {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", o.ID, o.Name, o.Plan, quota.Bytes(o.BytesUsed).Short())
 			}
@@ -193,6 +194,7 @@ func (c *userList) Run(ctx context.Context, p *term.Program) error {
 			out[i] = newUserOutput(u)
 		}
 		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tEMAIL\tROLE")
 			for _, u := range users {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", u.ID, u.Email, u.Role)
 			}

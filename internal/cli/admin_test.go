@@ -36,7 +36,7 @@ func TestOrg(t *testing.T) {
 		t.Errorf("list %v, want acme and small on enterprise", all)
 	}
 	r := i.run(t, "org", "list")
-	if want := regexp.MustCompile(`^[0-9a-f-]{36}  acme   team        0 bytes\n[0-9a-f-]{36}  small  enterprise  0 bytes\n$`); !want.MatchString(r.stdout) {
+	if want := regexp.MustCompile(`^ID {36}NAME   PLAN        STORED\n[0-9a-f-]{36}  acme   team        0 bytes\n[0-9a-f-]{36}  small  enterprise  0 bytes\n$`); !want.MatchString(r.stdout) {
 		t.Errorf("list for people %q", r.stdout)
 	}
 }
@@ -197,7 +197,7 @@ func TestKeyListAndRevoke(t *testing.T) {
 		t.Errorf("oldest %v, want old, revoked, for ever, not narrowed", oldest)
 	}
 	r := i.run(t, "key", "list", "--org", "acme")
-	if want := regexp.MustCompile(`^\S{36}  st_live_\w{4}\.\.\.  new  active\n\S{36}  st_live_\w{4}\.\.\.  old  revoked\n$`); !want.MatchString(r.stdout) {
+	if want := regexp.MustCompile(`^ID +KEY +NAME  STATE\n\S{36}  st_live_\w{4}\.\.\.  new   active\n\S{36}  st_live_\w{4}\.\.\.  old   revoked\n$`); !want.MatchString(r.stdout) {
 		t.Errorf("list for people %q", r.stdout)
 	}
 	if strings.Contains(r.stdout, old["api_key"].(string)) {

@@ -108,6 +108,7 @@ func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 			}
 		}
 		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tKEY\tNAME\tSTATE")
 			for _, k := range keys {
 				fmt.Fprintf(w, "%s\t%s...\t%s\t%s\n", k.ID, k.Prefix, k.Name, k.State())
 			}

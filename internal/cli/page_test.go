@@ -30,7 +30,7 @@ func TestWhoami(t *testing.T) {
 	newMachine(t).run(t, "whoami", "--server", s.url).want(t, term.ExitDenied, "run `whetstone login --server "+s.url+"`")
 }
 
-// TestOpen prints addresses, since no person is at the terminal of a test.
+// TestOpen prints the addresses of pages.
 func TestOpen(t *testing.T) {
 	s := startService(t)
 	m := s.loggedIn(t)

@@ -24,7 +24,7 @@ func (m machine) push(t *testing.T, args ...string) (out pushed) {
 	t.Helper()
 	var raw map[string]any
 	r := m.answers(t, &raw, append([]string{"push"}, args...)...)
-	apptest.WantKeys(t, raw, "status", "entry_id", "name", "version", "is_current", "content_hash", "size", "files", "left_out")
+	apptest.WantKeys(t, raw, "status", "entry_id", "name", "version", "is_current", "content_hash", "size", "files", "left_out", "url")
 	out = pushed{
 		Status: raw["status"].(string), Name: raw["name"].(string), Version: raw["version"].(string),
 		ContentHash: raw["content_hash"].(string), IsCurrent: raw["is_current"].(bool), Files: int(raw["files"].(float64)),

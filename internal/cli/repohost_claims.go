@@ -105,8 +105,9 @@ func (c *repohostClaims) Run(ctx context.Context, p *term.Program) error {
 			}
 		}
 		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintln(w, "ACCOUNT\tORGANISATION\tBOUND BY")
 			for _, o := range out {
-				fmt.Fprintf(w, "%s\t%s\tbound by %s\n", o.Account,
+				fmt.Fprintf(w, "%s\t%s\t%s\n", o.Account,
 					cmp.Or(o.Organisation, "contested: assign it with `repohost allow`"),
 					cmp.Or(strings.Join(o.BoundBy, ", "), "none"))
 			}

@@ -101,7 +101,7 @@ func TestRepohostClaims(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	i.must(t, "repohost", "release", "Acme-Labs")
-	if r := i.run(t, "repohost", "claims"); r.code != 0 || r.stdout != "tools  other  bound by none\n" {
+	if r := i.run(t, "repohost", "claims"); r.code != 0 || r.stdout != "ACCOUNT  ORGANISATION  BOUND BY\ntools    other         none\n" {
 		t.Errorf("claims for people: %d %q", r.code, r.stdout)
 	}
 }

@@ -107,6 +107,7 @@ func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 	findings := doctor.Examine(ctx)
 	progress.Clear()
 	err := p.Print(findings, func(w io.Writer) {
+		fmt.Fprintln(w, "STATUS\tCHECK\tMESSAGE")
 		for _, f := range findings {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, f.Message)
 		}

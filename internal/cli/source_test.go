@@ -61,7 +61,7 @@ func TestSource(t *testing.T) {
 	m.must(t, "source", "review", taken.ID, suggestion, "--clear")
 	m.must(t, "source", "review", taken.ID, suggestion, "--accept")
 	m.run(t, "source", "review", taken.ID, suggestion, "--clear", "--accept").want(t, term.ExitUsage, "")
-	m.run(t, "source", "show", "unknown").want(t, term.ExitFailed, "Cloud source not found")
+	m.run(t, "source", "show", "unknown").want(t, term.ExitFailed, "No cloud source has the name or id unknown")
 }
 
 // suggestion waits for the suggestion of a source.

@@ -1,4 +1,4 @@
-// Package pages opens pages of the dashboard in the browser.
+// Package pages prints the addresses of pages of the dashboard.
 package pages
 
 import (
@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -20,7 +17,7 @@ import (
 
 // Commands are the commands of this package.
 type Commands struct {
-	Open openCommand `cmd:"" group:"Client" help:"Open the dashboard, or the page of a skill, in the browser."`
+	Open openCommand `cmd:"" group:"Client" help:"Print the address of the dashboard, or of the page of a skill, to open in a browser."`
 }
 
 // sections are the pages that can be named.
@@ -29,18 +26,14 @@ var sections = []string{"alerts", "costs", "gates", "incidents", "proposals", "r
 type openCommand struct {
 	server.Flags `embed:""`
 	Page         string `arg:"" optional:"" help:"Name of a skill or an entry, or a section of the dashboard, e.g. alerts; its home when empty."`
-	Print        bool   `env:"-" help:"Print the address, and open nothing."`
+	Print        bool   `env:"-" help:"Print the address only, as it does in any case."`
 }
 
-// Run opens a page. Without a person at the terminal it prints its address.
+// Run prints the address of a page; the person opens it.
 func (c *openCommand) Run(ctx context.Context, p *term.Program) error {
 	page, err := c.address(ctx, p)
 	if err != nil {
 		return err
-	}
-	if !c.Print && p.Interactive && !p.JSON && start(ctx, page) == nil {
-		p.Note("opened %s", page)
-		return nil
 	}
 	return p.Print(map[string]string{"url": page}, func(w io.Writer) { fmt.Fprintln(w, page) })
 }
@@ -78,23 +71,4 @@ func pageOf(ctx context.Context, s *server.Session, name string) (string, error)
 			term.Plain(name), strings.Join(sections, ", "))
 	}
 	return s.Page("registry", entry.ID), err
-}
-
-// start runs the program of the system that opens addresses, and does not wait for it.
-func start(ctx context.Context, page string) error {
-	if u, err := url.Parse(page); err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return fault.Invalid("server", "%s is not an address for a browser", page)
-	}
-	name, args := "xdg-open", []string{page}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", page}
-	}
-	command := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
-	if err := command.Start(); err != nil {
-		return err
-	}
-	return command.Process.Release()
 }

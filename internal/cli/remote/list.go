@@ -55,8 +55,9 @@ func (c *historyCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		return p.Print(entry.EntryDetail, func(w io.Writer) {
+			fmt.Fprintln(w, "TIME\tPASS RATE\tWHAT\tWHY")
 			for _, e := range historyOf(entry.EntryDetail) {
-				fmt.Fprintf(w, "%s\t%s%s\n", e.at.Local().Format("2006-01-02 15:04"), e.what, e.reason)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.at.Local().Format("2006-01-02 15:04"), e.passRate, e.what, e.reason)
 			}
 		})
 	})
@@ -64,18 +65,19 @@ func (c *historyCommand) Run(ctx context.Context, p *term.Program) error {
 
 // An event is one line of an entry's history.
 type event struct {
-	at     time.Time
-	what   string
-	reason string // starts with a tab, as a column of its own; or ""
+	at       time.Time
+	passRate string // of a version
+	what     string
+	reason   string
 }
 
 // historyOf returns the versions and rollbacks of an entry, newest first.
 func historyOf(detail client.EntryDetail) []event {
 	var all []event
 	for _, v := range detail.Versions {
-		e := event{at: v.PushedAt, what: fmt.Sprintf("%s pushed by %s", term.Plain(v.Version), v.Source)}
+		e := event{at: v.PushedAt, passRate: term.Percent(v.AggregatePassRate), what: fmt.Sprintf("%s pushed by %s", term.Plain(v.Version), v.Source)}
 		if v.ChangeSummary != nil {
-			e.reason = "\t" + term.Cell(*v.ChangeSummary)
+			e.reason = term.Cell(*v.ChangeSummary)
 		}
 		switch {
 		case v.IsCurrent:
@@ -98,7 +100,7 @@ func historyOf(detail client.EntryDetail) []event {
 		}
 		e := event{at: r.RolledBackAt, what: what}
 		if r.Reason != nil {
-			e.reason = "\t" + term.Cell(*r.Reason)
+			e.reason = term.Cell(*r.Reason)
 		}
 		all = append(all, e)
 	}
