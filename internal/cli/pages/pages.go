@@ -45,7 +45,7 @@ func (c *openCommand) address(ctx context.Context, p *term.Program) (page string
 		if err != nil {
 			return "", err
 		}
-		base, err := c.Flags.Address(stored)
+		base, err := c.Address(stored)
 		return base + "/" + c.Page, err
 	}
 	err = c.WithSession(p, func(s *server.Session) error {

@@ -102,9 +102,8 @@ func (g grid) write(w io.Writer, width int, colour bool) error {
 		return err
 	}
 	lines := strings.SplitAfter(text.String(), "\n")
-	n := 0
 	for _, t := range tables {
-		for n = t.at; n < t.at+len(t.grid); n++ {
+		for n := t.at; n < t.at+len(t.grid); n++ {
 			if n == t.at {
 				lines[n] = bold + strings.TrimSuffix(lines[n], "\n") + reset + "\n"
 				continue
