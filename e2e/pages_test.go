@@ -25,7 +25,7 @@ func everyPage(b *tab, key string) {
 		"/", "/skills", "/skills/{}", "/skills/{}/grader", "/sessions", "/sessions/{}", "/costs", "/review", "/sources", "/sources/{}", "/suites", "/suites/{}", "/suites/new", "/runs/{}", "/suites/{}/improve-runs", "/improve-runs/{}", "/registry", "/registry/{}",
 		"/registry/{}/versions/{}", "/repohost", "/repohost/connections/new", "/alerts", "/alerts/{}", "/alerts/new", "/community",
 		"/signals", "/signals/{}", "/proposals", "/proposals/{}", "/account", "/device",
-		"/settings", "/settings/members", "/settings/keys", "/settings/catalog", "/settings/audit", "/settings/grader", "/settings/prices", "/settings/connect")
+		"/settings", "/settings/members", "/settings/teams", "/settings/service-accounts", "/settings/keys", "/settings/catalog", "/settings/audit", "/settings/grader", "/settings/prices", "/settings/connect")
 }
 
 // follow visits a page of each kind that links lead to, from Home and from

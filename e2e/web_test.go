@@ -49,6 +49,7 @@ func TestBrowser(t *testing.T) {
 		t.Run("sessions on "+database, func(t *testing.T) { fromNumberToCase(t, c, database) })
 		t.Run("rolling back on "+database, func(t *testing.T) { fromTroubleToRollback(t, c, database) })
 		t.Run("single sign-on on "+database, func(t *testing.T) { signingInWithProvider(t, c, database) })
+		t.Run("people on "+database, func(t *testing.T) { peopleDecide(t, c, database) })
 		t.Run("trials on "+database, func(t *testing.T) { fromVerdictToTrial(t, c, database) })
 	}
 	t.Run("live improve run", func(t *testing.T) { liveImproveRun(t, c) })
