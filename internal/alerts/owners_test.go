@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/teams"
@@ -27,11 +28,10 @@ func (w *world) person(o auth.Organisation, email string) auth.User {
 }
 
 // subjects lists who got which mails, e.g. "<ada@example.org> [firing]".
-func (m *mailbox) subjects() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func subjects(box *notifytest.Mailbox) []string {
 	all := []string{}
-	for _, mail := range m.mails {
+	for i := range box.Count() {
+		mail, _ := box.Mail(i)
 		status, _, _ := strings.Cut(mail.Header.Get("Subject"), " ")
 		all = append(all, mail.Header.Get("To")+" "+status)
 	}
@@ -39,10 +39,10 @@ func (m *mailbox) subjects() []string {
 	return all
 }
 
-func (m *mailbox) want(t *testing.T, want ...string) {
+func wantMails(t *testing.T, box *notifytest.Mailbox, want ...string) {
 	t.Helper()
-	apptest.Eventually(t, strings.Join(want, ", "), func() bool { return m.count() >= len(want) })
-	if diff := cmp.Diff(want, m.subjects()); diff != "" {
+	apptest.Eventually(t, strings.Join(want, ", "), func() bool { return box.Count() >= len(want) })
+	if diff := cmp.Diff(want, subjects(box)); diff != "" {
 		t.Errorf("mails (-want +got):\n%s", diff)
 	}
 }
@@ -54,8 +54,8 @@ var toOwners = object{"type": "pass_rate_below", "channel": "owners", "config": 
 func TestOwnersAreTold(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		box := openMailbox(t, 1)
-		w := newWorld(t, db, setup{guarded: true, smtpURL: box.url, mailFrom: "alerts@whetstone.example.org", backoff: quick})
+		box := notifytest.OpenMailbox(t, 1)
+		w := newWorld(t, db, setup{guarded: true, smtpURL: box.URL, mailFrom: "alerts@whetstone.example.org", backoff: quick})
 		ada, eve := w.org("acme"), w.org("other")
 		bob, cleo := w.person(ada.Org, "bob@example.org"), w.person(ada.Org, "cleo@example.org")
 		w.person(eve.Org, "spy@example.org")
@@ -80,7 +80,7 @@ func TestOwnersAreTold(t *testing.T) {
 		id := made["id"].(string)
 		w.Work()
 		ada.sessions("pdf", repeat(0.2, 5)...)
-		box.want(t, "<bob@example.org> [firing]", "<cleo@example.org> [firing]")
+		wantMails(t, box, "<bob@example.org> [firing]", "<cleo@example.org> [firing]")
 		apptest.Eventually(t, "the end of both deliveries", func() bool {
 			return w.Count("alert_deliveries WHERE status = 'delivered'") == 2
 		})
@@ -101,7 +101,7 @@ func TestOwnersAreTold(t *testing.T) {
 		ada.sessions("pdf", repeat(1, 95)...)
 		apptest.Eventually(t, "an evaluation", func() bool { return w.Count("alert_states WHERE good_streak = 1") == 1 })
 		w.evaluate(ada, 1)
-		box.want(t, "<bob@example.org> [firing]", "<bob@example.org> [resolved]", "<cleo@example.org> [firing]")
+		wantMails(t, box, "<bob@example.org> [firing]", "<bob@example.org> [resolved]", "<cleo@example.org> [firing]")
 	})
 }
 
@@ -110,8 +110,8 @@ func TestOwnersAreTold(t *testing.T) {
 func TestNobodyOwns(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		box := openMailbox(t, 0)
-		w := newWorld(t, db, setup{guarded: true, smtpURL: box.url, mailFrom: "alerts@whetstone.example.org", backoff: quick})
+		box := notifytest.OpenMailbox(t, 0)
+		w := newWorld(t, db, setup{guarded: true, smtpURL: box.URL, mailFrom: "alerts@whetstone.example.org", backoff: quick})
 		ada := w.org("acme")
 		bob := w.member(ada.Org, access.Member)
 		ada.sessions("pdf", repeat(0, 5)...)
@@ -119,7 +119,7 @@ func TestNobodyOwns(t *testing.T) {
 		w.evaluate(ada, 1)
 		w.Work()
 		to := "<" + bob.User.Email + ">"
-		box.want(t, to+" [firing]")
+		wantMails(t, box, to+" [firing]")
 		bob.outcome(id)
 
 		other := w.member(ada.Org, access.Member)
@@ -127,7 +127,7 @@ func TestNobodyOwns(t *testing.T) {
 		if got := tested.Text("delivery", "status"); got != "delivered" || tested.Text("delivery", "recipient_id") != other.User.ID {
 			t.Errorf("test: %s", tested.Body)
 		}
-		if got := box.subjects(); !slices.Contains(got, "<"+other.User.Email+"> [test]") {
+		if got := subjects(box); !slices.Contains(got, "<"+other.User.Email+"> [test]") {
 			t.Errorf("mails %v", got)
 		}
 

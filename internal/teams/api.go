@@ -57,13 +57,16 @@ func (s *Service) Mount(a *httpapi.API) {
 }
 
 func newTeamOutput(t Team) ownerapi.Team {
-	return ownerapi.Team{t.ID, t.Name, t.Slug, t.Description, t.Size, httpapi.Time(t.CreatedAt), httpapi.Time(t.UpdatedAt)}
+	return ownerapi.Team{
+		ID: t.ID, Name: t.Name, Slug: t.Slug, Description: t.Description, MemberCount: t.Size,
+		CreatedAt: httpapi.Time(t.CreatedAt), UpdatedAt: httpapi.Time(t.UpdatedAt),
+	}
 }
 
 func newPeopleOutput(people []Person) []ownerapi.Person {
 	all := make([]ownerapi.Person, len(people))
 	for i, p := range people {
-		all[i] = ownerapi.Person{p.ID, p.Name, p.Email}
+		all[i] = ownerapi.Person{UserID: p.ID, Name: p.Name, Email: p.Email}
 	}
 	return all
 }
