@@ -12,7 +12,7 @@ import (
 )
 
 // maxPages bounds how far everyPage follows links.
-const maxPages = 80
+const maxPages = 120
 
 // everyPage follows the links of the dashboard: every kind of page loads, and
 // passes the audit in both colours and on a phone. With WHETSTONE_SHOTS it

@@ -77,7 +77,8 @@ func peopleDecide(t *testing.T, c *chromium, database string) {
 func joins(t *testing.T, c *chromium, owner *tab, p *process, name, email string) (b *tab, key, link string) {
 	t.Helper()
 	link = owner.api(p.key, "POST", "/api/v1/invitations", object{"role": "admin", "email": email})["url"].(string)
-	link = link[strings.Index(link, "/invite/"):]
+	_, token, _ := strings.Cut(link, "/invite/")
+	link = "/invite/" + token
 	b = c.tab(t, p.url)
 	b.visit(link)
 	b.do(chromedp.SendKeys("#name", name), chromedp.Click("main form button"))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
-	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/secrets"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
@@ -36,7 +36,7 @@ func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.
 	}
 	// The first replica stores a secret, which a replica with another key cannot
 	// open.
-	_, err = (&auth.Service{DB: db, Seal: keyring}).Secret(ctx, "key-check")
+	_, err = (&secrets.Service{DB: db, Seal: keyring}).Secret(ctx, "key-check")
 	return keyring, explainKeyError(err)
 }
 
@@ -44,7 +44,7 @@ func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.
 // secrets: it could not open them.
 func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {
 	path := filepath.Join(data, seal.FileName)
-	sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
+	sealed, err := (&secrets.Service{DB: db}).HasSealed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyrin
 // sessions, in many. It returns their number.
 func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int, err error) {
 	err = db.InTx(ctx, func(tx *store.Tx) error {
-		secrets, err := (&auth.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		own, err := (&secrets.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 			return err
 		}
 		quotations, err := (&grades.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
-		count = secrets + targets + tokens + signing + webhooks + quotations
+		count = own + targets + tokens + signing + webhooks + quotations
 		return err
 	})
 	if err != nil {

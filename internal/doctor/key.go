@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/secrets"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/seal"
@@ -20,7 +20,7 @@ func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) exam.Fin
 	keyring, err := seal.Load(c.Data, string(c.SecretKey))
 	path := filepath.Join(c.Data, seal.FileName)
 	if errors.Is(err, fs.ErrNotExist) {
-		sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
+		sealed, err := (&secrets.Service{DB: db}).HasSealed(ctx)
 		if err == nil && !sealed {
 			return exam.Warn(check, "%s does not exist yet; `whetstone serve` makes it and seals the secrets with it", path)
 		}
@@ -29,7 +29,7 @@ func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) exam.Fin
 	if err != nil {
 		return exam.Fail(check, "%s", err)
 	}
-	if err := (&auth.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
+	if err := (&secrets.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
 		return exam.Fail(check, "%s; set --secret-key to the key that sealed the secrets", err)
 	}
 	if info, err := os.Stat(path); c.SecretKey == "" && err == nil && info.Mode().Perm()&0o077 != 0 {

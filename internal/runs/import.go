@@ -38,20 +38,21 @@ func (s *Service) Import(
 	if err != nil {
 		return r, false, err
 	}
-	if err := s.Suites.Exists(ctx, caller.OrgID, suiteID); err != nil {
-		return r, false, err
-	}
 	r, trials, err := newImported(caller, suiteID, result)
 	if err != nil {
 		return r, false, err
 	}
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error { return addImported(ctx, tx, r, trials) })
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := s.Suites.Keep(ctx, tx, caller.OrgID, suiteID); err != nil {
+			return err
+		}
+		return addImported(ctx, tx, r, trials)
+	})
 	if errors.Is(err, errKnown) {
 		id, err := imported.RunOf(ctx, s.DB, suiteID, result.Origin.Digest)
-		if err != nil {
-			return r, false, err
+		if err == nil {
+			r, err = s.Get(ctx, caller.OrgID, id)
 		}
-		r, err = s.Get(ctx, caller.OrgID, id)
 		return r, false, err
 	}
 	return r, true, err

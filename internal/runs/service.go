@@ -176,6 +176,9 @@ func chosen(cases []suites.Case, ids []string) (some []suites.Case, document jso
 
 // Add stores a planned run and enqueues its job.
 func (s *Service) Add(ctx context.Context, tx *store.Tx, r Run) error {
+	if err := s.Suites.Keep(ctx, tx, r.OrgID, r.SuiteID); err != nil {
+		return err
+	}
 	if err := insertRun(ctx, tx, r); err != nil {
 		return err
 	}

@@ -275,7 +275,12 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Suite, error) {
 
 // Exists returns an error unless the organisation has the suite.
 func (s *Service) Exists(ctx context.Context, orgID, id string) error {
-	return suiteExists(ctx, s.DB, orgID, id)
+	return suiteExists(ctx, s.DB, orgID, id, "")
+}
+
+// Keep is Exists, and keeps the suite from being deleted until the transaction ends.
+func (s *Service) Keep(ctx context.Context, tx *store.Tx, orgID, id string) error {
+	return suiteExists(ctx, tx, orgID, id, tx.Dialect().ForKeyShare())
 }
 
 // Filter selects suites for List; zero fields match all.

@@ -103,8 +103,8 @@ func suiteByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Su
 	return store.One(rows, err, "Eval suite", scanCases)
 }
 
-func suiteExists(ctx context.Context, q store.Querier, orgID, id string) error {
-	rows, err := q.Query(ctx, `SELECT id FROM eval_suites WHERE org_id = $1 AND id = $2`, orgID, id)
+func suiteExists(ctx context.Context, q store.Querier, orgID, id, lock string) error {
+	rows, err := q.Query(ctx, `SELECT id FROM eval_suites WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	_, err = store.One(rows, err, "Eval suite", store.Value[string])
 	return err
 }

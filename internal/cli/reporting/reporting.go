@@ -31,14 +31,6 @@ type reportCommand struct {
 	Settings      bool   `env:"-" help:"Print only what to copy: skillOverrides for settings.json of Claude Code, or agents/openai.yaml for Codex."`
 }
 
-// Help is shown below the description of the command.
-func (reportCommand) Help() string {
-	return `Examples:
-  whetstone report
-  whetstone report --agent codex --context-window 128000
-  whetstone report --settings > overrides.json`
-}
-
 // A Report is the part of the answer that the command prints.
 type Report struct {
 	Agent    string  `json:"agent"`

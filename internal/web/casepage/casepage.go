@@ -148,10 +148,10 @@ func NewForm(kind suites.CaseKind) (Form, error) {
 		return Form{}, fault.New(fault.NotFound, "There is no form for cases of the kind %q", kind)
 	}
 	f := Form{Kind: kind, From: "prompt", Weight: "1", Threshold: "1"}
-	switch kind {
-	case suites.TriggerQuery:
+	if kind == suites.TriggerQuery {
 		f.Expected = string(suites.ShouldTrigger)
-	case suites.ExactMatch, suites.JSONSchema:
+	}
+	if kind == suites.ExactMatch || kind == suites.JSONSchema {
 		f.From = "command"
 	}
 	return f, nil
@@ -175,10 +175,10 @@ func FormOf(c suites.Case) (Form, error) {
 	case s.Output != nil:
 		f.From, f.Asked = "output", *s.Output
 	}
-	switch c.Kind {
-	case suites.TriggerQuery:
+	if c.Kind == suites.TriggerQuery {
 		f.Expected = string(c.Expectation)
-	case suites.JSONSchema:
+	}
+	if c.Kind == suites.JSONSchema {
 		var indented bytes.Buffer
 		f.Expected = string(c.Schema)
 		if json.Indent(&indented, c.Schema, "", "  ") == nil {
@@ -292,6 +292,7 @@ func (f Form) expect(set func(string, any), optional func(string, any, bool)) er
 		optional("rubric", f.Expected, !f.List)
 		optional("expectations", split(f.Expected, "\n"), f.List)
 		optional("threshold", threshold, threshold != 1)
+	case suites.TriggerQuery, suites.TaskPackage: // the first is a query alone, the second has no form
 	}
 	return nil
 }

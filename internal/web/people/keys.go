@@ -197,7 +197,7 @@ func (f KeyForm) key() (n auth.NewKey, err error) {
 // ExpiresIn parses the days that a key or token lasts; nil if it does not expire.
 func ExpiresIn(days string) (*time.Time, error) {
 	if days == "" {
-		return nil, nil
+		return nil, nil //nolint:nilnil // it does not expire
 	}
 	n, err := strconv.Atoi(days)
 	if err != nil || n < 1 || n > maxKeyDays {
