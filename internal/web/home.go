@@ -17,6 +17,7 @@ import (
 // homeView is the health of all skills.
 type homeView struct {
 	Skills  int
+	Known   int // skills with a pass rate
 	Counts  []statusCount
 	Trouble []troubleRow // the worst first
 	More    int          // further skills in trouble
@@ -125,6 +126,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	for _, status := range []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown} {
 		view.Counts = append(view.Counts, statusCount{status, counts[status]})
 	}
+	view.Known = len(all) - counts[skills.Unknown]
 	slices.SortStableFunc(trouble, func(a, b skills.Summary) int { // "critical" comes before "warning"; both have a pass rate
 		return cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(*a.PassRate, *b.PassRate))
 	})

@@ -28,6 +28,15 @@ setInterval(() => localTimes(document), 60000);
 const page = document.documentElement.dataset.address;
 if (page) history.replaceState(null, "", page === location.pathname ? location.href : page);
 
+// A page that waits for something asks until it is there.
+if (document.querySelector("[data-await]")) {
+  setInterval(async () => {
+    if (document.hidden) return;
+    const answer = await fetch(location.href).catch(() => null); // the server may be restarting
+    if (answer?.ok && !(await answer.text()).includes("data-await")) location.reload();
+  }, 5000);
+}
+
 // Commands to copy.
 for (const button of document.querySelectorAll("[data-copy]")) {
   if (!navigator.clipboard) continue;

@@ -21,7 +21,7 @@ document.addEventListener("submit", (event) => {
 });
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("#queue a[data-key]");
+  const link = event.target.closest("#queue .places a[data-key]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   go(link.href, {});
