@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // maxPages bounds how far everyPage follows links.
@@ -26,6 +28,24 @@ func everyPage(b *tab, key string) {
 		"/registry/{}/versions/{}", "/repohost", "/repohost/connections/new", "/alerts", "/alerts/{}", "/alerts/new", "/community",
 		"/signals", "/signals/{}", "/proposals", "/proposals/{}", "/account", "/device",
 		"/settings", "/settings/members", "/settings/teams", "/settings/service-accounts", "/settings/keys", "/settings/catalog", "/settings/audit", "/settings/grader", "/settings/prices", "/settings/connect")
+}
+
+// palette goes by keyboard to a page of the menu and to a skill, and shows the keys.
+func palette(b *tab, key string) {
+	b.signIn(key)
+	b.press("?")
+	b.until(`document.getElementById("keys").open`)
+	b.checkPage("keys")
+	b.press(kb.Escape)
+	for heading, path := range map[string]string{"Proposals": "/proposals", "invoice-reader": "/skills/"} {
+		b.press("/")
+		b.until(`document.getElementById("palette").open`)
+		b.press(kb.Backspace + heading) // chromedp sends the / to the field, a keyboard does not
+		b.until(fmt.Sprintf(`!!document.querySelector('#palette li:first-child a[href^=%q]')`, path))
+		b.press(kb.Enter)
+		b.await("h1", heading)
+		b.visit("/")
+	}
 }
 
 // follow visits a page of each kind that links lead to, from Home and from

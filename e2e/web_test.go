@@ -29,6 +29,7 @@ func TestBrowser(t *testing.T) {
 			do   func(b *tab, key string)
 		}{
 			{"every page", everyPage},
+			{"palette", palette},
 			{"signing in and out", signingInAndOut},
 			{"keyboard", walkingByKeyboard},
 			{"zone and colours", zoneAndColours},
