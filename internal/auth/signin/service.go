@@ -269,6 +269,10 @@ func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i iden
 	case err != nil:
 		return i, "", err
 	}
+	// Another first sign-in of theirs may have ended since this one looked.
+	if found, err := identityOf(ctx, tx, e.orgID, e.who); !fault.Is(err, fault.NotFound) {
+		return found, "known", err
+	}
 	taken, err := hasIdentity(ctx, tx, e.orgID, u.ID, e.who.issuer)
 	if err == nil && taken {
 		err = fault.New(fault.Conflict, "The address %s belongs to a member whom the provider knows as another person; "+

@@ -303,6 +303,9 @@ func TestConcurrentFirst(t *testing.T) {
 		if n := h.count("identities"); n != 1 {
 			t.Errorf("%d identities, want 1", n)
 		}
+		if n := h.count("sessions"); n != len(starts) {
+			t.Errorf("%d sessions, want %d", n, len(starts))
+		}
 	})
 }
 

@@ -33,7 +33,9 @@ func hasIdentity(ctx context.Context, q store.Querier, orgID, userID, issuer str
 
 // deleteIdentity forgets a person's identity: that of a removed member.
 func deleteIdentity(ctx context.Context, tx *store.Tx, orgID string, who person) error {
-	_, err := tx.Exec(ctx, `DELETE FROM identities WHERE org_id = $1 AND issuer = $2 AND subject = $3`, orgID, who.issuer, who.subject)
+	_, err := tx.Exec(ctx, `
+		DELETE FROM identities WHERE org_id = $1 AND issuer = $2 AND subject = $3
+			AND user_id IN (SELECT id FROM users WHERE org_id = $1 AND removed_at IS NOT NULL)`, orgID, who.issuer, who.subject)
 	return err
 }
 
