@@ -22,10 +22,12 @@ func testPullRequests(t *testing.T, w *world) {
 	w.Work()
 	head := w.branch("topic", "bad")
 	w.event(w.host.OpenPull("acme/pdf", "acme/pdf", "topic"), "opened")
+	w.Settle() // the list is by when we saw them, and events are handled side by side
 	w.branch("draft", "good")
 	draft := w.host.OpenPull("acme/pdf", "acme/pdf", "draft")
 	draft.Set(func(p *hosttest.OpenedPull) { p.Draft = true })
 	w.event(draft, "opened")
+	w.Settle()
 	closed := w.host.OpenPull("acme/pdf", "acme/pdf", "draft")
 	closed.Set(func(p *hosttest.OpenedPull) { p.Closed = true })
 	w.event(closed, "closed")

@@ -40,7 +40,6 @@ func TestOpen(t *testing.T) {
 	for args, want := range map[string]string{
 		"open":                 s.url + "/\n",
 		"open alerts":          s.url + "/alerts\n",
-		"open alerts --print":  s.url + "/alerts\n",
 		"open pdf":             s.url + "/skills/pdf\n",
 		"open pdf --json":      "{\n  \"url\": \"" + s.url + "/skills/pdf\"\n}\n",
 		"open " + listed[0].ID: s.url + "/registry/" + listed[0].ID + "\n",

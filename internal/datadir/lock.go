@@ -105,7 +105,7 @@ func (l Lock) Describe(s Server) {
 func (l Lock) Release() {
 	if l.Held() {
 		_ = l.file.Truncate(0)
-		_ = l.file.Close()
+		_ = flock.Release(l.file)
 	}
 }
 
@@ -117,7 +117,7 @@ func Running(dir string) (Server, bool) {
 	if err != nil {
 		return Server{}, false
 	}
-	defer file.Close()
+	defer func() { _ = flock.Release(file) }()
 	if ok, err := flock.Try(file); ok || err != nil {
 		return Server{}, false
 	}

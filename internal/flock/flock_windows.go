@@ -14,7 +14,7 @@ const (
 	lockViolation = syscall.Errno(33)
 )
 
-// Try locks the file exclusively for this process, until the file is closed or the
+// Try locks the file exclusively for this process, until Release or the
 // process ends. It does not wait: it reports false if another process has the lock.
 func Try(f *os.File) (bool, error) {
 	lock := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
@@ -28,3 +28,6 @@ func Try(f *os.File) (bool, error) {
 	}
 	return false, err
 }
+
+// Release closes the file, which unlocks it.
+func Release(f *os.File) error { return f.Close() }

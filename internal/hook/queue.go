@@ -123,7 +123,7 @@ func (q Queue) lock(ctx context.Context) (unlock func(), err error) {
 	for {
 		ok, err := flock.Try(f)
 		if ok {
-			return func() { _ = f.Close() }, nil // which unlocks it
+			return func() { _ = flock.Release(f) }, nil
 		}
 		if err == nil {
 			select {

@@ -64,7 +64,7 @@ func Open(ctx context.Context, dir string, waiting func()) (_ *Folder, err error
 func (f *Folder) Close() error {
 	err := f.root.Close()
 	if f.lock != nil {
-		err = errors.Join(err, f.lock.Close())
+		err = errors.Join(err, flock.Release(f.lock))
 	}
 	return err
 }

@@ -26,7 +26,6 @@ var sections = []string{"alerts", "costs", "gates", "incidents", "proposals", "r
 type openCommand struct {
 	server.Flags `embed:""`
 	Page         string `arg:"" optional:"" help:"Name of a skill or an entry, or a section of the dashboard, e.g. alerts; its home when empty."`
-	Print        bool   `env:"-" help:"Print the address only, as it does in any case."`
 }
 
 // Run prints the address of a page; the person opens it.

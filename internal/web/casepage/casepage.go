@@ -60,10 +60,15 @@ func Rows(cases []suites.Case) []Row {
 	return rows
 }
 
-// editable reports whether the form has all of the case that decides it.
+// editable reports whether the form loses nothing of the case: it has an argument and a
+// point on each line, tags between commas, and a rubric or points.
 func editable(c suites.Case) bool {
-	lines := slices.ContainsFunc(c.Subject.Command, func(word string) bool { return strings.Contains(word, "\n") })
-	return kinds[c.Kind] != "" && len(c.Graders) == 0 && !lines
+	has := func(separator string) func(string) bool {
+		return func(text string) bool { return strings.Contains(text, separator) }
+	}
+	return kinds[c.Kind] != "" && len(c.Graders) == 0 && (c.Rubric == "" || len(c.Expectations) == 0) &&
+		!slices.ContainsFunc(append(slices.Clone(c.Subject.Command), c.Expectations...), has("\n")) &&
+		!slices.ContainsFunc(c.Tags, has(","))
 }
 
 // Asked is what a case asks of the skill.
