@@ -24,6 +24,10 @@ demo: ## Run the service in data-demo, filled with an organisation to look at
 build: ## Build the static binary bin/whetstone
 	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/whetstone ./cmd/whetstone
 
+.PHONY: release
+release: ## Build the release VERSION=v1.2.3 into dist/, for all platforms; ARGS="--unsigned --untagged" are those of scripts/release
+	@scripts/release $(ARGS) $(VERSION)
+
 .PHONY: setup
 setup: ## Install what the tests need beyond Go, or say what is missing
 	@scripts/setup
