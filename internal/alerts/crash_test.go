@@ -104,7 +104,7 @@ type child struct {
 func startChild(t *testing.T, step, databaseURL, org string) *child {
 	t.Helper()
 	c := &child{t: t, died: make(chan struct{})}
-	c.cmd = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChildProcess$", "-test.timeout=1m", "-test.v")
+	c.cmd = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChildProcess$", "-test.timeout=3m", "-test.v")
 	c.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), crashStep+"="+step, crashDatabase+"="+databaseURL, crashOrg+"="+org)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	if err := c.cmd.Start(); err != nil {
@@ -127,7 +127,7 @@ func (c *child) wantKilled() {
 	c.t.Helper()
 	select {
 	case <-c.died:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		c.kill()
 		c.t.Fatalf("the process did not die:\n%s", &c.out)
 	}

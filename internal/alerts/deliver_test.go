@@ -158,14 +158,14 @@ func TestSchedule(t *testing.T) {
 func TestWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{})
+		w := newWorld(t, db, setup{backoff: []time.Duration{30 * time.Minute}}) // longer than the test
 		ada := w.org("acme")
 		w.Work()
 		for _, c := range []struct {
 			answer   http.HandlerFunc
 			from, to time.Duration
 		}{
-			{notifytest.Answering(500), 4500 * time.Millisecond, 5500 * time.Millisecond},
+			{notifytest.Answering(500), 27 * time.Minute, 33 * time.Minute},
 			{notifytest.Answering(429, "Retry-After", "3600"), time.Hour, time.Hour},
 			{notifytest.Answering(503, "Retry-After", time.Now().Add(2*time.Hour).UTC().Format(http.TimeFormat)), 119 * time.Minute, 2 * time.Hour},
 		} {
