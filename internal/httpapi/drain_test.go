@@ -45,12 +45,13 @@ func TestUnwantedBody(t *testing.T) {
 // TestClientLeaves: an operation is cancelled when its client leaves, whether
 // that sent a body or not, and whether one was wanted or not.
 func TestClientLeaves(t *testing.T) {
-	ended := make(chan error, 1)
+	begun, ended := make(chan struct{}, 1), make(chan error, 1)
 	wait := func(ctx context.Context) error {
+		begun <- struct{}{}
 		select {
 		case <-ctx.Done():
 			ended <- nil
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			ended <- fmt.Errorf("the operation went on")
 		}
 		return ctx.Err()
@@ -86,7 +87,7 @@ func TestClientLeaves(t *testing.T) {
 			if _, err := io.WriteString(conn, head+"\r\nHost: test\r\nAuthorization: Bearer owner\r\n"+rest); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(50 * time.Millisecond) // let the operation begin
+			<-begun
 			_ = conn.Close()
 			if err := <-ended; err != nil {
 				t.Error(err)
