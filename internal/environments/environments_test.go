@@ -411,7 +411,7 @@ func TestBuildCgroup(t *testing.T) {
 		built <- err
 	}()
 	var found []byte
-	for deadline := time.Now().Add(20 * time.Second); found == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); found == nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
 		for _, file := range files {
 			if line, err := os.ReadFile(file); err == nil && string(line) == "sleep\x00"+marker+"\x00" {

