@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -208,9 +209,14 @@ func TestBudget(t *testing.T) {
 		if n := len(apptest.List(t, run, "iterations")); n != 1 || run["status"] != "no_winner" || run["proposal_id"] == nil {
 			t.Errorf("%d iterations were made: %v", n, run)
 		}
+		late := make(chan struct{})
+		release := sync.OnceFunc(func() { close(late) })
+		t.Cleanup(release)
+		model.Before(func(improvetest.Part) { <-late })
 		run = start(c, with(body, object{"max_minutes": 1}))
 		apptest.Eventually(t, "its start", func() bool { return w.Count("improve_runs WHERE id = $1 AND started_at IS NOT NULL", run["id"]) == 1 })
 		w.Exec(`UPDATE improve_runs SET started_at = started_at - 61000000 WHERE id = $1`, run["id"])
+		release()
 		if run = c.AwaitImprove(run); run["status"] != "no_winner" || !strings.Contains(apptest.Text(run, "error"), "minute") {
 			t.Errorf("after the time is over: %v", run)
 		}
