@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"html/template"
 	"runtime"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func pathological(n int) map[string]string {
 // as long as is not too heavy: there the cost is highest.
 func TestMarkdownIsBounded(t *testing.T) {
 	// Generous, since other tests run beside this one: alone, the slowest takes
-	// 60 ms.
+	// 60 ms. One that is held up for longer is tried again.
 	const maxTime, maxMemory, maxPage = 2 * time.Second, 30 << 20, 1<<20 + 1<<10
 	rendered := map[string]bool{}
 	for n := maxText; n > 512; n = n * 3 / 4 {
@@ -74,13 +75,16 @@ func TestMarkdownIsBounded(t *testing.T) {
 				continue
 			}
 			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			start := time.Now()
-			page, err := web.Markdown(text)
-			took := time.Since(start)
-			runtime.ReadMemStats(&after)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+			page, took := template.HTML(""), time.Hour
+			for tries := 0; took > maxTime && tries < 5; tries++ {
+				runtime.ReadMemStats(&before)
+				start := time.Now()
+				var err error
+				if page, err = web.Markdown(text); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				took = time.Since(start)
+				runtime.ReadMemStats(&after)
 			}
 			rendered[name] = !strings.Contains(string(page), "shown as plain text")
 			if memory := after.TotalAlloc - before.TotalAlloc; took > maxTime || memory > maxMemory || len(page) > maxPage {

@@ -145,13 +145,13 @@ func hide(way string) func(*testing.T, *world) {
 		const most, processes = 1280 << 20, 20
 		l := limits()
 		l.Memory, l.Processes = 256<<20, 512 // the attacker's threads count, too
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		result, err := w.sandbox.Run(ctx, w.spec(l, "hidden", way, strconv.Itoa(most), strconv.Itoa(processes)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result.Exceeded == sandbox.MemoryLimit && result.Duration < 15*time.Second {
+		if result.Exceeded == sandbox.MemoryLimit {
 			return
 		}
 		var taken int64
@@ -327,8 +327,15 @@ func spinForEver(t *testing.T, w *world) {
 // spinIgnoring exceeds two time limits and ignores SIGTERM.
 func spinIgnoring(t *testing.T, w *world) {
 	l := limits()
-	l.CPU, l.Wall, l.Grace = 200*time.Millisecond, 3*time.Second, 3*time.Second
-	w.stopped(t, l, sandbox.CPULimit, "spin", "deaf")
+	var result sandbox.Result
+	// A busy machine may not give it its time on a processor soon enough.
+	for wall := time.Second; wall <= 16*time.Second; wall *= 2 {
+		l.CPU, l.Wall, l.Grace = 200*time.Millisecond, wall, wall+wall/2
+		if result = w.run(t, l, "spin", "deaf"); result.Exceeded == sandbox.CPULimit {
+			return
+		}
+	}
+	t.Errorf("status %d, exceeded %q, want the processor's time", result.ExitCode, result.Exceeded)
 }
 
 func sleepPast(t *testing.T, w *world) {
@@ -344,7 +351,7 @@ func sleepPast(t *testing.T, w *world) {
 
 func ignoreTerm(t *testing.T, w *world) {
 	l := limits()
-	l.Wall = time.Second
+	l.Wall = 3 * time.Second // in which any machine starts it
 	result := w.run(t, l, "stay", w.marker)
 	killed := result.Exceeded == sandbox.WallLimit && result.Signal() == int(unix.SIGKILL)
 	if !killed || string(result.Stdout.Tail) != "staying\n" {
