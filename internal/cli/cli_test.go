@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		os.Exit(cli.Run(context.Background(), &term.Program{Version: "1.2.3", Stdout: os.Stdout, Stderr: os.Stderr}, os.Args[1:]))
 	}
 	for _, pair := range os.Environ() {
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "WHETSTONE_") {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "WHETSTONE_") && !strings.HasPrefix(name, "WHETSTONE_TEST_") {
 			_ = os.Unsetenv(name)
 		}
 	}

@@ -31,7 +31,7 @@ func TestGates(t *testing.T) {
 	writeDescribed(t, bad, "Tells jokes.")
 	m.must(t, "push", bad)
 	var gates []client.Gate
-	for range 200 {
+	for range 1200 {
 		if m.answers(t, &gates, "gates", "list", "pdf"); len(gates) > 0 && gates[0].Verdict != nil {
 			break
 		}
@@ -128,7 +128,7 @@ func TestAlerts(t *testing.T) {
 	s.graded(t, 0)
 	m.answers(t, &made, "alert", "create", "--skill", "pdf", "--sensitivity", "point", "--rollback", "--webhook", hook.URL)
 	var all []client.Incident
-	for range 300 {
+	for range 1200 {
 		if m.answers(t, &all, "incident", "list", "--state", "open"); len(all) > 0 {
 			break
 		}

@@ -145,9 +145,9 @@ func (w *World) Settle() {
 }
 
 // patience is how long a test waits for other goroutines.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
-// Eventually polls until done, and fails the test after half a minute.
+// Eventually polls until done, and fails the test after some minutes.
 func Eventually(t T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
