@@ -18,7 +18,7 @@ import (
 // send sends a broken request and says what is wrong with the answer, if
 // anything. Its status is 0 if the server hung up.
 func (p *process) send(t *testing.T, r *broken, page bool) (status int, problem string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	target := &url.URL{Scheme: "http", Host: strings.TrimPrefix(p.url, "http://")}
 	path, query, _ := strings.Cut(r.Path, "?")
@@ -34,7 +34,7 @@ func (p *process) send(t *testing.T, r *broken, page bool) (status int, problem 
 	res, err := p.client.HTTP.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
-			return 0, "no answer in 30 s"
+			return 0, "no answer in two minutes"
 		}
 		if isOurs(err) {
 			return -1, ""

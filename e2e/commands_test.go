@@ -135,7 +135,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, !neg && (len(args) == 3 || len(args) == 5), "await STATUS METHOD PATH [JSON-PATH VALUE]")
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		got := curl(ts, args[1], args[2], nil)
 		if got == args[0] && (len(args) == 3 || stdoutHas(ts, args[3], args[4])) {

@@ -221,7 +221,7 @@ func (w *gateWorld) kill() {
 
 func (w *gateWorld) await(what string, done func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(90 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("timed out waiting until %s:\n%s", what, w.running.Log())
 		}

@@ -221,7 +221,7 @@ func (h *planter) suites(source string) string {
 // over waits until a run has ended.
 func (h *planter) over(path, name string) {
 	h.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for h.api(h.key, "GET", path, nil)[name].(object)["finished_at"] == nil {
 		if time.Now().After(deadline) {
 			h.t.Fatal("the run does not end")
@@ -327,7 +327,7 @@ func (h *planter) alert() {
 // fired waits until the rule has fired.
 func (h *planter) fired() {
 	h.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for len(h.api(h.key, "GET", "/api/v1/alert-events", nil)["events"].([]any)) == 0 {
 		if time.Now().After(deadline) {
 			h.t.Fatal("the alert does not fire")

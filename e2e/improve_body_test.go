@@ -63,7 +63,7 @@ func (w *mendWorld) improve() (id string) {
 // await returns the answer of a route as soon as it is as wanted.
 func (w *mendWorld) await(what, path string, wanted func(apptest.Object) bool) apptest.Object {
 	w.t.Helper()
-	for end := time.Now().Add(90 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		got := w.api.Get(path).Want(http.StatusOK).Object()
 		if wanted(got) {
 			return got
@@ -121,7 +121,7 @@ func (w *mendWorld) killAt(p improvetest.Part, n int) {
 	defer release()
 	select {
 	case <-reached:
-	case <-time.After(90 * time.Second):
+	case <-time.After(3 * time.Minute):
 		w.t.Fatalf("the model was not asked %d times for %s:\n%s", n, p, w.running.Log())
 	}
 	w.kill()

@@ -19,7 +19,7 @@ import (
 
 const (
 	// patience is how long a server may take to stop.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	// startPatience is how long it may take to start: with --demo it fills a database
 	// first, perhaps on a busy machine.
 	startPatience = 2 * time.Minute
