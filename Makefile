@@ -28,6 +28,11 @@ build: ## Build the static binary bin/whetstone
 release: ## Build the release VERSION=v1.2.3 into dist/, for all platforms; ARGS="--unsigned --untagged" are those of scripts/release
 	@scripts/release $(ARGS) $(VERSION)
 
+.PHONY: release-check
+release-check: setup ## Build a release, verify it as a user would, install its Debian package, start it; ARGS="--platforms linux/amd64" bounds it
+	@scripts/setup buildah mmdebstrap lintian ruby openssl
+	@scripts/release-check $(ARGS)
+
 .PHONY: setup
 setup: ## Install what the tests need beyond Go, or say what is missing
 	@scripts/setup
@@ -70,6 +75,16 @@ e2e-docs: setup ## Run the commands of README and all documents against the real
 .PHONY: e2e-cosign
 e2e-cosign: ## Verify what the real binary signs with cosign, which is built once
 	@cosign=$$(scripts/cosign) && WHETSTONE_COSIGN=$$cosign go test -v -count=1 -run '^TestCosign$$' ./e2e
+
+.PHONY: e2e-image
+e2e-image: setup ## Build the container image of the service with buildah and start it: read-only, as its user, over a restart
+	@scripts/setup buildah mmdebstrap
+	@WHETSTONE_IMAGE_CHECK=1 go test -v -count=1 -timeout 30m -run '^TestImage$$/^service$$' ./e2e/release
+
+.PHONY: image-check
+image-check: setup ## The same with the image of workers, which needs the network for a Debian package
+	@scripts/setup buildah mmdebstrap
+	@WHETSTONE_IMAGE_CHECK=1 go test -v -count=1 -timeout 30m -run '^TestImage$$' ./e2e/release
 
 .PHONY: torture
 torture: setup ## Kill everything under load and count what is lost; ARGS="-for 5m -database postgres" bounds it
