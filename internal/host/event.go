@@ -41,10 +41,14 @@ const (
 	EventAccess       EventKind = "installation_repositories" // added, removed
 	EventRepo         EventKind = "repository"                // renamed, transferred, deleted, edited
 	EventPull         EventKind = "pull_request"              // opened, synchronize, closed, ...
+	EventReview       EventKind = "pull_request_review"       // submitted, edited, dismissed, reviewed
 	EventCheckRun     EventKind = "check_run"                 // rerequested
 	EventCheckSuite   EventKind = "check_suite"               // rerequested
 	EventOther        EventKind = "other"                     // ignored
 )
+
+// giteaReviews are what Gitea and Forgejo call reviews that approve or request changes.
+var giteaReviews = map[EventKind]bool{"pull_request_approved": true, "pull_request_rejected": true}
 
 // A Rerun is a request to run the checks of a commit again, or one of them.
 type Rerun struct {
@@ -176,6 +180,9 @@ func ParseEvent(header http.Header, body []byte) (Event, error) {
 	if p.Repository != nil {
 		e.Repository = p.Repository.event()
 	}
+	if giteaReviews[e.Kind] {
+		e.Kind = EventReview
+	}
 	switch e.Kind {
 	case EventPing, EventInstallation:
 	case EventPush:
@@ -187,7 +194,7 @@ func ParseEvent(header http.Header, body []byte) (Event, error) {
 	case EventRepo:
 		e.OldDefault = p.Changes.DefaultBranch.From
 		e.Repository.OldName = p.oldName()
-	case EventPull:
+	case EventPull, EventReview:
 		if e.Pull = cmp.Or(p.PullRequest.Number, p.Number); e.Pull < 1 {
 			return Event{}, fault.New(fault.Malformed, "the delivery names no pull request")
 		}
@@ -204,7 +211,7 @@ func ParseEvent(header http.Header, body []byte) (Event, error) {
 
 // aboutRepository reports whether the event must name a repository.
 func (e Event) aboutRepository() bool {
-	return e.Kind == EventPush || e.Kind == EventRepo || e.Kind == EventPull || e.Rerun != nil
+	return e.Kind == EventPush || e.Kind == EventRepo || e.Kind == EventPull || e.Kind == EventReview || e.Rerun != nil
 }
 
 // rerun is what was requested again; nil for any other news of a check.

@@ -78,6 +78,15 @@ type Host interface {
 	// that there is, open or not, so that a retry makes no second one. It may be
 	// ErrUnsupported.
 	OpenPull(ctx context.Context, r Repo, p NewPull) (Pull, error)
+	// MergedPull finds the pull request whose merge made a commit of the repository.
+	// None is NotFound. It may be ErrUnsupported.
+	MergedPull(ctx context.Context, r Repo, commit string) (MergedPull, error)
+	// Reviews lists the reviews of a pull request that were submitted, oldest first. More
+	// than MaxReviewPages pages are TooLarge.
+	Reviews(ctx context.Context, r Repo, number int64) ([]Review, error)
+	// Authors lists the accounts that opened a pull request, or wrote or committed a
+	// commit of it. It is TooLarge if the host does not list all commits.
+	Authors(ctx context.Context, r Repo, number int64) ([]int64, error)
 	// Prepare installs a webhook for pushes to a repository, where that can be
 	// done from here. It is idempotent.
 	Prepare(ctx context.Context, r Repo) error
@@ -91,6 +100,20 @@ const MaxPages = 1000
 // MaxPullPages bounds the pages of open pull requests that are read: the list is
 // read again and again.
 const MaxPullPages = 10
+
+// MaxReviewPages bounds the pages of reviews and of commits of a pull request that are
+// read: each look at a candidate reads them again.
+const MaxReviewPages = 20
+
+// ErrTooManyReviews is the error of a list with more than MaxReviewPages.
+func ErrTooManyReviews() error {
+	return fault.New(fault.TooLarge, "The pull request has more reviews or commits than are read")
+}
+
+// ErrNoMergedPull is the error of a commit that no merge of a pull request made.
+func ErrNoMergedPull(commit string) error {
+	return fault.New(fault.NotFound, "No merge of a pull request made commit %.7s", commit)
+}
 
 // ErrTooManyPages is the error of a list with more than MaxPages.
 func ErrTooManyPages() error {
@@ -275,6 +298,38 @@ type Pull struct {
 	// CreatedAt is when it was opened.
 	CreatedAt time.Time
 }
+
+// A MergedPull is a pull request that was merged.
+type MergedPull struct {
+	Pull
+	RepoID int64  // of the repository that it was merged into
+	Commit string // that the merge made
+	// MergeBase is where its changes begin: people reviewed those from there to the head.
+	// "" if the host does not tell.
+	MergeBase string
+}
+
+// A Review is what an account said about a pull request.
+type Review struct {
+	ID      int64
+	Account int64  // its number, which never changes; 0 if the account is gone
+	Login   string // its name now, for people to read
+	State   ReviewState
+	Commit  string // the head that was reviewed
+	URL     string
+	At      time.Time
+}
+
+// A ReviewState is what a review says.
+type ReviewState string
+
+// The states. Other reviews, e.g. comments, leave what the account said before.
+const (
+	ReviewApproved  ReviewState = "approved"
+	ReviewChanges   ReviewState = "changes_requested"
+	ReviewDismissed ReviewState = "dismissed"
+	ReviewOther     ReviewState = "other"
+)
 
 // A FileCommit is a new branch with one commit that changes one file.
 type FileCommit struct {

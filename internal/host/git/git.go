@@ -346,6 +346,21 @@ func (h *Host) OpenPull(context.Context, host.Repo, host.NewPull) (host.Pull, er
 	return host.Pull{}, host.ErrUnsupported
 }
 
+// MergedPull implements host.Host.
+func (h *Host) MergedPull(context.Context, host.Repo, string) (host.MergedPull, error) {
+	return host.MergedPull{}, host.ErrUnsupported
+}
+
+// Reviews implements host.Host.
+func (h *Host) Reviews(context.Context, host.Repo, int64) ([]host.Review, error) {
+	return nil, host.ErrUnsupported
+}
+
+// Authors implements host.Host.
+func (h *Host) Authors(context.Context, host.Repo, int64) ([]int64, error) {
+	return nil, host.ErrUnsupported
+}
+
 // Dir is the folder of the repositories: the setting, a path or a file URL, or
 // "repos" in the data folder.
 func Dir(data, setting string) string {

@@ -100,7 +100,12 @@ func (g *GitHub) serveGit(w http.ResponseWriter, r *http.Request, fullName, arg 
 			problem(w, http.StatusNotFound, "Not Found")
 			return
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"sha": name, "tree": map[string]any{"sha": tree}})
+		parents := []map[string]any{}
+		of, _ := g.git(fullName, "log", "-1", "--format=%P", name)
+		for _, sha := range strings.Fields(of) {
+			parents = append(parents, map[string]any{"sha": sha})
+		}
+		writeJSON(w, http.StatusOK, map[string]any{"sha": name, "tree": map[string]any{"sha": tree}, "parents": parents})
 	case what == "trees" && r.Method == http.MethodPost:
 		var entries []struct{ Path, Mode, Type, Content string }
 		if err := json.Unmarshal(in.Tree, &entries); err != nil || len(entries) != 1 || entries[0].Mode != "100644" {

@@ -114,6 +114,8 @@ func (g *Gitea) serveRepo(w http.ResponseWriter, r *http.Request) {
 		g.serveRefs(w, r, g.refs(fullName, "refs/tags"), arg, "sha")
 	case strings.HasPrefix(rest, "git/commits/"):
 		g.serveCommit(w, fullName, strings.TrimPrefix(rest, "git/commits/"))
+	case what == "commits" && strings.HasSuffix(arg, "/pull"):
+		g.servePullOfCommit(w, fullName, strings.TrimSuffix(arg, "/pull"))
 	case what == "archive":
 		g.serveArchive(w, fullName, strings.TrimSuffix(arg, ".tar.gz"))
 	case what == "pulls":

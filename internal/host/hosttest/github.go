@@ -282,6 +282,10 @@ func (g *GitHub) serve(w http.ResponseWriter, r *http.Request, fullName, rest st
 		writeJSON(w, http.StatusOK, g.repository(fullName))
 	case what == "commits" && strings.HasSuffix(arg, "/check-runs"):
 		g.serveChecks(w, r, fullName, strings.TrimSuffix(arg, "/check-runs"))
+	case what == "commits" && strings.HasSuffix(arg, "/pulls"):
+		g.servePullsOfCommit(w, r, fullName, strings.TrimSuffix(arg, "/pulls"))
+	case what == "compare":
+		g.serveCompare(w, fullName, arg)
 	case what == "commits":
 		g.serveCommit(w, fullName, arg)
 	case what == "pulls":

@@ -30,6 +30,10 @@ type OpenedPull struct {
 	Merged        bool
 	Title, Body   string
 	CreatedAt     time.Time
+	Author        int64 // the account that opened it
+
+	mergeCommit, mergeBase string // once it is merged
+	reviews                []PostedReview
 }
 
 // OpenPull opens a pull request of a branch of a repository, which may be a fork.
@@ -87,12 +91,32 @@ func (s *server) Pulls() []*OpenedPull {
 // Merge merges the pull request as a person would, with a commit of both parents.
 func (p *OpenedPull) Merge() (sha string) {
 	p.server.tb.Helper()
+	return p.merge(p.server.Repos.Git(p.Base, "merge-tree", "--write-tree", "refs/heads/"+p.Into, p.ref()), "-p", "refs/heads/"+p.Into, "-p", p.ref())
+}
+
+// Squash merges the pull request with a commit of one parent.
+func (p *OpenedPull) Squash() (sha string) {
+	p.server.tb.Helper()
+	return p.merge(p.server.Repos.Git(p.Base, "merge-tree", "--write-tree", "refs/heads/"+p.Into, p.ref()), "-p", "refs/heads/"+p.Into)
+}
+
+// MergeAs merges the pull request with the files of another commit, as one who resolves
+// conflicts may.
+func (p *OpenedPull) MergeAs(commit string) (sha string) {
+	p.server.tb.Helper()
+	return p.merge(p.server.Repos.Git(p.Base, "rev-parse", commit+"^{tree}"), "-p", "refs/heads/"+p.Into, "-p", p.ref())
+}
+
+func (p *OpenedPull) ref() string { return fmt.Sprintf("refs/pull/%d/head", p.Number) }
+
+func (p *OpenedPull) merge(tree string, parents ...string) (sha string) {
+	p.server.tb.Helper()
 	git := func(args ...string) string { return p.server.Repos.Git(p.Base, args...) }
-	into, head := "refs/heads/"+p.Into, fmt.Sprintf("refs/pull/%d/head", p.Number)
-	tree := git("merge-tree", "--write-tree", into, head)
-	sha = git("commit-tree", "-p", into, "-p", head, "-m", "Merge "+p.Branch, tree)
+	into := "refs/heads/" + p.Into
+	base := git("merge-base", into, p.ref())
+	sha = git(append([]string{"commit-tree", "-m", "Merge " + p.Branch}, append(parents, tree)...)...)
 	git("update-ref", into, sha)
-	p.Set(func(p *OpenedPull) { p.Closed, p.Merged = true, true })
+	p.Set(func(p *OpenedPull) { p.Closed, p.Merged, p.mergeCommit, p.mergeBase = true, true, sha, base })
 	return sha
 }
 
@@ -126,7 +150,7 @@ func (s *server) listPulls(w http.ResponseWriter, r *http.Request, fullName, siz
 	head, state := r.FormValue("head"), r.FormValue("state")
 	out := []map[string]any{}
 	for _, p := range slices.Backward(s.Pulls()) {
-		if p.Base != fullName || head != "" && head != owner+":"+p.Branch || state != "all" && p.Closed {
+		if p.Base != fullName || head != "" && head != owner+":"+p.Branch || state != "all" && p.Closed != (state == "closed") {
 			continue
 		}
 		out = append(out, s.show(p))
@@ -156,6 +180,14 @@ func (s *server) servePulls(w http.ResponseWriter, r *http.Request, fullName, ar
 	p := s.pulls[i]
 	into := p.Into
 	s.mu.Unlock()
+	switch what {
+	case "reviews":
+		s.serveReviews(w, r, p, sizeName, most)
+		return
+	case "commits":
+		s.servePullCommits(w, r, p, sizeName, most)
+		return
+	}
 	if what == "files" {
 		ref := fmt.Sprintf("refs/pull/%d/head", p.Number)
 		out, _ := s.git(fullName, "diff", "--name-only", "--no-renames", "refs/heads/"+into+"..."+ref)
@@ -189,6 +221,7 @@ func (s *server) show(of *OpenedPull) map[string]any {
 		"created_at": p.CreatedAt.UTC(),
 		"html_url":   fmt.Sprintf("https://code.example/%s/pull/%d", p.Base, p.Number),
 		"head":       side(p.From, p.Branch, head), "base": side(p.Base, p.Into, ""),
+		"user": s.account(p.Author), "merge_commit_sha": orNull(p.mergeCommit), "merge_base": p.mergeBase, "merged_at": mergedAt(p),
 	}
 }
 

@@ -30,6 +30,8 @@ type Pulls interface {
 	DeleteComments()
 	Comments() []PostedComment
 	Rename(from, to string)
+	AddAccount(id int64, login, email string)
+	Break(faults ...Fault)
 }
 
 // Run tests the contract of host.Host.
@@ -42,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 	t.Run("refused trees", func(t *testing.T) { refusedTrees(t, open(t)) })
 	t.Run("foreign repositories", func(t *testing.T) { foreign(t, open(t)) })
 	t.Run("pull requests", func(t *testing.T) { pulls(t, open(t)) })
+	t.Run("reviews", func(t *testing.T) { reviews(t, open(t)) })
 	t.Run("commits", func(t *testing.T) { commits(t, open(t)) })
 	t.Run("prepare", func(t *testing.T) { prepare(t, open(t)) })
 }

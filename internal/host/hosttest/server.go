@@ -31,6 +31,7 @@ type server struct {
 	faults   []Fault
 	requests []string // method and path
 	statuses []PostedStatus
+	accounts []account
 }
 
 // A Fault replaces the response to a request: the next whose method and path
