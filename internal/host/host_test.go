@@ -62,6 +62,14 @@ func TestParseEvent(t *testing.T) {
 			host.Event{Kind: host.EventPull, Action: "synchronize", Repository: named, Pull: 12},
 		},
 		{
+			"review", "pull_request_review", `{"action":"submitted","pull_request":{"number":12},"review":{"state":"approved"},` + repo + `}`,
+			host.Event{Kind: host.EventReview, Action: "submitted", Repository: named, Pull: 12},
+		},
+		{
+			"review on Gitea", "pull_request_rejected", `{"action":"reviewed","number":12,"review":{"type":"pull_request_review_rejected"},` + repo + `}`,
+			host.Event{Kind: host.EventReview, Action: "reviewed", Repository: named, Pull: 12},
+		},
+		{
 			"check-run again", "check_run", `{"action":"rerequested","check_run":{"head_sha":"` + sha + `","external_id":"x"},` + repo + `}`,
 			host.Event{
 				Kind: host.EventCheckRun, Action: "rerequested", Repository: named,
