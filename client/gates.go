@@ -20,6 +20,7 @@ type GatePolicy struct {
 	MaxMinutes     int             `json:"max_minutes"`
 	Approvals      int             `json:"approvals"`
 	SelfApproval   bool            `json:"self_approval"`
+	HostReviews    bool            `json:"host_reviews"`
 	Floors         json.RawMessage `json:"floors"`
 }
 

@@ -77,6 +77,7 @@ var edges = []edge{
 	{"alerts", "registry", "a rule may roll a skill back"},
 	{"approvals", "gates", "a candidate becomes current when its gate and people let it pass"},
 	{"approvals", "registry", "people approve a version of an entry"},
+	{"approvals", "repohost", "a review of the pull request that a version came from is an approval"},
 	{"catalog", "evidence", "what a client reports of a session is redacted as what was said is"},
 	{"catalog", "gates", "the verdict of a gate is told to clients as evidence"},
 	{"catalog", "grades", "a client reports the outcome of a skill as a grade"},

@@ -262,8 +262,9 @@ func codeHost(c config.Config) string {
 	if err != nil {
 		return ""
 	}
-	if u.Host == "api.github.com" {
-		u.Host = "github.com"
+	// The API of github.com, and of GitHub's own servers for one company, has a host of its own.
+	if u.Host = strings.ToLower(u.Host); u.Host == "api.github.com" || strings.HasSuffix(u.Host, ".ghe.com") {
+		u.Host = strings.TrimPrefix(u.Host, "api.")
 	}
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/api/v3")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/approvals"
+	"github.com/whetstone-dev/whetstone/internal/approvals/hostreviews"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
@@ -102,6 +103,7 @@ type parts struct {
 	trials        *trials.Service
 	gates         *gates.Service
 	approvals     *approvals.Service
+	hostReviews   *hostreviews.Service
 	attestations  *attestations.Service
 	suggestions   *suggestions.Service
 	community     *community.Service
@@ -207,6 +209,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
 	}
 	p.approvals = &approvals.Service{DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Approvers: p.teams}
+	p.hostReviews = &hostreviews.Service{
+		DB: db, Jobs: queue, Registry: p.registry, Approvals: p.approvals, Repohost: p.repohost, CodeHost: codeHost(c),
+		Log: log("approvals"),
+	}
 	p.attestations = &attestations.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
 		Log: log("attestations"),
@@ -261,6 +267,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	versions := versionWatchers{p.checks, p.apply, p.attestations}
 	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
 	p.gates.Approvals, p.release.Approvals, p.approvals.Watcher = p.approvals, p.approvals, versions
+	p.repohost.Reviews, p.approvals.Reviews = p.hostReviews, p.hostReviews
 	p.repohost.Owners, p.registry.Owners = p.teams, p.teams.ShownOwners
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
@@ -277,6 +284,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	for _, s := range []interface{ Register() }{
 		p.events, on.audit, p.members, p.approvals, p.privacy,
+		p.hostReviews,
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations, p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
 		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,

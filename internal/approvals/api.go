@@ -43,10 +43,11 @@ type answerOutput struct {
 	Comment   *string      `json:"comment"`
 	Counts    bool         `json:"counts" doc:"The approval counts, or the rejection blocks: false once the person may not approve any more"`
 	CreatedAt httpapi.Time `json:"created_at"`
+	Review    *HostReview  `json:"review" doc:"The review on the code host that is the decision; null if it was made here"`
 }
 
 func newAnswerOutput(a Answer) answerOutput {
-	return answerOutput{a.User.ID, a.Who(), a.Decision, a.Comment, a.Counts, httpapi.Time(a.CreatedAt)}
+	return answerOutput{a.User.ID, a.Who(), a.Decision, a.Comment, a.Counts, httpapi.Time(a.CreatedAt), a.Review}
 }
 
 // Who is the name of the person.
@@ -68,12 +69,14 @@ type reviewOutput struct {
 	WaitsFor     *string        `json:"waits_for" doc:"What keeps the candidate from becoming current; null if nothing does"`
 	Approvals    []answerOutput `json:"approvals" nullable:"false" doc:"The decision of each person, oldest first"`
 	Conversation []answerOutput `json:"conversation" nullable:"false" doc:"All comments, also those of decisions that were replaced"`
+	PullRequest  *PullFound     `json:"pull_request" doc:"The pull request whose reviews count, and which of them do not; null if none is known"`
 }
 
 func newReviewOutput(r Review) reviewOutput {
 	out := reviewOutput{
 		EntryID: r.Entry.ID, Version: r.Version.Version, State: r.Version.State, Needed: r.Needed, Given: r.Given,
 		Rejected: r.Rejected, SelfApproval: r.SelfApproval, Approvals: []answerOutput{}, Conversation: []answerOutput{},
+		PullRequest: r.Pull,
 	}
 	if r.Waits != "" {
 		out.WaitsFor = &r.Waits

@@ -1,6 +1,6 @@
 // Package approvals asks people before a version becomes current: where the gate
 // policy of an entry wants n approvals, a candidate waits for them, beside its gate or
-// without one. It owns the table version_approvals.
+// without one. It owns the tables version_approvals and candidate_reviews.
 package approvals
 
 import (
@@ -34,7 +34,9 @@ type Answer struct {
 	Decision  Decision
 	Comment   *string
 	CreatedAt time.Time
-	Replaced  bool // by another decision of the same person
+	Replaced  bool // by another decision of the same person, or withdrawn
+	// Review is the review on the code host that is the decision; nil if it was made here.
+	Review *HostReview
 	// Counts says that an approval counts, or that a rejection blocks. It does as
 	// long as the person may approve.
 	Counts bool
@@ -46,10 +48,13 @@ type Review struct {
 	Version      registry.Version
 	Needed       int // approvals that the policy asks for now
 	SelfApproval bool
-	Given        int // approvals that count
-	Rejected     int // rejections that count
+	HostReviews  bool // reviews on the code host count
+	Given        int  // approvals that count
+	Rejected     int  // rejections that count
 	Waits        string
 	Answers      []Answer // oldest first
+	// Pull is the pull request that the version came from; nil if none is known.
+	Pull *PullFound
 }
 
 // Standing returns the decisions that were not replaced, oldest first.

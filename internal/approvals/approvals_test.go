@@ -33,7 +33,7 @@ func TestApproval(t *testing.T) {
 		wantReview(done, "published", 2, 2, nil)
 		w.want("1.1.0", "published", "1.1.0")
 		first := done.List("approvals")[0]
-		apptest.WantKeys(t, first, "user_id", "name", "decision", "comment", "counts", "created_at")
+		apptest.WantKeys(t, first, "user_id", "name", "decision", "comment", "counts", "created_at", "review")
 		if first["user_id"] != w.ben.User.ID || first["counts"] != true || first["comment"] != nil {
 			t.Errorf("first approval: %v", first)
 		}

@@ -29,6 +29,11 @@ func (s *Service) Register() {
 
 // PolicyLowered implements gates.Approvals.
 func (s *Service) PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error {
+	if s.Reviews != nil {
+		if err := s.Reviews.PolicyLowered(ctx, tx, orgID, entryID); err != nil {
+			return err
+		}
+	}
 	return s.Jobs.Enqueue(ctx, tx, recount{OrgID: orgID, EntryID: entryID})
 }
 

@@ -23,6 +23,7 @@ type Service struct {
 	Gates     *gates.Service
 	Approvers Approvers
 	Watcher   release.Watcher // may be nil
+	Reviews   Reviews         // may be nil
 }
 
 const (
@@ -45,14 +46,15 @@ func (s *Service) tally(ctx context.Context, q store.Querier, e registry.Entry, 
 	if err != nil {
 		return r, err
 	}
-	r = Review{Entry: e, Version: v, Needed: p.Approvals, SelfApproval: p.SelfApproval}
+	r = Review{Entry: e, Version: v, Needed: p.Approvals, SelfApproval: p.SelfApproval, HostReviews: p.HostReviews}
 	if r.Answers, err = answersTo(ctx, q, v.ID); err != nil {
 		return r, err
 	}
 	for i := range r.Answers {
 		a := &r.Answers[i]
 		if a.Replaced || a.Decision == Comment || a.User.RemovedAt != nil ||
-			a.Decision == Approve && a.User.ID == v.PushedBy && !p.SelfApproval {
+			a.Decision == Approve && !p.SelfApproval && (a.User.ID == v.PushedBy || a.Review != nil && a.Review.Own) ||
+			a.Review != nil && !p.HostReviews {
 			continue
 		}
 		who := access.Caller{OrgID: e.OrgID, UserID: a.User.ID, Role: a.User.Role}
@@ -85,8 +87,16 @@ func (s *Service) Review(ctx context.Context, orgID, entryID, version string) (r
 
 func (s *Service) review(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (Review, error) {
 	r, err := s.tally(ctx, q, e, v)
-	if err != nil || v.State != registry.Candidate {
+	if err != nil {
 		return r, err
+	}
+	if seen, err := sightingOf(ctx, q, v.ID); err != nil {
+		return r, err
+	} else if r.HostReviews && seen.Found.Number != 0 {
+		r.Pull = &seen.Found
+	}
+	if v.State != registry.Candidate {
+		return r, nil
 	}
 	r.Waits, err = s.Gates.Waits(ctx, q, e, v)
 	return r, err
@@ -150,11 +160,11 @@ func (s *Service) Answer(
 	return r, err
 }
 
-// has reports whether a person's standing decision is this one.
+// has reports whether a person's standing decision is this one, made here.
 func (r Review) has(userID string, d Decision, comment string) bool {
 	for _, a := range r.Standing() {
 		if a.User.ID == userID {
-			return a.Decision == d && deref(a.Comment) == comment
+			return a.Decision == d && deref(a.Comment) == comment && a.Review == nil
 		}
 	}
 	return false
@@ -196,7 +206,7 @@ func (a Answer) insert(ctx context.Context, tx *store.Tx, e registry.Entry, v re
 		Approve: "approvals.version.approve", Reject: "approvals.version.reject", Comment: "approvals.version.comment",
 	}[a.Decision]
 	return e.Record(ctx, tx, action, audit.Detail{
-		"version": v.Version, "content_hash": v.ContentHash, "comment": text.Ellipsis(deref(a.Comment), 200),
+		"version": v.Version, "content_hash": v.ContentHash, "comment": text.Ellipsis(deref(a.Comment), 200), "review": a.Review,
 	})
 }
 

@@ -5,22 +5,28 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 func scanAnswer(row store.Row) (a Answer, err error) {
-	err = row.Scan(&a.ID, &a.OrgID, &a.EntryID, &a.VersionID, &a.Decision, &a.Comment, store.Time(&a.CreatedAt), &a.Replaced,
+	var review *string
+	err = row.Scan(&a.ID, &a.OrgID, &a.EntryID, &a.VersionID, &a.Decision, &a.Comment, store.Time(&a.CreatedAt), &a.Replaced, &review,
 		&a.User.ID, &a.User.Email, &a.User.Name, &a.User.Role, store.NullTime(&a.User.RemovedAt))
-	return a, err
+	if err != nil || review == nil {
+		return a, err
+	}
+	a.Review = &HostReview{}
+	return a, json.Unmarshal([]byte(*review), a.Review)
 }
 
 // answersTo lists what people said about a version, oldest first: comments are bounded,
 // and so are the decisions of each person.
 func answersTo(ctx context.Context, q store.Querier, versionID string) ([]Answer, error) {
 	rows, err := q.Query(ctx, `
-		SELECT a.id, a.org_id, a.entry_id, a.version_id, a.decision, a.comment, a.created_at, a.replaced_at IS NOT NULL,
+		SELECT a.id, a.org_id, a.entry_id, a.version_id, a.decision, a.comment, a.created_at, a.replaced_at IS NOT NULL, a.review,
 			u.id, u.email, u.name, u.role, u.removed_at
 		FROM version_approvals a JOIN users u ON u.id = a.user_id
 		WHERE a.version_id = $1 ORDER BY a.id`, versionID)
@@ -33,10 +39,46 @@ func countAnswers(ctx context.Context, q store.Querier, versionID string) (int, 
 }
 
 func insertAnswer(ctx context.Context, tx *store.Tx, a Answer) error {
+	var review *string
+	if a.Review != nil {
+		raw, err := json.Marshal(a.Review)
+		if err != nil {
+			return err
+		}
+		review = new(string(raw))
+	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO version_approvals (id, org_id, entry_id, version_id, user_id, decision, comment, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		a.ID, a.OrgID, a.EntryID, a.VersionID, a.User.ID, a.Decision, a.Comment, store.Micros(a.CreatedAt))
+		INSERT INTO version_approvals (id, org_id, entry_id, version_id, user_id, decision, comment, created_at, review)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		a.ID, a.OrgID, a.EntryID, a.VersionID, a.User.ID, a.Decision, a.Comment, store.Micros(a.CreatedAt), review)
+	return err
+}
+
+// sightingOf returns what the last look found; nothing if there was none.
+func sightingOf(ctx context.Context, q store.Querier, versionID string) (s Sighting, err error) {
+	rows, err := q.Query(ctx, `SELECT looks, found FROM candidate_reviews WHERE version_id = $1`, versionID)
+	s, err = store.One(rows, err, "Reviews", func(row store.Row) (s Sighting, err error) {
+		var found string
+		if err := row.Scan(&s.Looks, &found); err != nil {
+			return s, err
+		}
+		return s, json.Unmarshal([]byte(found), &s)
+	})
+	if fault.Is(err, fault.NotFound) {
+		return Sighting{}, nil
+	}
+	return s, err
+}
+
+func upsertSighting(ctx context.Context, tx *store.Tx, v registry.Version, s Sighting) error {
+	found, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO candidate_reviews (version_id, org_id, looks, found, looked_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (version_id) DO UPDATE SET looks = excluded.looks, found = excluded.found, looked_at = excluded.looked_at`,
+		v.ID, v.OrgID, s.Looks, string(found), store.Micros(store.Now()))
 	return err
 }
 

@@ -70,13 +70,14 @@ type policyFields struct {
 	MaxMinutes     *int            `json:"max_minutes,omitempty" doc:"30 when omitted"`
 	Approvals      int             `json:"approvals,omitempty" doc:"0 when omitted"`
 	SelfApproval   bool            `json:"self_approval,omitempty" doc:"false when omitted"`
+	HostReviews    bool            `json:"host_reviews,omitempty" doc:"false when omitted"`
 	Floors         Floors          `json:"floors,omitempty"`
 }
 
 func (f policyFields) policy() (p Policy, err error) {
 	p = DefaultPolicy()
 	p.Mode, p.Suites, p.Agent, p.Floors = f.Mode, f.Suites, f.Agent, f.Floors
-	p.Approvals, p.SelfApproval = f.Approvals, f.SelfApproval
+	p.Approvals, p.SelfApproval, p.HostReviews = f.Approvals, f.SelfApproval, f.HostReviews
 	p.OnInconclusive = cmp.Or(f.OnInconclusive, p.OnInconclusive)
 	for field, given := range map[*int]*int{&p.Trials: f.Trials, &p.MinCases: f.MinCases, &p.MaxMinutes: f.MaxMinutes} {
 		if given != nil {

@@ -45,6 +45,7 @@ type Policy struct {
 	MaxMinutes     int             `json:"max_minutes" doc:"The gate is inconclusive after so long"`
 	Approvals      int             `json:"approvals" doc:"People who must approve a version before it becomes current, in every mode"`
 	SelfApproval   bool            `json:"self_approval" doc:"The approval of the person who published the version counts"`
+	HostReviews    bool            `json:"host_reviews" doc:"Approving reviews of the merged pull request on the code host count as approvals"`
 	Floors         Floors          `json:"floors"`
 }
 
@@ -174,7 +175,7 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string
 		if err := upsertPolicy(ctx, tx, c, entryID, p); err != nil {
 			return err
 		}
-		lowered := p.Approvals < before.Approvals || p.SelfApproval && !before.SelfApproval
+		lowered := p.Approvals < before.Approvals || p.SelfApproval && !before.SelfApproval || p.HostReviews && !before.HostReviews
 		if lowered && s.Approvals != nil {
 			if err := s.Approvals.PolicyLowered(ctx, tx, c.OrgID, entryID); err != nil {
 				return err
@@ -184,7 +185,7 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string
 			OrgID: c.OrgID, Action: "gates.policy.change", Target: target,
 			Detail: audit.Detail{
 				"mode": p.Mode, "suites": len(p.Suites), "on_inconclusive": p.OnInconclusive, "approvals": p.Approvals,
-				"self_approval": p.SelfApproval,
+				"self_approval": p.SelfApproval, "host_reviews": p.HostReviews,
 			},
 		})
 	})

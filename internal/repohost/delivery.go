@@ -116,13 +116,15 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 }
 
 // used reports whether something is done for an event: most news of checks and
-// pull requests are about labels, reviews, and what we wrote ourselves.
+// pull requests are about labels, assignments, and what we wrote ourselves.
 func used(e host.Event) bool {
 	switch e.Kind {
 	case host.EventPush, host.EventInstallation, host.EventAccess, host.EventRepo:
 		return true
 	case host.EventPull:
 		return slices.Contains(pullActions, e.Action)
+	case host.EventReview:
+		return isReviewAction(e.Action)
 	case host.EventCheckRun, host.EventCheckSuite:
 		return e.Rerun != nil
 	case host.EventPing, host.EventOther:
@@ -200,6 +202,8 @@ func (s *Service) processDelivery(ctx context.Context, id string) (err error) {
 		return s.repositoryChanged(ctx, d, e)
 	case host.EventPull:
 		return s.pullChanged(ctx, d, e)
+	case host.EventReview:
+		return s.reviewed(ctx, d, e)
 	case host.EventCheckRun, host.EventCheckSuite:
 		return s.rerun(ctx, d, e)
 	case host.EventPing, host.EventOther:

@@ -129,8 +129,16 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 			}
 		}
 		waiting, err := attempt.Update(ctx, tx, *a)
-		if err != nil || waiting == "" {
+		if err != nil {
 			return err
+		}
+		if a.Version != nil && s.Reviews != nil {
+			if err := s.Reviews.LookAt(ctx, tx, c); err != nil {
+				return err
+			}
+		}
+		if waiting == "" {
+			return nil
 		}
 		return closeDelivery(ctx, tx, waiting)
 	})

@@ -93,6 +93,9 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 		}
 		return s.queueAttempts(ctx, tx, attempts)
 	})
+	if err == nil && s.Reviews != nil {
+		err = s.lookAtReviews(ctx, c)
+	}
 	if err != nil || s.Pulls == nil {
 		return err
 	}

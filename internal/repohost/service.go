@@ -44,6 +44,8 @@ type Service struct {
 	Pulls Pulls
 	// Owners reads who owns an entry; it may be nil.
 	Owners Owners
+	// Reviews looks at reviews of pull requests; it may be nil.
+	Reviews Reviews
 
 	syncTimeout time.Duration // replaces the constant in tests
 }

@@ -123,6 +123,7 @@ var auditAreas = []auditArea{
 	{"approvals.", "approvals", []auditWords{
 		{"approvals.version.approve", "approved a version of"},
 		{"approvals.version.reject", "rejected a version of"},
+		{"approvals.version.withdraw", "no longer counts a review on the code host as an approval of a version of"},
 		{"approvals.version.comment", "commented on a version of"},
 		{"approvals.version.override", "overrode the approvals of a version of"},
 	}},

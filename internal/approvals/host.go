@@ -1,0 +1,144 @@
+package approvals
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Reviews looks for reviews on the code host.
+type Reviews interface {
+	// PolicyLowered is told that the policy of an entry, or of all entries without one of
+	// their own if the id is empty, asks for less than before.
+	PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error
+}
+
+// A HostReview is a review of a pull request that approves a version. It is stored as
+// the API shows it.
+type HostReview struct {
+	Host       string `json:"host" example:"https://github.com"`
+	Repository string `json:"repository" example:"acme/skills"`
+	Number     int64  `json:"number" doc:"Of the pull request" example:"12"`
+	ReviewID   int64  `json:"review_id" doc:"The code host's"`
+	URL        string `json:"url" doc:"Of the review"`
+	Own        bool   `json:"own" doc:"The person opened the pull request, or wrote a commit of it: it counts only with self_approval"`
+}
+
+// A PullFound is what is known of the pull request that a version came from. It is stored
+// as the API shows it.
+type PullFound struct {
+	Number  int64     `json:"number" example:"12"`
+	URL     string    `json:"url"`
+	Problem string    `json:"problem" doc:"Why none of its reviews count; empty if they may"`
+	Ignored []Ignored `json:"ignored" nullable:"false" doc:"Approving reviews that do not count; at most 20"`
+}
+
+// An Ignored is a review that does not count.
+type Ignored struct {
+	Login  string `json:"login" doc:"The account's name on the code host"`
+	Reason string `json:"reason"`
+}
+
+// A Sighting is the outcome of a look at the pull request of a candidate.
+type Sighting struct {
+	Looks int       `json:"-"` // before this one
+	Found PullFound `json:"pull_request"`
+	// Digests are the digests of the skill's folder at commits, which never change: they
+	// are not read again.
+	Digests map[string]string `json:"digests"`
+	// Approved are the reviews that approve, one of each member.
+	Approved []MemberReview `json:"-"`
+}
+
+// A MemberReview is a review of a member.
+type MemberReview struct {
+	HostReview
+	UserID, Email string
+}
+
+// same reports whether two are one review: a repository may have got another name.
+func (r HostReview) same(other HostReview) bool {
+	return r.Host == other.Host && r.Number == other.Number && r.ReviewID == other.ReviewID && r.Own == other.Own
+}
+
+// Sighting returns what the last look at the pull request of a version found, without the
+// reviews. A version that was not looked at has an empty one.
+func (s *Service) Sighting(ctx context.Context, versionID string) (Sighting, error) {
+	return sightingOf(ctx, s.DB, versionID)
+}
+
+// TakeReviews makes the approvals of a candidate by reviews on the code host those that a
+// look has found, and makes the candidate current if nothing else is missing. What a
+// person decided here stays. It reports false, and changes nothing, if another look ended
+// after this one had begun. If approvals changed and the candidate goes on waiting, it says
+// for what. The entry is locked.
+func (s *Service) TakeReviews(
+	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, seen Sighting,
+) (waits string, taken bool, err error) {
+	last, err := sightingOf(ctx, tx, v.ID)
+	if err != nil || last.Looks != seen.Looks {
+		return "", false, err
+	}
+	before, err := s.tally(ctx, tx, e, v)
+	if err != nil {
+		return "", false, err
+	}
+	changed := false
+	decided := map[string]bool{}
+	for _, a := range before.Standing() {
+		stays := func(r MemberReview) bool { return r.UserID == a.User.ID && r.same(*a.Review) }
+		if a.Review == nil || slices.ContainsFunc(seen.Approved, stays) {
+			decided[a.User.ID] = true
+			continue
+		}
+		changed = true
+		if err := withdraw(ctx, tx, e, v, a); err != nil {
+			return "", false, err
+		}
+	}
+	for _, r := range seen.Approved {
+		if decided[r.UserID] {
+			continue
+		}
+		changed, decided[r.UserID] = true, true
+		if err := approveBy(ctx, tx, e, v, r); err != nil {
+			return "", false, err
+		}
+	}
+	seen.Looks++
+	if err := upsertSighting(ctx, tx, v, seen); err != nil || !changed {
+		return "", true, err
+	}
+	waits, err = s.Gates.Settle(ctx, tx, e, v)
+	if err != nil || waits != "" {
+		return waits, true, err
+	}
+	return "", true, s.released(ctx, tx, e, v, "approved", fmt.Sprintf("in pull request #%d", seen.Found.Number))
+}
+
+// approveBy records the approval of a member by a review.
+func approveBy(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, r MemberReview) error {
+	c := access.Caller{OrgID: e.OrgID, UserID: r.UserID, Email: r.Email}
+	a := newAnswer(c, v, Approve, "")
+	a.Review = &r.HostReview
+	if err := replaceAnswers(ctx, tx, a); err != nil {
+		return err
+	}
+	return a.insert(access.With(ctx, c), tx, e, v)
+}
+
+// withdraw takes back an approval whose review does not approve any more.
+func withdraw(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, a Answer) error {
+	a.CreatedAt = store.Now()
+	if err := replaceAnswers(ctx, tx, a); err != nil {
+		return err
+	}
+	return e.Record(ctx, tx, "approvals.version.withdraw", audit.Detail{
+		"version": v.Version, "content_hash": v.ContentHash, "user": a.User.ID, "review": a.Review,
+	})
+}

@@ -1,0 +1,96 @@
+package hostreviews
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A waiting candidate, and the commit that made it.
+type waiting struct{ versionID, commit string }
+
+// waitingOf lists the newest candidates that commits of a connection made, on its branch or
+// as a tag. One that a later push has overtaken waits for nobody.
+func waitingOf(ctx context.Context, q store.Querier, c repohost.Connection) ([]waiting, error) {
+	const candidates = `
+		FROM registry_entries e
+		JOIN registry_versions v ON v.entry_id = e.id AND v.state = 'candidate' AND v.source IN ('repohost', 'repohost-direct')
+		LEFT JOIN registry_versions current ON current.id = e.current_version_id
+		JOIN repohost_attempts a ON a.connection_id = $1 AND a.version = v.version`
+	const mine = ` AND e.org_id = $2 AND e.id = $3 AND (current.id IS NULL OR current.pushed_at <= v.pushed_at)`
+	rows, err := q.Query(ctx, `
+		SELECT id, commit_sha FROM (
+			SELECT v.id, v.pushed_at, a.commit_sha`+candidates+`
+			WHERE a.ref_kind = 'branch' AND a.ref_name = $4 AND a.commit_sha = v.source_ref AND a.status IN ('published', 'unchanged')`+mine+`
+			UNION ALL
+			SELECT v.id, v.pushed_at, a.commit_sha`+candidates+`
+			WHERE a.ref_kind = 'tag' AND a.ref_name = v.source_ref AND a.status = 'published'`+mine+`) found
+		ORDER BY pushed_at DESC, id DESC LIMIT $5`, c.ID, c.OrgID, c.EntryID, c.DefaultBranch, maxWaiting)
+	return store.All(rows, err, func(row store.Row) (w waiting, err error) {
+		err = row.Scan(&w.versionID, &w.commit)
+		return w, err
+	})
+}
+
+// connectionsWaiting lists connections of an entry or, without one, of the organisation,
+// whose entry has candidates.
+func connectionsWaiting(ctx context.Context, q store.Querier, orgID, entryID string) ([]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT c.id FROM repohost_connections c
+		WHERE c.org_id = $1 AND ($2 = '' OR c.entry_id = $2) AND EXISTS (
+			SELECT 1 FROM registry_versions v WHERE v.entry_id = c.entry_id AND v.state = 'candidate')
+		ORDER BY c.id LIMIT $3`, orgID, entryID, maxConnections)
+	return store.All(rows, err, store.Value[string])
+}
+
+// membersOf finds the members who sign in with accounts of a provider, by the account. One
+// that two members have is nobody's.
+func membersOf(ctx context.Context, q store.Querier, orgID string, issuers, accounts []string) (map[string]auth.User, error) {
+	inIssuers, issuerList := q.Dialect().In("$2", issuers)
+	inAccounts, accountList := q.Dialect().In("$3", accounts)
+	rows, err := q.Query(ctx, `
+		SELECT i.subject, u.id, u.email, u.role FROM identities i JOIN users u ON u.id = i.user_id
+		WHERE i.org_id = $1 AND u.org_id = $1 AND i.issuer`+inIssuers+` AND i.subject`+inAccounts+` AND u.removed_at IS NULL`,
+		orgID, issuerList, accountList)
+	type row struct {
+		account string
+		user    auth.User
+	}
+	all, err := store.All(rows, err, func(r store.Row) (m row, err error) {
+		err = r.Scan(&m.account, &m.user.ID, &m.user.Email, &m.user.Role)
+		return m, err
+	})
+	found, twice := map[string]auth.User{}, map[string]bool{}
+	for _, m := range all {
+		if before, ok := found[m.account]; ok && before.ID != m.user.ID {
+			twice[m.account] = true
+		}
+		found[m.account] = m.user
+	}
+	for account := range twice {
+		delete(found, account)
+	}
+	return found, err
+}
+
+// A known version of an entry.
+type known struct {
+	id    string
+	state registry.State
+}
+
+// versionsWith lists the versions of an entry with a content, those that were published
+// first. One that was withdrawn is none.
+func versionsWith(ctx context.Context, q store.Querier, entryID, digest string) ([]known, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, state FROM registry_versions
+		WHERE entry_id = $1 AND tree_digest = $2 AND state IN ('published', 'candidate')
+		ORDER BY state DESC, id LIMIT 20`, entryID, digest)
+	return store.All(rows, err, func(row store.Row) (k known, err error) {
+		err = row.Scan(&k.id, &k.state)
+		return k, err
+	})
+}
