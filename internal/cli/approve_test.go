@@ -23,6 +23,9 @@ func TestApprove(t *testing.T) {
 	if got := owner.must(t, "gates", "policy", "pdf", "--approvals", "2"); !strings.Contains(got, "Approvals") {
 		t.Errorf("the policy is %q", got)
 	}
+	if got := owner.must(t, "gates", "policy", "pdf", "--host-reviews"); !strings.Contains(got, "2, reviews on the code host count") {
+		t.Errorf("the policy is %q", got)
+	}
 	if got := ann.must(t, "approvals"); !strings.Contains(got, "Nothing waits") {
 		t.Errorf("got %q", got)
 	}

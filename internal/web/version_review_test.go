@@ -47,3 +47,35 @@ func TestVersionReview(t *testing.T) {
 		checkPage(t, admin.get("/").want(http.StatusOK))
 	})
 }
+
+// TestHostReviews shows approvals that reviews on the code host are, and those that do not
+// count. What the code host says is hostile.
+func TestHostReviews(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		admin, member := w.as(access.AdminRole), w.as(access.Member)
+		entry := member.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Extracts tables", "x")})
+		form := url.Values{
+			"mode": {"off"}, "trials": {"3"}, "min_cases": {"8"}, "max_minutes": {"30"}, "on_inconclusive": {"hold"}, "approvals": {"2"},
+			"host_reviews": {"true"},
+		}
+		policy := "/registry/" + entry + "/gate-policy"
+		admin.post(policy, form).wantLocation(policy)
+		checkPage(t, admin.get(policy).want(http.StatusOK).wantText("on the code host count"))
+		member.hold("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Extracts all tables", "x")})
+		path := "/registry/" + entry + "/versions/1.1.0/review"
+		admin.post(path, url.Values{"decision": {"approve"}}).wantLocation(path)
+		w.Exec(`UPDATE version_approvals SET review = $1`, `{"host":"https://code.example","repository":"acme/<b>skills","number":12,"review_id":7,`+
+			`"url":"https://code.example/acme/skills/pull/12#review-7","own":false}`)
+		w.Exec(`INSERT INTO candidate_reviews (version_id, org_id, looks, found, looked_at) SELECT version_id, org_id, 1, $1, 1 FROM version_approvals`,
+			`{"pull_request":{"number":12,"url":"javascript:alert(1)","problem":"","ignored":[{"login":"<i>eve","reason":"approved an earlier commit"}]}}`)
+		page := admin.get(path).want(http.StatusOK).wantText("approved in acme/<b>skills#12", "Approving reviews of pull request #12 count",
+			"The review of <i>eve does not count: the account approved an earlier commit", "1 of 2")
+		checkPage(t, page)
+		w.Exec(`UPDATE candidate_reviews SET found = $1`, `{"pull_request":{"number":12,"url":"https://code.example/x","problem":"it does not change the skill","ignored":[]}}`)
+		checkPage(t, admin.get(path).want(http.StatusOK).wantText("No review of pull request #12 counts: it does not change the skill"))
+		form.Del("host_reviews")
+		admin.post(policy, form).wantLocation(policy)
+		checkPage(t, admin.get(path).want(http.StatusOK).wantText("0 of 2", "does not count any more"))
+	})
+}

@@ -28,6 +28,25 @@ type answer struct {
 	Comment   *string   `json:"comment"`
 	Counts    bool      `json:"counts"`
 	CreatedAt time.Time `json:"created_at"`
+	Review    *struct {
+		Host       string `json:"host"`
+		Repository string `json:"repository"`
+		Number     int64  `json:"number"`
+		ReviewID   int64  `json:"review_id"`
+		URL        string `json:"url"`
+		Own        bool   `json:"own"`
+	} `json:"review"` // on the code host; nil if it was decided here
+}
+
+// A pull is the pull request that a version came from.
+type pull struct {
+	Number  int64  `json:"number"`
+	URL     string `json:"url"`
+	Problem string `json:"problem"` // why none of its reviews count
+	Ignored []struct {
+		Login  string `json:"login"`
+		Reason string `json:"reason"`
+	} `json:"ignored"`
 }
 
 // A review is what the server says about a version.
@@ -42,6 +61,7 @@ type review struct {
 	WaitsFor     *string  `json:"waits_for"`
 	Approvals    []answer `json:"approvals"`
 	Conversation []answer `json:"conversation"`
+	PullRequest  *pull    `json:"pull_request"`
 }
 
 func (r review) print(w io.Writer, name string) {
@@ -124,6 +144,9 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 			for _, a := range r.Conversation {
 				fmt.Fprintf(w, "%s: %s\n", term.Cell(a.Name), term.Cell(*a.Comment))
 			}
+			if r.PullRequest != nil {
+				r.PullRequest.print(w)
+			}
 			if r.State == "candidate" {
 				fmt.Fprintf(w, "To approve it: `whetstone approve %s %s`; with --reject to reject it.\n", term.Plain(entry.Name), term.Plain(r.Version))
 			}
@@ -136,7 +159,21 @@ func said(a answer) string {
 	if !a.Counts {
 		text += ", does not count any more"
 	}
+	if a.Review != nil {
+		text += fmt.Sprintf(" in %s#%d (%s)", term.Cell(a.Review.Repository), a.Review.Number, term.Cell(a.Review.URL))
+	}
 	return text
+}
+
+// print says which reviews do not count, and why.
+func (p pull) print(w io.Writer) {
+	if p.Problem != "" {
+		fmt.Fprintf(w, "No review of pull request #%d counts: %s. %s\n", p.Number, term.Cell(p.Problem), term.Cell(p.URL))
+		return
+	}
+	for _, i := range p.Ignored {
+		fmt.Fprintf(w, "The review of %s in pull request #%d does not count: the account %s.\n", term.Cell(i.Login), p.Number, term.Cell(i.Reason))
+	}
 }
 
 // A candidate waits for the caller.

@@ -214,6 +214,7 @@ type gatePolicy struct {
 	MaxCostUSD     *float64 `env:"-" name:"max-cost-usd" placeholder:"N" help:"The gate is inconclusive beyond it."`
 	Approvals      *int     `env:"-" placeholder:"N" help:"People who must approve a version, in every mode."`
 	SelfApproval   *bool    `env:"-" negatable:"" help:"The approval of the person who published the version counts, or not."`
+	HostReviews    *bool    `env:"-" negatable:"" help:"Approving reviews of the merged pull request on the code host count, or not."`
 }
 
 // Run shows the policy, or changes what flags name.
@@ -245,6 +246,9 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 			if policy.SelfApproval {
 				own = ", one's own counts"
 			}
+			if policy.HostReviews {
+				own += ", reviews on the code host count"
+			}
 			if policy.MaxCostUSD != nil {
 				cost = term.Dollars(policy.MaxCostUSD)
 			}
@@ -269,6 +273,9 @@ func (c *gatePolicy) change(p *client.GatePolicy) (changed bool) {
 	}
 	if c.SelfApproval != nil {
 		p.SelfApproval, changed = *c.SelfApproval, true
+	}
+	if c.HostReviews != nil {
+		p.HostReviews, changed = *c.HostReviews, true
 	}
 	if len(c.Suite) > 0 {
 		p.Suites, changed = c.Suite, true

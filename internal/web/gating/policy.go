@@ -18,7 +18,7 @@ type PolicyForm struct {
 	Trials, MinCases, MaxCost, MaxMinutes    string
 	Validation, PassRate, Recall, SkillLimit string // floors; "" for none
 	Approvals                                string
-	SelfApproval                             bool
+	SelfApproval, HostReviews                bool
 }
 
 // Has reports whether a suite is chosen.
@@ -46,7 +46,7 @@ func NewPolicyForm(p gates.Policy) PolicyForm {
 	f := PolicyForm{
 		Mode: string(p.Mode), OnInconclusive: p.OnInconclusive, Suites: p.Suites, Trials: strconv.Itoa(p.Trials),
 		MinCases: strconv.Itoa(p.MinCases), MaxMinutes: strconv.Itoa(p.MaxMinutes), Approvals: strconv.Itoa(p.Approvals),
-		SelfApproval: p.SelfApproval,
+		SelfApproval: p.SelfApproval, HostReviews: p.HostReviews,
 	}
 	number := func(value *float64) string {
 		if value == nil {
@@ -72,6 +72,7 @@ func ReadPolicyForm(value func(name string) string, suites []string) PolicyForm 
 		MinCases: field("min_cases"), MaxCost: field("max_cost_usd"), MaxMinutes: field("max_minutes"),
 		Validation: field("validation"), PassRate: field("pass_rate"), Recall: field("trigger_recall"), SkillLimit: field("skill_md_tokens"),
 		Approvals: field("approvals"), SelfApproval: field("self_approval") != "",
+		HostReviews: field("host_reviews") != "",
 	}
 }
 
@@ -109,7 +110,7 @@ func (f PolicyForm) Change(p *gates.Policy, parse func(text string, most float64
 		p.Floors.SkillTokens = new(int)
 		whole("floors.skill_md_tokens", f.SkillLimit, p.Floors.SkillTokens)
 	}
-	p.Approvals, p.SelfApproval = 0, f.SelfApproval
+	p.Approvals, p.SelfApproval, p.HostReviews = 0, f.SelfApproval, f.HostReviews
 	if f.Approvals != "" {
 		whole("approvals", f.Approvals, &p.Approvals)
 	}
