@@ -143,7 +143,7 @@ type listOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
-	rules, total, err := s.Rules(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	rules, total, err := s.Rules(ctx, access.From(ctx).OrgID, in.Rows())
 	out := listOutput{Alerts: make([]RuleOutput, len(rules)), Pagination: in.Of(total)}
 	for i, r := range rules {
 		out.Alerts[i] = s.newRuleOutput(r)

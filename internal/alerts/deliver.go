@@ -263,6 +263,8 @@ func (s *Service) Deliveries(ctx context.Context, orgID, ruleID string, limit, o
 // EventFilter selects events of a listing.
 type EventFilter struct {
 	RuleID, SkillID string // "" for all
+	Transition      string // firing, resolved or reminder; "" for all
+	Sort            string // a field of eventSorts, with a leading - for descending; newest first when empty
 	Limit, Offset   int
 }
 

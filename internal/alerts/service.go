@@ -241,8 +241,8 @@ func (s *Service) Rule(ctx context.Context, orgID, id string) (Rule, error) {
 
 // Rules returns a page of the organisation's rules, newest first, and their
 // number.
-func (s *Service) Rules(ctx context.Context, orgID string, limit, offset int) ([]Rule, int, error) {
-	return s.rulesOfOrg(ctx, s.DB, orgID, limit, offset)
+func (s *Service) Rules(ctx context.Context, orgID string, p store.Page) ([]Rule, int, error) {
+	return s.rulesOfOrg(ctx, s.DB, orgID, p)
 }
 
 // Delete removes a rule, if the caller may change it. A firing alert ends

@@ -57,14 +57,17 @@ func (s *Service) ruleByID(ctx context.Context, q store.Querier, orgID, id, lock
 	return store.One(rows, err, "Alert", s.scanRule)
 }
 
-func (s *Service) rulesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Rule, int, error) {
+var ruleSorts = store.Sorting{"type": "type", "channel": "channel", "enabled": "CASE WHEN enabled THEN 1 ELSE 2 END", "created_at": "created_at"}
+
+func (s *Service) rulesOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Rule, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_rules WHERE org_id = $1`, orgID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
 	rows, err = q.Query(ctx, `
-		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1`+ruleSorts.By(p.Sort, `id DESC`)+` LIMIT $2 OFFSET $3`,
+		orgID, p.Limit, p.Offset)
 	rules, err := store.All(rows, err, s.scanRule)
 	return rules, total, err
 }
@@ -213,16 +216,19 @@ func eventByID(ctx context.Context, q store.Querier, id string) (Event, error) {
 	return store.One(rows, err, "Event", scanEvent)
 }
 
+var eventSorts = store.Sorting{"occurred_at": "occurred_at", "skill": "lower(skill_name)", "event": "transition"}
+
 func eventsOfOrg(ctx context.Context, q store.Querier, orgID string, f EventFilter) ([]Event, int, error) {
-	const chosen = ` WHERE org_id = $1 AND ($2 = '' OR rule_id = $2) AND ($3 = '' OR skill_id = $3)`
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_events`+chosen, orgID, f.RuleID, f.SkillID)
+	const chosen = ` WHERE org_id = $1 AND ($2 = '' OR rule_id = $2) AND ($3 = '' OR skill_id = $3)
+		AND ($4 = '' OR transition = $4)`
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_events`+chosen, orgID, f.RuleID, f.SkillID, f.Transition)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
 	rows, err = q.Query(ctx, `
-		SELECT `+eventColumns+` FROM alert_events`+chosen+` ORDER BY id DESC LIMIT $4 OFFSET $5`,
-		orgID, f.RuleID, f.SkillID, f.Limit, f.Offset)
+		SELECT `+eventColumns+` FROM alert_events`+chosen+eventSorts.By(f.Sort, `id DESC`)+` LIMIT $5 OFFSET $6`,
+		orgID, f.RuleID, f.SkillID, f.Transition, f.Limit, f.Offset)
 	events, err := store.All(rows, err, scanEvent)
 	return events, total, err
 }

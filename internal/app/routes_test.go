@@ -402,6 +402,7 @@ var pageGates = map[string]gate{
 	"GET /settings/service-accounts/{id}": admin,
 	"GET /settings/members/{id}":          admin,
 	"GET /settings/audit":                 admin,
+	"GET /settings/audit.csv":             admin,
 	"GET /settings/webhooks":              admin,
 	"GET /settings/provisioning":          admin,
 	"GET /settings/catalog":               admin,

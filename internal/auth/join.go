@@ -18,13 +18,15 @@ type Member struct {
 
 // A MemberPage is which members to list.
 type MemberPage struct {
-	Removed       bool // those who were removed instead
+	Removed       bool   // those who were removed instead
+	Search        string // in name or address
+	Sort          string // a field of memberSorts; oldest first when empty
 	Limit, Offset int
 }
 
 // Members lists a page of an organisation's members, oldest first, and their number.
 func (s *Service) Members(ctx context.Context, orgID string, p MemberPage) ([]Member, int, error) {
-	total, err := countMembers(ctx, s.DB, orgID, p.Removed)
+	total, err := countMembers(ctx, s.DB, orgID, p)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -156,14 +156,14 @@ func TestKeyIsRevoked(t *testing.T) {
 		}
 		wantKind(t, err, fault.Unauthorized, "This API key was revoked")
 
-		first, _, err := here.Keys(t.Context(), u.OrgID, 1, 0)
+		first, _, err := here.Keys(t.Context(), u.OrgID, store.Page{Limit: 1})
 		if err != nil || first[0].RevokedAt == nil {
 			t.Fatalf("the list says %+v and %v", first, err)
 		}
 		if err := here.RevokeKey(t.Context(), u.OrgID, k.ID); err != nil {
 			t.Errorf("a second revocation: %v", err)
 		}
-		again, _, err := here.Keys(t.Context(), u.OrgID, 1, 0)
+		again, _, err := here.Keys(t.Context(), u.OrgID, store.Page{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestLastUseIsWritten(t *testing.T) {
 		if err := s.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		keys, _, err := s.Keys(t.Context(), u.OrgID, 10, 0)
+		keys, _, err := s.Keys(t.Context(), u.OrgID, store.Page{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestKeysArePaged(t *testing.T) {
 			want = append([]auth.Key{k}, want...)
 		}
 		for offset := 0; offset <= 6; offset += 2 {
-			got, total, err := s.Keys(t.Context(), u.OrgID, 2, offset)
+			got, total, err := s.Keys(t.Context(), u.OrgID, store.Page{Limit: 2, Offset: offset})
 			if err != nil || total != 5 {
 				t.Fatalf("total %d, want 5; %v", total, err)
 			}

@@ -89,11 +89,16 @@ func countInvitationsOfUser(ctx context.Context, q store.Querier, orgID, userID 
 
 const lastSeen = `(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id)`
 
+const memberMatches = `org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2
+	AND ($3 = '' OR lower(name) LIKE lower($3) ESCAPE '\' OR email LIKE lower($3) ESCAPE '\')`
+
+var memberSorts = store.Sorting{"name": "lower(name)", "email": "email", "role": "role", "created_at": "created_at", "last_seen_at": lastSeen}
+var keySorts = store.Sorting{"name": "lower(name)", "created_at": "created_at", "last_used_at": "last_used_at", "expires_at": "expires_at"}
+
 func membersOfOrg(ctx context.Context, q store.Querier, orgID string, p MemberPage) ([]Member, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+userColumns+`, `+lastSeen+` FROM users
-		WHERE org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2
-		ORDER BY id LIMIT $3 OFFSET $4`, orgID, p.Removed, p.Limit, p.Offset)
+		SELECT `+userColumns+`, `+lastSeen+` FROM users WHERE `+memberMatches+memberSorts.By(p.Sort, `id`)+` LIMIT $4 OFFSET $5`,
+		orgID, p.Removed, store.Like(p.Search), p.Limit, p.Offset)
 	return store.All(rows, err, scanMember)
 }
 
@@ -103,8 +108,8 @@ func memberByID(ctx context.Context, q store.Querier, orgID, id string) (Member,
 	return store.One(rows, err, "Member", scanMember)
 }
 
-func countMembers(ctx context.Context, q store.Querier, orgID string, removed bool) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2`, orgID, removed)
+func countMembers(ctx context.Context, q store.Querier, orgID string, p MemberPage) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM users WHERE `+memberMatches, orgID, p.Removed, store.Like(p.Search))
 	return store.One(rows, err, "Members", store.Value[int])
 }
 

@@ -132,7 +132,7 @@ func TestApprovalDiesWithItsKey(t *testing.T) {
 
 func countKeys(t *testing.T, s *auth.Service, orgID string) int {
 	t.Helper()
-	_, n, err := s.Keys(t.Context(), orgID, 1, 0)
+	_, n, err := s.Keys(t.Context(), orgID, store.Page{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

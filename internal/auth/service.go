@@ -280,17 +280,17 @@ func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
 }
 
 // Keys lists a page of an organisation's keys, newest first, and their number.
-func (s *Service) Keys(ctx context.Context, orgID string, limit, offset int) ([]Key, int, error) {
-	return s.KeysOf(ctx, orgID, "", limit, offset)
+func (s *Service) Keys(ctx context.Context, orgID string, p store.Page) ([]Key, int, error) {
+	return s.KeysOf(ctx, orgID, "", p)
 }
 
 // KeysOf is Keys of one user, or of all if userID is empty.
-func (s *Service) KeysOf(ctx context.Context, orgID, userID string, limit, offset int) ([]Key, int, error) {
+func (s *Service) KeysOf(ctx context.Context, orgID, userID string, p store.Page) ([]Key, int, error) {
 	total, err := countKeys(ctx, s.DB, orgID, userID)
 	if err != nil {
 		return nil, 0, err
 	}
-	keys, err := keysOfOrg(ctx, s.DB, orgID, userID, limit, offset)
+	keys, err := keysOfOrg(ctx, s.DB, orgID, userID, p)
 	return keys, total, err
 }
 

@@ -146,10 +146,10 @@ func keyByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Key,
 	return store.One(rows, err, "Key", scanKey)
 }
 
-func keysOfOrg(ctx context.Context, q store.Querier, orgID, userID string, limit, offset int) ([]Key, error) {
+func keysOfOrg(ctx context.Context, q store.Querier, orgID, userID string, p store.Page) ([]Key, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)
-		ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, userID, limit, offset)
+		`+keySorts.By(p.Sort, `id DESC`)+` LIMIT $3 OFFSET $4`, orgID, userID, p.Limit, p.Offset)
 	return store.All(rows, err, scanKey)
 }
 

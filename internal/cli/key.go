@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 type keyCommands struct {
@@ -95,7 +96,7 @@ const maxListed = 10_000
 // Run lists keys.
 func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
-		keys, _, err := s.Keys(ctx, o.ID, maxListed, 0)
+		keys, _, err := s.Keys(ctx, o.ID, store.Page{Limit: maxListed})
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/teams"
@@ -153,7 +154,7 @@ func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
 		},
 		{"sources", func() (int, error) { all, err := f.Sources.List(ctx, org, sources.Filter{}); return len(all), err }},
 		{"suites", func() (int, error) { _, n, err := f.Suites.List(ctx, org, suites.Filter{Limit: 1}); return n, err }},
-		{"alerts", func() (int, error) { _, n, err := f.Alerts.Rules(ctx, org, 1, 0); return n, err }},
+		{"alerts", func() (int, error) { _, n, err := f.Alerts.Rules(ctx, org, store.Page{Limit: 1}); return n, err }},
 		{"skills with signals", func() (int, error) { o, err := f.Signals.Overview(ctx, org); return len(o.Skills), err }},
 		{
 			"community bundles",

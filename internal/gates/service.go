@@ -161,6 +161,7 @@ func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID strin
 // A Filter chooses gates of a list.
 type Filter struct {
 	EntryID, Verdict string // "": all
+	Sort             string // a field of sorts, with a leading - for descending; newest first when empty
 	Limit, Offset    int
 }
 

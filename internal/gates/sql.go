@@ -133,14 +133,16 @@ func openGates(ctx context.Context, q store.Querier, entryID, pullID string) ([]
 
 const listed = ` FROM gates WHERE org_id = $1 AND ($2 = '' OR entry_id = $2) AND ($3 = '' OR verdict = $3)`
 
-// listGates reads a page of gates, newest first, and their number.
+var sorts = store.Sorting{"version": "version", "verdict": "COALESCE(verdict, status)", "created_at": "created_at"}
+
+// listGates reads a page of gates and their number.
 func listGates(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Gate, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.EntryID, f.Verdict)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `SELECT `+gateColumns+listed+` ORDER BY id DESC LIMIT $4 OFFSET $5`,
+	rows, err = q.Query(ctx, `SELECT `+gateColumns+listed+sorts.By(f.Sort, `id DESC`)+` LIMIT $4 OFFSET $5`,
 		orgID, f.EntryID, f.Verdict, f.Limit, f.Offset)
 	all, err := store.All(rows, err, scanGate)
 	return all, total, err

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Time is a time in JSON: RFC 3339 in UTC with milliseconds. Any offset is
@@ -83,6 +84,9 @@ type Page struct {
 
 // Offset is the number of items before the page.
 func (p Page) Offset() int { return (p.Page - 1) * p.PerPage }
+
+// Rows is the page in the list's own order.
+func (p Page) Rows() store.Page { return store.Page{Limit: p.PerPage, Offset: p.Offset()} }
 
 // Pagination describes the page of a list in an answer.
 type Pagination struct {

@@ -137,13 +137,15 @@ func runWithResults(ctx context.Context, q store.Querier, orgID, id string) (Run
 
 const filtered = runTables + ` WHERE r.org_id = $1 AND ($2 = '' OR r.suite_id = $2) AND ($3 = '' OR r.status = $3)`
 
+var sorts = store.Sorting{"created_at": "r.created_at", "status": "r.status"}
+
 func runsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Run, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*)`+filtered, orgID, f.SuiteID, f.Status)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	const page = filtered + ` ORDER BY r.id DESC LIMIT $4 OFFSET $5`
+	page := filtered + sorts.By(f.Sort, `r.id DESC`) + ` LIMIT $4 OFFSET $5`
 	rows, err = q.Query(ctx, `SELECT `+runColumns+page, orgID, f.SuiteID, f.Status, f.Limit, f.Offset)
 	found, err := store.All(rows, err, scanRunHead)
 	if err != nil {

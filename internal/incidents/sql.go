@@ -84,14 +84,19 @@ func issueInUse(ctx context.Context, q store.Querier, i Incident) (bool, error) 
 const listed = ` FROM incidents WHERE org_id = $1
 	AND ($2 = '' OR $2 = 'open' AND closed_at IS NULL OR $2 = 'closed' AND closed_at IS NOT NULL)`
 
-// listIncidents reads a page of incidents, newest first, and their number.
+var sorts = store.Sorting{
+	"skill": "lower(skill_name)", "state": "CASE WHEN closed_at IS NULL THEN 1 ELSE 2 END", "installations": "installations",
+	"opened_at": "opened_at",
+}
+
+// listIncidents reads a page of incidents and their number.
 func listIncidents(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Incident, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.State)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `SELECT `+columns+listed+` ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, f.State, f.Limit, f.Offset)
+	rows, err = q.Query(ctx, `SELECT `+columns+listed+sorts.By(f.Sort, `id DESC`)+` LIMIT $3 OFFSET $4`, orgID, f.State, f.Limit, f.Offset)
 	all, err := store.All(rows, err, scanIncident)
 	return all, total, err
 }

@@ -127,7 +127,8 @@ type Filter struct {
 	Status     Status
 	SkillName  string
 	ProposedBy string
-	Hidden     bool // include pending ones of hidden skills
+	Hidden     bool   // include pending ones of hidden skills
+	Sort       string // a field of sorts, with a leading - for descending; newest first when empty
 	Limit      int
 	Offset     int
 }

@@ -136,6 +136,11 @@ func lockProposal(ctx context.Context, tx *store.Tx, orgID, id string) (Proposal
 // decision.
 const awaited = `(p.status <> 'pending' OR NOT EXISTS (SELECT 1 FROM skills k WHERE k.id = p.skill_id AND k.hidden))`
 
+var sorts = store.Sorting{
+	"skill": "lower(p.skill_name)", "type": "p.proposal_type", "status": "p.status", "confidence": "p.confidence",
+	"proposed_by": "p.proposed_by", "created_at": "p.created_at",
+}
+
 func proposalsOf(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Proposal, int, error) {
 	const where = ` WHERE p.org_id = $1 AND ($2 = '' OR p.status = $2) AND ($3 = '' OR p.skill_name = $3)
 		AND ($4 = '' OR p.proposed_by = $4) AND ($5 OR ` + awaited + `)`
@@ -144,7 +149,7 @@ func proposalsOf(ctx context.Context, q store.Querier, orgID string, f Filter) (
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `SELECT `+columns+`, `+outcomeColumns+from+where+` ORDER BY p.id DESC LIMIT $6 OFFSET $7`,
+	rows, err = q.Query(ctx, `SELECT `+columns+`, `+outcomeColumns+from+where+sorts.By(f.Sort, `p.id DESC`)+` LIMIT $6 OFFSET $7`,
 		orgID, f.Status, f.SkillName, f.ProposedBy, f.Hidden, f.Limit, f.Offset)
 	all, err := store.All(rows, err, scan)
 	return all, total, err

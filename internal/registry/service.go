@@ -177,6 +177,7 @@ func (s *Service) Rollbacks(ctx context.Context, e Entry) ([]Rollback, error) {
 type Filter struct {
 	Name          string // exactly this, when not empty
 	Search        string // in name or description, when not empty
+	Sort          string // a field of entrySorts, with a leading - for descending; by name when empty
 	Pending       bool   // also entries whose first version is a candidate
 	Limit, Offset int
 }

@@ -312,6 +312,8 @@ func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback
 	})
 }
 
+var entrySorts = store.Sorting{"name": "e.name", "installed": "e.installation_count", "updated_at": "e.updated_at"}
+
 // listEntries reads a page of the entries that the condition on $1 allows. The
 // search reads all of them (LIKE): an organisation has hundreds of entries, and a
 // full-text index would find other words on each database.
@@ -327,7 +329,7 @@ func listEntries(ctx context.Context, q store.Querier, condition, arg string, f 
 	rows, err = q.Query(ctx, `
 		SELECT `+listedColumns+` FROM registry_entries e LEFT JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE `+condition+chosen+`
-		ORDER BY e.name, e.id LIMIT $5 OFFSET $6`, arg, f.Name, search, f.Pending, f.Limit, f.Offset)
+		`+entrySorts.By(f.Sort, `e.name, e.id`)+` LIMIT $5 OFFSET $6`, arg, f.Name, search, f.Pending, f.Limit, f.Offset)
 	entries, err := store.All(rows, err, func(row store.Row) (l Listed, err error) {
 		err = row.Scan(listedTargets(&l)...)
 		return l, err

@@ -168,8 +168,8 @@ func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, 
 
 // Deliveries returns a page of the deliveries that the organisation may see,
 // newest first, and their number.
-func (s *Service) Deliveries(ctx context.Context, orgID string, limit, offset int) ([]Delivery, int, error) {
-	return deliveriesOfOrg(ctx, s.DB, orgID, limit, offset)
+func (s *Service) Deliveries(ctx context.Context, orgID string, p store.Page) ([]Delivery, int, error) {
+	return deliveriesOfOrg(ctx, s.DB, orgID, p)
 }
 
 // processDelivery queues attempts for a push, or applies a change of an

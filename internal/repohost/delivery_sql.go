@@ -76,7 +76,11 @@ func deliveryOfOrg(ctx context.Context, tx *store.Tx, orgID, id string) (Deliver
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 
-func deliveriesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Delivery, int, error) {
+var deliverySorts = store.Sorting{
+	"received_at": "d.received_at", "event": "d.event", "repository": "lower(d.repo_full_name)", "state": "d.status",
+}
+
+func deliveriesOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Delivery, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM repohost_deliveries d WHERE `+visibleToOrg, orgID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
@@ -84,7 +88,7 @@ func deliveriesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, 
 	}
 	rows, err = q.Query(ctx, `
 		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+`
-		ORDER BY d.id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+		`+deliverySorts.By(p.Sort, `d.id DESC`)+` LIMIT $2 OFFSET $3`, orgID, p.Limit, p.Offset)
 	all, err := store.All(rows, err, scanDelivery)
 	return all, total, err
 }

@@ -338,7 +338,7 @@ type listRunsOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in listRunsInput) (listRunsOutput, error) {
-	runs, total, err := s.List(ctx, access.From(ctx).OrgID, in.ID, in.PerPage, in.Offset())
+	runs, total, err := s.List(ctx, access.From(ctx).OrgID, in.ID, in.Rows())
 	out := listRunsOutput{Runs: make([]RunOutput, len(runs)), Pagination: in.Of(total)}
 	for i, r := range runs {
 		out.Runs[i] = newRunOutput(r)

@@ -275,11 +275,11 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Run, error) {
 }
 
 // List returns a page of a suite's runs, newest first, and their number.
-func (s *Service) List(ctx context.Context, orgID, suiteID string, limit, offset int) ([]Run, int, error) {
+func (s *Service) List(ctx context.Context, orgID, suiteID string, p store.Page) ([]Run, int, error) {
 	if err := s.Suites.Exists(ctx, orgID, suiteID); err != nil {
 		return nil, 0, err
 	}
-	return runsOfSuite(ctx, s.DB, orgID, suiteID, limit, offset)
+	return runsOfSuite(ctx, s.DB, orgID, suiteID, p)
 }
 
 // Newest returns the newest run of each of these suites of the organisation, by

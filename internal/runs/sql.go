@@ -24,8 +24,9 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 // listed leaves out the runs that were made for an improve run.
 const listed = ` AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
 
-// scanRunHead scans a run without its cases, which lists do not show and which may
-// be megabytes.
+var sorts = store.Sorting{"created_at": "created_at", "status": "status", "pass_rate": "pass_rate", "failed": "failed"}
+
+// scanRunHead scans a run without its cases, which may be megabytes.
 func scanRunHead(row store.Row) (Run, error) { return scanRun(row) }
 
 // scanRunCases scans a run with its cases.
@@ -141,15 +142,14 @@ func runWithCases(ctx context.Context, q store.Querier, orgID, id string) (Run, 
 	return store.One(rows, err, "Eval run", scanRunCases)
 }
 
-func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, limit, offset int) ([]Run, int, error) {
+func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, p store.Page) ([]Run, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_runs WHERE org_id = $1 AND suite_id = $2`+listed, orgID, suiteID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `
-		SELECT `+runColumns+` FROM eval_runs
-		WHERE org_id = $1 AND suite_id = $2`+listed+` ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, suiteID, limit, offset)
+	rows, err = q.Query(ctx, `SELECT `+runColumns+` FROM eval_runs WHERE org_id = $1 AND suite_id = $2`+listed+
+		sorts.By(p.Sort, `id DESC`)+` LIMIT $3 OFFSET $4`, orgID, suiteID, p.Limit, p.Offset)
 	runs, err := store.All(rows, err, scanRunHead)
 	return runs, total, err
 }

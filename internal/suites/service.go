@@ -287,7 +287,9 @@ func (s *Service) Keep(ctx context.Context, tx *store.Tx, orgID, id string) erro
 type Filter struct {
 	SourceID      string
 	VerifierKind  VerifierKind
-	WithCases     bool // fills Document, not Cases
+	WithCases     bool   // fills Document, not Cases
+	Search        string // in the name, when not empty
+	Sort          string // a field of sorts, with a leading - for descending; newest first when empty
 	Limit, Offset int
 }
 

@@ -109,24 +109,31 @@ func suiteExists(ctx context.Context, q store.Querier, orgID, id, lock string) e
 	return err
 }
 
-// listed selects the suites of a list, and listedPage a page of them.
-const (
-	listed = ` FROM eval_suites
-		WHERE org_id = $1 AND (source_id = $2 OR $2 = '') AND (verifier_kind = $3 OR $3 = '')`
-	listedPage = listed + ` ORDER BY id DESC LIMIT $4 OFFSET $5`
-)
+// listed selects the suites of a list; $4 is a LIKE pattern or empty.
+const listed = ` FROM eval_suites
+	WHERE org_id = $1 AND (source_id = $2 OR $2 = '') AND (verifier_kind = $3 OR $3 = '')
+		AND ($4 = '' OR lower(name) LIKE lower($4) ESCAPE '\')`
+
+var sorts = store.Sorting{"name": "lower(name)", "verifier": "verifier_kind", "cases": "case_count", "created_at": "created_at"}
+
+// page selects a page of the list.
+func (f Filter) page() string { return listed + sorts.By(f.Sort, `id DESC`) + ` LIMIT $5 OFFSET $6` }
+
+func (f Filter) args(orgID string, more ...any) []any {
+	return append([]any{orgID, f.SourceID, f.VerifierKind, store.Like(f.Search)}, more...)
+}
 
 // documentBytes returns the size of the cases of a list. Neither database reads
 // them for that.
 func documentBytes(ctx context.Context, q store.Querier, orgID string, f Filter) (int64, error) {
 	rows, err := q.Query(ctx, `
-		SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT OCTET_LENGTH(cases) AS bytes`+listedPage+`) AS page`,
-		orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
+		SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT OCTET_LENGTH(cases) AS bytes`+f.page()+`) AS page`,
+		f.args(orgID, f.Limit, f.Offset)...)
 	return store.One(rows, err, "Size", store.Value[int64])
 }
 
 func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Suite, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.SourceID, f.VerifierKind)
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, f.args(orgID)...)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
@@ -135,7 +142,7 @@ func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) (
 	if f.WithCases {
 		columns, scan = suiteColumns+`, cases`, scanDocument
 	}
-	rows, err = q.Query(ctx, `SELECT `+columns+listedPage, orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
+	rows, err = q.Query(ctx, `SELECT `+columns+f.page(), f.args(orgID, f.Limit, f.Offset)...)
 	suites, err := store.All(rows, err, scan)
 	return suites, total, err
 }

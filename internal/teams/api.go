@@ -77,7 +77,7 @@ type listOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
-	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.Rows())
 	out := listOutput{Teams: make([]ownerapi.Team, len(all)), Pagination: in.Of(total)}
 	for i, t := range all {
 		out.Teams[i] = newTeamOutput(t)

@@ -55,12 +55,12 @@ func (t *Team) explain(err error) error {
 }
 
 // List returns a page of an organisation's teams, by slug, and how many there are.
-func (s *Service) List(ctx context.Context, orgID string, limit, offset int) ([]Team, int, error) {
+func (s *Service) List(ctx context.Context, orgID string, p store.Page) ([]Team, int, error) {
 	total, err := countTeams(ctx, s.DB, orgID)
 	if err != nil {
 		return nil, 0, err
 	}
-	all, err := teamsOfOrg(ctx, s.DB, orgID, limit, offset)
+	all, err := teamsOfOrg(ctx, s.DB, orgID, p)
 	return all, total, err
 }
 

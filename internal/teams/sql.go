@@ -41,9 +41,12 @@ func countTeams(ctx context.Context, q store.Querier, orgID string) (int, error)
 	return store.One(rows, err, "Teams", store.Value[int])
 }
 
-func teamsOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Team, error) {
+var sorts = store.Sorting{"name": "lower(t.name)", "created_at": "t.created_at"}
+
+func teamsOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Team, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+teamColumns+` FROM teams t WHERE t.org_id = $1 ORDER BY t.slug LIMIT $2 OFFSET $3`, orgID, limit, offset)
+		SELECT `+teamColumns+` FROM teams t WHERE t.org_id = $1`+sorts.By(p.Sort, `t.slug`)+` LIMIT $2 OFFSET $3`,
+		orgID, p.Limit, p.Offset)
 	return store.All(rows, err, scanTeam)
 }
 

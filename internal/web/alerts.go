@@ -11,13 +11,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // alertsView lists the rules with their state.
 type alertsView struct {
-	Rules          []ruleRow
-	Events         []alerts.Event
-	Total, PerPage int
+	listing.Size // of the rules
+	Rules        []ruleRow
+	Events       []alerts.Event
 }
 
 // A ruleRow is a rule for display.
@@ -37,11 +38,11 @@ const (
 )
 
 func (s *Service) handleAlerts(v *visit) (answer, error) {
-	rules, total, err := s.Alerts.Rules(v.Context(), v.Caller.OrgID, rulesShown, v.offset(rulesShown))
+	rules, total, err := s.Alerts.Rules(v.Context(), v.Caller.OrgID, v.list.Rows(rulesShown))
 	if err != nil {
 		return answer{}, err
 	}
-	view := alertsView{Total: total, PerPage: rulesShown}
+	view := alertsView{Size: listing.Size{Total: total, PerPage: rulesShown}}
 	if view.Rules, err = s.ruleRows(v, rules); err != nil {
 		return answer{}, err
 	}

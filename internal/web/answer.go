@@ -5,13 +5,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // An answer is what a page's function returns: a page, a redirect, or bytes.
@@ -80,7 +80,7 @@ type frame struct {
 	Nav       []navItem
 
 	problem *fault.Error
-	query   url.Values
+	list    listing.Request
 }
 
 // May reports whether the caller has a permission, for buttons.
@@ -138,7 +138,7 @@ func (a answer) write(s *Service, v *visit) {
 func (a answer) render(s *Service, v *visit) {
 	f := frame{
 		Title: a.title, Data: a.data, Caller: v.Caller, SignedIn: v.sessionID != "", Theme: v.theme(),
-		Path: v.URL.Path, Address: v.page, PublicURL: s.PublicURL, problem: a.problem, query: v.URL.Query(),
+		Path: v.URL.Path, Address: v.page, PublicURL: s.PublicURL, problem: a.problem, list: v.list,
 	}
 	if f.SignedIn {
 		f.Nav = s.navFor(v.Caller, v.URL.Path)

@@ -39,10 +39,7 @@ const auditShown = 50
 // handleAudit shows the audit log, newest first.
 func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()
-	form := auditForm{
-		Actor: trimmed(q, "actor"), Action: trimmed(q, "action"),
-		Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until"),
-	}
+	form := newAuditForm(q)
 	view := auditView{Form: form, Filtered: form != auditForm{}, Areas: auditAreas}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -53,13 +50,11 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 		names[u.ID] = personName(u)
 		view.Actors = append(view.Actors, u.Email) // suggestions of the filter
 	}
-	f := audit.Filter{
-		Actor: form.Actor, Action: form.Action, Target: form.Target, Before: q.Get("cursor"),
-		Limit: auditShown,
-	}
-	if err := f.Between(form.Since, form.Until); err != nil {
+	f, err := form.filter()
+	if err != nil {
 		return show("settings_audit", "Audit log", view).refused(err)
 	}
+	f.Before, f.Limit = q.Get("cursor"), auditShown
 	entries, more, err := s.Audit.List(v.Context(), v.Caller.OrgID, f)
 	if err != nil {
 		return show("settings_audit", "Audit log", view).refused(err)
@@ -74,6 +69,18 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 		view.Older = auditPage(q, entries[len(entries)-1].ID)
 	}
 	return show("settings_audit", "Audit log", view), nil
+}
+
+func newAuditForm(q url.Values) auditForm {
+	return auditForm{
+		Actor: trimmed(q, "actor"), Action: trimmed(q, "action"),
+		Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until"),
+	}
+}
+
+func (a auditForm) filter() (audit.Filter, error) {
+	f := audit.Filter{Actor: a.Actor, Action: a.Action, Target: a.Target}
+	return f, f.Between(a.Since, a.Until)
 }
 
 func trimmed(q url.Values, name string) string { return strings.TrimSpace(q.Get(name)) }

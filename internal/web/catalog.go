@@ -8,18 +8,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 // tokensView lists the organisation's catalog tokens, with the form of a new one.
 type tokensView struct {
-	Tokens         []tokens.Token
-	Total, PerPage int
-	People         map[string]string // names of users by id
-	Name, Days     string            // of the form
-	Made           *people.MadeKey   // just created
-	Replaced       *tokens.Token     // by that one
-	Commands       []connect.Snippet // with that one
+	listing.Size
+	Tokens     []tokens.Token
+	People     map[string]string // names of users by id
+	Name, Days string            // of the form
+	Made       *people.MadeKey   // just created
+	Replaced   *tokens.Token     // by that one
+	Commands   []connect.Snippet // with that one
 }
 
 // handleTokens lists catalog tokens.
@@ -30,7 +31,7 @@ func (s *Service) handleTokens(v *visit) (answer, error) {
 func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, error) {
 	view.PerPage, view.People = people.Shown, map[string]string{}
 	var err error
-	if view.Tokens, view.Total, err = s.Tokens.List(v.Context(), v.Caller.OrgID, people.Shown, v.offset(people.Shown)); err != nil {
+	if view.Tokens, view.Total, err = s.Tokens.List(v.Context(), v.Caller.OrgID, v.list.Rows(people.Shown)); err != nil {
 		return answer{}, err
 	}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)

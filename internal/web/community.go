@@ -3,6 +3,7 @@ package web
 import (
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // communityView is what contributors sent to the caller.
@@ -11,6 +12,26 @@ type communityView struct {
 	Newest []community.Submission
 	Name   string // of the selected skill, or ""
 	Report *community.SkillReport
+}
+
+// contributionOrders and signalOrders are the orders of the lists, which have one row for
+// each skill.
+var contributionOrders = map[string]listing.Order[community.SkillCount]{
+	"name":         listing.ByText(func(c community.SkillCount) string { return c.SkillName }),
+	"bundles":      listing.By(func(c community.SkillCount) int { return c.Submissions }),
+	"contributors": listing.By(func(c community.SkillCount) int { return c.Contributors }),
+	"latest":       listing.By(func(c community.SkillCount) int64 { return c.Latest.UnixMicro() }),
+}
+
+// What is suppressed has no place in an order of counts: it would tell the count.
+var signalOrders = map[string]listing.Order[signals.Summary]{
+	"name": listing.ByText(func(s signals.Summary) string { return s.SkillName }),
+	"signals": listing.By(func(s signals.Summary) int64 {
+		if s.Signals == nil {
+			return -1
+		}
+		return *s.Signals
+	}),
 }
 
 // submissionsShown is how many submissions a page lists.
@@ -27,6 +48,7 @@ func (s *Service) handleCommunity(v *visit) (answer, error) {
 		view.Report, view.Newest, err = s.Community.Skill(v.Context(), v.Caller.UserID, view.Name)
 		return show("community", "Community", view), err
 	}
+	listing.Sort(v.list, view.Skills, contributionOrders)
 	view.Newest, err = s.Community.Recent(v.Context(), v.Caller.UserID, submissionsShown)
 	return show("community", "Community", view), err
 }
@@ -34,6 +56,7 @@ func (s *Service) handleCommunity(v *visit) (answer, error) {
 func (s *Service) handleSignals(v *visit) (answer, error) {
 	o, err := s.Signals.Overview(v.Context(), v.Caller.OrgID)
 	view := signalsView{Overview: o}
+	listing.Sort(v.list, view.Skills, signalOrders)
 	if o.Suppressed {
 		view.Withheld = s.Signals.Withheld()
 	}

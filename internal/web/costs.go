@@ -6,7 +6,7 @@ import (
 )
 
 func (s *Service) handleCosts(v *visit) (answer, error) {
-	view, err := bill.Read(v.Context(), s.Costs, v.Caller.OrgID, v.URL.Query().Get("days"), v.offset(bill.PerPage))
+	view, err := bill.Read(v.Context(), s.Costs, v.Caller.OrgID, v.list)
 	return show("costs", "Costs", view), err
 }
 

@@ -71,7 +71,7 @@ func TestCosts(t *testing.T) {
 		for query, want := range map[string]string{"": "30 days", "?days=7": "7 days", "?days=8": "30 days", "?days=x": "30 days"} {
 			viewer.get("/costs" + query).want(http.StatusOK).wantText("the last " + want + ", today included")
 		}
-		viewer.get("/costs?page=99").want(http.StatusOK)
+		viewer.get("/costs?page=99").wantLocation("/costs?page=1")
 		w.otherOrg(access.Team).get("/costs").want(http.StatusOK).wantText("No model requests")
 
 		p = viewer.get("/skills/pdf").want(http.StatusOK)

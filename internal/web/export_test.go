@@ -40,6 +40,17 @@ func PagePaths() (paths []string) {
 	return paths
 }
 
+// SortedPages are the fields that the lists of pages can be sorted by, by path.
+func SortedPages() map[string][]string {
+	all := map[string][]string{}
+	for _, r := range routes() {
+		if len(r.sorts) > 0 {
+			all[r.path] = r.sorts
+		}
+	}
+	return all
+}
+
 // ReadTemplates reads the templates of every page, and returns how many pages
 // there are.
 func (s *Service) ReadTemplates() (int, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/web/gating"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 const (
@@ -21,11 +22,10 @@ const (
 
 // gatesView is the list of gates.
 type gatesView struct {
+	listing.Size
 	Rows    []gateRow
 	Waiting []approvals.Review // for the approval of the caller
-	Total   int
-	PerPage int
-	Verdict string // that is listed; "" for all
+	Verdict string             // that is listed; "" for all
 }
 
 // Verdicts can be listed alone.
@@ -40,9 +40,9 @@ type gateRow struct {
 }
 
 func (s *Service) handleGates(v *visit) (answer, error) {
-	view := gatesView{PerPage: gatesPerPage, Verdict: v.URL.Query().Get("verdict")}
+	view := gatesView{Size: listing.Size{PerPage: gatesPerPage}, Verdict: v.URL.Query().Get("verdict")}
 	all, total, err := s.Gates.List(v.Context(), v.Caller.OrgID, gates.Filter{
-		Verdict: view.Verdict, Limit: gatesPerPage, Offset: v.offset(gatesPerPage),
+		Verdict: view.Verdict, Sort: v.list.Sort(), Limit: gatesPerPage, Offset: v.offset(gatesPerPage),
 	})
 	if err != nil {
 		return answer{}, err

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/improving"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // improvePart is the section of a suite's page about improve runs.
@@ -100,8 +101,8 @@ func (s *Service) improveRows(v *visit, suiteID string, f improve.Filter) ([]imp
 // improveRunsView is a page of a suite's improve runs.
 type improveRunsView struct {
 	SuiteID, SuiteName string
-	Rows               []improveRow
-	Total, PerPage     int
+	listing.Size
+	Rows []improveRow
 }
 
 func (s *Service) handleImproveRuns(v *visit) (answer, error) {
@@ -109,9 +110,9 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, PerPage: improvePerPage}
+	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, Size: listing.Size{PerPage: improvePerPage}}
 	view.Rows, view.Total, err = s.improveRows(v, suite.ID,
-		improve.Filter{Limit: improvePerPage, Offset: v.offset(improvePerPage)})
+		improve.Filter{Sort: v.list.Sort(), Limit: improvePerPage, Offset: v.offset(improvePerPage)})
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err
 }
 

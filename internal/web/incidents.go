@@ -1,22 +1,24 @@
 package web
 
-import "github.com/whetstone-dev/whetstone/internal/incidents"
+import (
+	"github.com/whetstone-dev/whetstone/internal/incidents"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
+)
 
 const incidentsPerPage = 50
 
 // incidentsView is the list of incidents.
 type incidentsView struct {
-	Rows    []incidents.Incident
-	Total   int
-	PerPage int
-	State   string // that is listed; "" for all
+	listing.Size
+	Rows  []incidents.Incident
+	State string // that is listed; "" for all
 }
 
 func (s *Service) handleIncidents(v *visit) (answer, error) {
-	view := incidentsView{PerPage: incidentsPerPage, State: v.URL.Query().Get("state")}
+	view := incidentsView{Size: listing.Size{PerPage: incidentsPerPage}, State: v.URL.Query().Get("state")}
 	var err error
 	view.Rows, view.Total, err = s.Incidents.List(v.Context(), v.Caller.OrgID, incidents.Filter{
-		State: view.State, Limit: incidentsPerPage, Offset: v.offset(incidentsPerPage),
+		State: view.State, Sort: v.list.Sort(), Limit: incidentsPerPage, Offset: v.offset(incidentsPerPage),
 	})
 	return show("incidents", "Incidents", view), err
 }

@@ -18,7 +18,7 @@ func settled(template string, r people.Result, err error) (answer, error) {
 }
 
 func (s *Service) handleKeys(v *visit) (answer, error) {
-	r, err := s.people().Keys(v.Context(), v.Caller, v.Request, v.offset(people.Shown))
+	r, err := s.people().Keys(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_keys", r, err)
 }
 
@@ -33,12 +33,12 @@ func (s *Service) handleSetKeyPolicy(v *visit) (answer, error) {
 }
 
 func (s *Service) handleAccounts(v *visit) (answer, error) {
-	r, err := s.people().Accounts(v.Context(), v.Caller, v.Request, v.offset(people.Shown))
+	r, err := s.people().Accounts(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_accounts", r, err)
 }
 
 func (s *Service) handleServiceAccount(v *visit) (answer, error) {
-	r, err := s.people().Account(v.Context(), v.Caller, v.Request, v.offset(people.Shown))
+	r, err := s.people().Account(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_account", r, err)
 }
 

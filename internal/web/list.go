@@ -1,69 +1,57 @@
 package web
 
 import (
-	"maps"
-	"net/url"
-	"strconv"
-	"strings"
+	"github.com/whetstone-dev/whetstone/internal/web/export"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// A pager links the pages of a list and keeps its filters.
-type pager struct {
-	Page, Pages, Total int
-	Previous, Next     string // "" where there is none
-}
+func newPager(f frame, total, perPage int) listing.Pager { return f.list.Pager(total, perPage) }
 
-func newPager(f frame, total, perPage int) pager {
-	p := pager{Page: pageOf(f.query), Total: total, Pages: max(1, (total+perPage-1)/perPage)}
-	if p.Page > 1 {
-		p.Previous = f.with("page", strconv.Itoa(min(p.Page-1, p.Pages)))
-	}
-	if p.Page < p.Pages {
-		p.Next = f.with("page", strconv.Itoa(p.Page+1))
-	}
-	return p
-}
-
-// with returns the page's URL with one query parameter changed.
-func (f frame) with(name, value string) string {
-	query := maps.Clone(f.query)
-	if query == nil {
-		query = url.Values{}
-	}
-	query.Set(name, value)
-	return f.Path + "?" + query.Encode()
-}
+func newHead(f frame, field, label string) listing.Head { return f.list.Head(field, label) }
 
 // Query returns a query parameter of the page.
-func (f frame) Query(name string) string { return f.query.Get(name) }
+func (f frame) Query(name string) string { return f.list.Query.Get(name) }
 
-// A sortLink is the heading of a column that the list can be sorted by.
-type sortLink struct {
-	Label, URL string
-	Order      string // ascending, descending or none, for aria-sort
+// Asked reports whether the page's list was searched.
+func (f frame) Asked() bool { return f.list.Search() != "" }
+
+// Sort returns the order of the list, "" for its own.
+func (f frame) Sort() string { return f.list.Sort() }
+
+// An exportLink is the link to a list as a CSV file.
+type exportLink struct {
+	URL  string
+	Most int // rows of the file, if the list may have more
 }
 
-// newSortLink links to the list sorted by a field, or in reverse if it already is.
-// A field with a leading - starts with the largest, e.g. "-pass_rate".
-func newSortLink(f frame, field, label string) sortLink {
-	name := strings.TrimPrefix(field, "-")
-	link := sortLink{Label: label, Order: "none"}
-	now, next := f.query.Get("sort"), field
-	switch now {
-	case name:
-		link.Order = "ascending"
-	case "-" + name:
-		link.Order = "descending"
+// newExport links to the file at path with the filters of the page. The total is 0 for lists
+// that do not count their rows.
+func newExport(f frame, path string, total int) exportLink {
+	link := exportLink{URL: f.list.Export(path)}
+	if total == 0 || total > export.MaxRows {
+		link.Most = export.MaxRows
 	}
-	if now == field {
-		next = "-" + name
-		if strings.HasPrefix(field, "-") {
-			next = name
+	return link
+}
+
+// file answers with a list as a CSV file.
+func file(v *visit, f export.File) (answer, error) {
+	send, err := f.Write(v.Context())
+	return raw(send), err
+}
+
+// offset is where the requested page of a list begins.
+func (v *visit) offset(perPage int) int { return v.list.Offset(perPage) }
+
+// sized are the views of lists, which know how many rows there are.
+type sized interface{ Listed() listing.Size }
+
+// within sends requests for a page beyond the last of a list to the last one.
+func (v *visit) within(a answer) answer {
+	if view, ok := a.data.(sized); ok && v.Method == "GET" {
+		if last := v.list.Beyond(view.Listed()); last != "" {
+			return redirect(last, "")
 		}
 	}
-	query := maps.Clone(f.query)
-	query.Del("page") // in another order it has other rows
-	query.Set("sort", next)
-	link.URL = f.Path + "?" + query.Encode()
-	return link
+	return a
 }

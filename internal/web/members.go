@@ -16,7 +16,7 @@ func (s *Service) people() people.Pages {
 // memberList shows the list of members with the outcome of a form; problem is nil if it
 // succeeded.
 func (s *Service) memberList(v *visit, problem error, change func(*people.List)) (answer, error) {
-	view, err := s.people().List(v.Context(), v.Caller, v.offset(people.Shown))
+	view, err := s.people().List(v.Context(), v.Caller, v.list)
 	if err != nil {
 		return answer{}, err
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/web/improving"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // proposalsView is a page of the list of proposals.
 type proposalsView struct {
-	Proposals      []proposals.Proposal
-	Statuses       []proposals.Status
-	Total, PerPage int
-	Filtered       bool
+	listing.Size
+	Proposals []proposals.Proposal
+	Statuses  []proposals.Status
+	Filtered  bool
 }
 
 const proposalsShown = 25
@@ -29,14 +30,15 @@ var proposalStatuses = []proposals.Status{proposals.Pending, proposals.Approved,
 func (s *Service) handleProposals(v *visit) (answer, error) {
 	q := v.URL.Query()
 	f := proposals.Filter{
-		SkillName: q.Get("skill"), Hidden: q.Get("hidden") == "true", Limit: proposalsShown, Offset: v.offset(proposalsShown),
+		SkillName: q.Get("skill"), Hidden: q.Get("hidden") == "true", Sort: v.list.Sort(),
+		Limit: proposalsShown, Offset: v.offset(proposalsShown),
 	}
 	if status := proposals.Status(q.Get("status")); slices.Contains(proposalStatuses, status) {
 		f.Status = status
 	}
 	found, total, err := s.Proposals.List(v.Context(), v.Caller.OrgID, f)
 	view := proposalsView{
-		Proposals: found, Statuses: proposalStatuses, Total: total, PerPage: proposalsShown,
+		Size: listing.Size{Total: total, PerPage: proposalsShown}, Proposals: found, Statuses: proposalStatuses,
 		Filtered: f.Status != "" || f.SkillName != "" || f.Hidden,
 	}
 	return show("proposals", "Proposals", view), err

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/web/diff"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 	"github.com/whetstone-dev/whetstone/internal/web/needs"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
@@ -26,10 +27,10 @@ import (
 // registryView is a page of the organisation's entries, or of the public ones of all
 // organisations.
 type registryView struct {
-	Entries        []registry.Listed
-	Total, PerPage int
-	Public         bool
-	Searched       bool
+	listing.Size
+	Entries  []registry.Listed
+	Public   bool
+	Searched bool
 }
 
 const (
@@ -43,13 +44,23 @@ const (
 	maxReason = 500 // characters, of a rollback
 )
 
+// entryFilter is what the address of the list selects, and whether of all organisations.
+func entryFilter(v *visit) (f registry.Filter, public bool) {
+	f = registry.Filter{Search: v.list.Search(), Sort: v.list.Sort()}
+	public = v.URL.Query().Get("of") == "everybody"
+	f.Pending = !public
+	if public && strings.HasSuffix(f.Sort, "installed") {
+		f.Sort = "" // the order would tell what others' counts are
+	}
+	return f, public
+}
+
 func (s *Service) handleRegistry(v *visit) (answer, error) {
-	q := v.URL.Query()
-	f := registry.Filter{Search: strings.TrimSpace(q.Get("q")), Pending: true, Limit: entriesShown, Offset: v.offset(entriesShown)}
-	view := registryView{PerPage: entriesShown, Public: q.Get("of") == "everybody", Searched: f.Search != ""}
+	f, public := entryFilter(v)
+	f.Limit, f.Offset = entriesShown, v.offset(entriesShown)
+	view := registryView{Size: listing.Size{PerPage: entriesShown}, Public: public, Searched: f.Search != ""}
 	var err error
 	if view.Public {
-		f.Pending = false // of others
 		view.Entries, view.Total, err = s.Registry.ListPublic(v.Context(), f)
 		for i, l := range view.Entries {
 			if l.OrgID != v.Caller.OrgID {

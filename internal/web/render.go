@@ -55,6 +55,7 @@ func (s *Service) functions() template.FuncMap {
 		"badge":    newBadge,
 		"basis":    format.BasisWords,
 		"channel":  channelName,
+		"csv":      newExport,
 		"day":      format.Day,
 		"days":     format.Days,
 		"decimal":  format.Decimal,
@@ -72,7 +73,7 @@ func (s *Service) functions() template.FuncMap {
 		"price":    format.Price,
 		"score":    scoreText,
 		"short":    short,
-		"sortlink": newSortLink,
+		"sortlink": newHead,
 		"time":     format.Time,
 		"url":      pathTo,
 	}

@@ -9,19 +9,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // repohostView is the organisation's accounts, connections and deliveries.
 type repohostView struct {
-	Mode           repohost.Mode
-	Modes          []modeChoice
-	Installations  []repohost.Installation
-	Connections    []connectionRow
-	Entries        int // number of entries that a repository can publish to
-	Deliveries     []repohost.Delivery
-	Total, PerPage int // of the deliveries
-	Bind           bindForm
-	TakesToken     bool // the code host supports tokens of accounts
+	Mode          repohost.Mode
+	Modes         []modeChoice
+	Installations []repohost.Installation
+	Connections   []connectionRow
+	Entries       int // number of entries that a repository can publish to
+	Deliveries    []repohost.Delivery
+	listing.Size  // of the deliveries
+	Bind          bindForm
+	TakesToken    bool // the code host supports tokens of accounts
 }
 
 // A modeChoice is an option of the select of write-back modes.
@@ -53,7 +54,7 @@ func (s *Service) handleRepohost(v *visit) (answer, error) {
 
 func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
-	view = repohostView{Modes: modeChoices, PerPage: deliveriesShown, TakesToken: s.Repohost.TakesToken()}
+	view = repohostView{Modes: modeChoices, Size: listing.Size{PerPage: deliveriesShown}, TakesToken: s.Repohost.TakesToken()}
 	if view.Mode, err = s.Repohost.Mode(ctx, org); err != nil {
 		return view, err
 	}
@@ -66,7 +67,7 @@ func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	if _, view.Entries, err = s.Registry.List(ctx, org, registry.Filter{Limit: 1}); err != nil {
 		return view, err
 	}
-	view.Deliveries, view.Total, err = s.Repohost.Deliveries(ctx, org, deliveriesShown, v.offset(deliveriesShown))
+	view.Deliveries, view.Total, err = s.Repohost.Deliveries(ctx, org, v.list.Rows(deliveriesShown))
 	return view, err
 }
 

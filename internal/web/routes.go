@@ -25,6 +25,7 @@ type route struct {
 	maxBody      int64 // of a form, in bytes; httpapi.DefaultMaxBody when 0
 	upload       bool  // a form with files, which do reads itself
 	limit        *httpapi.Limit
+	sorts        []string // that the list of a page can be sorted by, see listing.Request
 	do           func(*Service, *visit) (answer, error)
 	page         string // the pattern of the page that a form is on; New sets it
 }
@@ -32,6 +33,15 @@ type route struct {
 // owns reports whether a caller without the permission may use a route all the same, since
 // they own what its {id} names.
 type owns func(s *Service, ctx context.Context, c access.Caller, id string) (bool, error)
+
+// The orders of lists that several routes have.
+var (
+	costSorts   = []string{"-cost", "name", "-uses"}
+	entrySorts  = []string{"name", "-installed", "-updated_at"}
+	keySorts    = []string{"-created_at", "name", "-last_used_at", "expires_at"}
+	memberSorts = []string{"created_at", "name", "email", "role", "-last_seen_at"}
+	runSorts    = []string{"-created_at", "status", "-pass_rate", "-failed"}
+)
 
 // routes is the table of all pages and forms. New builds it once.
 func routes() []route {
@@ -62,20 +72,25 @@ func routes() []route {
 		{public: true, method: "POST", path: "/theme", limit: public, do: (*Service).handleSetTheme},
 
 		{permission: access.Read, method: "GET", path: "/{$}", do: (*Service).handleHome},
-		{permission: access.Read, method: "GET", path: "/skills", do: (*Service).handleSkills},
+		{permission: access.Read, method: "GET", path: "/skills", sorts: skillSorts, do: (*Service).handleSkills},
+		{permission: access.Read, method: "GET", path: "/skills.csv", sorts: skillSorts, do: (*Service).handleExportSkills},
 		{permission: access.Read, method: "GET", path: "/skills/{skill}", do: (*Service).handleSkill},
 		{permission: access.Admin, method: "POST", path: "/skills/{skill}", do: (*Service).handleChangeSkill},
 		{permission: access.Read, method: "GET", path: "/skills/{skill}/grader", do: (*Service).handleGrader},
 		{permission: access.Admin, method: "POST", path: "/skills/{skill}/grader", do: (*Service).handleSetGrader},
 		{permission: access.Admin, method: "POST", path: "/skills/{skill}/improve-policy", do: (*Service).handleSetImprovePolicy},
 		{permission: access.Read, method: "GET", path: "/sessions", do: (*Service).handleSessions},
+		{permission: access.Read, method: "GET", path: "/sessions.csv", do: (*Service).handleExportSessions},
 		{permission: access.Read, method: "GET", path: "/sessions/{session}", do: (*Service).handleSession},
 		{permission: access.Write, method: "POST", path: "/sessions/{session}/cases", do: (*Service).handleCreateCase},
 		{permission: access.Write, method: "POST", path: "/sessions/{session}/grades", do: (*Service).handleGrade},
-		{permission: access.Read, method: "GET", path: "/costs", do: (*Service).handleCosts},
+		{permission: access.Read, method: "GET", path: "/costs", sorts: costSorts, do: (*Service).handleCosts},
+		{permission: access.Read, method: "GET", path: "/costs.csv", sorts: costSorts, do: (*Service).handleExportCosts},
 		{permission: access.Read, method: "GET", path: "/catalogue", do: (*Service).handleCatalogue},
 
-		{permission: access.Read, method: "GET", path: "/registry", do: (*Service).handleRegistry},
+		{permission: access.Read, method: "GET", path: "/registry", sorts: entrySorts, do: (*Service).handleRegistry},
+		{permission: access.Read, method: "GET", path: "/registry.csv", sorts: entrySorts, do: (*Service).handleExportRegistry},
+		{permission: access.Read, method: "GET", path: "/registry/{id}/installations.csv", do: (*Service).handleExportInstallations},
 		{permission: access.Read, method: "GET", path: "/registry/lock-file", do: (*Service).handleLockFile},
 		{
 			permission: access.Read, method: "POST", path: "/registry/lock-file", maxBody: sources.MaxUpload, upload: true,
@@ -113,7 +128,7 @@ func routes() []route {
 
 		{
 			permission: access.RegistryPush, plan: access.Pro, method: "GET", path: "/repohost",
-			do: (*Service).handleRepohost,
+			sorts: []string{"-received_at", "event", "repository", "state"}, do: (*Service).handleRepohost,
 		},
 		{
 			permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/settings",
@@ -160,9 +175,15 @@ func routes() []route {
 			do: (*Service).handleOverrideApprovals,
 		},
 
-		{permission: access.Read, method: "GET", path: "/incidents", do: (*Service).handleIncidents},
+		{
+			permission: access.Read, method: "GET", path: "/incidents", sorts: []string{"-opened_at", "skill", "state", "-installations"},
+			do: (*Service).handleIncidents,
+		},
 		{permission: access.Read, method: "GET", path: "/incidents/{id}", do: (*Service).handleIncident},
-		{permission: access.Read, method: "GET", path: "/gates", do: (*Service).handleGates},
+		{
+			permission: access.Read, method: "GET", path: "/gates", sorts: []string{"-created_at", "version", "verdict"},
+			do: (*Service).handleGates,
+		},
 		{permission: access.Read, method: "GET", path: "/gates/{id}", do: (*Service).handleGate},
 		{permission: access.Write, method: "POST", path: "/gates/{id}/rerun", do: (*Service).handleRerunGate},
 		{
@@ -177,7 +198,11 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/settings/gate-policy", do: (*Service).handleGatePolicy},
 		{permission: access.Admin, method: "POST", path: "/settings/gate-policy", do: (*Service).handleSetGatePolicy},
 
-		{permission: access.Read, method: "GET", path: "/alerts", do: (*Service).handleAlerts},
+		{
+			permission: access.Read, method: "GET", path: "/alerts", sorts: []string{"-created_at", "type", "enabled", "channel"},
+			do: (*Service).handleAlerts,
+		},
+		{permission: access.Read, method: "GET", path: "/alerts/history.csv", do: (*Service).handleExportAlerts},
 		{permission: access.Write, method: "GET", path: "/alerts/new", do: (*Service).handleAlertNew},
 		{
 			permission: access.Write, method: "POST", path: "/alerts/preview",
@@ -202,10 +227,19 @@ func routes() []route {
 			do: (*Service).handleDeleteAlert,
 		},
 
-		{permission: access.Read, method: "GET", path: "/community", do: (*Service).handleCommunity},
-		{permission: access.Read, method: "GET", path: "/signals", do: (*Service).handleSignals},
+		{
+			permission: access.Read, method: "GET", path: "/community", sorts: []string{"", "name", "-bundles", "-contributors", "-latest"},
+			do: (*Service).handleCommunity,
+		},
+		{
+			permission: access.Read, method: "GET", path: "/signals", sorts: []string{"", "name", "-signals"},
+			do: (*Service).handleSignals,
+		},
 		{permission: access.Read, method: "GET", path: "/signals/{skill}", do: (*Service).handleSignalsSkill},
-		{permission: access.Read, method: "GET", path: "/proposals", do: (*Service).handleProposals},
+		{
+			permission: access.Read, method: "GET", path: "/proposals", sorts: []string{"-created_at", "skill", "type", "status", "-confidence", "proposed_by"},
+			do: (*Service).handleProposals,
+		},
 		{permission: access.Read, method: "GET", path: "/proposals/{id}", do: (*Service).handleProposal},
 		{
 			permission: access.Write, method: "POST", path: "/proposals/{id}",
@@ -220,7 +254,10 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/review/{source}", do: (*Service).handleReview},
 		{permission: access.Write, method: "POST", path: "/review", do: (*Service).handleDecide},
 		{permission: access.Write, method: "POST", path: "/review/undo", do: (*Service).handleUndo},
-		{permission: access.Read, method: "GET", path: "/sources", do: (*Service).handleSources},
+		{
+			permission: access.Read, method: "GET", path: "/sources", sorts: []string{"-created_at", "label", "origin", "skill", "-waiting"},
+			do: (*Service).handleSources,
+		},
 		{
 			permission: access.Write, method: "POST", path: "/sources/upload", maxBody: sources.MaxUpload, upload: true,
 			do: (*Service).handleUploadSource,
@@ -252,7 +289,10 @@ func routes() []route {
 			permission: access.Read, method: "GET", path: "/sources/{id}/validation.sarif",
 			do: (*Service).handleSourceSARIF,
 		},
-		{permission: access.Read, method: "GET", path: "/suites", do: (*Service).handleSuites},
+		{
+			permission: access.Read, method: "GET", path: "/suites", sorts: []string{"-created_at", "name", "verifier", "-cases"},
+			do: (*Service).handleSuites,
+		},
 		{permission: access.Write, method: "GET", path: "/suites/new", do: (*Service).handleNewSuite},
 		{
 			permission: access.Write, method: "POST", path: "/suites/new", maxBody: maxSuite,
@@ -266,7 +306,7 @@ func routes() []route {
 			permission: access.Read, method: "GET", path: "/suites/{id}/export",
 			do: (*Service).handleExportSuite,
 		},
-		{permission: access.Read, method: "GET", path: "/suites/{id}", do: (*Service).handleSuite},
+		{permission: access.Read, method: "GET", path: "/suites/{id}", sorts: runSorts, do: (*Service).handleSuite},
 		{
 			permission: access.Write, method: "POST", path: "/suites/{id}", maxBody: maxSuite,
 			do: (*Service).handleSaveSuite,
@@ -275,6 +315,7 @@ func routes() []route {
 			permission: access.Write, method: "POST", path: "/suites/{id}/delete",
 			do: (*Service).handleDeleteSuite,
 		},
+		{permission: access.Read, method: "GET", path: "/suites/{id}/runs.csv", sorts: runSorts, do: (*Service).handleExportRuns},
 		{permission: access.Write, method: "GET", path: "/suites/{id}/cases/{n}", do: (*Service).handleCase},
 		{permission: access.Write, method: "POST", path: "/suites/{id}/cases/{n}", maxBody: maxSuite, do: (*Service).handleSaveCase},
 		{permission: access.Write, method: "POST", path: "/suites/{id}/runs", do: (*Service).handleStartRun},
@@ -288,7 +329,7 @@ func routes() []route {
 		},
 		{
 			permission: access.Read, method: "GET", path: "/suites/{id}/improve-runs",
-			do: (*Service).handleImproveRuns,
+			sorts: []string{"-created_at", "status"}, do: (*Service).handleImproveRuns,
 		},
 		{permission: access.Read, method: "GET", path: "/suites/{id}/improve", do: (*Service).handleNewImprove},
 		{
@@ -305,6 +346,7 @@ func routes() []route {
 			do: (*Service).handleCancelImprove,
 		},
 		{permission: access.Read, method: "GET", path: "/runs/{id}", do: (*Service).handleRun},
+		{permission: access.Read, method: "GET", path: "/runs/{id}/cases.csv", do: (*Service).handleExportCases},
 		{permission: access.Read, method: "GET", path: "/runs/{id}/events", do: (*Service).handleRunEvents},
 		{permission: access.Read, method: "GET", path: "/runs/{id}/compare", do: (*Service).handleCompare},
 		{permission: access.Read, method: "GET", path: "/runs/{id}/trials/{n}", do: (*Service).handleTrial},
@@ -318,12 +360,16 @@ func routes() []route {
 		{method: "POST", path: "/account/leave", do: (*Service).handleLeave},
 
 		{permission: access.Read, method: "GET", path: "/settings", do: (*Service).handleSettings},
-		{permission: access.Read, method: "GET", path: "/settings/members", do: (*Service).handleMembers},
+		{permission: access.Read, method: "GET", path: "/settings/members", sorts: memberSorts, do: (*Service).handleMembers},
+		{permission: access.Read, method: "GET", path: "/settings/members.csv", sorts: memberSorts, do: (*Service).handleExportMembers},
 		{permission: access.Admin, method: "GET", path: "/settings/members/{id}", do: (*Service).handleMember},
 		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/role", do: (*Service).handleSetRole},
 		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/transfer", do: (*Service).handleTransfer},
 		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/remove", do: (*Service).handleRemoveMember},
-		{permission: access.Read, method: "GET", path: "/settings/teams", do: (*Service).handleTeams},
+		{
+			permission: access.Read, method: "GET", path: "/settings/teams", sorts: []string{"name", "-created_at"},
+			do: (*Service).handleTeams,
+		},
 		{permission: access.Admin, method: "POST", path: "/settings/teams", do: (*Service).handleTeams},
 		{permission: access.Read, method: "GET", path: "/settings/teams/{id}", do: (*Service).handleTeam},
 		{permission: access.Admin, method: "POST", path: "/settings/teams/{id}", do: (*Service).handleTeam},
@@ -334,12 +380,18 @@ func routes() []route {
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning/groups/{id}/role", do: (*Service).handleSetGroupRole},
 		{permission: access.Admin, method: "POST", path: "/settings/invitations", do: (*Service).handleInvite},
 		{permission: access.Admin, method: "POST", path: "/settings/invitations/{id}/revoke", do: (*Service).handleRevokeInvitation},
-		{permission: access.Admin, method: "GET", path: "/settings/keys", do: (*Service).handleKeys},
+		{permission: access.Admin, method: "GET", path: "/settings/keys", sorts: keySorts, do: (*Service).handleKeys},
 		{permission: access.Admin, method: "POST", path: "/settings/keys", do: (*Service).handleKeys},
 		{permission: access.Admin, method: "POST", path: "/settings/key-policy", do: (*Service).handleSetKeyPolicy},
-		{permission: access.Admin, method: "GET", path: "/settings/service-accounts", do: (*Service).handleAccounts},
+		{
+			permission: access.Admin, method: "GET", path: "/settings/service-accounts", sorts: []string{"created_at", "name", "role", "-last_used_at"},
+			do: (*Service).handleAccounts,
+		},
 		{permission: access.Admin, method: "POST", path: "/settings/service-accounts", do: (*Service).handleAccounts},
-		{permission: access.Admin, method: "GET", path: "/settings/service-accounts/{id}", do: (*Service).handleServiceAccount},
+		{
+			permission: access.Admin, method: "GET", path: "/settings/service-accounts/{id}", sorts: keySorts,
+			do: (*Service).handleServiceAccount,
+		},
 		{permission: access.Admin, method: "POST", path: "/settings/service-accounts/{id}", do: (*Service).handleServiceAccount},
 		{permission: access.Admin, method: "POST", path: "/settings/service-accounts/{id}/delete", do: (*Service).handleDeleteAccount},
 		{
@@ -348,7 +400,7 @@ func routes() []route {
 		},
 		{permission: access.Admin, method: "GET", path: "/settings/webhooks", do: (*Service).handleWebhooks},
 		{permission: access.Admin, method: "POST", path: "/settings/webhooks", do: (*Service).handleWebhooks},
-		{permission: access.Admin, method: "GET", path: "/settings/catalog", do: (*Service).handleTokens},
+		{permission: access.Admin, method: "GET", path: "/settings/catalog", sorts: keySorts, do: (*Service).handleTokens},
 		{permission: access.Admin, method: "POST", path: "/settings/catalog", do: (*Service).handleCreateToken},
 		{permission: access.Admin, method: "POST", path: "/settings/catalog/{id}/rotate", do: (*Service).handleRotateToken},
 		{permission: access.Admin, method: "POST", path: "/settings/catalog/{id}/delete", do: (*Service).handleDeleteToken},
@@ -363,6 +415,7 @@ func routes() []route {
 		{permission: access.Admin, method: "POST", path: "/settings/privacy", do: (*Service).handleChangePrivacy}, // owners only
 		{permission: access.Read, method: "GET", path: "/account/export", limit: privacy.PersonLimit(), do: (*Service).handleMyData},
 		{permission: access.Admin, method: "GET", path: "/settings/audit", do: (*Service).handleAudit},
+		{permission: access.Admin, method: "GET", path: "/settings/audit.csv", do: (*Service).handleExportAudit},
 		{permission: access.Read, method: "GET", path: "/settings/connect", do: (*Service).handleConnect},
 		{
 			permission: access.Admin, method: "POST", path: "/settings/connect",

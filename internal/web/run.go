@@ -7,9 +7,11 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/trials"
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
 	"github.com/whetstone-dev/whetstone/internal/web/casepage"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // runView is a run with a page of its cases.
@@ -21,8 +23,7 @@ type runView struct {
 	Only      bool   // the page shows a single case
 	Counts    map[string]int
 	CaseCount int
-	Matching  int // cases that Show selects
-	PerPage   int
+	Shown     listing.Size // the cases that Show selects
 	Cases     []runCase
 	AllTrials []runs.Trial // of all cases, not only of those on the page
 	Others    []runs.Run   // other runs of the suite, to compare with
@@ -62,13 +63,13 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 	view := runView{
 		Run: report.Run, SuiteName: suite.Name, Over: report.FinishedAt != nil,
 		Show: v.URL.Query().Get("show"), Only: only != "",
-		CaseCount: len(report.Cases), PerPage: casesPerPage,
+		CaseCount: len(report.Cases),
 	}
 	for _, r := range report.Results {
 		view.AllTrials = append(view.AllTrials, r.Trials...)
 	}
 	view.choose(readRunCases(report), v.offset(casesPerPage))
-	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runsPerPage, 0)
+	others, _, err := s.Runs.List(v.Context(), org, suite.ID, store.Page{Limit: runsPerPage})
 	view.Others = slices.DeleteFunc(others, func(r runs.Run) bool { return r.ID == view.ID })
 	return show("run", "Run of "+suite.Name, view), err
 }
@@ -84,7 +85,7 @@ func (r *runView) choose(all []runCase, offset int) {
 		all = slices.DeleteFunc(all,
 			func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) })
 	}
-	r.Matching = len(all)
+	r.Shown = listing.Size{Total: len(all), PerPage: casesPerPage}
 	begin := min(offset, len(all))
 	r.Cases = all[begin:min(begin+casesPerPage, len(all))]
 	if !r.Only {
@@ -128,6 +129,9 @@ func truncateTails(cases []runCase) {
 		}
 	}
 }
+
+// Listed is the size of the list of cases.
+func (r runView) Listed() listing.Size { return r.Shown }
 
 // TrialURL is the page of a trial of a case.
 func (r runView) TrialURL(caseID string, t runs.Trial) string {

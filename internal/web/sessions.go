@@ -57,10 +57,7 @@ const (
 // handleSessions lists sessions, newest first.
 func (s *Service) handleSessions(v *visit) (answer, error) {
 	q := v.URL.Query()
-	form := sessionsForm{
-		Skill: trimmed(q, "skill"), Version: trimmed(q, "version"), Outcome: trimmed(q, "outcome"), Agent: trimmed(q, "agent"),
-		User: trimmed(q, "user"), Since: trimmed(q, "since"), Until: trimmed(q, "until"),
-	}
+	form := newSessionsForm(q)
 	view := sessionsView{Form: form, Filtered: form != sessionsForm{}, Outcomes: sessionOutcomes}
 	f, err := form.filter()
 	if err != nil {
@@ -83,6 +80,13 @@ func (s *Service) handleSessions(v *visit) (answer, error) {
 		view.Older = sessionsPage(q, next)
 	}
 	return show("sessions", "Sessions", view), nil
+}
+
+func newSessionsForm(q url.Values) sessionsForm {
+	return sessionsForm{
+		Skill: trimmed(q, "skill"), Version: trimmed(q, "version"), Outcome: trimmed(q, "outcome"), Agent: trimmed(q, "agent"),
+		User: trimmed(q, "user"), Since: trimmed(q, "since"), Until: trimmed(q, "until"),
+	}
 }
 
 // filter returns what the form selects.

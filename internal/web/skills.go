@@ -1,19 +1,16 @@
 package web
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // skillsView is a page of the list of skills.
 type skillsView struct {
+	listing.Size
 	Rows     []skillRow
-	Total    int
-	PerPage  int
 	Statuses []skills.Status
 	Any      bool // there are skills, or a filter is set
 	Shown    []skillsShown
@@ -59,8 +56,8 @@ type skillRow struct {
 
 const skillsPerPage = 50
 
-// skillSorts are the fields that the list can be sorted by.
-var skillSorts = []string{"name", "status", "pass_rate", "trigger_rate", "unique_sessions", "last_seen_at"}
+// skillSorts are the fields that the list can be sorted by: trouble comes first.
+var skillSorts = []string{"status", "name", "pass_rate", "trigger_rate", "-unique_sessions", "-last_seen_at"}
 
 // skillChoices are the skills that a form suggests. Any other can be typed.
 type skillChoices struct {
@@ -88,14 +85,9 @@ func (s *Service) chosenSkill(v *visit, typed string) (skills.Performance, error
 	return p, err
 }
 
-func (s *Service) handleSkills(v *visit) (answer, error) {
-	f := skills.Filter{
-		Search: v.URL.Query().Get("q"), Status: skills.Status(v.URL.Query().Get("status")),
-		Sort: v.URL.Query().Get("sort"), Limit: skillsPerPage, Offset: v.offset(skillsPerPage),
-	}
-	if !slices.Contains(skillSorts, strings.TrimPrefix(f.Sort, "-")) {
-		f.Sort = "status" // trouble first
-	}
+// skillFilter is what the address of the list selects.
+func skillFilter(v *visit) (skills.Filter, skillsShown) {
+	f := skills.Filter{Search: v.list.Search(), Status: skills.Status(v.URL.Query().Get("status")), Sort: v.list.Order()}
 	shown := allShown[0]
 	for _, choice := range allShown[1:] {
 		if choice.Value == v.URL.Query().Get("show") {
@@ -103,12 +95,18 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 		}
 	}
 	shown.set(&f)
+	return f, shown
+}
+
+func (s *Service) handleSkills(v *visit) (answer, error) {
+	f, shown := skillFilter(v)
+	f.Limit, f.Offset = skillsPerPage, v.offset(skillsPerPage)
 	found, total, err := s.Skills.List(v.Context(), v.Caller.OrgID, f)
 	if err != nil {
 		return answer{}, err
 	}
 	view := skillsView{
-		Total: total, PerPage: skillsPerPage, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
+		Size: listing.Size{Total: total, PerPage: skillsPerPage}, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
 		Shown: allShown, Window: s.Skills.Window, Note: shown.note, None: shown.none,
 		Statuses: []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown},
 	}

@@ -9,10 +9,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // sourcesView lists the sources, with the form of a new one.
 type sourcesView struct {
+	listing.Size
 	Rows  []sourceRow
 	Label string // input of the form
 }
@@ -21,6 +23,25 @@ type sourceRow struct {
 	sources.Source
 	SkillName string
 	Waiting   int // pending suggestions
+}
+
+// Origin is the repository, or "upload".
+func (r sourceRow) Origin() string {
+	if r.Repo == nil {
+		return "upload"
+	}
+	return r.Repo.FullName
+}
+
+const sourcesPerPage = 50
+
+// sourceOrders are the orders of the list, which other pages read whole, too.
+var sourceOrders = map[string]listing.Order[sourceRow]{
+	"label":      listing.ByText(func(r sourceRow) string { return r.Label }),
+	"origin":     listing.ByText(sourceRow.Origin),
+	"skill":      listing.ByText(func(r sourceRow) string { return r.SkillName }),
+	"waiting":    listing.By(func(r sourceRow) int { return r.Waiting }),
+	"created_at": listing.By(func(r sourceRow) int64 { return r.CreatedAt.UnixMicro() }),
 }
 
 func (s *Service) handleSources(v *visit) (answer, error) {
@@ -49,13 +70,19 @@ func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 		}
 	}
 	names, err := s.Overview.SkillNames(v.Context(), org, linked)
+	var rows []sourceRow
 	for _, src := range found {
 		row := sourceRow{Source: src, Waiting: counts[src.ID]}
 		if src.SkillID != nil {
 			row.SkillName = names[*src.SkillID]
 		}
-		view.Rows = append(view.Rows, row)
+		if v.list.Matches(row.Label, row.SkillName, row.Origin()) {
+			rows = append(rows, row)
+		}
 	}
+	listing.Sort(v.list, rows, sourceOrders)
+	view.Size = listing.Size{Total: len(rows), PerPage: sourcesPerPage}
+	view.Rows = listing.Cut(v.list, rows, sourcesPerPage)
 	return view, err
 }
 

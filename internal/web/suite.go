@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/web/casepage"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // suiteView is the page of a suite, or the form of a new one.
@@ -25,14 +26,13 @@ type suiteView struct {
 	Sources []sources.Source // that a suite can belong to, and be run on
 	Entries []registry.Listed
 	// EntryTotal is how many entries there are; Entries may be the first only.
-	EntryTotal int
-	Troubles   []trouble // why the suite cannot be saved or run
-	Runs       []runs.Run
-	RunCount   int
-	PerPage    int
-	Run        runForm
-	Agents     []choice // that can work on the cases
-	Improve    improvePart
+	EntryTotal   int
+	Troubles     []trouble // why the suite cannot be saved or run
+	listing.Size           // of the runs
+	Runs         []runs.Run
+	Run          runForm
+	Agents       []choice // that can work on the cases
+	Improve      improvePart
 }
 
 // suiteForm is the input of the form.
@@ -168,7 +168,7 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 		return view, err
 	}
 	view.PerPage = runsPerPage
-	if view.Runs, view.RunCount, err = s.Runs.List(v.Context(), org, id, runsPerPage, v.offset(runsPerPage)); err != nil {
+	if view.Runs, view.Total, err = s.Runs.List(v.Context(), org, id, v.list.Rows(runsPerPage)); err != nil {
 		return view, err
 	}
 	view.Improve, err = s.improvePart(v, view)
@@ -241,10 +241,7 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 	}
 	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // 0 if invalid, which is not the suite's
 	f.Rows = readRows(v)
-	if !slices.Contains([]suites.VerifierKind{
-		suites.LLMJudge, suites.Deterministic,
-		suites.StructuredRubric,
-	}, suites.VerifierKind(f.Verifier)) {
+	if !slices.Contains(verifierKinds, suites.VerifierKind(f.Verifier)) {
 		return f, nil, fault.Invalid("verifier", "verifier must be llm_judge, deterministic or structured_rubric")
 	}
 	if v.FormValue("as") == "json" {

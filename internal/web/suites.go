@@ -1,18 +1,21 @@
 package web
 
 import (
+	"slices"
+
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // suitesView is a page of the list of suites.
 type suitesView struct {
+	listing.Size
 	Rows    []suiteRow
-	Total   int
-	PerPage int
-	Sources []sources.Source // that an imported suite can belong to
-	Import  suiteForm        // input of the import form
+	Kinds   []suites.VerifierKind // that the list can be filtered by
+	Sources []sources.Source      // that an imported suite can belong to
+	Import  suiteForm             // input of the import form
 }
 
 type suiteRow struct {
@@ -23,6 +26,8 @@ type suiteRow struct {
 
 const suitesPerPage = 25
 
+var verifierKinds = []suites.VerifierKind{suites.LLMJudge, suites.Deterministic, suites.StructuredRubric}
+
 func (s *Service) handleSuites(v *visit) (answer, error) {
 	view, err := s.suiteList(v)
 	return show("suites", "Suites", view), err
@@ -30,12 +35,18 @@ func (s *Service) handleSuites(v *visit) (answer, error) {
 
 func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	org := v.Caller.OrgID
+	kind := suites.VerifierKind(v.URL.Query().Get("verifier"))
+	if !slices.Contains(verifierKinds, kind) {
+		kind = ""
+	}
 	found, total, err := s.Suites.List(v.Context(), org,
-		suites.Filter{Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
+		suites.Filter{Search: v.list.Search(), VerifierKind: kind, Sort: v.list.Sort(), Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
 	if err != nil {
 		return view, err
 	}
-	view = suitesView{Total: total, PerPage: suitesPerPage, Rows: make([]suiteRow, len(found))}
+	view = suitesView{
+		Size: listing.Size{Total: total, PerPage: suitesPerPage}, Rows: make([]suiteRow, len(found)), Kinds: verifierKinds,
+	}
 	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
 		return view, err
 	}

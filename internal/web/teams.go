@@ -4,11 +4,10 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 func (s *Service) handleTeams(v *visit) (answer, error) {
-	r, err := s.people().Teams(v.Context(), v.Caller, v.Request, v.offset(people.Shown))
+	r, err := s.people().Teams(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_teams", r, err)
 }
 

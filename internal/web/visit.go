@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/web/address"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // A visit is one request for a page.
@@ -21,6 +20,7 @@ type visit struct {
 	Caller    access.Caller // zero on public pages without a session
 	sessionID string
 	page      string // the address of the page that a form was sent from; "" if none was
+	list      listing.Request
 }
 
 // policy is the Content-Security-Policy. It keeps pages from running or loading
@@ -34,8 +34,10 @@ func (s *Service) handler(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		setHeaders(w.Header())
 		v := &visit{Request: req.WithContext(audit.By(req.Context(), audit.Web)), w: w}
+		v.list = listing.Request{Path: req.URL.EscapedPath(), Query: req.URL.Query(), Sorts: r.sorts}
 		if r.method == http.MethodPost {
 			v.page = address.Of(r.page, req.URL.EscapedPath())
+			v.list.Path = v.page
 		}
 		a, err := s.serve(v, r)
 		if err != nil {
@@ -84,6 +86,7 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 		return answer{}, err
 	}
 	a, err := r.do(s, v)
+	a = v.within(a)
 	if r.limit != nil && r.limit.Failures && a.problem != nil {
 		if err := s.rateLimit(v, r); err != nil {
 			return answer{}, err
@@ -167,18 +170,4 @@ func (s *Service) authenticate(v *visit) error {
 	v.Caller, v.sessionID = caller, id
 	v.Request = v.WithContext(access.With(v.Context(), caller))
 	return nil
-}
-
-// offset is where the requested page of a list begins.
-func (v *visit) offset(perPage int) int { return (pageOf(v.URL.Query()) - 1) * perPage }
-
-// maxPage keeps offsets within the integers of both databases.
-const maxPage = 1_000_000
-
-func pageOf(query url.Values) int {
-	n, err := strconv.Atoi(query.Get("page"))
-	if err != nil || n < 1 {
-		return 1
-	}
-	return min(n, maxPage)
 }

@@ -35,7 +35,9 @@
 // # What a handler uses
 //
 // v.Caller, v.Context(), v.PathValue("id"), v.URL.Query(), v.FormValue("name") (limited
-// by the route's maxBody, 1 MiB by default), and v.offset(per) for the pages of lists.
+// by the route's maxBody, 1 MiB by default), and v.list, the search, order and page of a list:
+// its route has the fields that it can be sorted by (sorts), its view embeds listing.Size, and
+// its filter is a form with data-auto, which app.js sends on every change.
 //
 // # What a template uses
 //
@@ -59,7 +61,8 @@
 //	{{template "copy" "whetstone install pdf"}}
 //	{{template "copyblock" .Code}}         the same for several lines
 //	{{template "pager" (pager . 41 20)}}   total, per page; keeps the query
-//	{{template "sort" (dict "Frame" . "Field" "name" "Label" "Name")}}   in a th
+//	{{template "sort" (dict "Frame" . "Field" "name" "Label" "Name")}}   a th of a sortable column
+//	{{template "export" (csv . "/skills.csv" .Data.Total)}}   the list as a file
 //	{{template "sparkline" .Trend}}        a charts.Spark
 //	{{template "chart" .Chart}}            a charts.Chart; the page loads chart.js
 //	{{template "diagnosis" .Diagnosis}}    a skillpage.Diagnosis

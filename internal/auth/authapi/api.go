@@ -130,7 +130,7 @@ func (s API) handleListKeys(ctx context.Context, in listKeysInput) (listKeysOutp
 	if err != nil {
 		return listKeysOutput{}, err
 	}
-	keys, total, err := s.KeysOf(ctx, orgID, in.ServiceAccountID, in.PerPage, in.Offset())
+	keys, total, err := s.KeysOf(ctx, orgID, in.ServiceAccountID, in.Rows())
 	out := listKeysOutput{Keys: make([]KeyOutput, len(keys)), Pagination: in.Of(total)}
 	for i, k := range keys {
 		out.Keys[i] = NewKeyOutput(k, policy)

@@ -90,7 +90,8 @@ func (s *Service) Create(ctx context.Context, c access.Caller, name string, role
 
 // A Page is which service accounts to list.
 type Page struct {
-	Deleted       bool // those that were deleted instead
+	Deleted       bool   // those that were deleted instead
+	Sort          string // a field of sorts, with a leading - for descending; oldest first when empty
 	Limit, Offset int
 }
 

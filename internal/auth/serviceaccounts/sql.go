@@ -39,11 +39,16 @@ const columns = `id, org_id, COALESCE(former_email, email), name, role, created_
 	(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id),
 	(SELECT COUNT(*) FROM api_keys k WHERE k.user_id = users.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $1))`
 
+var sorts = store.Sorting{
+	"name": "lower(name)", "role": "role", "created_at": "created_at",
+	"last_used_at": "SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id",
+}
+
 func accountsOfOrg(ctx context.Context, q store.Querier, orgID string, p Page) ([]Account, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM users
 		WHERE org_id = $2 AND kind = 'service' AND (removed_at IS NOT NULL) = $3
-		ORDER BY id LIMIT $4 OFFSET $5`, store.Micros(store.Now()), orgID, p.Deleted, p.Limit, p.Offset)
+		`+sorts.By(p.Sort, `id`)+` LIMIT $4 OFFSET $5`, store.Micros(store.Now()), orgID, p.Deleted, p.Limit, p.Offset)
 	return store.All(rows, err, scan)
 }
 

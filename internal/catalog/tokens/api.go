@@ -58,7 +58,7 @@ type listOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
-	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.Rows())
 	out := listOutput{Tokens: make([]tokenOutput, len(all)), Pagination: in.Of(total)}
 	for i, t := range all {
 		out.Tokens[i] = newTokenOutput(t)

@@ -49,10 +49,14 @@ func countTokens(ctx context.Context, q store.Querier, orgID string) (int, error
 	return store.One(rows, err, "Tokens", store.Value[int])
 }
 
-func tokensOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Token, error) {
+var sorts = store.Sorting{
+	"name": "lower(t.name)", "created_at": "t.created_at", "last_used_at": "t.last_used_at", "expires_at": "t.expires_at",
+}
+
+func tokensOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Token, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM catalog_tokens t WHERE t.org_id = $1
-		ORDER BY t.id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+		`+sorts.By(p.Sort, `t.id DESC`)+` LIMIT $2 OFFSET $3`, orgID, p.Limit, p.Offset)
 	return store.All(rows, err, scan)
 }
 

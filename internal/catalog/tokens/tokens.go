@@ -123,12 +123,12 @@ func insertNew(
 
 // List returns a page of an organisation's tokens, newest first, and how many there
 // are.
-func (s *Service) List(ctx context.Context, orgID string, limit, offset int) ([]Token, int, error) {
+func (s *Service) List(ctx context.Context, orgID string, p store.Page) ([]Token, int, error) {
 	total, err := countTokens(ctx, s.DB, orgID)
 	if err != nil {
 		return nil, 0, err
 	}
-	all, err := tokensOfOrg(ctx, s.DB, orgID, limit, offset)
+	all, err := tokensOfOrg(ctx, s.DB, orgID, p)
 	return all, total, err
 }
 

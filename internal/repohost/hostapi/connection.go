@@ -211,7 +211,7 @@ type deliveriesOutput struct {
 }
 
 func (a API) handleDeliveries(ctx context.Context, in struct{ httpapi.Page }) (deliveriesOutput, error) {
-	all, total, err := a.Deliveries(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	all, total, err := a.Deliveries(ctx, access.From(ctx).OrgID, in.Rows())
 	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
 	for i, d := range all {
 		out.Deliveries[i] = newDeliveryOutput(d)

@@ -4,20 +4,23 @@ package bill
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // A View is what the model requests of an organisation cost.
 type View struct {
-	Days    int
-	Ranges  []int
-	Bill    costs.Bill
-	Rows    []Row // a page, the most expensive skill first
-	PerPage int
-	Any     bool // there are requests in these days
+	Days   int
+	Ranges []int
+	Bill   costs.Bill
+	listing.Size
+	Items []costs.BillItem // that match, in the order of the page
+	Rows  []Row            // a page of them
+	Any   bool             // there are requests in these days
 }
 
 // A Row is the share of one skill in the bill.
@@ -34,26 +37,46 @@ var (
 	defaultDays = 30
 )
 
-// Read returns the page that begins at offset. Any days but those that the page offers
-// are the default.
-func Read(ctx context.Context, s *costs.Service, orgID, days string, offset int) (View, error) {
-	view := View{Days: defaultDays, Ranges: ranges, PerPage: PerPage}
-	if n, err := strconv.Atoi(days); err == nil && slices.Contains(ranges, n) {
+// Read returns the requested page, the most expensive skill first unless another order was
+// asked for. Any days but those that the page offers are the default.
+func Read(ctx context.Context, s *costs.Service, orgID string, l listing.Request) (View, error) {
+	view := View{Days: defaultDays, Ranges: ranges}
+	if n, err := strconv.Atoi(l.Query.Get("days")); err == nil && slices.Contains(ranges, n) {
 		view.Days = n
 	}
 	bill, err := s.Bill(ctx, orgID, view.Days)
 	slices.SortStableFunc(bill.Skills, func(a, b costs.BillItem) int { // those without a known cost last
-		if a.Total == nil || b.Total == nil {
-			return cmp.Compare(unknown(a.Total), unknown(b.Total))
-		}
-		return cmp.Compare(*b.Total, *a.Total)
+		return cmp.Or(cmp.Compare(unknown(a.Total), unknown(b.Total)), cmp.Compare(amount(b.Total), amount(a.Total)))
 	})
 	view.Bill, view.Any = bill, len(bill.Skills) > 0 || bill.Total == nil || *bill.Total > 0
-	from := min(offset, len(bill.Skills))
-	for _, item := range bill.Skills[from:min(from+PerPage, len(bill.Skills))] {
+	items := slices.DeleteFunc(slices.Clone(bill.Skills), func(b costs.BillItem) bool { return !l.Matches(b.Name) })
+	listing.Sort(l, items, orders)
+	view.Items = items
+	view.Size = listing.Size{Total: len(items), PerPage: PerPage}
+	for _, item := range listing.Cut(l, items, PerPage) {
 		view.Rows = append(view.Rows, Row{item, shareOf(item.Total, bill.Total)})
 	}
 	return view, err
+}
+
+// orders are the orders of the list, which has one row for each skill with a cost.
+var orders = map[string]listing.Order[costs.BillItem]{
+	"name": listing.ByText(func(b costs.BillItem) string { return b.Name }),
+	"uses": listing.By(func(b costs.BillItem) int64 { return b.Uses }),
+	// The cheapest first; the other direction is the order of the page without a choice.
+	"cost": listing.By(func(b costs.BillItem) float64 {
+		if b.Total == nil {
+			return math.Inf(1)
+		}
+		return *b.Total
+	}),
+}
+
+func amount(a *float64) float64 {
+	if a == nil {
+		return 0
+	}
+	return *a
 }
 
 // unknown is 1 for an amount that is unknown, to sort it after the others.

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 const accountsPath = "/settings/service-accounts"
@@ -21,10 +22,10 @@ func accountPath(id string) string { return accountsPath + "/" + url.PathEscape(
 
 // An AccountList is the page of service accounts.
 type AccountList struct {
-	Accounts       []serviceaccounts.Account
-	Total, PerPage int
-	Roles          []access.Role // that the caller may give
-	Form           AccountForm
+	listing.Size
+	Accounts []serviceaccounts.Account
+	Roles    []access.Role // that the caller may give
+	Form     AccountForm
 }
 
 // An AccountForm is the input of the form of a new service account.
@@ -36,21 +37,19 @@ type AccountForm struct {
 // An AccountView is the page of a service account.
 type AccountView struct {
 	serviceaccounts.Account
-	Changeable  bool // by the caller
-	Roles       []access.Role
-	Rows        []Key
-	Total       int // keys
-	PerPage     int
-	Permissions []access.Permission
-	Form        KeyForm
-	Until       *time.Time // see KeyList
-	Made        *MadeKey
+	listing.Size      // of the keys
+	Changeable   bool // by the caller
+	Roles        []access.Role
+	Rows         []Key
+	Permissions  []access.Permission
+	Form         KeyForm
+	Until        *time.Time // see KeyList
+	Made         *MadeKey
 }
 
-// Accounts returns the page of service accounts that begins at offset, or creates the one
-// of a form.
-func (p Pages) Accounts(ctx context.Context, c access.Caller, r *http.Request, offset int) (out Result, err error) {
-	view := AccountList{PerPage: Shown, Roles: accountRoles(c), Form: AccountForm{Role: access.DefaultRole}}
+// Accounts returns the requested page of service accounts, or creates the one of a form.
+func (p Pages) Accounts(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out Result, err error) {
+	view := AccountList{Size: listing.Size{PerPage: Shown}, Roles: accountRoles(c), Form: AccountForm{Role: access.DefaultRole}}
 	if r.Method == http.MethodPost {
 		view.Form = AccountForm{strings.TrimSpace(r.FormValue("name")), access.Role(r.FormValue("role"))}
 		a, problem := p.AccountService.Create(ctx, c, view.Form.Name, view.Form.Role)
@@ -59,7 +58,7 @@ func (p Pages) Accounts(ctx context.Context, c access.Caller, r *http.Request, o
 		}
 		out.Problem = problem
 	}
-	view.Accounts, view.Total, err = p.AccountService.List(ctx, c.OrgID, serviceaccounts.Page{Limit: Shown, Offset: offset})
+	view.Accounts, view.Total, err = p.AccountService.List(ctx, c.OrgID, serviceaccounts.Page{Sort: l.Sort(), Limit: Shown, Offset: l.Offset(Shown)})
 	out.Title, out.View = "Service accounts", view
 	return out, err
 }
@@ -71,7 +70,7 @@ func accountRoles(c access.Caller) []access.Role {
 
 // Account returns the page of a service account, or does what a form on it asks for. A
 // new key is shown by the page itself: a redirect would have to carry it.
-func (p Pages) Account(ctx context.Context, c access.Caller, r *http.Request, offset int) (out Result, err error) {
+func (p Pages) Account(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out Result, err error) {
 	id := r.PathValue("id")
 	var form KeyForm
 	var made *MadeKey
@@ -88,7 +87,7 @@ func (p Pages) Account(ctx context.Context, c access.Caller, r *http.Request, of
 			out.Problem = problem
 		}
 	}
-	view, err := p.account(ctx, c, id, offset)
+	view, err := p.account(ctx, c, id, l)
 	if view.Made = made; out.Problem != nil && form.Holder != "" {
 		view.Form = form
 	}
@@ -96,11 +95,11 @@ func (p Pages) Account(ctx context.Context, c access.Caller, r *http.Request, of
 	return out, err
 }
 
-func (p Pages) account(ctx context.Context, c access.Caller, id string, offset int) (view AccountView, err error) {
+func (p Pages) account(ctx context.Context, c access.Caller, id string, l listing.Request) (view AccountView, err error) {
 	if view.Account, err = p.AccountService.Get(ctx, c.OrgID, id); err != nil {
 		return view, err
 	}
-	view.PerPage, view.Roles = Shown, accountRoles(c)
+	view.Roles = accountRoles(c)
 	view.Changeable = view.RemovedAt == nil && auth.MayGive(c, view.Role)
 	view.Permissions = slices.DeleteFunc(slices.Clone(view.Role.Permissions()), func(have access.Permission) bool { return !c.May(have) })
 	policy, err := keyrules.Load(ctx, p.Auth.DB, c.OrgID)
@@ -110,11 +109,11 @@ func (p Pages) account(ctx context.Context, c access.Caller, id string, offset i
 	if view.Form.Days, view.Until, err = p.expiry(ctx, c, policy); err != nil {
 		return view, err
 	}
-	found, total, err := p.Auth.KeysOf(ctx, c.OrgID, id, Shown, offset)
+	found, total, err := p.Auth.KeysOf(ctx, c.OrgID, id, l.Rows(Shown))
 	if err != nil {
 		return view, err
 	}
-	view.Total = total
+	view.Size = listing.Size{Total: total, PerPage: Shown}
 	view.Rows, err = p.keys(ctx, c, found, []auth.User{view.User}, policy)
 	return view, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 const (
@@ -23,16 +24,16 @@ const (
 // A KeyList is the page of the organisation's keys, with the form of a new one and the
 // policy.
 type KeyList struct {
-	Keys           []Key
-	Total, PerPage int
-	Form           KeyForm
-	Roles          []access.Role // that the caller may give to machines
-	Accounts       []auth.User   // service accounts
-	Permissions    []access.Permission
-	Made           *MadeKey   // just created
-	Until          *time.Time // when the caller's key expires, and keys that it creates
-	Policy         PolicyForm
-	Violating      int // active keys that do not follow the policy
+	listing.Size
+	Keys        []Key
+	Form        KeyForm
+	Roles       []access.Role // that the caller may give to machines
+	Accounts    []auth.User   // service accounts
+	Permissions []access.Permission
+	Made        *MadeKey   // just created
+	Until       *time.Time // when the caller's key expires, and keys that it creates
+	Policy      PolicyForm
+	Violating   int // active keys that do not follow the policy
 }
 
 // A Key is a row of a list.
@@ -66,9 +67,9 @@ type PolicyForm struct {
 	Networks bool   // new keys list them
 }
 
-// Keys returns the page of keys that begins at offset. A new key is shown by the page
+// Keys returns the requested page of keys. A new key is shown by the page
 // itself: a redirect would have to carry it.
-func (p Pages) Keys(ctx context.Context, c access.Caller, r *http.Request, offset int) (out Result, err error) {
+func (p Pages) Keys(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out Result, err error) {
 	out.Title = "Keys"
 	var form KeyForm
 	var made *MadeKey
@@ -76,7 +77,7 @@ func (p Pages) Keys(ctx context.Context, c access.Caller, r *http.Request, offse
 		form = newKeyForm(r)
 		made, out.Problem = p.createKey(ctx, c, form)
 	}
-	view, err := p.keyList(ctx, c, offset)
+	view, err := p.keyList(ctx, c, l)
 	if view.Made = made; out.Problem != nil {
 		view.Form = form
 	}
@@ -84,8 +85,8 @@ func (p Pages) Keys(ctx context.Context, c access.Caller, r *http.Request, offse
 	return out, err
 }
 
-func (p Pages) keyList(ctx context.Context, c access.Caller, offset int) (view KeyList, err error) {
-	view = KeyList{PerPage: Shown, Permissions: c.Permissions}
+func (p Pages) keyList(ctx context.Context, c access.Caller, l listing.Request) (view KeyList, err error) {
+	view = KeyList{Permissions: c.Permissions}
 	for _, role := range access.Roles() {
 		if auth.MayGive(c, role) {
 			view.Roles = append(view.Roles, role)
@@ -102,7 +103,7 @@ func (p Pages) keyList(ctx context.Context, c access.Caller, offset int) (view K
 	if view.Form.Days, view.Until, err = p.expiry(ctx, c, policy); err != nil {
 		return view, err
 	}
-	found, total, err := p.Auth.Keys(ctx, c.OrgID, Shown, offset)
+	found, total, err := p.Auth.Keys(ctx, c.OrgID, l.Rows(Shown))
 	if err != nil {
 		return view, err
 	}
@@ -110,7 +111,7 @@ func (p Pages) keyList(ctx context.Context, c access.Caller, offset int) (view K
 	if err != nil {
 		return view, err
 	}
-	view.Total = total
+	view.Size = listing.Size{Total: total, PerPage: Shown}
 	view.Accounts = slices.DeleteFunc(slices.Clone(users), func(u auth.User) bool { return !u.ServiceAccount || u.RemovedAt != nil })
 	view.Keys, err = p.keys(ctx, c, found, users, policy)
 	return view, err
@@ -249,7 +250,7 @@ func (p Pages) SetKeyPolicy(ctx context.Context, c access.Caller, r *http.Reques
 	if _, out.Problem = keyrules.Save(ctx, p.Auth.DB, c, policy); out.Problem == nil {
 		return Result{To: keysPath, Message: "The policy of new keys was changed. Existing keys go on working."}, nil
 	}
-	view, err := p.keyList(ctx, c, 0)
+	view, err := p.keyList(ctx, c, listing.Request{})
 	view.Policy = form
 	out.Title, out.View = "Keys", view
 	return out, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/teams"
 )
 
@@ -41,7 +42,7 @@ func (p Pages) Owners(ctx context.Context, c access.Caller, entryID string) (vie
 		}
 		view.Named = strings.Join(all, ", ")
 	}
-	found, _, err := p.TeamService.List(ctx, c.OrgID, Shown, 0)
+	found, _, err := p.TeamService.List(ctx, c.OrgID, store.Page{Limit: Shown})
 	if err != nil {
 		return view, err
 	}

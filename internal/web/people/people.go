@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/teams"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // Shown is how many members, and how many invitations, a page lists.
@@ -22,13 +23,13 @@ const Shown = 50
 
 // A List is the page of an organisation's members and invitations.
 type List struct {
-	Members        []Member
-	Total, PerPage int
-	Roles          []access.Role // that the caller may assign
-	Form           Form          // the input
-	Invitations    []members.Invitation
-	Mails          bool // links are sent by mail
-	Made           *Made
+	listing.Size // of the members
+	Members      []Member
+	Roles        []access.Role // that the caller may assign
+	Form         Form          // the input
+	Invitations  []members.Invitation
+	Mails        bool // links are sent by mail
+	Made         *Made
 }
 
 // A Member is a row of the list.
@@ -58,22 +59,24 @@ type Pages struct {
 	AccountService *serviceaccounts.Service
 }
 
-// List returns the page of members that begins at offset. Invitations are for those
+// List returns the requested page of members. Invitations are for those
 // who may make them.
-func (p Pages) List(ctx context.Context, c access.Caller, offset int) (list List, err error) {
-	list = List{PerPage: Shown, Mails: p.Members.SendsMail(), Form: Form{Role: access.DefaultRole, Days: "7"}}
+func (p Pages) List(ctx context.Context, c access.Caller, l listing.Request) (list List, err error) {
+	list = List{Mails: p.Members.SendsMail(), Form: Form{Role: access.DefaultRole, Days: "7"}}
 	for _, role := range access.Roles() {
 		if auth.MayGive(c, role) {
 			list.Roles = append(list.Roles, role)
 		}
 	}
-	found, total, err := p.Auth.Members(ctx, c.OrgID, auth.MemberPage{Limit: Shown, Offset: offset})
+	found, total, err := p.Auth.Members(ctx, c.OrgID, auth.MemberPage{
+		Search: l.Search(), Sort: l.Sort(), Limit: Shown, Offset: l.Offset(Shown),
+	})
 	for _, m := range found {
 		list.Members = append(list.Members, Member{
 			Member: m, Self: m.ID == c.UserID, Changeable: auth.MayGive(c, m.Role) && !m.Machine(),
 		})
 	}
-	if list.Total = total; err != nil || !c.May(access.Admin) {
+	if list.Size = (listing.Size{Total: total, PerPage: Shown}); err != nil || !c.May(access.Admin) {
 		return list, err
 	}
 	list.Invitations, _, err = p.Members.List(ctx, c.OrgID, Shown, 0)

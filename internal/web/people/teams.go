@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/teams"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 const (
@@ -19,10 +20,10 @@ const (
 
 // A TeamList is the page of an organisation's teams.
 type TeamList struct {
-	Teams          []teams.Team
-	Total, PerPage int
-	Form           TeamForm
-	Addresses      []string // of members, to choose from
+	listing.Size
+	Teams     []teams.Team
+	Form      TeamForm
+	Addresses []string // of members, to choose from
 }
 
 // A TeamForm is the input of the form of a new team.
@@ -36,9 +37,9 @@ type TeamView struct {
 	Added     string // the input
 }
 
-// Teams returns the page of teams that begins at offset, or creates the team of a form.
-func (p Pages) Teams(ctx context.Context, c access.Caller, r *http.Request, offset int) (out Result, err error) {
-	view := TeamList{PerPage: Shown}
+// Teams returns the requested page of teams, or creates the team of a form.
+func (p Pages) Teams(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out Result, err error) {
+	view := TeamList{Size: listing.Size{PerPage: Shown}}
 	if r.Method == http.MethodPost {
 		view.Form = TeamForm{r.FormValue("name"), strings.TrimSpace(r.FormValue("description")), r.FormValue("members")}
 		t, problem := p.createTeam(ctx, c, view.Form)
@@ -47,7 +48,7 @@ func (p Pages) Teams(ctx context.Context, c access.Caller, r *http.Request, offs
 		}
 		out.Problem = problem
 	}
-	if view.Teams, view.Total, err = p.TeamService.List(ctx, c.OrgID, Shown, offset); err != nil {
+	if view.Teams, view.Total, err = p.TeamService.List(ctx, c.OrgID, l.Rows(Shown)); err != nil {
 		return out, err
 	}
 	view.Addresses, err = p.addresses(ctx, c)

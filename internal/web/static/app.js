@@ -51,10 +51,61 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 }
 
 // Changes that cannot be undone ask first.
-for (const form of document.querySelectorAll("form[data-confirm]")) {
-  form.addEventListener("submit", (event) => {
-    if (!confirm(form.dataset.confirm)) event.preventDefault();
+document.addEventListener("submit", (event) => {
+  const text = event.target.dataset.confirm;
+  if (text && !confirm(text)) event.preventDefault();
+});
+
+// Filters of lists send themselves. Only what is around the form is replaced, so that it
+// keeps the focus and the cursor.
+for (const form of document.querySelectorAll("main > form[data-auto]")) {
+  const status = document.createElement("span");
+  status.className = "sr";
+  status.setAttribute("role", "status");
+  form.append(status);
+  let timer, request, asked = location.href, refused = false, typed = false;
+  async function update(settled) {
+    clearTimeout(timer);
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+    const to = new URL(form.getAttribute("action") + (query.size ? `?${query}` : ""), location).href;
+    if (to === asked) {
+      if (settled && refused) location.assign(to);
+      return;
+    }
+    asked = to;
+    request?.abort();
+    request = new AbortController();
+    const answer = await fetch(to, { signal: request.signal }).catch(() => null);
+    if (!answer) return; // a later change was quicker, or the server is away: the button still works
+    const text = await answer.text().catch(() => "");
+    if (to !== asked) return;
+    const main = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+    const fresh = main?.querySelector(":scope > form[data-auto]");
+    refused = !answer.ok || !fresh;
+    if (refused) { // what is half typed may be
+      if (settled) location.assign(to);
+      return;
+    }
+    history[typed && !settled ? "replaceState" : "pushState"](null, "", to); // one word is one step back
+    typed = !settled;
+    const links = form.querySelector("button").parentElement;
+    for (const a of links.querySelectorAll(":scope > a")) a.remove();
+    links.append(...fresh.querySelectorAll("a"));
+    const nodes = [...main.childNodes], at = nodes.indexOf(fresh);
+    while (form.previousSibling) form.previousSibling.remove();
+    while (form.nextSibling) form.nextSibling.remove();
+    form.before(...nodes.slice(0, at));
+    form.after(...nodes.slice(at + 1));
+    localTimes(form.parentElement);
+    const rows = document.querySelectorAll("main tbody > tr").length;
+    status.textContent = document.querySelector(".pager .muted")?.textContent ?? `${rows} ${rows === 1 ? "row" : "rows"}`;
+  }
+  form.addEventListener("input", (event) => {
+    clearTimeout(timer);
+    if (!event.target.matches("select, [type=checkbox]")) timer = setTimeout(update, 300);
   });
+  form.addEventListener("change", () => update(true));
+  addEventListener("popstate", () => location.reload());
 }
 
 // Dark and light without a new page. The cookie makes the next one right from

@@ -1,0 +1,139 @@
+// Package export writes lists as CSV files for spreadsheets. It owns no tables: a page's
+// function reads the rows with the caller's permissions and the filters of the page.
+package export
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxRows limits a file. A list that has more is narrowed by its filters.
+const MaxRows = 10_000
+
+// A Row has one cell for each column of a file: a string, bool, int, int64, float64 or
+// time.Time, or a pointer to one of them, which may be nil. A nil cell is empty: what is
+// not known is not 0.
+type Row []any
+
+// A File is a list. Next returns the rows after those that were read, and no rows at the end.
+type File struct {
+	Name string // without the suffix, e.g. "skills"
+	Head []string
+	Next func(ctx context.Context) ([]Row, error)
+}
+
+// Pages returns a Next for lists that are read by offset. The function read returns the
+// rows of one page.
+func Pages(perPage int, read func(ctx context.Context, offset int) ([]Row, error)) func(context.Context) ([]Row, error) {
+	offset, over := 0, false
+	return func(ctx context.Context) ([]Row, error) {
+		if over {
+			return nil, nil
+		}
+		rows, err := read(ctx, offset)
+		offset, over = offset+perPage, len(rows) < perPage
+		return rows, err
+	}
+}
+
+// Once returns a Next for rows that are all there.
+func Once(rows []Row) func(context.Context) ([]Row, error) {
+	return func(context.Context) ([]Row, error) {
+		all := rows
+		rows = nil
+		return all, nil
+	}
+}
+
+// Write sends the file. The first rows are read before anything is written, so that the
+// caller can answer an error with a page. Later ones abort the response: a file that is cut
+// off must not look whole.
+func (f File) Write(ctx context.Context) (func(http.ResponseWriter) error, error) {
+	rows, err := f.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(w http.ResponseWriter) error {
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", f.Name+".csv"))
+		out := csv.NewWriter(w)
+		out.UseCRLF = true // RFC 4180
+		if err := out.Write(f.Head); err != nil {
+			return err
+		}
+		for n := 0; len(rows) > 0; {
+			for _, row := range rows[:min(len(rows), MaxRows-n)] {
+				cells := make([]string, len(row))
+				for i, value := range row {
+					cells[i] = cell(value)
+				}
+				if err := out.Write(cells); err != nil {
+					return err
+				}
+			}
+			if n += len(rows); n >= MaxRows {
+				break
+			}
+			out.Flush() // a slow list arrives as it is read
+			if rows, err = f.Next(ctx); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		out.Flush()
+		return out.Error()
+	}, nil
+}
+
+// cell formats a value: numbers in full, times as RFC 3339 in UTC.
+func cell(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return text(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case int:
+		return strconv.Itoa(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	case *string:
+		return pointed(v)
+	case *bool:
+		return pointed(v)
+	case *int:
+		return pointed(v)
+	case *int64:
+		return pointed(v)
+	case *float64:
+		return pointed(v)
+	case *time.Time:
+		return pointed(v)
+	}
+	return text(fmt.Sprint(value)) // types based on string
+}
+
+func pointed[T any](v *T) string {
+	if v == nil {
+		return ""
+	}
+	return cell(*v)
+}
+
+// text keeps a spreadsheet from running what somebody else named a skill: a cell that
+// begins like a formula gets an apostrophe in front.
+func text(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}

@@ -1,0 +1,140 @@
+package web
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/web/bill"
+	"github.com/whetstone-dev/whetstone/internal/web/export"
+)
+
+// The lists as CSV files, with the filters and the order of their pages.
+
+func (s *Service) handleExportSkills(v *visit) (answer, error) {
+	f, _ := skillFilter(v)
+	f.Limit = export.PerPage
+	return file(v, export.Skills(func(ctx context.Context, offset int) ([]skills.Performance, error) {
+		f.Offset = offset
+		found, _, err := s.Skills.List(ctx, v.Caller.OrgID, f)
+		return found, err
+	}))
+}
+
+// maxSearches limits how often an export looks for sessions that match: with several filters
+// a search may find none among the sessions that it compares.
+const maxSearches = 200
+
+func (s *Service) handleExportSessions(v *visit) (answer, error) {
+	f, err := newSessionsForm(v.URL.Query()).filter()
+	if err != nil {
+		return answer{}, err
+	}
+	f.Limit = export.PerPage
+	searches, over := 0, false
+	return file(v, export.Sessions(func(ctx context.Context) (found []sessions.Session, err error) {
+		for len(found) == 0 && !over && err == nil {
+			found, f.Cursor, err = s.Sessions.List(ctx, v.Caller, f)
+			searches++
+			over = f.Cursor == "" || searches == maxSearches
+		}
+		return found, err
+	}))
+}
+
+func (s *Service) handleExportRegistry(v *visit) (answer, error) {
+	f, public := entryFilter(v)
+	f.Limit = export.PerPage
+	return file(v, export.Entries(v.Caller.OrgID, func(ctx context.Context, offset int) (found []registry.Listed, err error) {
+		f.Offset = offset
+		if public {
+			found, _, err = s.Registry.ListPublic(ctx, f)
+		} else {
+			found, _, err = s.Registry.List(ctx, v.Caller.OrgID, f)
+		}
+		return found, err
+	}))
+}
+
+func (s *Service) handleExportInstallations(v *visit) (answer, error) {
+	e, err := s.Registry.Entry(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if !v.Caller.Plan.Includes(access.Team) {
+		return answer{}, fault.New(fault.Denied, "This needs the team plan or higher; the organisation is on %s", v.Caller.Plan)
+	}
+	found, err := s.Installations.OfEntry(v.Context(), v.Caller.OrgID, e.ID)
+	if err != nil {
+		return answer{}, err
+	}
+	return file(v, export.Installations(found))
+}
+
+func (s *Service) handleExportCosts(v *visit) (answer, error) {
+	view, err := bill.Read(v.Context(), s.Costs, v.Caller.OrgID, v.list)
+	if err != nil {
+		return answer{}, err
+	}
+	return file(v, export.Costs(view.Items, view.Days))
+}
+
+func (s *Service) handleExportAlerts(v *visit) (answer, error) {
+	return file(v, export.Events(func(ctx context.Context, offset int) ([]alerts.Event, error) {
+		found, _, err := s.Alerts.Events(ctx, v.Caller.OrgID, alerts.EventFilter{Limit: export.PerPage, Offset: offset})
+		return found, err
+	}))
+}
+
+func (s *Service) handleExportAudit(v *visit) (answer, error) {
+	f, err := newAuditForm(v.URL.Query()).filter()
+	if err != nil {
+		return answer{}, err
+	}
+	f.Limit = export.PerPage
+	over := false
+	return file(v, export.Audit(func(ctx context.Context) ([]audit.Entry, error) {
+		if over {
+			return nil, nil
+		}
+		found, more, err := s.Audit.List(ctx, v.Caller.OrgID, f)
+		if over = !more; more {
+			f.Before = found[len(found)-1].ID
+		}
+		return found, err
+	}))
+}
+
+func (s *Service) handleExportMembers(v *visit) (answer, error) {
+	return file(v, export.Members(func(ctx context.Context, offset int) ([]auth.Member, error) {
+		found, _, err := s.Auth.Members(ctx, v.Caller.OrgID, auth.MemberPage{
+			Search: v.list.Search(), Sort: v.list.Sort(), Limit: export.PerPage, Offset: offset,
+		})
+		return found, err
+	}))
+}
+
+func (s *Service) handleExportRuns(v *visit) (answer, error) {
+	return file(v, export.Runs(func(ctx context.Context, offset int) ([]runs.Run, error) {
+		found, _, err := s.Runs.List(ctx, v.Caller.OrgID, v.PathValue("id"), store.Page{
+			Sort: v.list.Sort(), Limit: export.PerPage, Offset: offset,
+		})
+		return found, err
+	}))
+}
+
+func (s *Service) handleExportCases(v *visit) (answer, error) {
+	report, err := s.Runs.Report(v.Context(), v.Caller.OrgID, v.PathValue("id"), "")
+	if err != nil {
+		return answer{}, err
+	}
+	return file(v, export.Cases(report))
+}
