@@ -75,6 +75,12 @@ type Performance struct {
 	CostPerUse *float64      // the median
 }
 
+// rates are the pass rates by what the grades rest on.
+func (c dayCount) rates() basis.Rates {
+	return c.byBasis.Rates(c.gradedSessions, c.passRateSum, billion)
+}
+
+// newPerformance returns the figures of a skill, without the Bases of its pass rate.
 func newPerformance(k skill, now, before dayCount) Performance {
 	p := Performance{
 		ID: k.ID, Name: k.Name, UniqueSessions: k.UniqueSessions, HasEvidence: k.GradedEver > 0,
@@ -88,7 +94,6 @@ func newPerformance(k skill, now, before dayCount) Performance {
 		ConfidenceCoverage: ratio(now.confidenceCount, now.triggers),
 		PassRate:           share(now.passRateSum, now.gradedSessions),
 		GradedSessions:     now.gradedSessions,
-		Bases:              now.byBasis.Rates(now.gradedSessions, now.passRateSum, billion),
 		Status:             statusOf(now, before),
 		Standing:           k.Standing,
 	}

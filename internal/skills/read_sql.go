@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -49,9 +48,11 @@ func skillsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) (
 	return store.All(rows, err, scanSkill)
 }
 
-// pageOfSkills is one page of skillsOfOrg.
+var sorts = store.Sorting{"unique_sessions": "COALESCE(t.unique_sessions, 0)", "last_seen_at": "t.last_seen_at"}
+
+// pageOfSkills is one page of skills, by name unless another order is asked for.
 func pageOfSkills(ctx context.Context, q store.Querier, orgID string, f Filter) ([]skill, error) {
-	rows, err := q.Query(ctx, selectSkills+`WHERE `+matches+` ORDER BY s.name LIMIT $6 OFFSET $7`,
+	rows, err := q.Query(ctx, selectSkills+`WHERE `+matches+sorts.By(f.Sort, `s.name`)+` LIMIT $6 OFFSET $7`,
 		append(f.args(orgID), f.Limit, f.Offset)...)
 	return store.All(rows, err, scanSkill)
 }
@@ -100,8 +101,7 @@ func basesOf(ctx context.Context, q store.Querier, versionIDs []string) (map[str
 
 // namesOfOrg returns the ids and names of all listed skills, by name.
 func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id, name FROM skills WHERE org_id = $1 AND confirmed AND NOT hidden AND merged_into IS NULL ORDER BY name`, orgID)
+	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 AND confirmed AND NOT hidden AND merged_into IS NULL ORDER BY name`, orgID)
 	return store.All(rows, err, func(row store.Row) (k skill, err error) {
 		err = row.Scan(&k.ID, &k.Name)
 		return k, err
@@ -112,30 +112,21 @@ func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, er
 type gradedWindows struct{ now, before dayCount }
 
 // gradesOfOrg sums the grades of an organisation's skills in the windows
-// [before, start) and from start on, these by basis, too.
+// [before, start) and from start on.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
 	sum := func(column, when string) string {
 		return `CAST(COALESCE(SUM(` + column + `) FILTER (WHERE day ` + when + ` $3), 0) AS BIGINT)`
 	}
-	columns := []string{
-		"subject_id", sum("graded_sessions", "<"), sum("pass_rate_sum", "<"), sum("graded_sessions", ">="), sum("pass_rate_sum", ">="),
-	}
-	for _, column := range basis.Columns {
-		columns = append(columns, sum(column, ">="))
-	}
 	rows, err := q.Query(ctx, `
-		SELECT `+strings.Join(columns, ", ")+` FROM skill_days
-		WHERE subject_id IN (SELECT id FROM skills WHERE org_id = $1) AND day >= $2 GROUP BY subject_id`, orgID, before, start)
+		SELECT subject_id, `+sum("graded_sessions", "<")+`, `+sum("pass_rate_sum", "<")+`, `+sum("graded_sessions", ">=")+`, `+sum("pass_rate_sum", ">=")+`
+		FROM skill_days WHERE subject_id IN (SELECT id FROM skills WHERE org_id = $1) AND day >= $2 GROUP BY subject_id`, orgID, before, start)
 	sums := map[string]gradedWindows{}
-	_, err = store.All(rows, err, func(row store.Row) (w gradedWindows, err error) {
+	err = store.Each(rows, err, func(row store.Row) error {
 		var id string
-		into := []any{&id, &w.before.gradedSessions, &w.before.passRateSum, &w.now.gradedSessions, &w.now.passRateSum}
-		for _, p := range w.now.byBasis.Counters() {
-			into = append(into, p)
-		}
-		err = row.Scan(into...)
+		var w gradedWindows
+		err := row.Scan(&id, &w.before.gradedSessions, &w.before.passRateSum, &w.now.gradedSessions, &w.now.passRateSum)
 		sums[id] = w
-		return w, err
+		return err
 	})
 	return sums, err
 }

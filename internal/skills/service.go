@@ -43,11 +43,10 @@ type Filter struct {
 // List returns a page of the organisation's skills with their performance, and
 // their number.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
-	if f.Status == "" && (f.Sort == "" || f.Sort == "name") {
-		return s.listByName(ctx, orgID, f)
+	if _, ok := sorts[strings.TrimPrefix(f.Sort, "-")]; f.Status == "" && (ok || f.Sort == "" || f.Sort == "name") {
+		return s.listSorted(ctx, orgID, f)
 	}
-	// Status and figures are computed here, not in SQL, so all skills are read
-	// to find the page.
+	// Status and rates are computed here, not in SQL, so all skills are read to find the page.
 	all, err := skillsOfOrg(ctx, s.DB, orgID, f)
 	if err != nil {
 		return nil, 0, err
@@ -80,9 +79,9 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	return page, total, s.addCosts(ctx, orgID, page)
 }
 
-// listByName lets the database select the page, so that only the performance of
-// its skills is computed.
-func (s *Service) listByName(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
+// listSorted lets the database select the page, so that only the performance of its
+// skills is computed.
+func (s *Service) listSorted(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
 	total, err := countSkills(ctx, s.DB, orgID, f)
 	if err != nil {
 		return nil, 0, err
@@ -103,11 +102,11 @@ func sortBy(all []Performance, field string) {
 	name, descending := strings.CutPrefix(field, "-")
 	slices.SortStableFunc(all, func(a, b Performance) int {
 		x, y := a.sortValue(name), b.sortValue(name)
-		switch {
-		case x == nil || y == nil:
+		if x == nil || y == nil {
 			return cmp.Compare(btoi(x == nil), btoi(y == nil))
-		case descending:
-			return cmp.Compare(*y, *x)
+		}
+		if descending {
+			x, y = y, x
 		}
 		return cmp.Compare(*x, *y)
 	})
@@ -140,16 +139,19 @@ func (s *Service) Get(ctx context.Context, orgID, idOrName string) (Performance,
 // performances computes the performance of skills from their rollups.
 func (s *Service) performances(ctx context.Context, found []skill) ([]Performance, error) {
 	ids := columnsOf(found, func(k skill) string { return k.ID })
-	start := dayOf(time.Now()) - int64(s.Window) + 1
-	now, err := windows(ctx, s.DB, ids, start, endOfTime)
+	now, err := windows(ctx, s.DB, ids, s.start(), endOfTime)
 	if err != nil {
 		return nil, err
 	}
-	before, err := windows(ctx, s.DB, ids, start-int64(s.Window), start)
+	before, err := windows(ctx, s.DB, ids, s.start()-int64(s.Window), s.start())
 	if err != nil {
 		return nil, err
 	}
-	return columnsOf(found, func(k skill) Performance { return newPerformance(k, now[k.ID], before[k.ID]) }), nil
+	return columnsOf(found, func(k skill) Performance {
+		p := newPerformance(k, now[k.ID], before[k.ID])
+		p.Bases = now[k.ID].rates()
+		return p
+	}), nil
 }
 
 // endOfTime ends a window that reaches up to now. It lies in the future, so that
@@ -191,7 +193,7 @@ func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []str
 		all[id] = Quality{
 			Sessions: c.lastSessions, TriggerRate: ratio(c.lastTriggerSessions, c.lastSessions),
 			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
-			PassRates: c.byBasis.Rates(c.gradedSessions, c.passRateSum, billion), Bases: bases[id],
+			PassRates: c.rates(), Bases: bases[id],
 		}
 	}
 	return all, err
@@ -213,8 +215,8 @@ func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string
 	if err != nil {
 		return nil, err
 	}
-	start := dayOf(time.Now()) - int64(days) + 1
-	counts, err := windows(ctx, q, columnsOf(all, func(k skill) string { return k.ID }), start, endOfTime)
+	ids := columnsOf(all, func(k skill) string { return k.ID })
+	counts, err := windows(ctx, q, ids, dayOf(time.Now())-int64(days)+1, endOfTime)
 	figures := make(map[string]WindowStats, len(all))
 	for _, k := range all {
 		c := counts[k.ID]

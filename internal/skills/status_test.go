@@ -75,6 +75,9 @@ func wantSummaries(t *testing.T, r *room) {
 		}
 	}
 	got, err := r.s.Summaries(t.Context(), r.Org.ID)
+	if err == nil {
+		err = r.s.AddBases(t.Context(), got)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,6 +132,9 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	})
 	view.More = max(0, len(trouble)-troubleShown)
 	trouble = trouble[:min(len(trouble), troubleShown)]
+	if err := s.Skills.AddBases(v.Context(), trouble); err != nil {
+		return view, err
+	}
 	ids := make([]string, len(trouble))
 	for i, k := range trouble {
 		ids[i] = k.ID
