@@ -30,6 +30,7 @@ func TestBrowser(t *testing.T) {
 		}{
 			{"every page", everyPage},
 			{"palette", palette},
+			{"filtering", filtering},
 			{"signing in and out", signingInAndOut},
 			{"keyboard", walkingByKeyboard},
 			{"zone and colours", zoneAndColours},
