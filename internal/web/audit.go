@@ -80,7 +80,8 @@ func newAuditForm(q url.Values) auditForm {
 
 func (a auditForm) filter() (audit.Filter, error) {
 	f := audit.Filter{Actor: a.Actor, Action: a.Action, Target: a.Target}
-	return f, f.Between(a.Since, a.Until)
+	err := f.Between(a.Since, a.Until)
+	return f, err
 }
 
 func trimmed(q url.Values, name string) string { return strings.TrimSpace(q.Get(name)) }

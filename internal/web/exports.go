@@ -60,6 +60,11 @@ func (s *Service) handleExportRegistry(v *visit) (answer, error) {
 		} else {
 			found, _, err = s.Registry.List(ctx, v.Caller.OrgID, f)
 		}
+		for i, l := range found {
+			if l.OrgID != v.Caller.OrgID {
+				found[i].Entry = l.ForOthers()
+			}
+		}
 		return found, err
 	}))
 }
