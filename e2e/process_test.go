@@ -42,7 +42,7 @@ func startProcessIn(t *testing.T, c *cage, database string, flags ...string) *pr
 	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "WHETSTONE_DATA=" + filepath.Join(p.dir, "data")}
 	p.env = append(p.env, c.env()...)
 	if database == "postgres" {
-		p.env = append(p.env, "WHETSTONE_DATABASE_URL="+storetest.EmptyURL(t, database))
+		p.env = append(p.env, "WHETSTONE_DATABASE_URL="+storetest.URL(t, database))
 	}
 	var err error
 	p.url, p.key, err = p.start(p.env, append([]string{"--repohost-webhook-secret", hookSecret, "--alert-interval", "1s"}, flags...))
@@ -50,7 +50,7 @@ func startProcessIn(t *testing.T, c *cage, database string, flags ...string) *pr
 		t.Fatal(err)
 	}
 	p.client = apptest.NewClient(t, p.url)
-	p.client.HTTP.Timeout = 30 * time.Second
+	p.client.HTTP.Timeout = 2 * time.Minute
 	t.Cleanup(func() {
 		if err := p.end(); err != nil {
 			t.Error(err)

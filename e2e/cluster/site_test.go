@@ -97,13 +97,13 @@ func variable(setting string) string {
 	return "WHETSTONE_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// databaseURL creates an empty database of a kind, for plan.Database.
+// databaseURL creates a database of a kind that has been migrated, for plan.Database.
 func databaseURL(t *testing.T, kind string) string {
 	t.Helper()
 	if kind == "sqlite" {
 		return ""
 	}
-	return storetest.EmptyURL(t, kind)
+	return storetest.URL(t, kind)
 }
 
 // close stops all processes, each of which must exit with code 0.

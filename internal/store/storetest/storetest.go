@@ -74,9 +74,16 @@ func EmptyURL(t testing.TB, name string) string {
 	return createDatabase(t, "template0")
 }
 
-// sqliteTemplate is the bytes of a migrated database, made once a process.
+// sqliteTemplate is the bytes of a migrated database, made once a process, or
+// once for all that share the folder which WHETSTONE_TEST_TEMPLATES names.
 var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "storetest")
+	shared := os.Getenv("WHETSTONE_TEST_TEMPLATES")
+	if shared != "" {
+		if made, err := os.ReadFile(filepath.Join(shared, "sqlite.db")); err == nil {
+			return made, nil
+		}
+	}
+	dir, err := os.MkdirTemp(shared, "storetest")
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +92,11 @@ var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
 	if err := migrate("sqlite:" + path); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path)
+	made, err := os.ReadFile(path)
+	if err == nil && shared != "" {
+		err = os.Rename(path, filepath.Join(shared, "sqlite.db")) // whole, or not at all
+	}
+	return made, err
 })
 
 func migrate(url string) error {
