@@ -319,6 +319,30 @@ func TestChartKinds(t *testing.T) {
 	}
 }
 
+// TestChartFields puts a field into the chart that Kubernetes does not know.
+func TestChartFields(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "deploy/helm/whetstone"))); err != nil {
+		t.Fatal(err)
+	}
+	template := filepath.Join(dir, "templates/worker.yaml")
+	text, err := os.ReadFile(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(template, bytes.Replace(text, []byte("\n  replicas:"), []byte("\n  replicaz:"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte(chartValues), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := deploycheck(t, "chart", dir, values); err == nil || !strings.Contains(err.Error(), `unknown field "spec.replicaz"`) {
+		t.Errorf("the chart with a wrong field: %v", err)
+	}
+}
+
 // TestChart starts the pods of the chart as processes.
 func TestChart(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,7 @@ func toolbox(t *testing.T, without ...string) string {
 	dir := t.TempDir()
 	for _, tool := range []string{
 		"cat", "chmod", "cp", "curl", "cut", "grep", "gzip", "mkdir", "mktemp", "mv", "openssl", "rm", "sh", "sha256sum", "shasum",
-		"tar", "uname",
+		"tar", "uname", "wget",
 	} {
 		path, err := exec.LookPath(tool)
 		if err != nil || strings.Contains(" "+strings.Join(without, " ")+" ", " "+tool+" ") {
@@ -138,7 +138,10 @@ func TestInstaller(t *testing.T) {
 		t.Skip("curl is not installed; run `make setup`")
 	}
 	script := filepath.Join(root, "deploy/install.sh")
-	unsigned, all := toolbox(t, "openssl"), toolbox(t)
+	unsigned, all, wget := toolbox(t, "openssl"), toolbox(t), toolbox(t, "curl")
+	if _, err := exec.LookPath("wget"); err != nil {
+		wget = all
+	}
 	for _, c := range []struct {
 		name string
 		path string
@@ -153,6 +156,8 @@ func TestInstaller(t *testing.T) {
 		{name: "without openssl", path: unsigned, args: "--key KEY", want: "neither cosign nor openssl", ok: true},
 		{name: "without openssl, required", path: unsigned, args: "--key KEY --require-signature", want: "the signature cannot be verified"},
 		{name: "signed", args: "--key KEY --require-signature", want: "the signature is valid", ok: true},
+		{name: "with wget", path: wget, want: "installed whetstone v1.2.3", ok: true},
+		{name: "with wget, no archive", path: wget, make: func(m *mirror) { delete(m.files, archiveName) }, want: "cannot download"},
 		{
 			name: "another archive", make: func(m *mirror) { m.files[archiveName] = append(m.files[archiveName], 0) },
 			want: "and checksums.txt says",
@@ -194,6 +199,8 @@ func TestInstaller(t *testing.T) {
 			want: "the signature of checksums.txt is not valid",
 		},
 		{name: "a key that is not there", args: "--key /nonexistent", want: "cannot read the key"},
+		{name: "no program to download with", path: toolbox(t, "curl", "wget"), want: "neither curl nor wget is installed"},
+		{name: "no program to hash with", path: toolbox(t, "sha256sum", "shasum"), want: "the download cannot be verified"},
 		{name: "an unknown flag", args: "--prefix /", want: "usage: install.sh"},
 		{name: "a flag without its value", args: "--dir", want: "--dir needs a value"},
 	} {
