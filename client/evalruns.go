@@ -39,6 +39,7 @@ type EvalRun struct {
 	// unknown.
 	CostUSDByVariant map[string]*float64 `json:"cost_usd_by_variant"`
 	Imported         *EvalOrigin         `json:"imported"` // nil for runs made on the server
+	Catalog          *EvalCatalog        `json:"catalog"`  // nil for runs on chosen distractors
 	Error            *string             `json:"error"`
 	CreatedAt        time.Time           `json:"created_at"`
 	StartedAt        *time.Time          `json:"started_at"`
@@ -51,6 +52,14 @@ type EvalOrigin struct {
 	Tool    string  `json:"tool"` // e.g. claude plugin eval
 	Version string  `json:"version"`
 	CostUSD float64 `json:"cost_usd"`
+}
+
+// An EvalCatalog is the listing of skills that the model of a run chose from.
+type EvalCatalog struct {
+	Catalog       string `json:"catalog"` // full, claude-code or codex
+	ContextWindow int64  `json:"context_window"`
+	Skills        int    `json:"skills"`
+	Pair          string `json:"pair"` // equal for runs that differ in the listing only
 }
 
 // Over reports whether the run has ended.
@@ -181,6 +190,9 @@ type NewEvalRun struct {
 	Seed     int64       `json:"seed,omitempty"`     // of a run to compare with
 	CaseIDs  []string    `json:"case_ids,omitempty"` // all cases when empty
 	Agent    *EvalAgent  `json:"agent,omitempty"`    // nil for none
+
+	Catalog       string `json:"catalog,omitempty"`        // full, claude-code, codex, or empty for chosen distractors
+	ContextWindow int64  `json:"context_window,omitempty"` // of an agent's catalog
 
 	MaxCostUSD *float64 `json:"max_cost_usd,omitempty"` // nil for no limit
 }

@@ -202,7 +202,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.runs = &runs.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Sources: p.sources, Registry: p.registry, Judge: on.judge, Sandbox: on.sandbox,
 		Packages: on.packages, Agents: on.agents, Recordings: &recording.Store{DB: db, Blobs: on.blobs}, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
-		Closing: a.closing, Log: log("runs"),
+		Catalogs: p.report,
+		Closing:  a.closing, Log: log("runs"),
 	}
 	p.trials = &trials.Service{Runs: p.runs, Recordings: p.runs.Recordings, Jobs: queue}
 	p.gates = &gates.Service{

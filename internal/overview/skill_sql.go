@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -64,7 +65,7 @@ func suitesOfSources(ctx context.Context, q store.Querier, orgID string, sourceI
 	rows, err := q.Query(ctx, `
 		SELECT s.id, s.name, COALESCE(s.source_id, ''), s.issues IN ('[]', 'null'), r.id, r.status, r.pass_rate, r.created_at
 		FROM eval_suites s LEFT JOIN eval_runs r ON r.id = (
-			SELECT l.id FROM eval_runs l WHERE l.suite_id = s.id ORDER BY l.id DESC LIMIT 1)
+			SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = s.id`+catalogue.Ordinary+` ORDER BY eval_runs.id DESC LIMIT 1)
 		WHERE s.org_id = $1 AND (s.source_id`+of+` OR s.id`+in+`)
 		ORDER BY s.id LIMIT $4`, orgID, sources, ids, limit)
 	return store.All(rows, err, func(row store.Row) (s RelatedSuite, err error) {

@@ -50,6 +50,7 @@ type exportOutput struct {
 	ExpiresAt         *httpapi.Time `json:"expires_at" doc:"When the archive is deleted, 24 hours after it was made"`
 	DownloadURL       *string       `json:"download_url" doc:"Works without a key until download_expires_at; null unless it is done"`
 	DownloadExpiresAt *httpapi.Time `json:"download_expires_at"`
+	Error             *string       `json:"error" doc:"Why it failed; null unless it did"`
 }
 
 type exportAnswer struct {
@@ -59,7 +60,7 @@ type exportAnswer struct {
 func (s *Service) output(ctx context.Context, e Export) (exportAnswer, error) {
 	out := exportOutput{
 		ID: e.ID, State: e.State, Rows: e.Rows, Blobs: e.Blobs, CreatedAt: httpapi.Time(e.CreatedAt),
-		FinishedAt: httpapi.NullTime(e.FinishedAt), ExpiresAt: httpapi.NullTime(e.ExpiresAt),
+		FinishedAt: httpapi.NullTime(e.FinishedAt), ExpiresAt: httpapi.NullTime(e.ExpiresAt), Error: e.Error,
 	}
 	if e.SHA256 != "" {
 		out.Size, out.SHA256 = &e.Size, &e.SHA256

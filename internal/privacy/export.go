@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -123,6 +124,34 @@ func (s *Service) make(ctx context.Context, orgID, id string) error {
 		return s.dropUnlessDone(ctx, e)
 	}
 	return s.dropSuperseded(ctx, orgID)
+}
+
+// Why exports fail, for those who wait for them. The log has the rest.
+const (
+	makeError  = "internal: the archive could not be made; the log of the service says why"
+	staleError = "internal: the archive was not made within a day"
+)
+
+// giveUp ends an export whose job has used its last attempt, and returns the error of
+// that attempt. One that is interrupted because the service stops is tried again.
+func (s *Service) giveUp(ctx context.Context, of makeArchive, cause error) error {
+	number, last := jobs.Attempt(ctx)
+	if cause == nil || number < last || errors.Is(ctx.Err(), context.Canceled) {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	e, err := exportByID(ctx, s.DB, of.OrgID, of.ExportID)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	now, reason := store.Now(), makeError
+	if f, ok := errors.AsType[*fault.Error](cause); ok && f.Kind != fault.Internal {
+		reason = f.Message
+	}
+	e.State, e.Error, e.FinishedAt = Failed, &reason, &now
+	_, err = updateExport(ctx, s.DB, e)
+	return errors.Join(cause, err)
 }
 
 // dropUnlessDone deletes an archive whose row is gone. Another worker may have finished

@@ -37,7 +37,9 @@ func (sweep) Kind() string { return "privacy.sweep" }
 
 // Register makes the queue run the jobs.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args makeArchive) error { return s.make(ctx, args.OrgID, args.ExportID) },
+	jobs.Handle(s.Jobs, func(ctx context.Context, args makeArchive) error {
+		return s.giveUp(ctx, args, s.make(ctx, args.OrgID, args.ExportID))
+	},
 		jobs.Timeout(6*time.Hour), jobs.NeedsRoom())
 	jobs.Handle(s.Jobs, func(ctx context.Context, args purge) error { return s.Purge(ctx, args.OrgID) }, jobs.Timeout(6*time.Hour))
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweep) error { return errors.Join(s.sweep(ctx), s.purgeLate(ctx)) },

@@ -40,6 +40,7 @@ type Export struct {
 	CreatedAt  time.Time
 	FinishedAt *time.Time
 	ExpiresAt  *time.Time // when the archive is deleted
+	Error      *string    // why it failed; safe to show
 }
 
 // A State is what became of an export.

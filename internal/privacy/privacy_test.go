@@ -118,7 +118,7 @@ func TestExport(t *testing.T) {
 		ada.Get(export).WantError(http.StatusNotFound, "Export not found")
 		made := ada.Post(export, nil).Want(http.StatusAccepted)
 		apptest.WantKeys(t, made.Object()["export"].(object), "id", "state", "rows", "blobs", "size", "sha256", "created_at", "finished_at",
-			"expires_at", "download_url", "download_expires_at")
+			"expires_at", "download_url", "download_expires_at", "error")
 		if made.Text("export", "state") != "queued" || made.Object()["export"].(object)["download_url"] != nil {
 			t.Errorf("started %s", made.Body)
 		}
@@ -322,6 +322,45 @@ func (b dyingBucket) Delete(ctx context.Context, key string) error {
 		return fmt.Errorf("delete %s: the process died", key)
 	}
 	return b.Bucket.Delete(ctx, key)
+}
+
+// failingBucket stores no archive.
+type failingBucket struct{ blob.Bucket }
+
+func (b failingBucket) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	if strings.HasPrefix(key, "exports/") {
+		return fmt.Errorf("put %s: no space on the secret host", key)
+	}
+	return b.Bucket.Put(ctx, key, r, size)
+}
+
+// TestExportFails: an export whose job has used its attempts says so, and why, without
+// what is internal; the next one can be started.
+func TestExportFails(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, apptest.Options{Blobs: func(b blob.Bucket) blob.Bucket { return failingBucket{b} }})
+		ada := w.Org("acme")
+		first := ada.Post(export, nil).Want(http.StatusAccepted).Field("export")
+		// All attempts but the last are made.
+		table := map[string]string{"sqlite": "jobs", "postgres": "river_job"}[db.Dialect().Name()]
+		if _, err := db.Exec(t.Context(), `UPDATE `+table+` SET max_attempts = 1`); err != nil {
+			t.Fatal(err)
+		}
+		w.Work()
+		var got object
+		apptest.Eventually(t, "the end of the export", func() bool {
+			got = ada.Get(export).Want(http.StatusOK).Field("export")
+			return got["state"] != "queued" && got["state"] != "running"
+		})
+		if got["state"] != "failed" || got["error"] != "internal: the archive could not be made; the log of the service says why" ||
+			got["finished_at"] == nil || got["download_url"] != nil {
+			t.Errorf("the export is %v", got)
+		}
+		if next := ada.Post(export, nil).Want(http.StatusAccepted).Field("export"); next["id"] == first["id"] || next["error"] != nil {
+			t.Errorf("the next export is %v", next)
+		}
+	})
 }
 
 // TestPurgeDies: a deletion that breaks off anywhere is finished by the next attempt,

@@ -8,19 +8,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-const exportColumns = `id, org_id, created_by, state, row_count, blob_count, size, sha256, created_at, finished_at, expires_at`
+const exportColumns = `id, org_id, created_by, state, row_count, blob_count, size, sha256, created_at, finished_at, expires_at, error`
 
 func scanExport(row store.Row) (e Export, err error) {
 	err = row.Scan(&e.ID, &e.OrgID, &e.CreatedBy, &e.State, &e.Rows, &e.Blobs, &e.Size, &e.SHA256,
-		store.Time(&e.CreatedAt), store.NullTime(&e.FinishedAt), store.NullTime(&e.ExpiresAt))
+		store.Time(&e.CreatedAt), store.NullTime(&e.FinishedAt), store.NullTime(&e.ExpiresAt), &e.Error)
 	return e, err
 }
 
 func insertExport(ctx context.Context, q store.Querier, e Export) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO organisation_exports (`+exportColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		INSERT INTO organisation_exports (`+exportColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 		e.ID, e.OrgID, e.CreatedBy, e.State, e.Rows, e.Blobs, e.Size, e.SHA256,
-		store.Micros(e.CreatedAt), store.NullMicros(e.FinishedAt), store.NullMicros(e.ExpiresAt))
+		store.Micros(e.CreatedAt), store.NullMicros(e.FinishedAt), store.NullMicros(e.ExpiresAt), e.Error)
 	return err
 }
 
@@ -28,9 +28,9 @@ func insertExport(ctx context.Context, q store.Querier, e Export) error {
 func updateExport(ctx context.Context, q store.Querier, e Export) (bool, error) {
 	n, err := q.Exec(ctx, `
 		UPDATE organisation_exports SET state = $3, row_count = $4, blob_count = $5, size = $6, sha256 = $7, finished_at = $8,
-			expires_at = $9
+			expires_at = $9, error = $10
 		WHERE org_id = $1 AND id = $2 AND state IN ('queued', 'running')`,
-		e.OrgID, e.ID, e.State, e.Rows, e.Blobs, e.Size, e.SHA256, store.NullMicros(e.FinishedAt), store.NullMicros(e.ExpiresAt))
+		e.OrgID, e.ID, e.State, e.Rows, e.Blobs, e.Size, e.SHA256, store.NullMicros(e.FinishedAt), store.NullMicros(e.ExpiresAt), e.Error)
 	return n == 1, err
 }
 
@@ -75,8 +75,8 @@ func setExpired(ctx context.Context, q store.Querier, e Export) error {
 // failStale says of exports that they will not come.
 func failStale(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `
-		UPDATE organisation_exports SET state = 'failed', finished_at = $2
-		WHERE state IN ('queued', 'running') AND created_at < $1`, store.Micros(before), store.Micros(store.Now()))
+		UPDATE organisation_exports SET state = 'failed', finished_at = $2, error = $3
+		WHERE state IN ('queued', 'running') AND created_at < $1`, store.Micros(before), store.Micros(store.Now()), staleError)
 	return err
 }
 

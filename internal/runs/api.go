@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/runs/imported"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
@@ -69,6 +70,9 @@ type startRunInput struct {
 		CaseIDs  []string     `json:"case_ids,omitempty" maxItems:"500" doc:"Only these cases of the suite; all when omitted"`
 		Agent    *AgentInput  `json:"agent,omitempty" doc:"Works on the cases with a prompt, query or task package; without one, a model answers"`
 
+		Catalog string `json:"catalog,omitempty" enum:"full,claude-code,codex" doc:"Ask the trigger queries on all skills of the registry: with whole descriptions, or as this agent truncates them; on chosen distractors when omitted"`
+		Window  int64  `json:"context_window,omitempty" minimum:"0" maximum:"10000000" doc:"That the agent's budget is computed from, in tokens, from 1000 on; 0: 200000 for Claude Code, 272000 for Codex"`
+
 		MaxCostUSD *float64 `json:"max_cost_usd,omitempty" exclusiveMinimum:"0" maximum:"100000" doc:"Most that the run may cost"`
 	}
 }
@@ -106,6 +110,7 @@ type RunOutput struct {
 	Estimate  *float64           `json:"estimate_usd" doc:"What the run would probably cost, by the last trials of its agents; null if it is not known"`
 	Imported  *imported.Origin   `json:"imported" doc:"Which tool made the run elsewhere; null for runs made here"`
 	ImproveID *string            `json:"improve_run_id" doc:"Of the improve run that it was made for, and that alone counts it; null for others"`
+	Catalog   *catalogue.Choice  `json:"catalog" doc:"That trigger queries were asked on; such a run counts in no gate and no rate. Null for others"`
 	Error     *string            `json:"error" doc:"Why the run failed"`
 	CreatedAt httpapi.Time       `json:"created_at"`
 	StartedAt *httpapi.Time      `json:"started_at"`
@@ -157,7 +162,7 @@ func newRunOutput(r Run) RunOutput {
 		Requires: r.Subject.Requires,
 		Progress: Progress{r.Done, r.Total},
 		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
-		Errors:   m.TrialErrors, Reliable: m.Reliable(), Imported: r.Imported, ImproveID: r.ImproveRunID,
+		Errors:   m.TrialErrors, Reliable: m.Reliable(), Imported: r.Imported, ImproveID: r.ImproveRunID, Catalog: r.Catalog,
 		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}
@@ -294,10 +299,14 @@ func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutp
 		return oneRunOutput{}, fault.Invalid("subject.source_id", "subject.source_id must be the id of a cloud source")
 	}
 	b.Subject.SourceID = sourceID
-	r, err := s.Start(ctx, access.From(ctx), in.ID, NewRun{
+	n := NewRun{
 		Subject: subject.Ref(b.Subject), Trials: b.Trials, Baseline: b.Baseline, Seed: b.Seed, CaseIDs: b.CaseIDs,
 		Agent: (*suites.Agent)(b.Agent), MaxMicros: spend.Micros(b.MaxCostUSD),
-	})
+	}
+	if n.Catalog, err = catalogue.Chosen(b.Catalog, b.Window); err != nil {
+		return oneRunOutput{}, err
+	}
+	r, err := s.Start(ctx, access.From(ctx), in.ID, n)
 	if err != nil {
 		return oneRunOutput{}, err
 	}

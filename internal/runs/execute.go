@@ -78,7 +78,7 @@ func (s *Service) begin(ctx context.Context, r Run) (Run, error) {
 		}
 		head := r
 		head.Status = Running
-		return insertEvents(ctx, tx, r.ID, []sse.Event{statusEvent(head)})
+		return sse.Insert(ctx, tx, r.ID, []sse.Event{statusEvent(head)})
 	})
 	r.Status = Running
 	return r, err
@@ -300,7 +300,7 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 		if err != nil {
 			return err
 		}
-		return insertEvents(ctx, tx, x.run.ID,
+		return sse.Insert(ctx, tx, x.run.ID,
 			slices.Concat(activity, x.events.of(finished, Progress{done, x.run.Total}, progressDue)))
 	})
 }

@@ -156,7 +156,7 @@ func addImported(ctx context.Context, tx *store.Tx, r Run, trials []Trial) error
 	if err := markRunFinished(ctx, tx, r); err != nil {
 		return err
 	}
-	if err := insertEvents(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
+	if err := sse.Insert(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
 		return err
 	}
 	return r.audit(ctx, tx, "evals.run.import")

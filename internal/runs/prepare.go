@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
+	"github.com/whetstone-dev/whetstone/internal/runs/grading"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
@@ -63,7 +64,7 @@ func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) 
 	}
 	x.checks = make([]func() (verify.Check, error), len(x.cases))
 	for i, c := range x.cases {
-		x.checks[i] = sync.OnceValues(func() (verify.Check, error) { return compileCheck(c) })
+		x.checks[i] = sync.OnceValues(func() (verify.Check, error) { return grading.Compile(c) })
 	}
 	x.prices = pricing.Embedded()
 	if s.Prices != nil {
@@ -126,24 +127,6 @@ func (x *execution) missing() []TrialKey {
 	return keys
 }
 
-// compileCheck compiles the check of a deterministic case.
-func compileCheck(c suites.Case) (verify.Check, error) {
-	switch c.Kind {
-	case suites.ExactMatch:
-		by := make([]verify.Normalization, len(c.Normalize))
-		for i, n := range c.Normalize {
-			by[i] = verify.Normalization(n)
-		}
-		return verify.Exact(c.Expected, by)
-	case suites.JSONSchema:
-		return verify.Schema(c.Schema)
-	case suites.BooleanAssertion:
-		return verify.Assertion(c.Assertion)
-	case suites.TriggerQuery, suites.LLMRubric, suites.TaskPackage:
-	}
-	return nil, fmt.Errorf("a case of kind %s has no check", c.Kind)
-}
-
 // loadSkills reads the skills of all arms, and their content if a case needs
 // it.
 func (x *execution) loadSkills(ctx context.Context) error {
@@ -175,6 +158,14 @@ func (x *execution) loadSkills(ctx context.Context) error {
 		}
 		loaded := &loadedSkill{Skill: judge.Skill{Name: skill.Name, Description: skill.Description}}
 		x.skills[arm] = loaded
+		if x.run.Catalog != nil {
+			listed, err := catalogue.OfRun(ctx, x.s.DB, x.run.ID)
+			if err != nil {
+				return err
+			}
+			loaded.Skill, x.run.Distractors = catalogue.Without(listed, skill.Name)
+			continue
+		}
 		if !content {
 			continue
 		}

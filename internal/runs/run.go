@@ -4,7 +4,7 @@
 // survives the crash of its worker. It owns the tables eval_runs,
 // eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs,
 // eval_run_terms, eval_agent_costs, eval_trial_recordings, eval_run_imports,
-// eval_run_purposes and eval_run_events.
+// eval_run_purposes, eval_run_catalogs and eval_run_events.
 package runs
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/runs/imported"
 	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
@@ -50,6 +51,9 @@ type Run struct {
 	// list, and says nothing about the skill: it may be about a candidate, or about
 	// chosen cases. nil for all others.
 	ImproveRunID *string
+	// Catalog is the listing that trigger queries choose from, if not Distractors. Such a
+	// run says nothing about the skill by itself. nil for all others.
+	Catalog *catalogue.Choice
 
 	Error     *string // why the run failed; safe to show
 	CreatedBy string
@@ -61,6 +65,7 @@ type Run struct {
 	noSkill   bool // whether the suite supports the baseline NoSkill
 	caseCount int
 	document  json.RawMessage // the cases; nil where only the columns of the run were read
+	listed    []judge.Skill   // of Catalog, of a planned run
 }
 
 // cases parses the run's copy of the cases.

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
@@ -47,6 +48,8 @@ type Service struct {
 	Recordings *recording.Store
 	// Prices of models; nil means those that the program comes with.
 	Prices spend.Prices
+	// Catalogs lists skills as agents do; nil if no run may be asked on a catalogue.
+	Catalogs catalogue.Lister
 	// Suggester and Sign, if not nil, are called with runs that succeeded: of a source, and all.
 	Suggester Suggester
 	Sign      func(ctx context.Context, tx *store.Tx, r Run) error
@@ -88,6 +91,9 @@ type NewRun struct {
 	// for no limit.
 	MaxMicros    *int64
 	ImproveRunID *string // that it is made for; nil for none
+	// Catalog is the listing that trigger queries choose from; nil for chosen distractors.
+	// Other cases are not tried on it.
+	Catalog *catalogue.Choice
 }
 
 func (n NewRun) validate() error {
@@ -109,7 +115,10 @@ func (n NewRun) validate() error {
 	if n.Seed < 0 || n.Seed >= subject.MaxSeed {
 		return fault.Invalid("seed", "seed must be at least 0 and below 2^53")
 	}
-	return nil
+	if n.Catalog == nil {
+		return nil
+	}
+	return n.Catalog.Check(len(n.Baseline.Arms()) > 1, n.Agent != nil)
 }
 
 // Start creates a run of a suite and enqueues its job. A suite that cannot be
@@ -131,9 +140,14 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 	if err != nil {
 		return r, err
 	}
+	if n.Catalog != nil {
+		if n.CaseIDs, err = catalogue.Cases(suite.Cases, n.CaseIDs); err != nil {
+			return r, err
+		}
+	}
 	issues := suite.Issues
 	if n.CaseIDs != nil { // what is wrong with the others does not matter
-		if suite.Cases, suite.Document, err = chosen(suite.Cases, n.CaseIDs); err != nil {
+		if suite.Cases, suite.Document, err = suites.Choose(suite.Cases, n.CaseIDs); err != nil {
 			return r, err
 		}
 		if !slices.ContainsFunc(suite.Cases, func(c suites.Case) bool { return !c.Runnable() }) {
@@ -156,22 +170,7 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 	if err := s.setTerms(ctx, &r, n, suite.Cases); err != nil {
 		return r, err
 	}
-	return r, s.pinJudge(ctx, &r, suite.Cases)
-}
-
-// chosen returns the cases of these ids, and their document.
-func chosen(cases []suites.Case, ids []string) (some []suites.Case, document json.RawMessage, err error) {
-	var fields []suites.Fields
-	for _, c := range cases {
-		if slices.Contains(ids, c.ID) {
-			some, fields = append(some, c), append(fields, c.Fields)
-		}
-	}
-	if len(some) == 0 || len(some) < len(ids) {
-		return nil, nil, fault.Invalid("case_ids", "case_ids must name cases of the suite, each once")
-	}
-	document, err = json.Marshal(fields)
-	return some, document, err
+	return r, s.pinJudge(ctx, &r, n.Catalog, suite.Cases)
 }
 
 // Add stores a planned run and enqueues its job.
@@ -200,7 +199,8 @@ func (r Run) Conditions() (string, error) {
 		Trials      int
 		Seed        int64
 		Requires    []subject.Required `json:",omitempty"` // as before for skills that require nothing
-	}{r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed, r.Subject.Requires})
+		Catalog     *catalogue.Choice  `json:",omitempty"`
+	}{r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed, r.Subject.Requires, r.Catalog})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:]), err
 }
@@ -217,6 +217,9 @@ func (r Run) auditDetail() audit.Detail {
 	d := audit.Detail{"suite": r.SuiteID, "trials": r.Trials, "baseline": r.Baseline}
 	if a := r.Terms.Agent; a != nil {
 		d["agent"] = strings.TrimSpace(a.Name + " " + a.Model)
+	}
+	if r.Catalog != nil {
+		d["catalog"] = r.Catalog.Catalog
 	}
 	if most := spend.USD(r.Terms.MaxMicros); most != nil {
 		d["max_cost_usd"] = *most
@@ -253,7 +256,7 @@ func (s *Service) pinSkills(ctx context.Context, r *Run, ref subject.Ref) error 
 
 // pinJudge stores which judge decides, and what the skill competes with: verdicts
 // of different judges or catalogues cannot be compared.
-func (s *Service) pinJudge(ctx context.Context, r *Run, cases []suites.Case) (err error) {
+func (s *Service) pinJudge(ctx context.Context, r *Run, c *catalogue.Choice, cases []suites.Case) (err error) {
 	judged, routed := false, false
 	for _, c := range cases {
 		judged = judged || r.isJudged(c)
@@ -262,6 +265,14 @@ func (s *Service) pinJudge(ctx context.Context, r *Run, cases []suites.Case) (er
 	if judged {
 		about := s.Judge.Describe()
 		r.Judge = &about
+	}
+	if c != nil {
+		conditions, err := r.Conditions()
+		if err != nil {
+			return err
+		}
+		r.Catalog, r.listed, err = c.Pin(ctx, s.Catalogs, s.Subjects(), r.OrgID, r.Subject, conditions)
+		return err
 	}
 	if routed {
 		r.Distractors, err = s.Subjects().Beside(ctx, r.OrgID, &r.Subject, r.Previous, r.Seed)
@@ -421,10 +432,10 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err := markRunFinished(ctx, tx, r); err != nil {
 		return r, err
 	}
-	if err := insertEvents(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
+	if err := sse.Insert(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
 		return r, err
 	}
-	if status != Succeeded || r.ImproveRunID != nil {
+	if status != Succeeded || r.ImproveRunID != nil || r.Catalog != nil {
 		return r, nil
 	}
 	if s.Sign != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
-	"github.com/whetstone-dev/whetstone/internal/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -19,7 +19,7 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id),
 	(SELECT t.terms FROM eval_run_terms t WHERE t.run_id = eval_runs.id),
 	(SELECT i.origin FROM eval_run_imports i WHERE i.run_id = eval_runs.id),
-	(SELECT p.improve_run_id FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
+	(SELECT p.improve_run_id FROM eval_run_purposes p WHERE p.run_id = eval_runs.id), ` + catalogue.Column
 
 // listed leaves out the runs that were made for an improve run.
 const listed = ` AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
@@ -39,7 +39,7 @@ func scanRunCases(row store.Row) (Run, error) {
 
 func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject string
-	var previous, distractors, judge, cost, terms, origin *string
+	var previous, distractors, judge, cost, terms, origin, catalog *string
 	var low, high, rate, delta, gain *float64
 	s := &r.Summary
 	err = row.Scan(append([]any{
@@ -47,7 +47,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
 		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
 		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
-		&s.Tried, &s.TrialErrors, &cost, &terms, &origin, &r.ImproveRunID,
+		&s.Tried, &s.TrialErrors, &cost, &terms, &origin, &r.ImproveRunID, &catalog,
 	}, further...)...)
 	if err != nil {
 		return r, err
@@ -69,6 +69,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		{cost, &r.Cost},
 		{terms, &r.Terms},
 		{origin, &r.Imported},
+		{catalog, &r.Catalog},
 	} {
 		if field.text == nil {
 			continue
@@ -129,6 +130,11 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 			return err
 		}
 	}
+	if r.Catalog != nil {
+		if err := catalogue.Insert(ctx, tx, r.OrgID, r.ID, *r.Catalog, r.listed); err != nil {
+			return err
+		}
+	}
 	return spend.InsertTerms(ctx, tx, r.ID, r.Terms)
 }
 
@@ -161,16 +167,16 @@ func runsMadeFor(ctx context.Context, q store.Querier, orgID, improveRunID strin
 	return store.All(rows, err, scanRunHead)
 }
 
-// newestRuns returns the newest run of each suite that has one, in no order. The
-// subquery reads one entry of the index per suite and those of improve runs since
-// then; GROUP BY would read all.
+// newestRuns returns the newest run of each suite that has one, in no order; runs on a
+// catalogue are not meant. The subquery reads one entry of the index per suite and those
+// that it leaves out since then; GROUP BY would read all.
 func newestRuns(ctx context.Context, q store.Querier, orgID string, suiteIDs []string) ([]Run, error) {
 	in, list := q.Dialect().In("$2", suiteIDs)
 	rows, err := q.Query(ctx, `
 		SELECT `+runColumns+` FROM eval_runs
 		WHERE org_id = $1 AND id IN (
 			SELECT (
-				SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = s.id`+listed+`
+				SELECT eval_runs.id FROM eval_runs WHERE eval_runs.suite_id = s.id`+listed+catalogue.Ordinary+`
 				ORDER BY eval_runs.id DESC LIMIT 1
 			)
 			FROM eval_suites s WHERE s.org_id = $1 AND s.id`+in+`
@@ -283,43 +289,4 @@ func verdictsOfRun(ctx context.Context, q store.Querier, runID string) ([]Trial,
 		SELECT case_index, variant, n, verdict, score, duration_ms, error, '{}', '' FROM eval_run_trials
 		WHERE run_id = $1`+byTrial, runID)
 	return store.All(rows, err, scanTrial)
-}
-
-// insertEvents numbers events and stores them. The UPDATE locks the run's row
-// until the transaction ends, so ids become visible in their order: a reader that
-// has seen one event has seen all before it.
-func insertEvents(ctx context.Context, tx *store.Tx, runID string, events []sse.Event) error {
-	n := len(events)
-	if n == 0 {
-		return nil
-	}
-	rows, err := tx.Query(ctx, `UPDATE eval_runs SET last_event = last_event + $2 WHERE id = $1 RETURNING last_event`, runID, n)
-	last, err := store.One(rows, err, "Eval run", store.Value[int64])
-	if err != nil {
-		return err
-	}
-	ids, names, data := make([]int64, n), make([]string, n), make([]string, n)
-	for i, e := range events {
-		ids[i], names[i], data[i] = last-int64(n-1-i), e.Name, string(e.Data)
-	}
-	_, err = store.Bulk{
-		Table: "eval_run_events",
-		Columns: []store.Column{
-			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("id", ids), store.Col("name", names),
-			store.Col("data", data),
-			store.Col("created_at", slices.Repeat([]int64{store.Micros(store.Now())}, n)),
-		},
-	}.Insert(ctx, tx)
-	return err
-}
-
-func eventsAfter(ctx context.Context, q store.Querier, runID string, after int64, limit int) ([]sse.Event, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id, name, data FROM eval_run_events WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`, runID, after, limit)
-	return store.All(rows, err, func(row store.Row) (e sse.Event, err error) {
-		var data string
-		err = row.Scan(&e.ID, &e.Name, &data)
-		e.Data = json.RawMessage(data)
-		return e, err
-	})
 }

@@ -21,7 +21,7 @@ func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) 
 	if err != nil {
 		return nil, err
 	}
-	unseen, err := eventsAfter(ctx, s.DB, r.ID, after, 1)
+	unseen, err := sse.After(ctx, s.DB, r.ID, after, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) 
 		if err != nil {
 			return nil, false, err
 		}
-		if events, err = eventsAfter(ctx, s.DB, r.ID, after, sse.Page); err != nil {
+		if events, err = sse.After(ctx, s.DB, r.ID, after, sse.Page); err != nil {
 			return nil, false, err
 		}
 		if len(events) > 0 {

@@ -161,3 +161,18 @@ func (s Suite) Resources() taskfile.Resources {
 	_ = json.Unmarshal(s.ResourceLimits, &fields) // it is an object, or there are none
 	return taskfile.ParseResources(fields)
 }
+
+// Choose returns the cases of these ids, and their document.
+func Choose(cases []Case, ids []string) (some []Case, document json.RawMessage, err error) {
+	var fields []Fields
+	for _, c := range cases {
+		if slices.Contains(ids, c.ID) {
+			some, fields = append(some, c), append(fields, c.Fields)
+		}
+	}
+	if len(some) == 0 || len(some) < len(ids) {
+		return nil, nil, fault.Invalid("case_ids", "case_ids must name cases of the suite, each once")
+	}
+	document, err = json.Marshal(fields)
+	return some, document, err
+}

@@ -36,6 +36,7 @@ type archive struct {
 	Size        *int64  `json:"size"`
 	SHA256      *string `json:"sha256"`
 	DownloadURL *string `json:"download_url"`
+	Error       *string `json:"error"`
 }
 
 const (
@@ -81,6 +82,9 @@ func export(ctx context.Context, p *term.Program, s *server.Session, file *os.Fi
 	progress := p.Progress()
 	defer progress.Clear()
 	for out.Export.DownloadURL == nil {
+		if out.Export.State == "failed" && out.Export.Error != nil {
+			return archive{}, fault.New(fault.Unavailable, "The archive was not made: %s", term.Plain(*out.Export.Error))
+		}
 		if out.Export.State == "failed" || out.Export.State == "expired" {
 			return archive{}, fault.New(fault.Unavailable, "The archive was not made; see the log of the server, and try again")
 		}

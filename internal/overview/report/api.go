@@ -92,6 +92,30 @@ type changeOutput struct {
 	RunID  string   `json:"run_id" format:"uuid"`
 }
 
+type runPairOutput struct {
+	SuiteID string `json:"suite_id" format:"uuid"`
+	Suite   string `json:"suite"`
+	Skill   string `json:"skill"`
+	FullID  string `json:"full_run_id" format:"uuid" doc:"The run with whole descriptions"`
+	CutID   string `json:"run_id" format:"uuid" doc:"The run with what the agent lists"`
+	Cases   int    `json:"cases"`
+	Right   int    `json:"right"`
+	Cut     int    `json:"right_truncated"`
+}
+
+type measuredOutput struct {
+	Judges    []string        `json:"judges" nullable:"false" doc:"Models that chose"`
+	Cases     int             `json:"cases" doc:"Trigger cases that should choose their skill, with a verdict in both runs of a pair"`
+	Right     int             `json:"right" doc:"That chose it by whole descriptions"`
+	Cut       int             `json:"right_truncated" doc:"That chose it by what the agent lists"`
+	Recall    float64         `json:"recall" doc:"right / cases"`
+	CutRecall float64         `json:"recall_truncated" doc:"right_truncated / cases"`
+	Lost      int             `json:"lost" doc:"That only whole descriptions get right"`
+	Won       int             `json:"won" doc:"That only the listing gets right"`
+	P         float64         `json:"p_value" doc:"Of lost and won by chance: exact McNemar test"`
+	Pairs     []runPairOutput `json:"pairs" nullable:"false" doc:"The newest of each suite; at most 50"`
+}
+
 type routingOutput struct {
 	Router  string         `json:"router" example:"bm25-1" doc:"The router that runs without a model use"`
 	Cases   int            `json:"cases" doc:"Trigger cases of the newest run of each suite"`
@@ -99,6 +123,8 @@ type routingOutput struct {
 	Cut     int            `json:"right_truncated" doc:"That find it by what the model sees"`
 	Changed int            `json:"changed" doc:"That find another skill, or none"`
 	Changes []changeOutput `json:"changes" nullable:"false" doc:"The first 50 of these"`
+
+	Measured *measuredOutput `json:"measured" doc:"What runs on this catalog showed, by the model that runs ask; null if there is no pair of runs"`
 }
 
 type settingsOutput struct {
@@ -165,6 +191,7 @@ func (s *Service) handleReport(ctx context.Context, in reportInput) (out reportO
 			Changes: mapped(r.Routing.Changed, func(c Change) changeOutput {
 				return changeOutput{c.Skill, c.Query, orNull(c.Before), orNull(c.After), mapped(c.Lost, same), c.RunID}
 			}),
+			Measured: measuredOf(r.Routing.Measured),
 		},
 		SwitchOff: switchOffOutput{
 			Skills: len(r.Switch.Skills), TokensPerSession: r.Switch.Tokens, Budget: budgetOutput(r.Switch.After),
@@ -180,6 +207,16 @@ func totalsOf(t Totals) totalsOutput {
 		Skills: t.Skills, Others: t.Others, Full: t.Full, Truncated: t.Truncated, NameOnly: t.NameOnly, Omitted: t.Omitted, Hidden: t.Hidden,
 		CutCharacters: t.CutText, Unused: t.Unused, TokensPerSession: t.Tokens, DollarsPerSession: t.PerSession, DollarsInWindow: t.InWindow,
 		LeftOut: t.LeftOut,
+	}
+}
+
+func measuredOf(m *Measured) *measuredOutput {
+	if m == nil {
+		return nil
+	}
+	return &measuredOutput{
+		Judges: m.Judges, Cases: m.Cases, Right: m.Right, Cut: m.Cut, Recall: m.Recall(), CutRecall: m.CutRecall(),
+		Lost: m.Lost, Won: m.Won, P: m.P, Pairs: mapped(m.Pairs, func(p RunPair) runPairOutput { return runPairOutput(p) }),
 	}
 }
 

@@ -47,6 +47,7 @@ type Report struct {
 	Totals   Totals
 	Overlaps []Overlap
 	Routing  Routing
+	Suites   []Suite // that Routing has requests of, the newest run first
 	Switch   SwitchOff
 }
 
@@ -158,6 +159,36 @@ type Routing struct {
 	Right, Cut     int // of which find it by the whole text, and by the rest
 	Changed        []Change
 	ChangedInTotal int
+	// Measured is what runs on the catalogue of the agent showed; nil if there are none.
+	Measured *Measured
+}
+
+// A Suite is one with trigger cases that ran in the window.
+type Suite struct{ ID, Name, Skill string }
+
+// Measured compares the trigger cases that should choose their skill in pairs of runs,
+// one with whole descriptions and one with what the agent lists. A case counts if both
+// have a verdict.
+type Measured struct {
+	Judges     []string // models, by name
+	Cases      int
+	Right, Cut int // cases that chose their skill by the whole text, and by the rest
+	Lost, Won  int // cases that only the whole text gets right, and only the rest
+	P          float64
+	Pairs      []RunPair // the newest of each suite
+}
+
+// Recall is the share of cases that chose their skill by whole descriptions.
+func (m Measured) Recall() float64 { return float64(m.Right) / float64(m.Cases) }
+
+// CutRecall is the share that did so by what the agent lists.
+func (m Measured) CutRecall() float64 { return float64(m.Cut) / float64(m.Cases) }
+
+// A RunPair is two runs of a suite that differ in the listing only.
+type RunPair struct {
+	SuiteID, Suite, Skill string
+	FullID, CutID         string // runs
+	Cases, Right, Cut     int
 }
 
 // A Change is a request that finds another skill in the truncated listing.

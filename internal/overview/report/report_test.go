@@ -494,6 +494,11 @@ func TestQueryPlans(t *testing.T) {
 			"choices":  func() error { _, err := report.ChoicesOf(ctx, q, ids); return err },
 			"requests": func() error { _, err := report.RequestsOf(ctx, q, ids, 1); return err },
 			"pairs":    func() error { _, err := report.PairsOf(ctx, q, "o", time.Now(), 1, 1); return err },
+			"catalogs": func() error {
+				_, err := report.CatalogPairs(ctx, q, "o", report.Options{Agent: listing.Codex, Window: 1}, time.Now(), 1)
+				return err
+			},
+			"recall":   func() error { _, err := report.RecallOf(ctx, q, ids); return err },
 			"sessions": func() error { _, err := report.SessionsOf(ctx, q, "o", time.Now(), 1); return err },
 		} {
 			if err := run(); err != nil {

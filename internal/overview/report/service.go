@@ -51,7 +51,10 @@ func (s *Service) Of(ctx context.Context, orgID string, o Options) (r Report, er
 	r.judge(since)
 	r.price(standing)
 	r.switchOff(texts)
-	return r, s.readTests(ctx, orgID, &r, since)
+	if err := s.readTests(ctx, orgID, &r, since); err != nil {
+		return r, err
+	}
+	return r, s.measure(ctx, orgID, &r, since)
 }
 
 func (o Options) check() error {

@@ -3,9 +3,12 @@ package report
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -70,28 +73,81 @@ func countsOfOrg(ctx context.Context, q store.Querier, orgID string, since int64
 }
 
 // testRun is the newest run of a suite, with the skill that it is about.
-type testRun struct{ id, skill string }
+type testRun struct{ id, skill, suiteID, suite string }
 
 // newestRuns returns the newest run of each suite since a time, the newest first. Runs
 // with more trials than maxTrials are left out.
 func newestRuns(ctx context.Context, q store.Querier, orgID string, since time.Time, maxTrials, limit int) ([]testRun, error) {
 	rows, err := q.Query(ctx, `
-		SELECT r.id, r.subject FROM (
+		SELECT r.id, r.subject, s.id, s.name FROM (
 			SELECT r.id, ROW_NUMBER() OVER (PARTITION BY r.suite_id ORDER BY r.id DESC) AS place
 			FROM eval_suites s JOIN eval_runs r ON r.suite_id = s.id
 			WHERE s.org_id = $1 AND r.org_id = $1 AND r.status = 'succeeded' AND r.finished_at >= $2 AND r.total <= $3
 				AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = r.id)
-		) newest JOIN eval_runs r ON r.id = newest.id
+				AND NOT EXISTS (SELECT 1 FROM eval_run_catalogs c WHERE c.run_id = r.id)
+		) newest JOIN eval_runs r ON r.id = newest.id JOIN eval_suites s ON s.id = r.suite_id
 		WHERE newest.place = 1 ORDER BY r.id DESC LIMIT $4`, orgID, store.Micros(since), maxTrials, limit)
 	return store.All(rows, err, func(row store.Row) (r testRun, err error) {
 		var pinned subject.Pinned
 		var raw string
-		if err = row.Scan(&r.id, &raw); err == nil {
+		if err = row.Scan(&r.id, &raw, &r.suiteID, &r.suite); err == nil {
 			err = json.Unmarshal([]byte(raw), &pinned)
 		}
 		r.skill = pinned.Name
 		return r, err
 	})
+}
+
+// catalogPair is a pair of runs, and the model that chose.
+type catalogPair struct {
+	RunPair
+	judge string
+}
+
+// catalogPairs returns for each suite the newest run on the agent's catalogue that has a
+// partner with whole descriptions, the newest first.
+func catalogPairs(ctx context.Context, q store.Querier, orgID string, o Options, since time.Time, limit int) ([]catalogPair, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.id, s.name, r.subject, r.judge, newest.full_id, newest.id FROM (
+			SELECT r.id, r.suite_id, f.id AS full_id, ROW_NUMBER() OVER (PARTITION BY r.suite_id ORDER BY r.id DESC, f.id DESC) AS place
+			FROM eval_run_catalogs c JOIN eval_runs r ON r.id = c.run_id
+				JOIN eval_run_catalogs w ON w.org_id = $1 AND w.pair = c.pair AND w.catalog = $2 JOIN eval_runs f ON f.id = w.run_id
+			WHERE c.org_id = $1 AND c.catalog = $3 AND c.context_window = $4 AND r.status = 'succeeded' AND r.finished_at >= $5
+				AND f.status = 'succeeded' AND f.suite_id = r.suite_id
+		) newest JOIN eval_runs r ON r.id = newest.id JOIN eval_suites s ON s.id = newest.suite_id
+		WHERE newest.place = 1 ORDER BY r.id DESC LIMIT $6`, orgID, catalogue.Full, o.Agent, o.Window, store.Micros(since), limit)
+	return store.All(rows, err, func(row store.Row) (p catalogPair, err error) {
+		var raw, by string
+		if err = row.Scan(&p.SuiteID, &p.Suite, &raw, &by, &p.FullID, &p.CutID); err != nil {
+			return p, err
+		}
+		var pinned subject.Pinned
+		var about judge.Description
+		err = errors.Join(json.Unmarshal([]byte(raw), &pinned), json.Unmarshal([]byte(by), &about))
+		p.Skill, p.judge = pinned.Name, about.Model
+		return p, err
+	})
+}
+
+// recallOf returns, by run and case, whether the cases that should trigger their skill did
+// so; cases without a verdict are missing.
+func recallOf(ctx context.Context, q store.Querier, runIDs []string) (map[string]map[string]bool, error) {
+	in, list := q.Dialect().In("$1", runIDs)
+	rows, err := q.Query(ctx, `
+		SELECT run_id, case_id, verdict = 'pass' FROM eval_run_cases
+		WHERE run_id`+in+` AND should_trigger AND verdict IN ('pass', 'fail')`, list)
+	all := map[string]map[string]bool{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var run, id string
+		var pass bool
+		err := row.Scan(&run, &id, &pass)
+		if all[run] == nil {
+			all[run] = map[string]bool{}
+		}
+		all[run][id] = pass
+		return err
+	})
+	return all, err
 }
 
 // choice is which skill a trial of a trigger case chose; "" for none.

@@ -46,6 +46,11 @@ func (s *Service) readTests(ctx context.Context, orgID string, r *Report, since 
 		for _, c := range choices {
 			chose[c.runID] = true
 		}
+		for _, run := range runs {
+			if chose[run.id] {
+				r.Suites = append(r.Suites, Suite{run.suiteID, run.suite, run.skill})
+			}
+		}
 		r.route(slices.DeleteFunc(requests, func(q request) bool { return !chose[q.runID] }), skillOf)
 	}
 	pairs, err := pairsOf(ctx, s.DB, orgID, since, maxSessions, maxOverlaps)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -40,7 +41,7 @@ func OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]F
 		WITH ranked AS (
 			SELECT id, suite_id, finished_at, ROW_NUMBER() OVER (PARTITION BY suite_id ORDER BY id DESC) AS place
 			FROM eval_runs WHERE org_id = $1 AND source_id = $2 AND status = 'succeeded'
-				AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)
+				AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`+catalogue.Ordinary+`
 		), scored AS (
 			SELECT r.suite_id, c.case_id, COUNT(*) FILTER (WHERE c.verdict = 'fail') AS failed, COUNT(*) AS runs
 			FROM ranked r JOIN eval_run_cases c ON c.run_id = r.id AND c.verdict IN ('fail', 'pass')

@@ -1,5 +1,5 @@
-// Package sse streams the events of a run as server-sent events. It owns no
-// tables.
+// Package sse keeps the events of a run, and streams them as server-sent events. It
+// owns the table eval_run_events.
 package sse
 
 import (
