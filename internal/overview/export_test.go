@@ -2,6 +2,7 @@ package overview
 
 // The queries of pages, whose plans and number are tested.
 var (
+	CurrentVersions = currentVersions
 	DaysOfSkills    = daysOfSkills
 	DaysOfOrg       = daysOfOrg
 	TenuresOfSkills = tenuresOfSkills

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -31,6 +32,54 @@ func TestTenures(t *testing.T) {
 		got, err = w.s.Tenures(w.t.Context(), "a", nil, 2)
 		check(w.t, err, map[string][]overview.Tenure{}, got)
 	})
+}
+
+// TestCurrent: the figures of current versions are those of their days in the window.
+func TestCurrent(t *testing.T) {
+	each(t, func(w *world) {
+		today := w.now.Unix() / (24 * 60 * 60)
+		for _, id := range []string{"a-pdf", "a-v1", "a-v2", "b-v1"} {
+			for i, d := range []int64{today, today - 29, today - 30} {
+				w.exec(`INSERT INTO skill_days (subject_id, day, sessions, trigger_sessions, last_sessions, last_trigger_sessions, checks,
+						triggers, confidence_sum, confidence_count, graded_sessions, pass_rate_sum)
+					VALUES ($1, $2, 10, 0, 0, 0, 0, 0, 0, 0, 10, $3)`, id, d, int64(i+1)*2_000_000_000)
+			}
+		}
+		rate := 0.3 // of 20 sessions, 2 and 4 pass
+		want := map[string]overview.Current{"a-pdf": {Version: "1.0.0", PassRate: &rate, Graded: 20}}
+		got, err := w.s.CurrentOf(w.t.Context(), "a", []string{"a-pdf", "b-pdf"}, 30)
+		check(w.t, err, want, got)
+		got, err = w.s.CurrentChanged(w.t.Context(), "a", 30)
+		check(w.t, err, map[string]overview.Current{}, got)
+		w.exec(`UPDATE registry_entries SET updated_at = $1 WHERE id = 'a-entry'`, w.micros(-day))
+		got, err = w.s.CurrentChanged(w.t.Context(), "a", 30)
+		check(w.t, err, want, got)
+		got, err = w.s.CurrentOf(w.t.Context(), "a", nil, 30)
+		check(w.t, err, map[string]overview.Current{}, got)
+	})
+}
+
+func TestCurrentWorse(t *testing.T) {
+	t.Parallel()
+	rate := func(f float64) *float64 { return &f }
+	for name, c := range map[string]struct {
+		current overview.Current
+		status  skills.Status
+		all     *float64
+		want    skills.Status
+	}{
+		"hidden":         {overview.Current{PassRate: rate(0.43), Graded: 30}, skills.Warning, rate(0.7), skills.Critical},
+		"healthy mean":   {overview.Current{PassRate: rate(0.6), Graded: 40}, skills.Healthy, rate(0.9), skills.Warning},
+		"by chance":      {overview.Current{PassRate: rate(0.7), Graded: 6}, skills.Healthy, rate(0.9), skills.Healthy},
+		"too few":        {overview.Current{PassRate: rate(0), Graded: 4}, skills.Healthy, rate(0.9), skills.Healthy},
+		"better":         {overview.Current{PassRate: rate(0.95), Graded: 40}, skills.Critical, rate(0.4), skills.Critical},
+		"not graded":     {overview.Current{}, skills.Healthy, rate(0.9), skills.Healthy},
+		"nothing at all": {overview.Current{}, skills.Unknown, nil, skills.Unknown},
+	} {
+		if got := c.current.Worse(c.status, c.all); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
 }
 
 func TestOrgDays(t *testing.T) {
@@ -146,6 +195,9 @@ func TestQueryPlans(t *testing.T) {
 				ids[i] = fmt.Sprint("id", i)
 			}
 			for name, run := range map[string]func(ctx context.Context, q store.Querier) error{
+				"current": func(ctx context.Context, q store.Querier) error {
+					return second(overview.CurrentVersions(ctx, q, "a", 1, ids))
+				},
 				"days": func(ctx context.Context, q store.Querier) error { return second(overview.DaysOfSkills(ctx, q, ids, 1)) },
 				"all":  func(ctx context.Context, q store.Querier) error { return second(overview.DaysOfOrg(ctx, q, "a", 1)) },
 				"tenures": func(ctx context.Context, q store.Querier) error {

@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 			"totals":       object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
 			"trial_errors": 0, "reliable": true,
 			"pass_rate": nil, "pass_rate_interval": nil, "pass_k": nil, "baseline_result": nil, "error": nil,
-			"agent": nil, "imported": nil,
+			"agent": nil, "imported": nil, "catalog": nil,
 			"improve_run_id": nil, "max_cost_usd": nil, "estimate_usd": nil, "cost_usd_by_variant": object{},
 			"cost": object{
 				"usd": 0, "requests": 0, "tokens": object{"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},

@@ -135,14 +135,21 @@ func ratio(part, whole int64) *float64 {
 
 // statusOf derives the status of a window, compared with the window before.
 func statusOf(now, before dayCount) Status {
-	if now.gradedSessions < minGraded {
-		return Unknown
+	status := StatusOf(share(now.passRateSum, now.gradedSessions), now.gradedSessions)
+	if status == Healthy && dropped(now, before) {
+		return Warning
 	}
-	p := *share(now.passRateSum, now.gradedSessions)
+	return status
+}
+
+// StatusOf is the status that a pass rate of so many graded sessions has by itself.
+func StatusOf(rate *float64, graded int64) Status {
 	switch {
-	case Below(p, criticalRate):
+	case rate == nil || graded < minGraded:
+		return Unknown
+	case Below(*rate, criticalRate):
 		return Critical
-	case Below(p, warningRate), dropped(now, before):
+	case Below(*rate, warningRate):
 		return Warning
 	}
 	return Healthy

@@ -115,11 +115,17 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 		return view, err
 	}
 	view.Skills, view.Window = len(all), s.Skills.Window
+	current, err := s.Overview.CurrentChanged(v.Context(), v.Caller.OrgID, view.Window)
+	if err != nil {
+		return view, err
+	}
 	counts := map[skills.Status]int{}
 	var trouble []skills.Summary
+	worse := map[string]skills.Status{} // of a skill and its current version
 	for _, k := range all {
 		counts[k.Status]++
-		if k.Status == skills.Critical || k.Status == skills.Warning {
+		worse[k.ID] = current[k.ID].Worse(k.Status, k.PassRate)
+		if worse[k.ID] == skills.Critical || worse[k.ID] == skills.Warning {
 			trouble = append(trouble, k)
 		}
 	}
@@ -127,8 +133,14 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 		view.Counts = append(view.Counts, statusCount{status, counts[status]})
 	}
 	view.Known = len(all) - counts[skills.Unknown]
-	slices.SortStableFunc(trouble, func(a, b skills.Summary) int { // "critical" comes before "warning"; both have a pass rate
-		return cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(*a.PassRate, *b.PassRate))
+	rate := func(k skills.Summary) float64 { // those in trouble have one
+		if c := current[k.ID]; c.Hidden(k.Status, k.PassRate) {
+			return *c.PassRate
+		}
+		return *k.PassRate
+	}
+	slices.SortStableFunc(trouble, func(a, b skills.Summary) int { // "critical" comes before "warning"
+		return cmp.Or(cmp.Compare(worse[a.ID], worse[b.ID]), cmp.Compare(rate(a), rate(b)))
 	})
 	view.More = max(0, len(trouble)-troubleShown)
 	trouble = trouble[:min(len(trouble), troubleShown)]
@@ -143,10 +155,13 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	if err != nil {
 		return view, err
 	}
+	if current, err = s.Overview.CurrentOf(v.Context(), v.Caller.OrgID, ids, view.Window); err != nil {
+		return view, err
+	}
 	diagnoses, err := s.skillPages().Diagnoses(v.Context(), v.Caller.OrgID, ids)
 	for _, k := range trouble {
 		d := diagnoses[k.ID]
-		view.Trouble = append(view.Trouble, troubleRow{k, charts.Trend(days[k.ID]), d, skillpage.Failed(k.ID, d.Version)})
+		view.Trouble = append(view.Trouble, troubleRow{k, current[k.ID], charts.Trend(days[k.ID]), d, skillpage.Failed(k.ID, d.Version)})
 	}
 	return view, err
 }
@@ -154,6 +169,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 // A troubleRow is a skill that needs attention.
 type troubleRow struct {
 	skills.Summary
+	Current   overview.Current
 	Trend     charts.Spark
 	Diagnosis skillpage.Diagnosis
 	Failed    string // URL of the sessions that show the trouble

@@ -2,6 +2,7 @@ package web
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
@@ -51,7 +52,8 @@ var allShown = []skillsShown{
 // A skillRow is a skill in the list.
 type skillRow struct {
 	skills.Performance
-	Trend charts.Spark
+	Current overview.Current
+	Trend   charts.Spark
 }
 
 const skillsPerPage = 50
@@ -114,9 +116,13 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 	for i, k := range found {
 		ids[i] = k.ID
 	}
+	current, err := s.Overview.CurrentOf(v.Context(), v.Caller.OrgID, ids, s.Skills.Window)
+	if err != nil {
+		return answer{}, err
+	}
 	days, err := s.Overview.Days(v.Context(), ids, trendDays)
 	for _, k := range found {
-		view.Rows = append(view.Rows, skillRow{k, charts.Trend(days[k.ID])})
+		view.Rows = append(view.Rows, skillRow{k, current[k.ID], charts.Trend(days[k.ID])})
 	}
 	return show("skills", "Skills", view), err
 }

@@ -190,7 +190,15 @@ func TestSkillHub(t *testing.T) {
 		}
 		viewer := w.as(access.Viewer).get("/skills/pdf").want(http.StatusOK)
 		viewer.wantText("Fell from 96 % to 20 % with 1.4.0").wantNoText("Roll back to", "New alert", "Add a source")
-		b.get("/").wantText("Fell from 96 % to 20 % with 1.4.0")
+		// The mean of all versions, 62 %, is a warning; the current one is critical.
+		b.sessions("worrying-one", time.Now(), grades(20, 8)...)
+		const current = "current version 1.4.0: 20 % of 20 ■ critical"
+		p.wantText("▲ warning " + current)
+		b.get("/skills").wantText("▲ warning " + current)
+		home := b.get("/").wantText("Fell from 96 % to 20 % with 1.4.0", current)
+		if rows := home.texts("th.text"); len(rows) != 2 || !strings.HasPrefix(rows[0], "pdf ▲ warning") {
+			t.Errorf("in trouble are %q, want the one with the worst version first", rows)
+		}
 
 		b.post("/registry/"+entry+"/rollback", url.Values{"version": {"1.3.0"}, "reason": {"worse"}}).want(http.StatusSeeOther)
 		b.get("/skills/pdf").want(http.StatusOK).wantText("; 1.3.0 is current since just now")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
@@ -33,6 +34,7 @@ const (
 	Fell   Kind = "fell"
 	Rose   Kind = "rose"
 	Steady Kind = "steady"
+	Low    Kind = "low"    // the current version is worse than all versions together
 	Few    Kind = "few"    // graded sessions
 	Silent Kind = "silent" // no sessions of late
 )
@@ -220,6 +222,9 @@ func Diagnose(h History) Diagnosis {
 		return d
 	}
 	recent := sampleOf(h.Days[max(0, len(h.Days)-h.Window):])
+	if d, ok := h.low(recent); ok {
+		return d
+	}
 	if recent.n < enough {
 		return h.few(recent)
 	}
@@ -228,6 +233,28 @@ func Diagnose(h History) Diagnosis {
 		Kind: Steady, Text: "Steady at " + format.Percent(recent.rate()),
 		Tail: fmt.Sprintf("%s (%s) in %d days", sessionsText(recent.n), format.Interval(&[2]float64{low, high}), h.Window),
 	}
+}
+
+// low is the diagnosis of a current version that the pass rate of all versions hides.
+func (h History) low(recent sample) (d Diagnosis, ok bool) {
+	if len(h.Tenures) == 0 {
+		return d, false
+	}
+	now := h.Tenures[len(h.Tenures)-1]
+	days := h.Versions[now.VersionID]
+	own := sampleOf(days[max(0, len(days)-h.Window):])
+	if own.n == 0 {
+		return d, false
+	}
+	rate, all := own.rate(), recent.rate()
+	c := overview.Current{Version: now.Version, PassRate: &rate, Graded: int64(own.n)}
+	if !c.Hidden(skills.StatusOf(&all, int64(recent.n)), &all) {
+		return d, false
+	}
+	return Diagnosis{
+		Kind: Low, Text: fmt.Sprintf("%s is at %s, all versions together at %s", now.Version, format.Percent(rate), format.Percent(all)),
+		Version: now.Version, Tail: fmt.Sprintf("%s of it, %d of all in %d days", sessionsText(own.n), recent.n, h.Window),
+	}, true
 }
 
 func sessionsText(n int) string {

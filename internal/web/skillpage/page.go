@@ -45,6 +45,7 @@ type View struct {
 	Ranges    []int
 	Chart     charts.Chart
 	Entry     *overview.Entry // nil if the skill is not in the registry
+	Current   overview.Current
 	Versions  []VersionRow
 	Back      *VersionRow // what a rollback would make current; nil if there is nothing
 	Related   overview.Related
@@ -139,6 +140,11 @@ func (p Pages) addVersions(ctx context.Context, c access.Caller, view *View) err
 		return err
 	}
 	view.Entry = &entry
+	current, err := p.Overview.CurrentOf(ctx, c.OrgID, []string{view.ID}, view.Window)
+	if err != nil {
+		return err
+	}
+	view.Current = current[view.ID]
 	versions, quality, err := p.Registry.Versions(ctx, c.OrgID, entry.ID, versionsShown)
 	if err != nil {
 		return err
