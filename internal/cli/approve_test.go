@@ -36,10 +36,14 @@ func TestApprove(t *testing.T) {
 	if got := ann.must(t, "approvals"); !strings.Contains(got, "0 of 2") {
 		t.Errorf("got %q", got)
 	}
+	owner.run(t, "push", folder, "--version", "1.1.0", "--wait", "--wait-for", "1ns").want(t, term.ExitOutdated, "")
 	owner.run(t, "approve", "pdf", "1.1.0").want(t, term.ExitDenied, "somebody else must approve it")
 	owner.run(t, "approvals", "pdf").want(t, term.ExitUsage, "name a version, too")
 	owner.run(t, "approve", "pdf", "1.1.0", "--reject", "--override").want(t, term.ExitUsage, "not both")
 	ann.must(t, "approve", "pdf", "1.1.0", "--reject", "--comment", "why?")
+	if r := owner.run(t, "push", folder, "--version", "1.1.0", "--wait"); r.code != term.ExitFailed || !strings.Contains(r.stdout, "pdf 1.1.0 is not current (rejected): Ann rejected it: why?.") {
+		t.Errorf("a rejected version: %+v", r)
+	}
 	if got := bob.must(t, "approve", "pdf", "1.1.0"); !strings.Contains(got, "1 person rejected it") {
 		t.Errorf("got %q", got)
 	}
@@ -54,6 +58,7 @@ func TestApprove(t *testing.T) {
 		t.Errorf("after two approvals: %+v", r)
 	}
 	ann.run(t, "approve", "pdf", "1.1.0").want(t, term.ExitFailed, "not a candidate")
+	owner.must(t, "push", folder, "--version", "1.1.0", "--wait")
 
 	writeSkill(t, folder, "pdf", "Reads most tables")
 	owner.must(t, "push", folder, "--version", "1.2.0")

@@ -121,6 +121,9 @@ func TestDeviceLogin(t *testing.T) {
 		m := newMachine(t)
 		r := login(t, m, func(code string, _ func()) { actual.must(t, "device", "approve", code) })
 		r.want(t, term.ExitOK, "Open "+actual.url+"/device and enter the code ")
+		if found := code.FindStringSubmatch(r.stderr); !strings.Contains(r.stderr, "or open "+actual.url+"/device?code="+found[1]+"\n") {
+			t.Errorf("no complete address in %q", r.stderr)
+		}
 		if r.stdout != "Logged in to "+s.url+" as owner@localhost (owner of default, plan team).\n" {
 			t.Errorf("got %q", r.stdout)
 		}

@@ -1,12 +1,16 @@
 package cli_test
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -46,6 +50,20 @@ func TestOpen(t *testing.T) {
 	} {
 		if got := m.must(t, strings.Fields(args)...); got != want {
 			t.Errorf("%s: got %q, want %q", args, got, want)
+		}
+	}
+	for args, opened := range map[string]bool{"open alerts": true, "open alerts --print": false, "open alerts --json": false} {
+		var pages []string
+		p := &term.Program{
+			Stdout: io.Discard, Stderr: io.Discard, Stdin: m.stdin,
+			Browser: func(_ context.Context, server, page string) error { pages = append(pages, server+" "+page); return nil },
+		}
+		want := []string{s.url + " " + s.url + "/alerts"}
+		if !opened {
+			want = nil
+		}
+		if code := cli.Run(t.Context(), p, strings.Fields(args)); code != term.ExitOK || !slices.Equal(pages, want) {
+			t.Errorf("%s: exit code %d, opened %q, want %q", args, code, pages, want)
 		}
 	}
 	m.run(t, "open", "nothing").want(t, term.ExitFailed, "No skill or entry is named nothing")

@@ -1,4 +1,4 @@
-// Package pages prints the addresses of pages of the dashboard.
+// Package pages opens pages of the dashboard.
 package pages
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Commands are the commands of this package.
 type Commands struct {
-	Open openCommand `cmd:"" group:"Client" help:"Print the address of the dashboard, or of the page of a skill, to open in a browser."`
+	Open openCommand `cmd:"" group:"Client" help:"Open the dashboard, or the page of a skill, in a browser, and print its address."`
 }
 
 // sections are the pages that can be named.
@@ -26,32 +26,40 @@ var sections = []string{"alerts", "costs", "gates", "incidents", "proposals", "r
 type openCommand struct {
 	server.Flags `embed:""`
 	Page         string `arg:"" optional:"" help:"Name of a skill or an entry, or a section of the dashboard, e.g. alerts; its home when empty."`
+	Print        bool   `env:"-" help:"Only print the address."`
 }
 
-// Run prints the address of a page; the person opens it.
+// Run prints the address of a page, and opens it if a person is at the terminal.
 func (c *openCommand) Run(ctx context.Context, p *term.Program) error {
-	page, err := c.address(ctx, p)
+	base, page, err := c.address(ctx, p)
 	if err != nil {
 		return err
 	}
-	return p.Print(map[string]string{"url": page}, func(w io.Writer) { fmt.Fprintln(w, page) })
+	if err := p.Print(map[string]string{"url": page}, func(w io.Writer) { fmt.Fprintln(w, page) }); err != nil {
+		return err
+	}
+	if !c.Print {
+		p.OpenPage(ctx, base, page)
+	}
+	return nil
 }
 
 // address needs a key only for a name, to know which page it has.
-func (c *openCommand) address(ctx context.Context, p *term.Program) (page string, err error) {
+func (c *openCommand) address(ctx context.Context, p *term.Program) (base, page string, err error) {
 	if c.Page == "" || slices.Contains(sections, c.Page) {
 		stored, err := server.LoadCredentials()
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		base, err := c.Address(stored)
-		return base + "/" + c.Page, err
+		return base, base + "/" + c.Page, err
 	}
 	err = c.WithSession(p, func(s *server.Session) error {
+		base = s.Server
 		page, err = pageOf(ctx, s, c.Page)
 		return err
 	})
-	return page, err
+	return base, page, err
 }
 
 // pageOf is the page of a skill, which has its figures, or that of an entry which

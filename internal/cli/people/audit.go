@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -51,10 +54,50 @@ func (c *auditList) Run(ctx context.Context, p *term.Program) error {
 			for _, e := range entries {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05"),
 					term.Plain(cmp.Or(e.Actor.Name, e.Actor.Kind)), e.Via, e.Action,
-					term.Plain(e.Target.Kind+" "+cmp.Or(e.Target.Name, e.Target.ID)), term.Plain(string(e.Detail)))
+					term.Plain(e.Target.Kind+" "+cmp.Or(e.Target.Name, e.Target.ID)), detailText(e.Detail))
 			}
 		})
 	})
+}
+
+// detailText says the detail of an entry in words, e.g. "role: admin, was: member".
+func detailText(raw json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return term.Cell(string(raw)) // of another shape
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if text := valueText(fields[name]); text != "" {
+			all = append(all, strings.ReplaceAll(name, "_", " ")+": "+text)
+		}
+	}
+	return term.Cell(strings.Join(all, ", "))
+}
+
+// valueText is "" for what is empty.
+func valueText(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case bool:
+		return term.YesNo(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		var all []string
+		for _, item := range v {
+			all = append(all, valueText(item))
+		}
+		return strings.Join(all, " ")
+	}
+	raw, err := json.Marshal(value)
+	if err != nil { // it was JSON
+		return ""
+	}
+	return detailText(raw)
 }
 
 // exportPage is how many entries are asked for at once.

@@ -25,6 +25,8 @@ type evalRunCommand struct {
 	Version     string `env:"-" help:"Version of the entry; its current one when empty."`
 	Trials      int    `env:"-" default:"1" help:"How often to try each case, at most 30."`
 	Baseline    string `env:"-" enum:"none,no_skill,previous" default:"none" help:"Compare with none, no_skill or the previous version."`
+	Catalog     string `env:"-" enum:",full,claude-code,codex" default:"" placeholder:"NAME" help:"Ask the trigger queries on all skills of the registry: full, or as claude-code or codex truncate the descriptions. With an agent's name, a second run on full is started to compare with."`
+	Window      int64  `name:"context-window" env:"-" placeholder:"TOKENS" help:"Context window that the catalog's budget is computed from; by default 200000 for claude-code and 272000 for codex."`
 	Agent       string `env:"-" placeholder:"NAME" help:"Coding agent that works on the cases, e.g. claude-code."`
 	Model       string `env:"-" placeholder:"NAME" help:"Model that the agent asks; its first one when empty."`
 	MaxTurns    int    `env:"-" placeholder:"N" help:"Most answers of the model, per trial."`
@@ -44,7 +46,7 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		n := client.NewEvalRun{Subject: subject, Trials: c.Trials, Baseline: c.Baseline}
+		n := client.NewEvalRun{Subject: subject, Trials: c.Trials, Baseline: c.Baseline, Catalog: c.Catalog, ContextWindow: c.Window}
 		if err := c.setAgent(&n); err != nil {
 			return err
 		}
@@ -54,6 +56,9 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 		run, err := s.StartEvalRun(ctx, id, n)
 		if err != nil {
 			return err
+		}
+		if c.Catalog != "" && c.Catalog != "full" {
+			return c.compareCatalog(ctx, p, s, run, n)
 		}
 		if c.Wait {
 			return followRun(ctx, p, s, run.ID)
@@ -173,6 +178,11 @@ func followRun(ctx context.Context, p *term.Program, s *session, id string) erro
 	if err := p.Print(run, func(w io.Writer) { printRun(w, run, s.Page("runs", run.ID)) }); err != nil {
 		return err
 	}
+	return unlessPassed(run)
+}
+
+// unlessPassed is the exit code 1, unless every case passed or was skipped.
+func unlessPassed(run client.EvalRun) error {
 	failed := slices.ContainsFunc(run.Cases, func(c client.EvalCase) bool { return !passedOrSkipped(c.Verdict) })
 	if failed || run.Status != "succeeded" {
 		return term.ErrPrinted
@@ -219,6 +229,9 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	if b := run.BaselineResult; b != nil {
 		fmt.Fprintf(w, "Baseline\t%s: %s, so the skill changes it by %+.0f points (normalised gain %.2f)\n",
 			run.Baseline, term.Percent(&b.PassRate), 100*b.Delta, b.NormalizedGain)
+	}
+	if c := run.Catalog; c != nil {
+		fmt.Fprintf(w, "Catalog\t%s\n", catalogText(*c))
 	}
 	if a := run.Agent; a != nil {
 		fmt.Fprintf(w, "Agent\t%s\n", term.Plain(a.Name+" "+a.Model))

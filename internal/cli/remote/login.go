@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
@@ -92,7 +93,17 @@ func deviceLogin(ctx context.Context, p *term.Program, address string) (key stri
 	if err != nil {
 		return "", err
 	}
+	page := start.VerificationURL + "?code=" + url.QueryEscape(start.UserCode)
 	fmt.Fprintf(p.Stderr, "Open %s and enter the code %s\n", term.Plain(start.VerificationURL), term.Plain(start.UserCode))
+	fmt.Fprintf(p.Stderr, "or open %s\n", term.Plain(page))
+	if p.Interactive && p.Browser != nil && !p.JSON {
+		go func(ctx context.Context) { // the login may be approved elsewhere while this waits for Enter
+			p.Ask(ctx, "Press Enter to open it in a browser.")
+			if ctx.Err() == nil {
+				p.OpenPage(ctx, address, page)
+			}
+		}(ctx)
+	}
 	fmt.Fprintf(p.Stderr, "Waiting for up to %s; press Ctrl-C to cancel.\n", start.ExpiresIn)
 	// One interval longer than the code is valid, so that the last poll can say that
 	// it has expired.

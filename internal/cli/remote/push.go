@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/approving"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -31,6 +33,16 @@ type pushCommand struct {
 	Type        string        `env:"-" enum:"skill,agent,command,hook,bundle" default:"skill" help:"What the entry is: ${enum}."`
 	SourceRepo  string        `env:"-" placeholder:"OWNER/REPO" help:"Repository that the skill comes from."`
 	DryRun      bool          `env:"-" help:"Print what would be sent, and send nothing."`
+	Wait        bool          `env:"-" help:"Wait until a candidate has passed its gate and its approvals, and is current."`
+	WaitFor     time.Duration `env:"-" default:"30m" placeholder:"DURATION" help:"Longest time to wait, e.g. 2h."`
+}
+
+// Help is shown below the help of the command.
+func (c pushCommand) Help() string {
+	return c.Flags.Help() + `
+
+With --wait: 0 the version is current; 1 its gate blocked it, or somebody rejected or withdrew it; ` +
+		`3 its gate is inconclusive; 4 it still waits for a gate or for approvals when the time is over; 130 Ctrl-C, and the gate goes on.`
 }
 
 // A publication is a packed folder, checked and ready to be sent.
@@ -65,8 +77,38 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		requires.Note(p, out.Warnings)
 		out.URL = s.Page("registry", out.EntryID, "versions", out.Version)
+		if c.Wait && out.Status == "candidate" {
+			return c.wait(ctx, p, s, out)
+		}
 		return p.Print(out, func(w io.Writer) { fmt.Fprintf(w, "%s\n%s\n", out.sentence(), out.URL) })
 	})
+}
+
+// wait follows a candidate to its end.
+func (c *pushCommand) wait(ctx context.Context, p *term.Program, s *session, out pushOutput) error {
+	name := term.Plain(out.Name + " " + out.Version)
+	outcome, why, err := approving.Wait(ctx, p, s.Session, approving.Candidate{
+		EntryID: out.EntryID, Name: out.Name, Version: out.Version, Most: c.WaitFor,
+	})
+	if err != nil && ctx.Err() != nil {
+		return p.Interrupted("%s stays a candidate, and its gate and approvals go on: `whetstone approvals %s` shows them", name, name)
+	}
+	if err != nil {
+		return err
+	}
+	out.Outcome, out.Why, out.IsCurrent = string(outcome), why, outcome == approving.Current
+	err = p.Print(out, func(w io.Writer) {
+		if out.IsCurrent {
+			fmt.Fprintf(w, "%s is current.\n%s\n", name, out.URL)
+			return
+		}
+		fmt.Fprintf(w, "%s is not current (%s): %s.\n`whetstone approvals %s` and `whetstone gates list %s` say more.\n%s\n",
+			name, outcome, term.Cell(why), name, term.Plain(out.Name), out.URL)
+	})
+	if err != nil {
+		return err
+	}
+	return outcome.Code()
 }
 
 // publishTrusted adds a version with the key of a workflow run, which reads nothing:
@@ -273,7 +315,9 @@ type pushOutput struct {
 	Files       int      `json:"files"`
 	LeftOut     []string `json:"left_out"` // never null, for scripts
 	Warnings    []string `json:"warnings,omitempty"`
-	URL         string   `json:"url,omitempty"` // its page
+	URL         string   `json:"url,omitempty"`     // its page
+	Outcome     string   `json:"outcome,omitempty"` // of a candidate that was waited for
+	Why         string   `json:"why,omitempty"`     // it is not current
 }
 
 func newPushOutput(status string, made client.Publication, pack *publication) pushOutput {

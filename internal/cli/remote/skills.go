@@ -31,7 +31,7 @@ type skillsList struct {
 	Unconfirmed bool   `env:"-" help:"Only names without a real use: called in vain, or built into an agent."`
 	Hidden      bool   `env:"-" help:"Only hidden skills."`
 	Merged      bool   `env:"-" help:"Only skills that are merged into others."`
-	Sort        string `env:"-" placeholder:"FIELD" help:"Order: name, status, pass_rate, trigger_rate, unique_sessions or last_seen_at; prefix - for descending."`
+	Sort        string `env:"-" placeholder:"FIELD" default:"status" help:"Order: status (trouble first), name, pass_rate, trigger_rate, unique_sessions or last_seen_at; prefix - for descending."`
 	Days        int    `env:"-" default:"30" placeholder:"N" help:"With NAME: how many days to show."`
 }
 

@@ -77,6 +77,16 @@ type Report struct {
 		Cases          int `json:"cases"`
 		Right          int `json:"right"`
 		RightTruncated int `json:"right_truncated"`
+		Measured       *struct {
+			Judges    []string `json:"judges"`
+			Cases     int      `json:"cases"`
+			Recall    float64  `json:"recall"`
+			CutRecall float64  `json:"recall_truncated"`
+			P         float64  `json:"p_value"`
+			Pairs     []struct {
+				Suite string `json:"suite"`
+			} `json:"pairs"`
+		} `json:"measured"`
 	} `json:"routing"`
 	SwitchOff struct {
 		Skills           int             `json:"skills"`
@@ -175,10 +185,7 @@ func (c *reportCommand) print(w io.Writer, r Report) {
 	} else {
 		fmt.Fprintln(w, "Unused\tunknown: agents reported nothing")
 	}
-	if r.Routing.Cases > 0 {
-		fmt.Fprintf(w, "Routing\t%d of %s find their skill by whole descriptions, %d by what is listed\n",
-			r.Routing.Right, term.Count(r.Routing.Cases, "trigger case"), r.Routing.RightTruncated)
-	}
+	c.printRouting(w, r)
 	c.printSkills(w, r)
 	if len(r.Overlaps) > 0 {
 		fmt.Fprintln(w, "\nREQUESTS OF\tTAKEN BY\tTAKEN\tOF\tFROM")
@@ -191,6 +198,20 @@ func (c *reportCommand) print(w io.Writer, r Report) {
 	if r.SwitchOff.Skills > 0 {
 		fmt.Fprintf(w, "\n%s can be switched off: %d tokens per session then. `whetstone report --agent %s --days %d --settings` prints what to copy.\n",
 			term.Count(r.SwitchOff.Skills, "skill"), r.SwitchOff.TokensPerSession, r.Agent, r.Days)
+	}
+}
+
+// printRouting prints what a model chose in runs on the catalogue, or else what the
+// router chooses that runs without a model use.
+func (c *reportCommand) printRouting(w io.Writer, r Report) {
+	switch m := r.Routing.Measured; {
+	case m != nil:
+		fmt.Fprintf(w, "Routing\tby %s, recall is %s by whole descriptions (n=%d) and %s by what is listed (n=%d), p=%.3g\n",
+			plain(m.Judges), term.Percent(&m.Recall), m.Cases, term.Percent(&m.CutRecall), m.Cases, m.P)
+	case r.Routing.Cases > 0:
+		fmt.Fprintf(w, "Routing\t%d of %s find their skill by whole descriptions, %d by what is listed, by the built-in router\n",
+			r.Routing.Right, term.Count(r.Routing.Cases, "trigger case"), r.Routing.RightTruncated)
+		fmt.Fprintf(w, "\t`whetstone eval run SUITE --entry NAME --catalog %s` asks the model\n", r.Agent)
 	}
 }
 

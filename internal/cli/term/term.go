@@ -16,6 +16,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/browser"
 )
 
 // The exit codes.
@@ -52,6 +53,8 @@ type Program struct {
 	Interactive bool
 	// JSON prints results for scripts. It also suppresses questions.
 	JSON bool
+	// Browser opens a page of a server; nil opens none.
+	Browser func(ctx context.Context, server, page string) error
 	// Columns is the width of tables; 0 is that of the terminal, if there is one.
 	Columns int
 }
@@ -61,7 +64,23 @@ type Program struct {
 func (p *Program) UseProcess() {
 	if p.Stdin == nil {
 		p.Stdin, p.Interactive = os.Stdin, isTerminal(os.Stdin) && isTerminal(p.Stderr)
+		if isTerminal(p.Stdout) {
+			p.Browser = browser.Of(os.Getenv).Open
+		}
 	}
+}
+
+// OpenPage opens a page of a server in a browser, if there is one and a person at the
+// terminal. It reports whether it did; a browser that does not start is only noted.
+func (p *Program) OpenPage(ctx context.Context, server, page string) bool {
+	if p.Browser == nil || p.JSON {
+		return false
+	}
+	err := p.Browser(ctx, server, page)
+	if err != nil && !errors.Is(err, browser.ErrNone) {
+		p.Note("the browser was not opened: %s", err)
+	}
+	return err == nil
 }
 
 func isTerminal(stream any) bool {
