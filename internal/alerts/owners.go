@@ -57,7 +57,7 @@ func (s *Service) targetOf(ctx context.Context, r Rule, d Delivery) (t notify.Ta
 	case d.RecipientID == nil:
 		return r.target(time.Now()), "", nil
 	case s.Owners == nil:
-		return t, "not sent: nobody owns the skill", nil
+		return t, "not sent: the skill has no owner", nil
 	}
 	address, err := s.Owners.MailAddress(ctx, r.OrgID, *d.RecipientID)
 	if fault.Is(err, fault.NotFound) {

@@ -117,7 +117,7 @@ func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, 
 	defer db.Close()
 	keyring, err := seal.Load(d.Data, string(setting))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, fault.Invalid("secret-key", "secret-key: there is no key yet; `whetstone serve` makes one")
+		return 0, fault.Invalid("secret-key", "secret-key: there is no key yet; `whetstone serve` creates one")
 	}
 	if err != nil {
 		return 0, err

@@ -57,7 +57,7 @@ func TestByClawHub(t *testing.T) {
 
 		// An approver who publishes does not approve their own, whatever the client.
 		publish(w.ben, "pdf", "1.2.0")
-		w.answer(w.ben, "1.2.0", "approve").WantErrorWith(http.StatusForbidden, "somebody else must approve it")
+		w.answer(w.ben, "1.2.0", "approve").WantErrorWith(http.StatusForbidden, "another person must approve it")
 		w.want("1.2.0", "candidate", "1.1.0")
 
 		// The first version of a new skill waits by the organisation's default.

@@ -114,7 +114,7 @@ func (s *Service) MayAnswer(ctx context.Context, q store.Querier, c access.Calle
 		return fault.New(fault.Denied, "You may not approve versions of %s: its owners may, or admins if it has none", r.Entry.Name)
 	}
 	if d == Approve && r.Version.PushedBy == c.UserID && !r.SelfApproval {
-		return fault.New(fault.Denied, "You published version %s: somebody else must approve it", r.Version.Version)
+		return fault.New(fault.Denied, "You published version %s: another person must approve it", r.Version.Version)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (s *Service) AddComment(ctx context.Context, c access.Caller, entryID, vers
 			return err
 		}
 		if n >= maxAnswers {
-			return fault.New(fault.Conflict, "Version %s has %d comments, which is the most", v.Version, n)
+			return fault.New(fault.Conflict, "Version %s has %d comments, the maximum", v.Version, n)
 		}
 		if err := newAnswer(c, v, Comment, comment).insert(ctx, tx, e, v); err != nil {
 			return err

@@ -31,10 +31,10 @@ func LinkableMember(ctx context.Context, tx *store.Tx, orgID, email string) (Use
 	case err != nil:
 		return u, err
 	case claimed:
-		return u, fault.New(fault.Conflict, "A member who accepted an open invitation said that %s is their address, which nobody has checked; "+
+		return u, fault.New(fault.Conflict, "A member who accepted an open invitation said that %s is their address, which was not verified; "+
 			"ask an admin to remove that member, and sign in again", email)
 	case u.Machine():
-		return u, fault.New(fault.Conflict, "%s holds the keys of machines; nobody signs in as it", email)
+		return u, fault.New(fault.Conflict, "%s holds the keys of machines and cannot sign in", email)
 	}
 	return u, nil
 }

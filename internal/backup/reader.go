@@ -234,7 +234,7 @@ func (p Place) verifySignature(b *reader) error {
 		return nil
 	}
 	if err := p.Signer.Verify(b.manifest, b.signature); err != nil {
-		return fault.New(fault.Malformed, "the backup was changed after it was made: its signature does not match; "+
+		return fault.New(fault.Malformed, "the backup was modified: its signature does not match; "+
 			"nothing of it was restored").Because(err)
 	}
 	return nil

@@ -50,25 +50,25 @@ func TestSignature(t *testing.T) {
 		{"unsigned", unsigned, signer{sealtest.Keyring()}, "is not signed", false},
 		{"without a key", signed, nil, "put that installation's secret.key into --data, or set --secret-key", false},
 		{"with another key", signed, other(sealtest.Key(1)), "is signed with another secret key", false},
-		{"a changed row", tamper(t, signed, changeRow), signer{sealtest.Keyring()}, "was changed after it was made", true},
+		{"a changed row", tamper(t, signed, changeRow), signer{sealtest.Keyring()}, "was modified", true},
 		{"a changed manifest", tamper(t, signed, func(name string, content []byte) []byte {
 			if name == "manifest.json" {
 				content = bytes.Replace(content, []byte(`"lost": []`), []byte(`"lost": ["x"]`), 1)
 			}
 			return content
-		}), signer{sealtest.Keyring()}, "was changed after it was made", true},
+		}), signer{sealtest.Keyring()}, "was modified", true},
 		{"signature taken out", tamper(t, signed, func(name string, content []byte) []byte {
 			if name == "manifest.json.hmac" {
 				return nil
 			}
 			return content
-		}), signer{sealtest.Keyring()}, "was changed after it was made", true},
+		}), signer{sealtest.Keyring()}, "was modified", true},
 		{"signature of nothing", tamper(t, signed, func(name string, content []byte) []byte {
 			if name == "manifest.json.hmac" {
 				return append(bytes.Split(content, []byte(":"))[0], ':')
 			}
 			return content
-		}), signer{sealtest.Keyring()}, "was changed after it was made", true},
+		}), signer{sealtest.Keyring()}, "was modified", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

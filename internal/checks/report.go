@@ -97,7 +97,7 @@ func decide(r *repohost.Report, g gates.Gate, v registry.Version) {
 		r.State, r.Conclusion = host.StateFailure, host.ConclusionFailure
 		r.Title, r.Summary = "Withdrawn by a person", fmt.Sprintf("Version %s was withdrawn.\n\n%s", v.Version, r.Summary)
 	case v.State == registry.Candidate:
-		r.Summary += fmt.Sprintf("\nVersion %s is a candidate: nobody gets it.\n", v.Version)
+		r.Summary += fmt.Sprintf("\nVersion %s is a candidate: it is not delivered.\n", v.Version)
 	case g.Status.Open():
 	case g.Override != nil:
 		r.State, r.Conclusion = host.StateSuccess, host.ConclusionSuccess

@@ -141,7 +141,7 @@ type userCommands struct {
 	List    userList    `cmd:"" help:"List the users of an organisation."`
 	Invite  userInvite  `cmd:"" help:"Invite a person to an organisation; the link is printed once and works once."`
 	SetRole userSetRole `cmd:"" help:"Change the role of a user."`
-	Remove  userRemove  `cmd:"" help:"Remove a user: keys and sessions end, what they made stays."`
+	Remove  userRemove  `cmd:"" help:"Remove a user: keys and sessions end, what they created stays."`
 }
 
 type userOutput struct {

@@ -37,7 +37,7 @@ func TestApprove(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	owner.run(t, "push", folder, "--version", "1.1.0", "--wait", "--wait-for", "1ns").want(t, term.ExitOutdated, "")
-	owner.run(t, "approve", "pdf", "1.1.0").want(t, term.ExitDenied, "somebody else must approve it")
+	owner.run(t, "approve", "pdf", "1.1.0").want(t, term.ExitDenied, "another person must approve it")
 	owner.run(t, "approvals", "pdf").want(t, term.ExitUsage, "name a version, too")
 	owner.run(t, "approve", "pdf", "1.1.0", "--reject", "--override").want(t, term.ExitUsage, "not both")
 	ann.must(t, "approve", "pdf", "1.1.0", "--reject", "--comment", "why?")

@@ -31,7 +31,7 @@ func TestAudit(t *testing.T) {
 
 func TestRekey(t *testing.T) {
 	i := newInstallation(t)
-	i.run(t, "rekey").wantFailure(t, term.ExitUsage, "secret-key: there is no key yet; `whetstone serve` makes one")
+	i.run(t, "rekey").wantFailure(t, term.ExitUsage, "secret-key: there is no key yet; `whetstone serve` creates one")
 	i.run(t, "rekey", "--secret-key", "hunter2").wantFailure(t, term.ExitUsage, "secret-key: a key must be the base64 of 32 bytes, as `openssl rand -base64 32` makes it")
 	var out map[string]int
 	i.mustInto(t, &out, "rekey", "--secret-key", sealtest.Key(0))

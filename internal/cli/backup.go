@@ -91,7 +91,7 @@ func warnIncomplete(p *term.Program, m backup.Manifest) error {
 type restoreCommand struct {
 	config.Config `embed:""`
 
-	Unverified bool   `env:"-" help:"Restore a backup that is not signed, or with another key: only if you trust the file."`
+	Unverified bool   `env:"-" help:"Restore a backup that is unsigned or signed with another key. Use it only if you trust the file."`
 	File       string `arg:"" help:"Backup to read; - is standard input."`
 }
 

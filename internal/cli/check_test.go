@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		{"good", nil, nil, term.ExitOK, "0 errors, 0 warnings, 0 notes: pass\n"},
 		{"left out", map[string]string{".env": "x", "drafts/a.py": failed, ".skillignore": "drafts/\n"}, nil, term.ExitOK, "0 errors, 0 warnings, 0 notes: pass\n"},
 		{"warning", map[string]string{"notes.md": warned}, nil, term.ExitOK, "notes.md:1  warning  qual.link.broken  The link leads to no file of the skill.\n" +
-			"    | guide.md\n    Mend the link, or add the file.\n0 errors, 1 warning, 0 notes: warn\n"},
+			"    | guide.md\n    Fix the link, or add the file.\n0 errors, 1 warning, 0 notes: warn\n"},
 		{"strict", map[string]string{"notes.md": warned}, []string{"--strict"}, term.ExitFailed, ""},
 		{"strict and good", nil, []string{"--strict"}, term.ExitOK, ""},
 		{"error", map[string]string{"scripts/a.py": failed}, nil, term.ExitFailed, "scripts/a.py:1  error  sec.exec.os_system  A command is built as text and given to a shell.\n" +

@@ -54,7 +54,7 @@ type commands struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	HelpOf     usage.Command      `cmd:"" name:"help" help:"Show the help of a command."`
-	Completion completion.Command `cmd:"" help:"Print the script with which a shell completes commands and flags."`
+	Completion completion.Command `cmd:"" help:"Print a completion script for a shell."`
 
 	Org    orgCommands    `cmd:"" help:"Create and list organisations."`
 	User   userCommands   `cmd:"" help:"Create, list, invite and remove the users of an organisation."`
@@ -140,7 +140,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 func newParser(root *commands, options ...kong.Option) (*kong.Kong, error) {
 	parser, err := kong.New(root, append([]kong.Option{
 		kong.Name("whetstone"),
-		kong.Description("Tells a team which of its agent skills work, proves it, and helps to fix them."),
+		kong.Description("Shows a team which of its agent skills work, proves it, and helps fix those that do not."),
 		kong.DefaultEnvars(config.EnvPrefix),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
 		kong.Help(usage.Print),

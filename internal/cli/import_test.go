@@ -186,7 +186,7 @@ func TestImportWithContent(t *testing.T) {
 	}
 	m.must(t, "import", "--no-prompts")
 	m.must(t, "settings", "content", "on")
-	if got := m.must(t, "import", "--with-content", "--no-prompts"); !strings.Contains(got, "4 records of these have what was said.\n") {
+	if got := m.must(t, "import", "--with-content", "--no-prompts"); !strings.Contains(got, "4 records of these include content.\n") {
 		t.Errorf("output %q, want what was said to be sent after the rest", got)
 	}
 	for _, words := range []string{`"text":"Use pdf on the secret report"`, `"output":"ok"`, `"input":"{\"skill\":\"pdf\"}"`} {

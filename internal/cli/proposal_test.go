@@ -95,7 +95,7 @@ func TestProposals(t *testing.T) {
 		}
 	}
 	write(t, file, "---\nname: pdf\n---\nRead it well.\n")
-	says(run(s, "apply", "p", "--as", "patch", "--dir", dir), term.ExitFailed, "is not what the proposal was made for (1.2.0): line 4 differs; nothing was changed")
+	says(run(s, "apply", "p", "--as", "patch", "--dir", dir), term.ExitFailed, "does not match the text of the proposal (1.2.0): line 4 differs; nothing was changed")
 	write(t, file, oldSkill)
 	says(run(s, "apply", "p", "--as", "patch", "--dir", dir, "--dry-run"), term.ExitOK, "+Read it twice.")
 	holds(oldSkill)

@@ -17,7 +17,7 @@ import (
 type signingKeyCommands struct {
 	List   signingKeyList   `cmd:"" help:"List the keys that sign versions, newest first."`
 	Rotate signingKeyRotate `cmd:"" help:"Sign with a new key; what the old one has signed stays valid."`
-	Revoke signingKeyRevoke `cmd:"" help:"Declare a key stolen; what it has signed is signed again with another."`
+	Revoke signingKeyRevoke `cmd:"" help:"Revoke a compromised key; what it signed is signed again with another key."`
 }
 
 type signingFlags struct {
@@ -28,7 +28,7 @@ type signingFlags struct {
 func (f *signingFlags) with(ctx context.Context, do func(s *attestations.Service) error) error {
 	err := app.WithSigningKeys(ctx, f.Database, f.SecretKey, do)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Invalid("secret-key", "secret-key: there is no key yet; `whetstone serve` makes one")
+		return fault.Invalid("secret-key", "secret-key: there is no key yet; `whetstone serve` creates one")
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (c *signingKeyRotate) Run(ctx context.Context, p *term.Program) error {
 type signingKeyRevoke struct {
 	signingFlags `embed:""`
 	Key          string `arg:"" help:"The key's id, or how it begins."`
-	Reason       string `env:"-" required:"" help:"Why; clients show it."`
+	Reason       string `env:"-" required:"" help:"Reason; clients show it."`
 }
 
 // Run revokes a key.
@@ -93,7 +93,7 @@ func (c *signingKeyRevoke) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		if !p.JSON {
-			p.Note("Within some minutes the server signs again what this key has signed. Clients that trusted it must be told: `whetstone verify --trust-keys`.")
+			p.Note("Within a few minutes the server signs again what this key has signed. Clients that trusted it must run `whetstone verify --trust-keys`.")
 		}
 		return printKeys(p, k)
 	})

@@ -63,7 +63,7 @@ func TestSkillStanding(t *testing.T) {
 	}
 	wantListed([]string{"acme:pdf", "pdf"})
 	wantListed([]string{"made-up"}, "list", "--unconfirmed")
-	wantText("Unconfirmed no real use was reported", "skills", "made-up")
+	wantText("Unconfirmed no successful use was reported", "skills", "made-up")
 	wantText("Trigger rate 0% of 2 sessions that offered it", "skills", "show", "pdf")
 	wantText("Cost $0.0045 of 1 request, computed from tokens per use $0.0045 median; 95% cost at most $0.0045 per success - "+
 		"tokens 1000 in, 100 out, 0 read from the cache, 0 written to it", "skills", "acme:pdf")

@@ -14,7 +14,7 @@ func TestTeam(t *testing.T) {
 	link := strings.TrimSpace(owner.run(t, "member", "invite", "bob@example.org").stdout)
 	newMachine(t).run(t, "login", "--invite", link).want(t, term.ExitOK, "")
 	owner.run(t, "team", "list").want(t, term.ExitOK, "")
-	if got := owner.must(t, "team", "create", "Data Platform", "bob@example.org"); !strings.Contains(got, "Created @data-platform with 1 members.") {
+	if got := owner.must(t, "team", "create", "Data Platform", "bob@example.org"); !strings.Contains(got, "Created @data-platform with 1 member.") {
 		t.Errorf("got %q", got)
 	}
 	owner.run(t, "team", "create", "data platform").want(t, term.ExitFailed, "There is a team data-platform already")

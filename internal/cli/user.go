@@ -18,7 +18,7 @@ import (
 type userInvite struct {
 	config.Database `embed:""`
 	Org             string          `env:"-" default:"default" help:"Name of the organisation."`
-	Email           string          `env:"-" help:"Address of the person; whoever has the link when empty."`
+	Email           string          `env:"-" help:"E-mail address of the person; anyone with the link when empty."`
 	Role            access.Role     `env:"-" default:"member" enum:"viewer,member,admin,owner" help:"Role: ${enum}."`
 	Expires         config.Duration `env:"-" default:"7d" help:"Lifetime of the link, at most 30d."`
 	PublicURL       string          `default:"http://127.0.0.1:8080" help:"Base of the link: that of the server."`
@@ -63,7 +63,7 @@ type userRemove struct {
 	config.Database `embed:""`
 	Org             string `env:"-" default:"default" help:"Name of the organisation."`
 	Email           string `arg:"" help:"Email address of the user."`
-	Cascade         bool   `env:"-" help:"Also revoke the keys that were made with theirs: of machines, and of people whom they invited."`
+	Cascade         bool   `env:"-" help:"Also revoke the keys that were created with theirs: of machines, and of people they invited."`
 }
 
 // Run removes a user.

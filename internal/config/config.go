@@ -28,7 +28,7 @@ import (
 type Database struct {
 	Data          string `default:"./data" placeholder:"DIR" help:"Folder of the embedded database, blobs and repositories."`
 	DatabaseURL   URL    `placeholder:"URL" help:"postgres://... ; SQLite in --data when empty."`
-	DatabaseConns int    `default:"16" placeholder:"N" help:"Most connections to the database."`
+	DatabaseConns int    `default:"16" placeholder:"N" help:"Maximum number of database connections."`
 }
 
 // Config has all settings of the server.
@@ -39,7 +39,7 @@ type Config struct {
 	BlobURL   URL    `placeholder:"URL" help:"s3://bucket?region=..&endpoint=.. ; files in --data when empty."`
 	PublicURL string `placeholder:"URL" help:"Base of links and download URLs; from --addr when empty."`
 	// TrustedProxies is validated by Check and parsed by Proxies.
-	TrustedProxies []string `placeholder:"CIDR,..." help:"Networks of the proxies whose X-Forwarded-For tells the client's address; none when empty."`
+	TrustedProxies []string `placeholder:"CIDR,..." help:"Networks of trusted proxies, whose X-Forwarded-For gives the client's address; none when empty."`
 
 	Roles []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
 
@@ -57,7 +57,7 @@ type Config struct {
 	JudgeModel string `placeholder:"NAME" help:"Model that judges."`
 	JudgeKey   Secret `placeholder:"KEY" help:"API key of the model."`
 
-	JudgeConcurrency int `default:"8" placeholder:"N" help:"Requests to the model at the same time."`
+	JudgeConcurrency int `default:"8" placeholder:"N" help:"Concurrent requests to the model."`
 
 	Agents       string            `placeholder:"DIR" help:"Folder with programs of coding agents, searched before PATH."`
 	AgentCommand map[string]string `mapsep:"none" placeholder:"NAME=JSON" help:"Agent of your own, as {\"argv\":[\"prog\",\"{instruction}\"],\"skills_dir\":..,\"env\":..,\"transcript\":..}; repeatable."`
@@ -68,10 +68,10 @@ type Config struct {
 	Sandbox          string `default:"bubblewrap" enum:"bubblewrap,docker,none" help:"What runs the programs of eval cases: ${enum}."`
 	SandboxAllowNone bool   `help:"Let --sandbox none run them with the rights of the service."`
 	SandboxImage     string `placeholder:"IMAGE" help:"Image that --sandbox docker makes containers of."`
-	SandboxScratch   string `placeholder:"DIR" help:"Folder in which they work, which other users must be able to enter if the service runs as root; the system's temporary one when empty."`
-	SandboxTools     bool   `help:"The sandbox has the tools that scripts of task packages install: run those that would need the network for it."`
+	SandboxScratch   string `placeholder:"DIR" help:"Folder in which these programs run; other users must be able to enter it if the service runs as root; the system's temporary folder when empty."`
+	SandboxTools     bool   `help:"The sandbox has the tools that scripts of task packages install: also run scripts that would need the network to install them."`
 
-	EnvironmentsMax     quota.Bytes `default:"20GiB" placeholder:"BYTES" help:"Space that the images of task packages may take together, in --sandbox-scratch."`
+	EnvironmentsMax     quota.Bytes `default:"20GiB" placeholder:"BYTES" help:"Total space for the images of task packages, in --sandbox-scratch."`
 	EnvironmentsImages  string      `placeholder:"DIR" help:"Folder with archives of base images: that of debian:12 is debian_12.tar."`
 	EnvironmentsNetwork bool        `help:"Let builds of images use the network, to pull images and to install packages."`
 
@@ -82,10 +82,10 @@ type Config struct {
 	RepohostToken         Secret `placeholder:"TOKEN" help:"Access token of the code host."`
 	RepohostWebhookSecret Secret `placeholder:"SECRET" help:"Secret that signs the code host's deliveries; made at first start when empty."`
 
-	RepohostClaims   string   `default:"first" enum:"first,operator" help:"Which organisation gets an account of the code host that nobody has: the first that binds it, or only the one that the operator names with repohost allow: ${enum}."`
+	RepohostClaims   string   `default:"first" enum:"first,operator" help:"Which organisation may bind an unassigned account of the code host: the first that does, or only the one named with repohost allow: ${enum}."`
 	RepohostInterval Duration `default:"15m" placeholder:"15m" help:"How often branches and tags are compared with what was published."`
 
-	AllowPrivateTargets bool `help:"Let users' URLs reach private addresses."`
+	AllowPrivateTargets bool `help:"Allow private addresses in users' URLs."`
 
 	AlertInterval    Duration `default:"60s" placeholder:"60s" help:"How often alerts are evaluated."`
 	MetricsWindow    Duration `default:"30d" placeholder:"30d" help:"Window of the skill metrics."`
@@ -96,16 +96,16 @@ type Config struct {
 	AuditOTLPEndpoint URL     `name:"audit-otlp-endpoint" placeholder:"URL" help:"Where every entry of the audit log is sent as an OTLP log record, e.g. http://127.0.0.1:4318/v1/logs; nowhere when empty."`
 	AuditOTLPHeader   Secrets `name:"audit-otlp-header" placeholder:"NAME=VALUE" help:"Header of these requests, e.g. Authorization=Bearer ...; repeatable."`
 
-	SignalsMinContributors int `default:"3" placeholder:"N" help:"Contributors that a figure of signals must have to be shown; 1 where all people know each other."`
+	SignalsMinContributors int `default:"3" placeholder:"N" help:"Minimum number of contributors for a figure from signals to be shown; 1 shows all."`
 
-	Quota       quota.Limits `default:"free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited" placeholder:"PLAN=BYTES,..." help:"Most bytes that an organisation may store, by its plan; plans that are not named keep their default."`
+	Quota       quota.Limits `default:"free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited" placeholder:"PLAN=BYTES,..." help:"Storage limit per organisation, by plan; other plans keep their default."`
 	DiskReserve quota.Bytes  `default:"512MiB" placeholder:"BYTES" help:"Free space of --data below which only deletes and sign-ins are served; a twentieth of the disk if that is less; 0 is none."`
 
-	Workers      int      `default:"4" placeholder:"N" help:"Jobs at the same time, runs of evals apart."`
-	RunWorkers   int      `default:"4" placeholder:"N" help:"Runs of evals at the same time; one organisation has all but one of them at most."`
+	Workers      int      `default:"4" placeholder:"N" help:"Concurrent jobs, without eval runs."`
+	RunWorkers   int      `default:"4" placeholder:"N" help:"Concurrent eval runs; one organisation gets at most all but one."`
 	DrainTimeout Duration `default:"15s" placeholder:"15s" help:"How long a stop waits for requests and jobs."`
-	LogFormat    string   `default:"text" enum:"text,json" help:"Form of the log: ${enum}."`
-	LogLevel     string   `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
+	LogFormat    string   `default:"text" enum:"text,json" help:"Log format: ${enum}."`
+	LogLevel     string   `default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged: ${enum}."`
 }
 
 // ClaimsOperator is the value of repohost-claims with which the operator assigns

@@ -167,7 +167,7 @@ func (c *SignIn) checkSignIn() (issues []fault.Issue) {
 		}
 	}
 	if c.RequireSSO && len(all) == 0 {
-		bad("require-sso", "needs a provider, or nobody could sign in: set --oidc NAME=ISSUER or --github NAME=URL")
+		bad("require-sso", "needs a provider, or no one could sign in: set --oidc NAME=ISSUER or --github NAME=URL")
 	}
 	return append(issues, c.checkGitHub()...)
 }

@@ -160,7 +160,7 @@ func TestRefuses(t *testing.T) {
 		w.hook("https://ci.example.org", events.AlertFired)
 	}
 	w.ada.Post(path, object{"url": "https://ci.example.org", "events": ok}).
-		WantErrorWith(http.StatusConflict, "20 event webhooks, which is the most")
+		WantErrorWith(http.StatusConflict, "20 event webhooks, the maximum")
 
 	// Only administrators, and only their own.
 	member := w.Member(w.ada.Org, access.Member)

@@ -48,7 +48,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, url string, types
 		if n, err := countWebhooks(ctx, tx, c.OrgID); err != nil {
 			return err
 		} else if n >= maxWebhooks {
-			return fault.New(fault.Conflict, "The organisation has %d event webhooks, which is the most; delete one first", n)
+			return fault.New(fault.Conflict, "The organisation has %d event webhooks, the maximum; delete one first", n)
 		}
 		if err := insertWebhook(ctx, tx, s.sealed(w)); err != nil {
 			return err

@@ -75,9 +75,9 @@ func outcomeFailures(found []evidence, signals []sessions.Signal) (all []failure
 				}
 			}
 		case e.Expectation == interrupted:
-			all = append(all, failure{byOutcome + interrupted, "Somebody interrupted the agent"})
+			all = append(all, failure{byOutcome + interrupted, "A person interrupted the agent"})
 		case e.Expectation == userCorrection:
-			all = append(all, failure{byOutcome + userCorrection, "Somebody corrected the agent"})
+			all = append(all, failure{byOutcome + userCorrection, "A person corrected the agent"})
 		case e.Expectation == testsPassed:
 			all = append(all, failure{byOutcome + "tests_failed", "Tests failed in the end"})
 		case e.Expectation == commitSurvived:

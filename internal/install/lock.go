@@ -70,7 +70,7 @@ func ReadLock(dir string) (_ map[string]Record, err error) {
 	}
 	var lock lockFile
 	if err := json.Unmarshal(raw, &lock); err != nil {
-		return nil, fault.New(fault.Conflict, "%s is not a lock file (%s); mend or remove it", name, err)
+		return nil, fault.New(fault.Conflict, "%s is not a lock file (%s); fix or remove it", name, err)
 	}
 	if lock.Version != lockVersion {
 		return nil, fault.New(fault.Conflict,

@@ -148,11 +148,11 @@ func (c *Client) Exchange(ctx context.Context, f Flow, a Answer) (Token, string,
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(said.Nonce), []byte(f.Nonce)) != 1:
-		return t, "", fault.New(fault.Unauthorized, "The ID token was made for another sign-in")
+		return t, "", fault.New(fault.Unauthorized, "The ID token is for another sign-in")
 	case said.Party != "" && said.Party != c.ID, said.Party == "" && len(t.Audience) > 1:
-		return t, "", fault.New(fault.Unauthorized, "The ID token was made for another application")
+		return t, "", fault.New(fault.Unauthorized, "The ID token is for another application")
 	case t.Subject == "" || len(t.Subject) > 255:
-		return t, "", fault.New(fault.Unauthorized, "The ID token names nobody: its sub must have 1 to 255 characters")
+		return t, "", fault.New(fault.Unauthorized, "The ID token names no user: its sub must have 1 to 255 characters")
 	}
 	return t, got.AccessToken, nil
 }

@@ -86,9 +86,9 @@ func checkCounts(ctx context.Context, tx *store.Tx, p Publisher) error {
 	case err != nil:
 		return err
 	case all >= maxPublishers:
-		return fault.New(fault.Conflict, "The organisation has %d trusted publishers, which is the most; delete some first", all)
+		return fault.New(fault.Conflict, "The organisation has %d trusted publishers, the maximum; delete some first", all)
 	case ofEntry >= maxOfEntry:
-		return fault.New(fault.Conflict, "The entry has %d trusted publishers, which is the most; delete some first", ofEntry)
+		return fault.New(fault.Conflict, "The entry has %d trusted publishers, the maximum; delete some first", ofEntry)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func TestSubjectGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		run = c.Run(id)
-		if run["status"] != "failed" || run["error"] != "subject_gone: the content of pdf is not the one that the run was made for" {
+		if run["status"] != "failed" || run["error"] != "subject_gone: the content of pdf has changed since the run" {
 			t.Errorf("got %v", without(run, "cases"))
 		}
 	})

@@ -220,7 +220,7 @@ func (s *Service) Append(
 		return suite, nil
 	}
 	if len(suite.Cases) >= maxCases {
-		return suite, fault.New(fault.Conflict, "The suite has %d cases already, which is the most it can have", maxCases)
+		return suite, fault.New(fault.Conflict, "The suite has %d cases already, the maximum", maxCases)
 	}
 	cases, issues := newCases(orgID, suite.VerifierKind, append(suite.fields(), added.Fields))
 	if len(issues) > 0 {

@@ -36,7 +36,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, name, description
 			return err
 		}
 		if n >= maxTeams {
-			return fault.New(fault.Conflict, "The organisation has %d teams, which is the most; delete some first", n)
+			return fault.New(fault.Conflict, "The organisation has %d teams, the maximum; delete some first", n)
 		}
 		if err := insertTeam(ctx, tx, t); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (s *Service) changeMembers(
 			return nil
 		}
 		if len(after) > MaxMembers {
-			return fault.New(fault.Conflict, "The team has %d members, which is the most", MaxMembers)
+			return fault.New(fault.Conflict, "The team has %d members, the maximum", MaxMembers)
 		}
 		t.Size, t.UpdatedAt = len(after), store.Now()
 		if err := replaceMembers(ctx, tx, t, after); err != nil {

@@ -61,7 +61,7 @@ func TestMembers(t *testing.T) {
 		// Her page names what ends.
 		of := "/settings/members/" + caller.UserID
 		viewer.get(of).want(http.StatusForbidden)
-		profile := admin.get(of).want(http.StatusOK).wantText("Remove Grace <b>", "1 API key: first key", "1 browser session", "What they made stays").
+		profile := admin.get(of).want(http.StatusOK).wantText("Remove Grace <b>", "1 API key: first key", "1 browser session", "What they created stays").
 			wantNoText("Transfer ownership")
 		checkPage(t, profile)
 		owner.get(of).wantText("Transfer ownership to Grace <b>")
@@ -74,7 +74,7 @@ func TestMembers(t *testing.T) {
 		if location := grace.get("/account").want(http.StatusSeeOther).Header.Get("Location"); !strings.HasPrefix(location, "/login") {
 			t.Errorf("she is led to %s", location)
 		}
-		admin.get(of).want(http.StatusOK).wantText("Grace <b> (removed)").wantNoText("Transfer ownership", "These end at once")
+		admin.get(of).want(http.StatusOK).wantText("Grace <b> (removed)").wantNoText("Transfer ownership", "These end immediately")
 		admin.post(of+"/remove", nil).want(http.StatusNotFound)
 		admin.get("/settings/audit").wantText("removed grace@example.org", "Grace <b> (removed)")
 	})

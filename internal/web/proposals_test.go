@@ -105,7 +105,7 @@ func TestWriteProposal(t *testing.T) {
 		t.Errorf("the patch is %q, %v", patch.body, patch.Header)
 	}
 	b.post(path+"/apply", url.Values{"as": {"version"}}).wantLocation(path)
-	applied := b.eventually(path, "● published").wantText("What became of it", "version 1.1.1", "no graded session of the version yet").wantNoText("Publish as a version")
+	applied := b.eventually(path, "● published").wantText("Outcome", "version 1.1.1", "no graded session of the version yet").wantNoText("Publish as a version")
 	checkPage(t, applied)
 	b.get(applied.href("1.1.1")).want(http.StatusOK)
 }

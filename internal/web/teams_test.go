@@ -73,7 +73,7 @@ func TestEntryOwners(t *testing.T) {
 		entry := admin.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "x")})
 		admin.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "y")})
 		path := "/registry/" + entry
-		viewer.get(path).want(http.StatusOK).wantText("Nobody owns this entry. Admins approve its versions.").
+		viewer.get(path).want(http.StatusOK).wantText("This entry has no owner. Admins approve its versions.").
 			wantNoText("Change the owners", "Roll back")
 		admin.post("/settings/teams", url.Values{"name": {"Docs"}, "members": {viewer.api.User.Email}}).want(http.StatusSeeOther)
 
@@ -96,7 +96,7 @@ func TestEntryOwners(t *testing.T) {
 		viewer.post(path+"/owners", url.Values{"owners": {viewer.api.User.Email}}).want(http.StatusForbidden)
 		viewer.post(path+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"worse"}}).want(http.StatusForbidden)
 		other.post(path+"/owners", nil).wantLocation(path)
-		other.get(path).wantText("Nobody owns this entry.")
+		other.get(path).wantText("This entry has no owner.")
 
 		// By a file, the line that applies is shown.
 		service := &teams.Service{DB: w.DB, Auth: w.Auth, Registry: &registry.Service{DB: w.DB}}
@@ -119,7 +119,7 @@ func TestEntryOwners(t *testing.T) {
 		admin.get(path).wantText("Set by hand, instead of line 2 of CODEOWNERS")
 		admin.post(path+"/owners", nil).wantLocation(path)
 		read("/other/ @acme/docs\n")
-		admin.get(path).wantText("Nobody owns this entry", "No line of CODEOWNERS in acme/skills matches this skill.")
+		admin.get(path).wantText("This entry has no owner", "No line of CODEOWNERS in acme/skills matches this skill.")
 
 		// Other organisations see none of it.
 		public := admin.pushTo("open", "1.0.0", "public", map[string]string{"SKILL.md": skillText("open", "Reads", "x")})

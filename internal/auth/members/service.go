@@ -131,7 +131,7 @@ func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) er
 		return err
 	}
 	if n >= maxPending {
-		return fault.New(fault.Conflict, "%d invitations are pending, which is the most; delete some first", n)
+		return fault.New(fault.Conflict, "%d invitations are pending, the maximum; delete some first", n)
 	}
 	if i.Email != nil {
 		taken, err := isMember(ctx, tx, i.OrgID, *i.Email)

@@ -259,7 +259,7 @@ func (s *Service) createGroup(r *http.Request) (answer, error) {
 			return err
 		}
 		if n >= maxGroups {
-			return fault.New(fault.Conflict, "The organisation has %d groups, which is the most", n)
+			return fault.New(fault.Conflict, "The organisation has %d groups, the maximum", n)
 		}
 		if err := insertGroup(ctx, tx, ro.Group); err != nil {
 			return takenIfDuplicate(err, "A group with this displayName or externalId exists")

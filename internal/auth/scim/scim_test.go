@@ -171,7 +171,7 @@ func TestTokensRefused(t *testing.T) {
 	for range 20 {
 		ada.Post(tokens, object{"name": "x"}).Want(http.StatusCreated)
 	}
-	ada.Post(tokens, object{"name": "x"}).WantErrorWith(http.StatusConflict, "20 SCIM tokens, which is the most")
+	ada.Post(tokens, object{"name": "x"}).WantErrorWith(http.StatusConflict, "20 SCIM tokens, the maximum")
 }
 
 func TestDiscovery(t *testing.T) {

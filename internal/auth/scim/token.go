@@ -83,7 +83,7 @@ func (s *Service) CreateToken(ctx context.Context, c access.Caller, name string,
 			return err
 		}
 		if n >= maxTokens {
-			return fault.New(fault.Conflict, "The organisation has %d SCIM tokens, which is the most; delete some first", n)
+			return fault.New(fault.Conflict, "The organisation has %d SCIM tokens, the maximum; delete some first", n)
 		}
 		if err := insertToken(ctx, tx, t, hash(raw)); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (t Token) record(ctx context.Context, tx *store.Tx, action string, d audit.
 // open returns the caller of a token: no user, and without any permission of the API. A
 // token that is unknown or has expired is fault.Unauthorized.
 func (s *Service) open(ctx context.Context, raw string) (access.Caller, error) {
-	unknown := fault.New(fault.Unauthorized, "Unknown SCIM token; an owner makes one in Settings, Provisioning")
+	unknown := fault.New(fault.Unauthorized, "Unknown SCIM token; an owner can create one in Settings, Provisioning")
 	if !pattern.MatchString(raw) { // saves a query
 		return access.Caller{}, unknown
 	}

@@ -82,7 +82,7 @@ func (s *Service) createIn(ctx context.Context, tx *store.Tx, u *user) error {
 		return err
 	}
 	if n >= maxUsers {
-		return fault.New(fault.Conflict, "The organisation has %d provisioned users, which is the most", n)
+		return fault.New(fault.Conflict, "The organisation has %d provisioned users, the maximum", n)
 	}
 	email, err := u.address()
 	if err != nil {

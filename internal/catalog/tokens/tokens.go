@@ -111,7 +111,7 @@ func insertNew(
 		return t, "", err
 	}
 	if n >= maxTokens {
-		return t, "", fault.New(fault.Conflict, "The organisation has %d catalog tokens, which is the most; delete some first", n)
+		return t, "", fault.New(fault.Conflict, "The organisation has %d catalog tokens, the maximum; delete some first", n)
 	}
 	raw = auth.NewSecret(auth.CatalogPrefix)
 	t = Token{

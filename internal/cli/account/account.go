@@ -14,7 +14,7 @@ import (
 
 // Commands are the commands of this package.
 type Commands struct {
-	Whoami whoamiCommand `cmd:"" group:"Client" help:"Show the server, and who its key belongs to."`
+	Whoami whoamiCommand `cmd:"" group:"Client" help:"Show the server, and whom the key belongs to."`
 }
 
 type whoamiCommand struct {

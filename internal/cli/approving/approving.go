@@ -17,7 +17,7 @@ import (
 // Commands are the commands of this package.
 type Commands struct {
 	Approve   approveCommand   `cmd:"" group:"Client" help:"Approve or reject a candidate."`
-	Approvals approvalsCommand `cmd:"" group:"Client" help:"Show what people decided about a version, or what waits for you."`
+	Approvals approvalsCommand `cmd:"" group:"Client" help:"Show the approvals of a version, or those that wait for you."`
 }
 
 // An answer is what a person said about a version.
@@ -85,7 +85,7 @@ type approveCommand struct {
 	Version      string `arg:"" help:"The candidate."`
 	Reject       bool   `env:"-" help:"Reject it: it does not become current until you approve it."`
 	Override     bool   `env:"-" help:"Make it current without the approvals that it lacks; needs --comment as the reason."`
-	Comment      string `env:"-" help:"What the others should know."`
+	Comment      string `env:"-" help:"Comment for the other reviewers."`
 }
 
 // Run approves the candidate, or rejects it.
@@ -147,7 +147,7 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 			if r.PullRequest != nil {
 				r.PullRequest.print(w)
 			}
-			if r.State == "candidate" {
+			if r.State == "candidate" && r.Needed > 0 {
 				fmt.Fprintf(w, "To approve it: `whetstone approve %s %s`; with --reject to reject it.\n", term.Plain(entry.Name), term.Plain(r.Version))
 			}
 		})

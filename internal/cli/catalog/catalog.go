@@ -25,7 +25,7 @@ type tokenCommands struct {
 	Create tokenCreate `cmd:"" help:"Create a catalog token; it is printed once."`
 	List   tokenList   `cmd:"" help:"List the organisation's catalog tokens."`
 	Rotate tokenRotate `cmd:"" help:"Replace a catalog token; the old one ends after an overlap."`
-	Delete tokenDelete `cmd:"" help:"End a catalog token at once."`
+	Delete tokenDelete `cmd:"" help:"Revoke a catalog token immediately."`
 }
 
 const path = "/api/v1/catalog-tokens"
@@ -133,7 +133,7 @@ func (c *tokenName) with(ctx context.Context, p *term.Program, do func(s *server
 type tokenRotate struct {
 	tokenName `embed:""`
 	Overlap   config.Duration `env:"-" default:"7d" help:"How long the old token still works, in whole hours."`
-	Now       bool            `env:"-" help:"End the old token at once."`
+	Now       bool            `env:"-" help:"Revoke the old token immediately."`
 }
 
 // Run replaces a token.

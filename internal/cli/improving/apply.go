@@ -114,7 +114,7 @@ func patchFolder(dir string, a improving.Proposal) (*patched, error) {
 	}
 	after, err := applyDiff(string(before), *a.Diff)
 	if err != nil {
-		return nil, fault.New(fault.Conflict, "%s is not what the proposal was made for (%s): %s; nothing was changed", path,
+		return nil, fault.New(fault.Conflict, "%s does not match the text of the proposal (%s): %s; nothing was changed", path,
 			term.OrDash(a.BaseVersion), err)
 	}
 	return &patched{path, info.Mode().Perm(), after}, nil

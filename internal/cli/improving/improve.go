@@ -19,12 +19,12 @@ type ImproveCommand struct {
 	Source       string  `env:"-" placeholder:"SOURCE" xor:"subject" help:"Improve the newest snapshot of this cloud source (label or id)."`
 	Entry        string  `env:"-" placeholder:"NAME" xor:"subject" help:"Improve this entry of the registry (name or id)."`
 	Target       string  `env:"-" enum:"description,body,both" default:"description" help:"What may change: description, body or both."`
-	MaxCost      string  `env:"-" placeholder:"USD" help:"Most dollars that the run may cost."`
-	MaxCalls     *int64  `env:"-" placeholder:"N" help:"Most requests to models."`
+	MaxCost      string  `env:"-" placeholder:"USD" help:"Cost limit of the run in US dollars."`
+	MaxCalls     *int64  `env:"-" placeholder:"N" help:"Maximum number of requests to models."`
 	Iterations   int     `env:"-" default:"3" help:"How many candidates to try, at most 10."`
-	Holdout      float64 `env:"-" default:"0.4" help:"Share of the cases that no candidate is written from, 0.1 to 0.9."`
+	Holdout      float64 `env:"-" default:"0.4" help:"Share of the cases to hold out, 0.1 to 0.9."`
 	Yes          bool    `env:"-" help:"Start without asking."`
-	NoWait       bool    `env:"-" help:"Do not wait for the result. Without it, the exit code is 1 unless a better text was found."`
+	NoWait       bool    `env:"-" help:"Do not wait for the result. By default the command waits, and exits with 1 unless a better text was found."`
 }
 
 // Help is shown below the description of the command.

@@ -9,7 +9,7 @@ import (
 
 // Commands are the commands of this package.
 type Commands struct {
-	Proposal proposalCommands `cmd:"" group:"Client" help:"Show, decide and apply proposed changes of skills."`
+	Proposal proposalCommands `cmd:"" group:"Client" help:"Show, approve, reject and apply proposed changes to skills."`
 }
 
 func clientOf(s *server.Session) improving.Client { return improving.Client{Client: s.Client} }

@@ -198,10 +198,10 @@ func (o skillOutput) statusText() string {
 func rotate(kind string) string {
 	switch kind {
 	case "a catalog token":
-		return "whoever reads the file can read the organisation's skills; `whetstone catalog-token list` shows the token, " +
+		return "anyone who reads the file can read the organisation's skills; `whetstone catalog-token list` shows the token, " +
 			"`whetstone catalog-token rotate ID` replaces it"
 	case "an API key":
-		return "whoever reads the file can use it; revoke it in the settings, and install with a token of `whetstone catalog-token create`"
+		return "anyone who reads the file can use it; revoke it in the settings, and install with a token of `whetstone catalog-token create`"
 	}
 	return "change it, and keep it out of addresses"
 }

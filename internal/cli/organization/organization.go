@@ -20,12 +20,12 @@ import (
 
 // Commands are the commands of this package.
 type Commands struct {
-	Organization commands `cmd:"" group:"Client" help:"Export all that your organisation has, or delete it."`
+	Organization commands `cmd:"" group:"Client" help:"Export or delete your organisation."`
 }
 
 type commands struct {
-	Export exportCommand `cmd:"" help:"Make an archive of all that the organisation has, and download it."`
-	Delete deleteCommand `cmd:"" help:"Delete the organisation with all that it has, at once and for good."`
+	Export exportCommand `cmd:"" help:"Create an archive of everything the organisation has, and download it."`
+	Delete deleteCommand `cmd:"" help:"Delete the organisation and everything in it, permanently."`
 }
 
 // An archive, as the server describes it.
@@ -86,7 +86,7 @@ func export(ctx context.Context, p *term.Program, s *server.Session, file *os.Fi
 			return archive{}, fault.New(fault.Unavailable, "The archive was not made: %s", term.Plain(*out.Export.Error))
 		}
 		if out.Export.State == "failed" || out.Export.State == "expired" {
-			return archive{}, fault.New(fault.Unavailable, "The archive was not made; see the log of the server, and try again")
+			return archive{}, fault.New(fault.Unavailable, "The archive could not be created; see the log of the server, and try again")
 		}
 		progress.Show("making the archive: %d rows, %d files", out.Export.Rows, out.Export.Blobs)
 		select {
@@ -124,8 +124,8 @@ type deleteCommand struct {
 func (c *deleteCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		name := term.Plain(c.Name)
-		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Delete %s with all that it has? This cannot be undone, and nobody can sign in any more.", name)) {
-			return fault.New(fault.Conflict, "Nothing was deleted; answer yes, or use --yes. `whetstone organization export FILE` makes an archive first")
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Delete %s and everything in it? This cannot be undone, and all members lose access.", name)) {
+			return fault.New(fault.Conflict, "Nothing was deleted; answer yes, or use --yes. `whetstone organization export FILE` saves an archive first")
 		}
 		if err := s.Call(ctx, http.MethodDelete, path, map[string]string{"confirm": c.Name}, nil); err != nil {
 			return err

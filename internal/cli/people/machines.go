@@ -19,7 +19,7 @@ type accountCommands struct {
 	List      accountList   `cmd:"" help:"List the service accounts of the organisation."`
 	Create    accountCreate `cmd:"" help:"Create a service account: a machine with a name and a role."`
 	Update    accountUpdate `cmd:"" help:"Change the name or the role of a service account."`
-	Delete    accountDelete `cmd:"" help:"Delete a service account: its keys end, what it made stays."`
+	Delete    accountDelete `cmd:"" help:"Delete a service account: its keys stop working, what it created stays."`
 	CreateKey accountKey    `cmd:"" help:"Create a key of a service account; it is printed once."`
 	Keys      accountKeys   `cmd:"" help:"List the keys of a service account."`
 	RevokeKey accountRevoke `cmd:"" help:"Revoke a key of a service account."`
@@ -159,7 +159,7 @@ func (c *accountUpdate) Run(ctx context.Context, p *term.Program) error {
 type accountDelete struct {
 	server.Flags `embed:""`
 	Account      string `arg:"" help:"Name or id of the service account."`
-	Cascade      bool   `env:"-" help:"Also revoke the keys that were made with its keys."`
+	Cascade      bool   `env:"-" help:"Also revoke the keys that were created with its keys."`
 	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
 }
 
@@ -274,8 +274,8 @@ func (c *accountRevoke) Run(ctx context.Context, p *term.Program) error {
 }
 
 type policyCommands struct {
-	Show policyShow `cmd:"" default:"withargs" help:"Show what the organisation asks of new API keys."`
-	Set  policySet  `cmd:"" help:"Replace what the organisation asks of new API keys."`
+	Show policyShow `cmd:"" default:"withargs" help:"Show the policy for new API keys."`
+	Set  policySet  `cmd:"" help:"Set the policy for new API keys."`
 }
 
 // A keyPolicy, as the server describes it.

@@ -25,17 +25,17 @@ type Commands struct {
 	Owners ownersCommand  `cmd:"" group:"Client" help:"Show or set who owns a skill."`
 
 	ServiceAccount accountCommands `cmd:"" group:"Client" help:"Create, list and delete service accounts, and their keys."`
-	KeyPolicy      policyCommands  `cmd:"" group:"Client" help:"Show or set what the organisation asks of new API keys."`
+	KeyPolicy      policyCommands  `cmd:"" group:"Client" help:"Show or set the policy for new API keys."`
 }
 
 type memberCommands struct {
 	List        memberList        `cmd:"" help:"List the members of the organisation."`
 	Invite      memberInvite      `cmd:"" help:"Invite a person; the link is printed once and works once."`
 	Invitations memberInvitations `cmd:"" help:"List invitations."`
-	Uninvite    memberUninvite    `cmd:"" help:"End an invitation."`
+	Uninvite    memberUninvite    `cmd:"" help:"Revoke an invitation."`
 	SetRole     memberSetRole     `cmd:"" help:"Change the role of a member."`
 	Transfer    memberTransfer    `cmd:"" help:"Make a member owner, and yourself an admin."`
-	Remove      memberRemove      `cmd:"" help:"Remove a member: keys and sessions end, what they made stays."`
+	Remove      memberRemove      `cmd:"" help:"Remove a member: keys and sessions end, what they created stays."`
 	Leave       memberLeave       `cmd:"" help:"Leave the organisation yourself."`
 	ScimToken   scimTokens        `cmd:"" help:"Tokens with which an identity provider manages members by SCIM."`
 	ScimGroup   scimGroups        `cmd:"" help:"Groups that an identity provider pushed, and the roles that they give."`
@@ -125,7 +125,7 @@ func (c *memberList) Run(ctx context.Context, p *term.Program) error {
 		}
 		return p.Print(found, func(w io.Writer) {
 			if len(found) == 0 {
-				fmt.Fprintln(w, "Nobody was removed.")
+				fmt.Fprintln(w, "No member was removed.")
 				return
 			}
 			fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tKIND\tSINCE\tLAST SEEN")
@@ -139,7 +139,7 @@ func (c *memberList) Run(ctx context.Context, p *term.Program) error {
 
 type memberInvite struct {
 	server.Flags `embed:""`
-	Email        string          `arg:"" optional:"" help:"Address of the person; whoever has the link when empty."`
+	Email        string          `arg:"" optional:"" help:"E-mail address of the person; anyone with the link when empty."`
 	Role         string          `env:"-" default:"member" enum:"viewer,member,admin,owner" help:"Role: ${enum}."`
 	Expires      config.Duration `env:"-" placeholder:"7d" help:"Lifetime of the link, at most 30d; 7 days when empty."`
 }
@@ -285,7 +285,7 @@ func (c *memberTransfer) Run(ctx context.Context, p *term.Program) error {
 type memberRemove struct {
 	server.Flags `embed:""`
 	Member       string `arg:"" help:"Address or id of the member."`
-	Cascade      bool   `env:"-" help:"Also revoke the keys that were made with theirs: of machines, and of people whom they invited."`
+	Cascade      bool   `env:"-" help:"Also revoke the keys that were created with theirs: of machines, and of people they invited."`
 	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
 }
 

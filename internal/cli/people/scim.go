@@ -17,13 +17,13 @@ import (
 
 type scimTokens struct {
 	List   scimTokenList   `cmd:"" help:"List tokens."`
-	Create scimTokenCreate `cmd:"" help:"Create a token, which is printed once; only owners can."`
-	Delete scimTokenDelete `cmd:"" help:"End a token at once."`
+	Create scimTokenCreate `cmd:"" help:"Create a token, which is printed once. Owners only."`
+	Delete scimTokenDelete `cmd:"" help:"Revoke a token immediately."`
 }
 
 type scimGroups struct {
 	List    scimGroupList `cmd:"" help:"List groups."`
-	SetRole scimGroupRole `cmd:"" help:"Decide which role a group gives its members; only owners can."`
+	SetRole scimGroupRole `cmd:"" help:"Set the role that a group gives its members. Owners only."`
 }
 
 const (

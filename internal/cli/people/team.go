@@ -138,7 +138,7 @@ func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintf(w, "Created @%s with %d members.\n", term.Plain(out.Team.Slug), out.Team.MemberCount)
+			fmt.Fprintf(w, "Created @%s with %s.\n", term.Plain(out.Team.Slug), term.Count(out.Team.MemberCount, "member"))
 		})
 	})
 }
@@ -225,7 +225,7 @@ type ownersCommand struct {
 	server.Flags `embed:""`
 	Name         string   `arg:"" help:"Name of the skill."`
 	Set          []string `env:"-" placeholder:"WHO" help:"Set the owners: addresses of members, and teams with an @, e.g. ada@example.org,@docs."`
-	Clear        bool     `env:"-" help:"Set none: the CODEOWNERS file of the repository counts again."`
+	Clear        bool     `env:"-" help:"Remove the owners that were set: the CODEOWNERS file of the repository applies again."`
 }
 
 // Run shows or sets the owners of an entry.
@@ -267,7 +267,7 @@ func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 		return p.Print(out.Owners, func(w io.Writer) {
 			o := out.Owners
 			if o.Source == "none" {
-				fmt.Fprintf(w, "Nobody owns %s; `whetstone owners %s --set ADDRESS` sets an owner.\n", term.Plain(entry.Name), term.Plain(entry.Name))
+				fmt.Fprintf(w, "%s has no owner; `whetstone owners %s --set ADDRESS` sets an owner.\n", term.Plain(entry.Name), term.Plain(entry.Name))
 				return
 			}
 			fmt.Fprintln(w, "OWNER\tNAME")

@@ -17,9 +17,9 @@ import (
 
 type gatesCommands struct {
 	List     gateList     `cmd:"" help:"List gates, newest first."`
-	Show     gateShow     `cmd:"" help:"Show a gate: its verdict, and what led to it."`
+	Show     gateShow     `cmd:"" help:"Show a gate: its verdict and the figures behind it."`
 	Rerun    gateRerun    `cmd:"" help:"Gate the same version again."`
-	Override gateOverride `cmd:"" help:"Make the candidate of a gate current against the verdict."`
+	Override gateOverride `cmd:"" help:"Make a candidate current despite the verdict of its gate."`
 	Policy   gatePolicy   `cmd:"" help:"Show or change how versions are gated."`
 }
 
@@ -210,8 +210,8 @@ type gatePolicy struct {
 	Trials         *int     `env:"-" placeholder:"N" help:"How often to try each case."`
 	MinCases       *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs."`
 	OnInconclusive string   `env:"-" enum:",pass,hold" default:"" placeholder:"WHAT" help:"pass or hold."`
-	MaxMinutes     *int     `env:"-" placeholder:"N" help:"The gate is inconclusive after so long."`
-	MaxCostUSD     *float64 `env:"-" name:"max-cost-usd" placeholder:"N" help:"The gate is inconclusive beyond it."`
+	MaxMinutes     *int     `env:"-" placeholder:"N" help:"Time limit, after which the gate is inconclusive."`
+	MaxCostUSD     *float64 `env:"-" name:"max-cost-usd" placeholder:"N" help:"Cost limit in US dollars, beyond which the gate is inconclusive."`
 	Approvals      *int     `env:"-" placeholder:"N" help:"People who must approve a version, in every mode."`
 	SelfApproval   *bool    `env:"-" negatable:"" help:"The approval of the person who published the version counts, or not."`
 	HostReviews    *bool    `env:"-" negatable:"" help:"Approving reviews of the merged pull request on the code host count, or not."`

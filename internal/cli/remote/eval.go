@@ -21,7 +21,7 @@ type evalCommands struct {
 	Import  evalImportCommand        `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite, Harbor task folders or cases of claude plugin eval."`
 	Export  evalExportCommand        `cmd:"" help:"Write a suite to a file."`
 	Run     evalRunCommand           `cmd:"" help:"Run a suite against a skill."`
-	Trial   evalTrialCommand         `cmd:"" help:"Show what was asked and done in a trial of a run, and why it has its verdict."`
+	Trial   evalTrialCommand         `cmd:"" help:"Show a trial of a run: what was asked, what was done, and why it has its verdict."`
 	Watch   evalWatchCommand         `cmd:"" help:"Follow a run or an improve run to its end."`
 	Cancel  evalCancelCommand        `cmd:"" help:"Cancel a run or an improve run."`
 	Improve improving.ImproveCommand `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`

@@ -26,7 +26,7 @@ type evalImportCommand struct {
 	Name        string `env:"-" help:"Name of the suite; taken from the file when empty."`
 	Source      string `env:"-" placeholder:"SOURCE" help:"Cloud source that the suite belongs to (label or id)."`
 	Oracle      bool   `env:"-" help:"Let task packages run their solution before their verifier."`
-	Partial     bool   `env:"-" help:"Leave out cases of claude plugin eval that cannot be run on the server. Without it, one refuses them all."`
+	Partial     bool   `env:"-" help:"Leave out cases of claude plugin eval that cannot be run on the server. By default, one such case refuses the import."`
 }
 
 // Run creates a suite from a file or a folder.

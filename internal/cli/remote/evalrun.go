@@ -29,8 +29,8 @@ type evalRunCommand struct {
 	Window      int64  `name:"context-window" env:"-" placeholder:"TOKENS" help:"Context window that the catalog's budget is computed from; by default 200000 for claude-code and 272000 for codex."`
 	Agent       string `env:"-" placeholder:"NAME" help:"Coding agent that works on the cases, e.g. claude-code."`
 	Model       string `env:"-" placeholder:"NAME" help:"Model that the agent asks; its first one when empty."`
-	MaxTurns    int    `env:"-" placeholder:"N" help:"Most answers of the model, per trial."`
-	MaxCost     string `name:"max-cost-usd" env:"-" placeholder:"USD" help:"Most dollars that the run may cost."`
+	MaxTurns    int    `env:"-" placeholder:"N" help:"Maximum number of model turns per trial."`
+	MaxCost     string `name:"max-cost-usd" env:"-" placeholder:"USD" help:"Cost limit of the run in US dollars."`
 	Estimate    bool   `env:"-" help:"Only estimate the cost, by the last trials of the agent."`
 	Wait        bool   `env:"-" help:"Wait for the result and show the cases. The exit code is then 1 unless every case passed or was skipped."`
 }

@@ -25,7 +25,7 @@ type installCommand struct {
 	Name        string `arg:"" optional:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
 	Force       bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
 	NoRequires  bool   `env:"-" help:"Install only this skill, not those that it requires."`
-	Frozen      bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, and leave that as it is."`
+	Frozen      bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, without changing it."`
 }
 
 type installOutput struct {

@@ -27,5 +27,5 @@ type Commands struct {
 	Settings settingsCommands     `cmd:"" group:"Client" help:"Show and change settings of the organisation."`
 	Source   sourcing.Commands    `cmd:"" group:"Client" help:"Upload and validate skills, and review suggested test cases."`
 	Eval     evalCommands         `cmd:"" group:"Client" help:"Manage eval suites and run them."`
-	Audit    people.AuditCommand  `cmd:"" group:"Client" help:"List who changed what in the organisation."`
+	Audit    people.AuditCommand  `cmd:"" group:"Client" help:"Show the audit log: who changed what in the organisation."`
 }

@@ -10,14 +10,14 @@ import (
 )
 
 type settingsCommands struct {
-	Content contentCommands `cmd:"" help:"Whether what was said in sessions is kept."`
+	Content contentCommands `cmd:"" help:"Show or change whether the content of sessions is stored."`
 }
 
 type contentCommands struct {
-	Show   contentShow   `cmd:"" default:"1" help:"Show whether content is kept."`
-	On     contentOn     `cmd:"" help:"Keep the content that senders send on purpose. Owners only."`
-	Off    contentOff    `cmd:"" help:"Keep no more content; what is there stays. Owners only."`
-	Delete contentDelete `cmd:"" help:"Delete all content that is kept. Owners only."`
+	Show   contentShow   `cmd:"" default:"1" help:"Show whether content is stored."`
+	On     contentOn     `cmd:"" help:"Store the content that clients send explicitly. Owners only."`
+	Off    contentOff    `cmd:"" help:"Stop storing content; what is stored stays. Owners only."`
+	Delete contentDelete `cmd:"" help:"Delete all stored content. Owners only."`
 }
 
 type contentShow struct {

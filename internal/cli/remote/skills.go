@@ -16,10 +16,10 @@ import (
 type skillsCommands struct {
 	List     skillsList     `cmd:"" default:"withargs" help:"List skills with their health and cost; 'list' can be omitted."`
 	Show     skillsShow     `cmd:"" help:"Show the health and cost of a skill, day by day."`
-	Failures skillsFailures `cmd:"" help:"Show why sessions of a skill failed, the most frequent reason first."`
+	Failures skillsFailures `cmd:"" help:"Show why sessions of a skill failed, most frequent reasons first."`
 	Hide     skillsHide     `cmd:"" help:"Leave a skill out of lists and alerts. Needs the permission admin."`
 	Unhide   skillsUnhide   `cmd:"" help:"Show a hidden skill again. Needs the permission admin."`
-	Merge    skillsMerge    `cmd:"" help:"Count what is reported of a skill for another one. Needs the permission admin."`
+	Merge    skillsMerge    `cmd:"" help:"Merge a skill into another one, which its reports then count for. Needs the permission admin."`
 	Unmerge  skillsUnmerge  `cmd:"" help:"Undo a merge. Needs the permission admin."`
 }
 
@@ -28,7 +28,7 @@ type skillsList struct {
 	Name        string `arg:"" optional:"" help:"Name or id of a skill, to show that one."`
 	Find        string `env:"-" placeholder:"TEXT" help:"Only skills with this text in their names."`
 	Status      string `env:"-" placeholder:"STATUS" enum:",healthy,warning,critical,unknown" default:"" help:"Only healthy, warning, critical or unknown skills."`
-	Unconfirmed bool   `env:"-" help:"Only names without a real use: called in vain, or built into an agent."`
+	Unconfirmed bool   `env:"-" help:"Only unconfirmed names: of failed calls, or built into an agent."`
 	Hidden      bool   `env:"-" help:"Only hidden skills."`
 	Merged      bool   `env:"-" help:"Only skills that are merged into others."`
 	Sort        string `env:"-" placeholder:"FIELD" default:"status" help:"Order: status (trouble first), name, pass_rate, trigger_rate, unique_sessions or last_seen_at; prefix - for descending."`
@@ -158,7 +158,7 @@ func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
 	fmt.Fprintf(w, "Skill\t%s\n", term.Plain(s.Name))
 	fmt.Fprintf(w, "Status\t%s\n", s.Status)
 	if !s.Confirmed {
-		fmt.Fprintln(w, "Unconfirmed\tno real use was reported: called in vain, or built into an agent")
+		fmt.Fprintln(w, "Unconfirmed\tno successful use was reported: all calls failed, or it is built into an agent")
 	}
 	if s.Hidden {
 		fmt.Fprintln(w, "Hidden\tyes; `whetstone skills unhide` shows it again")
@@ -233,8 +233,8 @@ func (c *skillsUnhide) Run(ctx context.Context, p *term.Program) error {
 
 type skillsMerge struct {
 	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the skill that shall be counted for another one."`
-	Into        string `arg:"" help:"Name or id of that other skill."`
+	Name        string `arg:"" help:"Name or id of the skill to merge."`
+	Into        string `arg:"" help:"Name or id of the skill to merge it into."`
 }
 
 // Run merges a skill into another one.

@@ -130,7 +130,7 @@ type statusCommand struct {
 	serverFlags `embed:""`
 	folderFlag  `embed:""`
 	Names       []string `arg:"" optional:"" name:"name" help:"Skills to check; all when empty."`
-	Lock        []string `env:"-" placeholder:"FILE" help:"Check what a lock file of any client says instead: skills, clawhub, Claude Code, Codex, ToolHive, whetstone; of a folder, those that it has. Can be repeated."`
+	Lock        []string `env:"-" placeholder:"FILE" help:"Check a lock file of any client instead: skills, clawhub, Claude Code, Codex, ToolHive or whetstone; for a folder, all in it. Repeatable."`
 	Report      bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
 }
 

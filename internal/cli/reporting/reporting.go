@@ -18,12 +18,12 @@ import (
 
 // Commands is the command.
 type Commands struct {
-	Report reportCommand `cmd:"" help:"Show what agents are offered of the catalogue, what it costs, and what to switch off."`
+	Report reportCommand `cmd:"" help:"Report which skills agents are offered, what that costs, and what to turn off."`
 }
 
 type reportCommand struct {
 	server.Flags  `embed:""`
-	Agent         string `env:"-" enum:"claude-code,codex" default:"claude-code" help:"Whose budget and rules apply: claude-code or codex."`
+	Agent         string `env:"-" enum:"claude-code,codex" default:"claude-code" help:"Agent whose budget and rules apply: claude-code or codex."`
 	ContextWindow int64  `env:"-" placeholder:"TOKENS" help:"Context window of the model; by default 200000 for claude-code and 272000 for codex."`
 	Days          int    `env:"-" default:"30" placeholder:"N" help:"How many days of sessions and runs, today included: 1 to 365."`
 	Show          string `env:"-" enum:"all,cut,unused,switch_off" default:"cut" help:"Which skills to list: all, cut (the default), unused or switch_off. At most 100; --json and --page have the others."`

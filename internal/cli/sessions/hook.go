@@ -12,7 +12,7 @@ import (
 )
 
 type hookCommands struct {
-	Install   hookInstall   `cmd:"" help:"Make an agent report its sessions whenever a turn ends."`
+	Install   hookInstall   `cmd:"" help:"Let an agent report its session after every turn."`
 	Uninstall hookUninstall `cmd:"" help:"Remove the hook from the settings of an agent."`
 	Status    hookStatus    `cmd:"" help:"Show which agents report their sessions, and what waits to be sent."`
 

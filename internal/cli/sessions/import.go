@@ -24,7 +24,7 @@ type importCommand struct {
 	Dir          string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
 	Since        config.Duration `env:"-" placeholder:"30d" help:"Only transcripts that changed in this time."`
 	Prompts      bool            `default:"true" negatable:"" help:"Send the texts of the prompts, which only you can read on the server."`
-	WithContent  bool            `env:"-" help:"Send what was said as well: prompts, answers, and what tools read and print. Kept only if an owner switched that on."`
+	WithContent  bool            `env:"-" help:"Also send the content: prompts, answers, and the input and output of tools. Stored only if an owner has turned that on."`
 	DryRun       bool            `env:"-" xor:"grade" help:"Read everything, but send and store nothing; needs no server."`
 	Grade        bool            `env:"-" xor:"grade" help:"Have the sessions graded, and print the pass rates of the skills."`
 	Wait         config.Duration `env:"-" default:"5m" placeholder:"TIME" help:"With --grade: how long to wait for the grades."`
@@ -190,8 +190,11 @@ func (o importOutput) print(w io.Writer) {
 		term.Count(r.Prompts, "prompt"), term.Count(r.Invocations, "skill invocation"), term.Count(r.Facts, "execution fact"),
 		term.Count(r.Requests, "model request"), term.Count(r.Offers, "skill offer"), term.Count(r.ToolCalls, "tool call"),
 		term.Count(r.Outcomes, "outcome"))
+	if o.Files == 0 {
+		fmt.Fprintln(w, "No transcripts were found; name their folder, e.g. `whetstone import ~/.codex/sessions`.")
+	}
 	if r.Transcripts > 0 {
-		fmt.Fprintf(w, "%s of these have what was said.\n", term.Count(r.Transcripts, "record"))
+		fmt.Fprintf(w, "%s of these include content.\n", term.Count(r.Transcripts, "record"))
 	}
 	if o.Rejected > 0 {
 		fmt.Fprintf(w, "The server rejected %s.\n", term.Count(o.Rejected, "record"))

@@ -15,7 +15,7 @@ import (
 type sessionCommands struct {
 	List sessionList `cmd:"" help:"List the sessions of agents, newest first."`
 	Show sessionShow `cmd:"" help:"Show what happened in a session, and its grades."`
-	Case sessionCase `cmd:"" help:"Make a test case of a session."`
+	Case sessionCase `cmd:"" help:"Create a test case from a session."`
 }
 
 type sessionList struct {
@@ -28,7 +28,7 @@ type sessionList struct {
 	Mine         bool   `env:"-" help:"Only your own."`
 	Since        string `env:"-" placeholder:"TIME" help:"Only sessions that began at this time or day, or later."`
 	Until        string `env:"-" placeholder:"TIME" help:"Only sessions that began before this time or day."`
-	Limit        int    `env:"-" default:"50" placeholder:"N" help:"How many at most."`
+	Limit        int    `env:"-" default:"50" placeholder:"N" help:"Maximum number."`
 }
 
 // Run prints the newest sessions.
@@ -205,7 +205,7 @@ type gradeCommand struct {
 	Session      string `arg:"" help:"Id of the session, as the agent calls it."`
 	Verdict      string `arg:"" enum:"pass,fail" help:"pass or fail."`
 	Skill        string `env:"-" required:"" placeholder:"NAME" help:"The skill that the verdict is about."`
-	Reason       string `env:"-" placeholder:"TEXT" help:"Why; it is shown with the grade."`
+	Reason       string `env:"-" placeholder:"TEXT" help:"Reason; it is shown with the grade."`
 }
 
 // Run grades a session. A person's grade outranks all others.

@@ -48,7 +48,7 @@ type publisherAdd struct {
 	Entry        string `arg:"" help:"Name or id of the entry."`
 	Repository   string `arg:"" help:"Path of the repository, e.g. acme/skills."`
 	Issuer       string `env:"-" placeholder:"URL" help:"Issuer of ID tokens: a GitLab instance, or one of Gitea or Forgejo with /api/actions; GitHub's when empty."`
-	Provider     string `env:"-" enum:",github,gitlab,gitea" default:"" placeholder:"gitlab" help:"Kind of code host: github, gitlab or gitea; told from the issuer when empty."`
+	Provider     string `env:"-" enum:",github,gitlab,gitea" default:"" placeholder:"gitlab" help:"Kind of code host: github, gitlab or gitea; derived from the issuer when empty."`
 	Ref          string `env:"-" help:"Branch, or pattern of refs, e.g. refs/tags/v*; every branch and tag when empty."`
 	Workflow     string `env:"-" placeholder:"FILE" help:"File of the workflow, e.g. release.yml; every one when empty."`
 	Environment  string `env:"-" placeholder:"NAME" help:"Environment of the job; every one when empty."`

@@ -75,7 +75,7 @@ func loadPins() (p pins, err error) {
 	}
 	// A file that cannot be read must not become one without pins.
 	if err := json.Unmarshal(raw, &p); err != nil || p.Version != pinsForm || p.Servers == nil {
-		return p, fault.New(fault.Conflict, "%s is not valid; mend it, or remove it to trust the keys of servers anew", path)
+		return p, fault.New(fault.Conflict, "%s is not valid; fix it, or remove it to trust the keys of servers anew", path)
 	}
 	return p, nil
 }

@@ -15,11 +15,11 @@ import (
 
 type alertCommands struct {
 	List    alertList    `cmd:"" help:"List alerts, newest first."`
-	Show    alertShow    `cmd:"" help:"Show an alert and what it noticed."`
+	Show    alertShow    `cmd:"" help:"Show an alert and its events."`
 	Create  alertCreate  `cmd:"" help:"Create an alert."`
 	Test    alertTest    `cmd:"" help:"Send a test notification now."`
 	Ack     alertAck     `cmd:"" help:"Acknowledge a firing alert: no more reminders until it is resolved."`
-	Snooze  alertSnooze  `cmd:"" help:"Send nothing about an alert for a while."`
+	Snooze  alertSnooze  `cmd:"" help:"Mute an alert for a while."`
 	Enable  alertEnable  `cmd:"" help:"Turn an alert on."`
 	Disable alertDisable `cmd:"" help:"Turn an alert off."`
 	Delete  alertDelete  `cmd:"" help:"Delete an alert with its history."`
@@ -186,14 +186,14 @@ type alertCreate struct {
 	Rollback     bool     `env:"-" help:"Roll the skill back when it fires."`
 	Email        string   `env:"-" placeholder:"ADDRESS" help:"Notify this address."`
 	Webhook      string   `env:"-" placeholder:"URL" help:"Notify this webhook."`
-	ChatA        string   `env:"-" name:"chat-a" placeholder:"URL" help:"Notify this webhook of chat service A."`
-	ChatB        string   `env:"-" name:"chat-b" placeholder:"URL" help:"Notify this webhook of chat service B."`
+	ChatA        string   `env:"-" name:"chat-a" placeholder:"URL" help:"Notify this Slack webhook."`
+	ChatB        string   `env:"-" name:"chat-b" placeholder:"URL" help:"Notify this Discord webhook."`
 }
 
 // Help is shown below the description of the command.
 func (alertCreate) Help() string {
 	return "Sequential alerts gather evidence since the version became current: about one false alarm in 1,000 skill-weeks. " +
-		"Without an address, the owners of the skill are told by mail."
+		"Without an address, the owners of the skill are notified by e-mail."
 }
 
 // channel returns the one that the flags name; without any, that of the skill's owners.

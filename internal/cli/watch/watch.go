@@ -5,5 +5,5 @@ package watch
 // Commands are the commands of this package.
 type Commands struct {
 	Alert    alertCommands    `cmd:"" group:"Client" help:"Manage the alerts that watch skills."`
-	Incident incidentCommands `cmd:"" group:"Client" help:"Show the rollbacks by alerts, and what is left of them."`
+	Incident incidentCommands `cmd:"" group:"Client" help:"Show automatic rollbacks and their progress."`
 }

@@ -16,7 +16,7 @@ import (
 
 // Commands are the commands of this package.
 type Commands struct {
-	Webhook webhookCommands `cmd:"" group:"Client" help:"Tell other systems what happens in the organisation."`
+	Webhook webhookCommands `cmd:"" group:"Client" help:"Send events to other systems."`
 }
 
 type webhookCommands struct {

@@ -18,7 +18,7 @@ func Mend(shown string) judgetest.Reply {
 	case strings.Contains(body, NoTax):
 		return edits(replace(NoTax, "Always name the tax."))
 	}
-	return judgetest.JSON(object{"reason": "Nothing is left to mend.", "edits": []object{}})
+	return judgetest.JSON(object{"reason": "Nothing is left to fix.", "edits": []object{}})
 }
 
 // Useless is a writer whose edits change no outcome: another one each time.

@@ -339,7 +339,7 @@ func TestNightWaitsForPeople(t *testing.T) {
 			t.Errorf("got the gates %v", gate)
 		}
 		at := "/api/v1/registry/" + w.entry + "/versions/2.0.1/approvals"
-		w.Post(at, object{"decision": "approve"}).WantErrorWith(http.StatusForbidden, "somebody else must approve it")
+		w.Post(at, object{"decision": "approve"}).WantErrorWith(http.StatusForbidden, "another person must approve it")
 		w.Member(w.Client.Org, access.Member).Post(at, object{"decision": "approve"}).Want(http.StatusForbidden)
 		ben := w.Member(w.Client.Org, access.AdminRole)
 		ben.Post(at, object{"decision": "approve"}).Want(http.StatusOK)

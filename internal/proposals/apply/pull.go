@@ -101,7 +101,7 @@ func (s *Service) commit(ctx context.Context, c repohost.Connection, repo host.R
 		return "", err
 	}
 	if proposals.Digest(content) != p.BaseDigest {
-		return "", fault.New(fault.Conflict, "The branch %s of %s has another SKILL.md than the proposal was made for",
+		return "", fault.New(fault.Conflict, "SKILL.md on the branch %s of %s does not match the text of the proposal",
 			c.DefaultBranch, c.RepoFullName)
 	}
 	return s.Repohost.Host.CommitFile(ctx, repo, host.FileCommit{
@@ -222,7 +222,7 @@ func (s *Service) describe(p proposals.Proposal) string {
 		if p.Proved {
 			verdict = "Proved"
 		}
-		fmt.Fprintf(&b, "%s on %d cases that nobody wrote it from or chose it by: %.0f %% pass, and %.0f %% with the current words;"+
+		fmt.Fprintf(&b, "%s on %d held-out cases: %.0f %% pass, and %.0f %% with the current text;"+
 			" %d cases got better, %d worse", verdict, p.Proof.Cases, 100*p.Proof.Winner, 100*p.Proof.Current, p.Proof.Better, p.Proof.Worse)
 		if p.Proof.P != nil {
 			fmt.Fprintf(&b, " (p = %.3g)", *p.Proof.P)

@@ -149,7 +149,7 @@ func TestFailedPull(t *testing.T) {
 	w.applyAs(path, "pull_request").Want(http.StatusAccepted)
 	apptest.Eventually(t, "the reason", func() bool {
 		o := w.Get(path).Want(http.StatusOK).Object()["proposal"].(object)["outcome"].(object)
-		return o["message"] == "The branch main of acme/mono has another SKILL.md than the proposal was made for"
+		return o["message"] == "SKILL.md on the branch main of acme/mono does not match the text of the proposal"
 	})
 	if n := len(w.host.Pulls()); n != 0 {
 		t.Errorf("%d pull requests", n)

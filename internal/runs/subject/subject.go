@@ -75,7 +75,7 @@ func (f Finder) Find(ctx context.Context, orgID string, ref Ref) (Skill, error) 
 	}
 	if !snapshot.Runnable {
 		return Skill{}, fault.New(fault.Conflict,
-			"The validation of snapshot %s failed; mend the skill and upload it again", snapshot.ID)
+			"The validation of snapshot %s failed; fix the skill and upload it again", snapshot.ID)
 	}
 	return f.skillOfSnapshot(snapshot), nil
 }
@@ -88,7 +88,7 @@ func (f Finder) FindPinned(ctx context.Context, orgID string, pinned Pinned) (Sk
 		return skill, err
 	}
 	if skill.ContentHash != pinned.ContentHash {
-		return skill, fault.New(fault.NotFound, "the content of %s is not the one that the run was made for", skill.Name)
+		return skill, fault.New(fault.NotFound, "the content of %s has changed since the run", skill.Name)
 	}
 	return skill, nil
 }

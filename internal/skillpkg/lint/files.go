@@ -53,7 +53,7 @@ func (c *check) checkForm(name, extension string, content []byte) bool {
 	case what != "":
 		c.found.add(remark{
 			code: "sec.file.executable_binary",
-			path: name, message: fmt.Sprintf("The file is %s, which nobody can review.", what),
+			path: name, message: fmt.Sprintf("The file is %s, which cannot be reviewed.", what),
 		})
 		return false
 	case isArchive(extension, head):

@@ -1,7 +1,7 @@
 package lint
 
 const (
-	rotate  = "Revoke it where it was issued: whoever has seen the skill has it. Read it from the environment instead."
+	rotate  = "Revoke it where it was issued: anyone who has seen the skill has it. Read it from the environment instead."
 	rewrite = "Remove the text; if the skill must speak of it, quote it in code and say that it is an example."
 	unpack  = "Replace it by the file itself, below the skill's root."
 )
@@ -49,7 +49,7 @@ func securityRules() []Rule {
 		{"sec.file.hardlink", Security, Error, "A hard link points at something else than an earlier file.", unpack},
 		{"sec.file.device", Security, Error, "A member is a device, a pipe or a socket.", "Leave it out."},
 		{"sec.file.setuid", Security, Error, "A file has the setuid, setgid or sticky bit.", "Clear the bit."},
-		{"sec.file.executable_binary", Security, Error, "The file is a compiled program, which nobody can review.", "Ship the source, or fetch a pinned release when it is needed."},
+		{"sec.file.executable_binary", Security, Error, "The file is a compiled program, which cannot be reviewed.", "Ship the source, or fetch a pinned release when it is needed."},
 		{"sec.file.magic_mismatch", Security, Warning, "The content is not what the name says.", "Rename the file after its content; save text as UTF-8."},
 		{"sec.file.nested_archive", Security, Warning, "The file is an archive, which no rule looks into.", "Unpack it into the skill."},
 		{"sec.file.hidden_code", Security, Warning, "A hidden file holds code.", "Give it a name without a leading dot, in scripts/."},

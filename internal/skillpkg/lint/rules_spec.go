@@ -12,7 +12,7 @@ func specRules() []Rule {
 		{"spec.frontmatter.missing", Spec, Error, "No frontmatter block.", "Begin SKILL.md with a line ---, the fields name and description, and another line ---."},
 		{"spec.frontmatter.unclosed", Spec, Error, "The frontmatter is never closed.", "Add a line --- after the last field."},
 		{"spec.frontmatter.too_long", Spec, Error, "The frontmatter is longer than 64 KiB.", "Move text to the body."},
-		{"spec.frontmatter.yaml_invalid", Spec, Error, "The frontmatter is not valid YAML.", "Mend the line; a value with a colon or a quote needs quotes around it."},
+		{"spec.frontmatter.yaml_invalid", Spec, Error, "The frontmatter is not valid YAML.", "Fix the line; a value with a colon or a quote needs quotes around it."},
 		{"spec.frontmatter.not_mapping", Spec, Error, "The frontmatter must be key: value lines.", "Write one field a line, such as name: my-skill."},
 		{"spec.frontmatter.ambiguous_fence", Spec, Warning, "--- stands inside a value; some readers stop there.", "Write the value without three hyphens in a row."},
 		{"spec.frontmatter.yaml_feature", Spec, Warning, "The frontmatter uses anchors, tags or flow style, which strict readers refuse.", "Write plain key: value lines."},
