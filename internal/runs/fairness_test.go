@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,8 +50,18 @@ func TestRunYields(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		model := judgetest.Model{Route: router}
+		waits := make(chan struct{}) // closed when the short run waits
+		release := sync.OnceFunc(func() { close(waits) })
+		t.Cleanup(release)
+		var begun atomic.Bool // the short run
 		server := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
-			time.Sleep(50 * time.Millisecond)
+			<-waits
+			if strings.Contains(r.User, "a pdf") {
+				begun.Store(true)
+			}
+			if !begun.Load() { // a run looks every second whether another one waits
+				time.Sleep(100 * time.Millisecond)
+			}
 			return model.Respond(r)
 		})
 		w := runstest.New(t, db, runstest.Scripted(server))
@@ -66,10 +77,12 @@ func TestRunYields(t *testing.T) {
 			w.Runs.SetSlice(time.Millisecond)
 		}).Work()
 		apptest.Eventually(t, "the long run", func() bool { return len(server.Requests()) > 0 })
-		small.Finish(short)
-		if w.Count("eval_runs WHERE id = $1 AND finished_at IS NULL", long["id"]) != 1 {
+		run := small.Start(short)
+		release()
+		first, second := small.Await(run), big.Await(long)
+		if first["finished_at"].(string) >= second["finished_at"].(string) {
 			t.Error("the short run waited for the end of the long one")
 		}
-		wantComplete(t, w, big.Await(long), 60, 60)
+		wantComplete(t, w, second, 60, 60)
 	})
 }

@@ -87,10 +87,13 @@ func (e *postgresEngine) exec(ctx context.Context, sql string, args []any) (int6
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
+	// What a row refers to was deleted after the transaction had found it: the next
+	// try does not find it.
+	foreignKeyViolation = "23503"
 )
 
-// maxTries bounds how often a transaction is tried that PostgreSQL aborts
-// because of a deadlock or a serialization failure.
+// maxTries bounds how often a transaction is tried that PostgreSQL aborts because
+// of another one.
 const maxTries = 4
 
 func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
@@ -99,7 +102,7 @@ func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err erro
 			return fn(&Tx{conn: postgresConn{t}, dialect: e.dialect()})
 		})
 		pgErr, ok := errors.AsType[*pgconn.PgError](err)
-		if !ok || pgErr.Code != serializationFailure && pgErr.Code != deadlockDetected {
+		if !ok || pgErr.Code != serializationFailure && pgErr.Code != deadlockDetected && pgErr.Code != foreignKeyViolation {
 			return unavailable(err)
 		}
 	}

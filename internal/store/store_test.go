@@ -87,6 +87,34 @@ func TestInTxOutlivesCancel(t *testing.T) {
 	})
 }
 
+// TestDeletedMeanwhile deletes what a transaction has found and refers to. SQLite has
+// one writer at a time.
+func TestDeletedMeanwhile(t *testing.T) {
+	db, ctx := storetest.Open(t, "postgres"), t.Context()
+	for _, statement := range []string{
+		`CREATE TABLE parents (id INT PRIMARY KEY)`, `CREATE TABLE children (parent INT REFERENCES parents)`, `INSERT INTO parents VALUES (1)`,
+	} {
+		if _, err := db.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := db.InTx(ctx, func(tx *store.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT id FROM parents`)
+		id, err := store.One(rows, err, "Parent", store.Value[int])
+		if err != nil {
+			return err
+		}
+		if _, err := db.Exec(ctx, `DELETE FROM parents`); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO children VALUES ($1)`, id)
+		return err
+	})
+	if !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v, want that it is not found", err)
+	}
+}
+
 func TestOneMissing(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		rows, err := db.Query(t.Context(), `SELECT name FROM organisations WHERE id = $1`, "none")
