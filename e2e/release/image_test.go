@@ -54,7 +54,7 @@ func buildImage(t *testing.T, storage, target string) image {
 	im.root = buildah("mount", container)
 	t.Cleanup(func() {
 		// The test's context is over.
-		if out, err := exec.Command("buildah", "--root", storage+"/root", "--runroot", storage+"/run", "--storage-driver", "vfs", //nolint:noctx
+		if out, err := exec.Command("buildah", "--root", storage+"/root", "--runroot", storage+"/run", "--storage-driver", "vfs",
 			"rm", container).CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}

@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,43 +17,25 @@ var licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|co
 
 // writeLicenses prints the licences of the linked modules and of Go's own
 // library, as most of them ask of those who distribute binaries.
-func writeLicenses(w io.Writer, m modules) error {
-	_, err := fmt.Fprintf(w, "The binary contains the following modules, each under its own licence.\n")
-	if err != nil {
+func writeLicenses(w io.Writer, m modules, goroot, modcache string) error {
+	if _, err := fmt.Fprintln(w, "The binary contains the following modules, each under its own licence."); err != nil {
 		return err
 	}
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
+	if err := writeFolder(w, "Go "+strings.TrimPrefix(m.goVers, "go"), goroot); err != nil {
 		return err
 	}
-	if err := writeFolder(w, "Go "+strings.TrimPrefix(m.goVers, "go"), strings.TrimSpace(string(goroot))); err != nil {
-		return err
-	}
-	if len(m.deps) == 0 {
-		return nil
-	}
-	args := []string{"mod", "download", "-json"}
 	for _, dep := range m.deps {
-		args = append(args, dep.Path+"@"+dep.Version)
-	}
-	out, err := exec.Command("go", args...).Output()
-	if err != nil {
-		return fmt.Errorf("go mod download: %w", err)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(out))
-	for _, dep := range m.deps {
-		var module struct{ Path, Version, Dir string }
-		if err := decoder.Decode(&module); err != nil {
-			return err
-		}
-		if module.Path != dep.Path || module.Version != dep.Version {
-			return fmt.Errorf("go mod download answers %s for %s", module.Path, dep.Path)
-		}
-		if err := writeFolder(w, dep.Path+"@"+dep.Version, module.Dir); err != nil {
+		name := dep.Path + "@" + dep.Version
+		if err := writeFolder(w, name, filepath.Join(modcache, escape(name))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// escape is how the module cache writes names, for disks that ignore case: "A" is "!a".
+func escape(name string) string {
+	return regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(name, func(letter string) string { return "!" + strings.ToLower(letter) })
 }
 
 // writeFolder prints the licence files of a module.

@@ -3,7 +3,7 @@
 //
 //	release archive -epoch N OUT.tar.gz|OUT.zip DIR    packs a folder under its own name
 //	release sbom -epoch N -version V BINARY...         prints a CycloneDX document of what is linked
-//	release licenses BINARY...                         prints the licences of what is linked
+//	release licenses -goroot DIR -modcache DIR BINARY...    prints the licences of what is linked
 package main
 
 import (
@@ -24,11 +24,13 @@ func main() {
 
 func run(args []string, w io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("usage: release archive|sbom|licenses ...")
+		return errors.New("usage: release archive|sbom|licenses")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	epoch := flags.Int64("epoch", 0, "the time of the release, in seconds since 1970")
 	version := flags.String("version", "", "the version of the release, e.g. v1.2.3")
+	goroot := flags.String("goroot", "", "the folder of Go, as `go env GOROOT` prints it")
+	modcache := flags.String("modcache", "", "the folder of modules, as `go env GOMODCACHE` prints it")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func run(args []string, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return writeLicenses(w, modules)
+		return writeLicenses(w, modules, *goroot, *modcache)
 	}
 	return fmt.Errorf("%s: wrong arguments", args[0])
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -158,16 +159,32 @@ func TestSBOM(t *testing.T) {
 }
 
 func TestLicenses(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	goroot, modcache := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		filepath.Join(goroot, "LICENSE"):                                   "Go's licence.\n",
+		filepath.Join(modcache, "github.com/!burnt!sushi/toml@v1/COPYING"): "MIT\r\n\r\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	m := modules{goVers: "go1.26.8", deps: []debug.Module{{Path: "github.com/BurntSushi/toml", Version: "v1"}}}
 	var b bytes.Buffer
-	if err := run([]string{"licenses", self}, &b); err != nil {
+	if err := writeLicenses(&b, m, goroot, modcache); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(b.String(), "LICENSE\n\nCopyright 2009 The Go Authors.") {
-		t.Errorf("got %.300s", b.String())
+	line := strings.Repeat("=", 80)
+	want := "The binary contains the following modules, each under its own licence.\n" +
+		"\n" + line + "\nGo 1.26.8: LICENSE\n\nGo's licence.\n" +
+		"\n" + line + "\ngithub.com/BurntSushi/toml@v1: COPYING\n\nMIT\n"
+	if b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+	if err := writeLicenses(io.Discard, m, goroot, t.TempDir()); err == nil {
+		t.Error("a module that is not there is no error")
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"LICENSE", "License.md", "COPYING", "NOTICE.txt", "licenses.go", "README.md", "license.go", "LICENSE-MIT"} {
