@@ -258,9 +258,10 @@ func (w *world) release(version string) {
 	w.ada.Post(registrytest.VersionPath(w.entry, version)+"/approvals/override", object{"reason": "on with the tests"}).Want(http.StatusOK)
 }
 
-// approve and reject are the states of reviews, as the code host writes them.
+// approve is the state of a review that approves, on both code hosts.
 const approve = "APPROVED"
 
+// requestChanges is the state of one that requests changes.
 func (w *world) requestChanges() string {
 	if w.provider == host.Gitea {
 		return "REQUEST_CHANGES"
