@@ -351,6 +351,7 @@ var formGates = map[string]gate{
 	"POST /suites/{id}/cases/{n}":                       write,
 	"POST /suites/{id}/delete":                          write,
 	"POST /suites/{id}/runs":                            write,
+	"POST /catalogue/runs":                              write,
 	"POST /suites/{id}/improve-runs":                    write,
 	"POST /improve-runs/{id}/cancel":                    write,
 	"POST /runs/{id}/cancel":                            write,

@@ -160,6 +160,11 @@ func (a auditor) workshop() {
 	a.send("/suites/{id}/cases/{n}", suite+"/cases/0", "evals.suite.change", url.Values{"asked": {"x"}, "expected": {"should_trigger"}, "version": {"2"}})
 	run := a.send("/suites/{id}/runs", suite+"/runs", "evals.run.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
 	a.send("/runs/{id}/cancel", run+"/cancel", "evals.run.cancel", nil)
+	a.covered["/catalogue/runs"] = true
+	pair := a.post("/catalogue/runs", url.Values{"suite": {id(suite)}, "agent": {"codex"}, "context_window": {"0"}, "trials": {"1"}}).want(http.StatusSeeOther)
+	if n := a.w.Count(`audit_entries WHERE request_id = $1 AND action = 'evals.run.start' AND via = 'web'`, pair.Header.Get("X-Request-Id")); n != 2 {
+		a.w.T.Errorf("two runs left %d entries", n)
+	}
 	a.check("/suites/{id}/runs/import", "evals.run.import", a.browser.send(suite+"/runs/import", nil, map[string]string{"file": resultFile}))
 	many := a.newSuite("many", invoices...)
 	improve := a.send("/suites/{id}/improve-runs", many+"/improve-runs", "evals.improve.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")

@@ -14,3 +14,13 @@ func (s *Service) handleCatalogue(v *visit) (answer, error) {
 	view, err := offering.Read(v.Context(), s.Report, v.Caller.OrgID, v.URL.Query(), v.offset(offering.PerPage))
 	return show("catalogue", "Catalogue report", view), err
 }
+
+// handleTestCatalogue starts a run on the catalogue of an agent and one with whole
+// descriptions, and redirects to the first.
+func (s *Service) handleTestCatalogue(v *visit) (answer, error) {
+	run, err := offering.Start(v.Context(), s.Runs, v.Caller, v.FormValue)
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect(pathTo("runs", run.ID), "Two runs were started: this one, and one with whole descriptions to compare with."), nil
+}

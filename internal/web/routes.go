@@ -87,6 +87,7 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/costs", sorts: costSorts, do: (*Service).handleCosts},
 		{permission: access.Read, method: "GET", path: "/costs.csv", sorts: costSorts, do: (*Service).handleExportCosts},
 		{permission: access.Read, method: "GET", path: "/catalogue", do: (*Service).handleCatalogue},
+		{permission: access.Write, method: "POST", path: "/catalogue/runs", do: (*Service).handleTestCatalogue},
 
 		{permission: access.Read, method: "GET", path: "/registry", sorts: entrySorts, do: (*Service).handleRegistry},
 		{permission: access.Read, method: "GET", path: "/registry.csv", sorts: entrySorts, do: (*Service).handleExportRegistry},

@@ -42,6 +42,7 @@ func Pages() map[string]Row {
 		"GET /costs":                     {Query: "days=90"},
 		"GET /costs.csv":                 {Query: "days=90"},
 		"GET /catalogue":                 {Query: "agent=codex&days=7&q=<text>"},
+		"POST /catalogue/runs":           form("", "suite=<suite>&agent=codex&context_window=0&trials=1", nil),
 
 		"GET /sessions":            {Query: "skill=<skill>&user=me"},
 		"GET /sessions.csv":        {Query: "skill=<skill>"},
