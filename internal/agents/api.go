@@ -11,7 +11,7 @@ import (
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleList, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/agents",
-		Summary: "Coding agents, whether this machine has them, and the models that they can ask",
+		Summary: "List coding agents, whether they are installed on this machine, and their models",
 	})
 }
 

@@ -35,7 +35,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleTest, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/test",
-		Summary: "Send a test notice now",
+		Summary: "Send a test notification now",
 	})
 	httpapi.Add(a, s.handleRotate, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/rotate-secret",
@@ -47,7 +47,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleSnooze, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/snooze",
-		Summary: "Send nothing about an alert until a time",
+		Summary: "Mute an alert until a time",
 	})
 	httpapi.Add(a, s.handleDeliveries, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/alerts/{id}/deliveries",
@@ -55,7 +55,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleEvents, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/alert-events",
-		Summary: "List what alerts noticed, newest first",
+		Summary: "List alert events, newest first",
 	})
 }
 

@@ -1,6 +1,22 @@
 package app
 
-import "github.com/whetstone-dev/whetstone/internal/httpapi"
+import (
+	_ "embed"
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+//go:embed examples.json
+var examplesJSON []byte
+
+// apiExamples returns bodies of requests for the API reference, by operation id.
+func apiExamples() (all map[string]json.RawMessage) {
+	if err := json.Unmarshal(examplesJSON, &all); err != nil {
+		panic(err) // the file is part of the program
+	}
+	return all
+}
 
 // apiTags describes the groups of routes in the OpenAPI document.
 var apiTags = []httpapi.Tag{
@@ -12,25 +28,25 @@ var apiTags = []httpapi.Tag{
 	{Name: "catalogue-report", Description: "What agents are offered of the catalogue, and what that costs."},
 	{Name: "cloud-sources", Description: "Skills under observation: their snapshots, validation and suggested test cases."},
 	{Name: "community", Description: "Bundles of results that contributors sent to a skill's creator."},
-	{Name: "content", Description: "What was said in sessions, where the organisation keeps it."},
+	{Name: "content", Description: "The content of sessions, where the organisation stores it."},
 	{Name: "costs", Description: "What model requests cost, by skill."},
 	{Name: "creator-signals", Description: "What contributors' signals say to a skill's creator."},
 	{Name: "device-code", Description: "Login of programs without a browser."},
 	{Name: "eval-runs", Description: "Runs of eval suites and their results."},
 	{Name: "eval-suites", Description: "Suites of test cases, and runs of them."},
-	{Name: "event-webhooks", Description: "Webhooks of other systems that are told what happens in the organisation."},
+	{Name: "event-webhooks", Description: "Webhooks that send the organisation's events to other systems."},
 	{Name: "gates", Description: "Comparisons of a pushed version with the current one, and what they decided."},
 	{Name: "improve-runs", Description: "Searches for a better description of a skill."},
 	{Name: "incidents", Description: "Rollbacks by alerts, followed until no installation has the bad version."},
 	{Name: "invitations", Description: "Links by which people become members."},
-	{Name: "key-policy", Description: "What the organisation asks of new API keys."},
+	{Name: "key-policy", Description: "The policy for new API keys."},
 	{Name: "keys", Description: "API keys of the organisation."},
 	{Name: "catalog-tokens", Description: "Tokens that open the organisation's catalogs, and nothing else."},
 	{Name: "logs", Description: "OTLP logs of agents."},
 	{Name: "me", Description: "The holder of the key, and their data."},
 	{Name: "members", Description: "People and machines of the organisation, and their roles."},
 	{Name: "metrics", Description: "OTLP metrics of agents."},
-	{Name: "organization", Description: "The archive of all that the organisation has, and its deletion."},
+	{Name: "organization", Description: "Export and deletion of the organisation."},
 	{Name: "proposals", Description: "Proposed changes of skills, to review and apply."},
 	{Name: "push", Description: "Session records of clients, in the canonical schema."},
 	{Name: "registry", Description: "Skills and agents, their versions and their installations."},

@@ -39,15 +39,15 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleOverview, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/overview",
-		Summary: "Count the bundles that came for the caller",
+		Summary: "Count the bundles sent to the caller",
 	})
 	httpapi.Add(a, s.handleSkill, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/skills/{skillName}",
-		Summary: "The bundles that came for one of the caller's skills",
+		Summary: "List the bundles for one of the caller's skills",
 	})
 	httpapi.Add(a, s.handleRecent, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/recent",
-		Summary: "The newest bundles that came for the caller",
+		Summary: "List the newest bundles sent to the caller",
 	})
 }
 

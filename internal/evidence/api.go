@@ -12,15 +12,15 @@ import (
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleSetting, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/settings/content",
-		Summary: "Whether the content of sessions may be kept",
+		Summary: "Get whether the content of sessions is stored",
 	})
 	httpapi.Add(a, s.handleSetSetting, httpapi.Route{
 		Permission: access.Admin, Role: access.Owner, Method: "PUT", Path: "/api/v1/settings/content", WhenFull: true,
-		Summary: "Switch the keeping of content on or off",
+		Summary: "Turn the storage of content on or off",
 	})
 	httpapi.Add(a, s.handleDelete, httpapi.Route{
 		Permission: access.Admin, Role: access.Owner, Method: "DELETE", Path: "/api/v1/content", Status: http.StatusNoContent,
-		Summary: "Delete all content that the organisation keeps",
+		Summary: "Delete all stored content of the organisation",
 	})
 }
 

@@ -49,7 +49,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleOverride, httpapi.Route{
 		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/gates/{id}/override",
-		Summary: "Make the candidate of a gate current against the verdict",
+		Summary: "Make a candidate current despite the verdict of its gate",
 	})
 }
 

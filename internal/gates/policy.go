@@ -41,8 +41,8 @@ type Policy struct {
 	Trials         int             `json:"trials" doc:"Of each case on each version"`
 	MinCases       int             `json:"min_cases" doc:"With fewer decided cases the verdict is inconclusive"`
 	OnInconclusive string          `json:"on_inconclusive" enum:"pass,hold"`
-	MaxCostUSD     *float64        `json:"max_cost_usd" doc:"The gate is inconclusive beyond it; null: no limit"`
-	MaxMinutes     int             `json:"max_minutes" doc:"The gate is inconclusive after so long"`
+	MaxCostUSD     *float64        `json:"max_cost_usd" doc:"Cost limit, beyond which the gate is inconclusive; null: no limit"`
+	MaxMinutes     int             `json:"max_minutes" doc:"Time limit, after which the gate is inconclusive"`
 	Approvals      int             `json:"approvals" doc:"People who must approve a version before it becomes current, in every mode"`
 	SelfApproval   bool            `json:"self_approval" doc:"The approval of the person who published the version counts"`
 	HostReviews    bool            `json:"host_reviews" doc:"Approving reviews of the merged pull request on the code host count as approvals"`

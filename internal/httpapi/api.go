@@ -12,6 +12,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -51,6 +52,9 @@ type Options struct {
 	// describe its groups of routes.
 	PublicURL string
 	Tags      []Tag
+	// Examples are bodies of requests for the API reference, by operation id. Others
+	// are generated.
+	Examples map[string]json.RawMessage
 	// BodyTimeout is how long a client may take to send a body, and AnswerTimeout
 	// how long to receive a chunk of an answer; defaults when 0.
 	BodyTimeout, AnswerTimeout time.Duration
@@ -71,19 +75,20 @@ type Tag struct{ Name, Description string }
 
 // API holds the routes and serves them.
 type API struct {
-	huma    huma.API
-	mux     *http.ServeMux
-	auth    Authenticator
-	limiter limiter
-	buckets *buckets
-	proxies []netip.Prefix
-	log     *slog.Logger
-	metrics metrics
-	names   *schemaNames
-	routes  []Route
-	plain   []PlainRoute
-	missing http.Handler // serves the 404 page for browsers; may be nil
-	room    func() bool
+	huma     huma.API
+	mux      *http.ServeMux
+	auth     Authenticator
+	limiter  limiter
+	buckets  *buckets
+	proxies  []netip.Prefix
+	log      *slog.Logger
+	metrics  metrics
+	names    *schemaNames
+	examples map[string]json.RawMessage
+	routes   []Route
+	plain    []PlainRoute
+	missing  http.Handler // serves the 404 page for browsers; may be nil
+	room     func() bool
 
 	memory, publicMemory *Budget
 	openAPI, docs        func() (document, error) // rendered once
@@ -176,15 +181,16 @@ const (
 // New returns an API without routes but /openapi.json and /docs.
 func New(o Options) *API {
 	a := &API{
-		mux:     http.NewServeMux(),
-		auth:    o.Auth,
-		limiter: newLimiter(o.DB),
-		buckets: &buckets{cache: lru.New[bucketKey, *bucket](maxBuckets)},
-		proxies: o.TrustedProxies,
-		log:     o.Log,
-		metrics: newMetrics(o.Metrics),
-		names:   &schemaNames{},
-		room:    o.Room,
+		mux:      http.NewServeMux(),
+		auth:     o.Auth,
+		limiter:  newLimiter(o.DB),
+		buckets:  &buckets{cache: lru.New[bucketKey, *bucket](maxBuckets)},
+		proxies:  o.TrustedProxies,
+		log:      o.Log,
+		metrics:  newMetrics(o.Metrics),
+		names:    &schemaNames{},
+		examples: o.Examples,
+		room:     o.Room,
 
 		bodyTimeout:   cmp.Or(o.BodyTimeout, defaultBodyTimeout),
 		answerTimeout: cmp.Or(o.AnswerTimeout, defaultAnswerTimeout),

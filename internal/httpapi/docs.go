@@ -2,42 +2,34 @@ package httpapi
 
 import (
 	"bytes"
-	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
-	"encoding/json"
-	"html/template"
 	"maps"
 	"net/http"
-	"slices"
+	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
+	"github.com/whetstone-dev/whetstone/internal/httpapi/reference"
 )
-
-//go:embed docs.html
-var docsHTML string
-
-var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{"schema": schemaJSON}).Parse(docsHTML))
-
-// A docsGroup is the routes under one heading of the reference.
-type docsGroup struct {
-	Name, Description string
-	Operations        []*huma.Operation
-}
 
 // A document is an answer that stays the same while the process runs. Rendering
 // one takes some 50 ms, which is too much for every anonymous request.
 type document struct {
 	header http.Header
 	body   []byte
+	zipped []byte // body, gzipped
 }
 
 func newDocument(body []byte, header http.Header) document {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write(body) // a buffer takes everything
+	_ = z.Close()
 	digest := sha256.Sum256(body)
 	header.Set("ETag", `"`+hex.EncodeToString(digest[:])+`"`)
-	return document{header, body}
+	header.Set("Vary", "Accept-Encoding")
+	return document{header, body, zipped.Bytes()}
 }
 
 func (a *API) serveDocument(render func() (document, error)) http.Handler {
@@ -47,9 +39,26 @@ func (a *API) serveDocument(render func() (document, error)) http.Handler {
 			a.writeError(w, r, err)
 			return
 		}
+		body := d.body
 		maps.Copy(w.Header(), d.header)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(d.body))
+		if acceptsGzip(r.Header) {
+			body = d.zipped
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("ETag", strings.TrimSuffix(d.header.Get("ETag"), `"`)+`-gzip"`)
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 	})
+}
+
+// acceptsGzip reports whether a client names gzip without a weight of 0.
+func acceptsGzip(h http.Header) bool {
+	for coding := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
+		if strings.EqualFold(name, "gzip") {
+			return weight != "q=0" && weight != "q=0.0"
+		}
+	}
+	return false
 }
 
 func (a *API) renderOpenAPI() (document, error) {
@@ -60,48 +69,9 @@ func (a *API) renderOpenAPI() (document, error) {
 // renderDocs renders the API reference from the document that /openapi.json
 // serves. The page loads nothing else.
 func (a *API) renderDocs() (document, error) {
-	api := a.documented()
-	page := struct {
-		Info    *huma.Info
-		Groups  []docsGroup
-		Schemas map[string]*huma.Schema
-	}{api.Info, docsGroups(api), api.Components.Schemas.Map()}
-	var body bytes.Buffer
-	err := docsTemplate.Execute(&body, page)
-	return newDocument(body.Bytes(), http.Header{
+	body, err := reference.Render(reference.Document{API: a.documented(), Examples: a.examples})
+	return newDocument(body, http.Header{
 		"Content-Type":            {"text/html; charset=utf-8"},
-		"Content-Security-Policy": {"default-src 'none'; style-src 'unsafe-inline'"},
+		"Content-Security-Policy": {reference.ContentSecurityPolicy},
 	}), err
-}
-
-func docsGroups(document *huma.OpenAPI) []docsGroup {
-	byTag := map[string][]*huma.Operation{}
-	for _, item := range document.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete, item.Head} {
-			if op != nil {
-				byTag[op.Tags[0]] = append(byTag[op.Tags[0]], op)
-			}
-		}
-	}
-	descriptions := map[string]string{}
-	for _, t := range document.Tags {
-		descriptions[t.Name] = t.Description
-	}
-	groups := make([]docsGroup, 0, len(byTag))
-	for name, ops := range byTag {
-		slices.SortFunc(ops, func(a, b *huma.Operation) int {
-			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
-		})
-		groups = append(groups, docsGroup{name, descriptions[name], ops})
-	}
-	slices.SortFunc(groups, func(a, b docsGroup) int { return cmp.Compare(a.Name, b.Name) })
-	return groups
-}
-
-func schemaJSON(s *huma.Schema) string {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
 }

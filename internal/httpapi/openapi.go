@@ -14,9 +14,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-const apiDescription = `Tells a team which of its agent skills work, proves it, and helps to fix them.
+const apiDescription = `Shows a team which of its agent skills work, proves it, and helps fix those that do not.
 
-Every route wants ` + "`Authorization: Bearer <API_KEY>`" + ` unless it says otherwise. Times are RFC 3339 in UTC with
+Every route requires ` + "`Authorization: Bearer <API_KEY>`" + ` unless it says otherwise. Times are RFC 3339 in UTC with
 milliseconds; ids are UUIDs. Unknown fields are ignored. Every answer carries ` + "`X-Request-Id`" + `.`
 
 // setGlobals sets huma's global error factories, once: a test may run two servers

@@ -15,7 +15,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	few := &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByOrg}
 	httpapi.Add(a, s.handleStart, httpapi.Route{
 		Permission: access.Admin, Role: access.Owner, Method: "POST", Path: export, Status: http.StatusAccepted, Limit: few,
-		Summary: "Make an archive of all that the organisation has; while one is being made, it is returned",
+		Summary: "Create an archive of everything the organisation has, or return the one in progress",
 	})
 	httpapi.Add(a, s.handleExport, httpapi.Route{
 		Permission: access.Admin, Role: access.Owner, Method: "GET", Path: export, Also: []int{http.StatusNotFound},
@@ -23,13 +23,13 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleDelete, httpapi.Route{
 		Permission: access.Admin, Role: access.Owner, Method: "DELETE", Path: organisation, Status: http.StatusNoContent,
-		Summary: "Delete the organisation with all that it has, at once and for good",
+		Summary: "Delete the organisation and everything in it, permanently",
 	})
 	httpapi.Add(a, s.handlePerson, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/me/export",
 		Limit:    PersonLimit(),
 		Produces: []httpapi.Media{{Type: "application/json", Body: personFile{}}},
-		Summary:  "All that is stored about you",
+		Summary:  "Export everything that is stored about you",
 	})
 }
 

@@ -25,11 +25,11 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleRefresh, httpapi.Route{
 		Permission: access.Write, Owns: s.MayAnswer, Method: "POST", Path: "/api/v1/proposals/{id}/refresh",
-		Summary: "Make a proposal from signals anew of the current words",
+		Summary: "Regenerate a proposal from signals for the current text",
 	})
 	httpapi.Add(a, s.handleListCreator, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/creator-signals/proposals",
-		Summary: "List the proposals that contributors' signals gave rise to",
+		Summary: "List the proposals from contributors' signals",
 	})
 }
 

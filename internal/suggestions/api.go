@@ -45,7 +45,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleCreateCase, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/v1/sessions/{session_id}/cases",
 		Status:  http.StatusCreated,
-		Summary: "Make a test case of a session",
+		Summary: "Create a test case from a session",
 	})
 }
 

@@ -34,7 +34,7 @@ func (s *Service) Mount(a *httpapi.API) {
 				Doc: "evals.json, a file of trigger queries, an exported suite, or a tar.gz or zip " +
 					"of Harbor task folders or of cases of claude plugin eval, at most 10 MiB",
 			},
-			{Name: "name", Doc: "Name of the suite; told from the file when omitted", Optional: true},
+			{Name: "name", Doc: "Name of the suite; taken from the file when omitted", Optional: true},
 			{Name: "source_id", Doc: "The cloud source that the suite is for", Optional: true},
 			{Name: "oracle", Doc: "true: task packages run their solution before their verifier", Optional: true},
 			{Name: "partial", Doc: "true: cases of claude plugin eval that cannot be run here are left out", Optional: true},

@@ -34,15 +34,15 @@ func (s *Service) Mount(a *httpapi.API) {
 	otlp := &receiver{Service: s}
 	httpapi.Add(a, otlp.handleLogs, otlpRoute(httpapi.Route{
 		Path: "/v1/logs", Consumes: inBothEncodings(exportLogsRequest{}), Produces: inBothEncodings(exportLogsResponse{}),
-		Summary: "Take in OTLP logs, protobuf or JSON",
+		Summary: "Ingest OTLP logs, protobuf or JSON",
 	}))
 	httpapi.Add(a, otlp.handleTraces, otlpRoute(httpapi.Route{
 		Path: "/v1/traces", Consumes: inBothEncodings(exportTracesRequest{}), Produces: inBothEncodings(exportTracesResponse{}),
-		Summary: "Take in OTLP spans, protobuf or JSON",
+		Summary: "Ingest OTLP spans, protobuf or JSON",
 	}))
 	httpapi.Add(a, otlp.handleMetrics, otlpRoute(httpapi.Route{
 		Path: "/v1/metrics", Consumes: inBothEncodings(exportMetricsRequest{}), Produces: inBothEncodings(exportMetricsResponse{}),
-		Summary: "Take in OTLP metrics, protobuf or JSON",
+		Summary: "Ingest OTLP metrics, protobuf or JSON",
 	}))
 	httpapi.Add(a, s.handleGetPush, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/push/{push_id}",
@@ -50,7 +50,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleVerify, httpapi.Route{
 		Method: "GET", Path: "/api/v1/alpha/verify",
-		Summary: "What this key has pushed so far",
+		Summary: "Get what this key has pushed so far",
 	})
 	httpapi.Add(a, s.handleErase, httpapi.Route{
 		Permission: access.Write, Method: "DELETE", Path: "/api/v1/me/data", Status: http.StatusNoContent,

@@ -17,16 +17,23 @@ import (
 // answers.
 type Document struct {
 	operations map[string]documented // by pattern
-	mux        *http.ServeMux        // which finds the pattern of a path
+	requests   map[string]documentedBodies
+	mux        *http.ServeMux // which finds the pattern of a path
 }
 
 // documented are the schemas of an operation's bodies, by status and media type.
 type documented map[int]map[string]*jsonschema.Schema
 
+// documentedBodies are the schemas of requests, by media type.
+type documentedBodies map[string]*jsonschema.Schema
+
 // NewDocument reads a document and compiles its schemas, as JSON Schema 2020-12.
 func NewDocument(raw []byte) (*Document, error) {
 	var parsed struct {
 		Paths map[string]map[string]struct {
+			RequestBody struct {
+				Content map[string]struct{ Schema any }
+			}
 			Responses map[string]struct {
 				Content map[string]any
 			}
@@ -39,7 +46,7 @@ func NewDocument(raw []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{operations: map[string]documented{}, mux: http.NewServeMux()}
+	d := &Document{operations: map[string]documented{}, requests: map[string]documentedBodies{}, mux: http.NewServeMux()}
 	for path, methods := range parsed.Paths {
 		for method, operation := range methods {
 			bodies := documented{}
@@ -59,6 +66,16 @@ func NewDocument(raw []byte) (*Document, error) {
 			// Only the last parameter of a path may hold slashes.
 			pattern := strings.ToUpper(method) + " " + strings.Replace(path, "{path}", "{path...}", 1)
 			d.operations[pattern] = bodies
+			d.requests[pattern] = documentedBodies{}
+			for media, content := range operation.RequestBody.Content {
+				if content.Schema == nil {
+					continue // any body
+				}
+				at := pointer("paths", path, method, "requestBody", "content", media, "schema")
+				if d.requests[pattern][media], err = compiler.Compile(documentURL + at); err != nil {
+					return nil, err
+				}
+			}
 			d.mux.Handle(pattern, http.NotFoundHandler())
 		}
 	}
@@ -104,6 +121,20 @@ func pointer(steps ...string) string {
 		all += "/" + escape.Replace(step)
 	}
 	return all
+}
+
+// CheckBody says in what a JSON body is not as the document describes the request.
+func (d *Document) CheckBody(r *http.Request, body string) error {
+	_, pattern := d.mux.Handler(r)
+	schema, ok := d.requests[pattern]["application/json"]
+	if !ok {
+		return nil
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
 }
 
 // Check says in what the answer to a request is not as documented: its status,

@@ -17,11 +17,11 @@ type Service struct {
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleGet, httpapi.Route{
 		Permission: access.Admin, Method: "GET", Path: "/api/v1/key-policy",
-		Summary: "What the organisation asks of new API keys",
+		Summary: "Get the policy for new API keys",
 	})
 	httpapi.Add(a, s.handlePut, httpapi.Route{
 		Permission: access.Admin, Method: "PUT", Path: "/api/v1/key-policy",
-		Summary: "Replace what the organisation asks of new API keys; existing ones go on working",
+		Summary: "Set the policy for new API keys; existing keys keep working",
 	})
 }
 

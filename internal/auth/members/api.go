@@ -30,7 +30,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleRemove, httpapi.Route{
 		Permission: access.Admin, Method: "DELETE", Path: members + "/{user_id}", Status: http.StatusNoContent, Also: conflict,
-		Summary: "Remove a member: keys, sessions and invitations end, and what they made stays",
+		Summary: "Remove a member: keys, sessions and invitations end, what they created stays",
 	})
 	httpapi.Add(a, s.handleLeave, httpapi.Route{
 		Permission: access.Read, People: true, Method: "POST", Path: "/api/v1/me/leave", Status: http.StatusNoContent, Also: conflict,
@@ -46,7 +46,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleRevoke, httpapi.Route{
 		Permission: access.Admin, Method: "DELETE", Path: invitations + "/{id}", Status: http.StatusNoContent, Also: conflict,
-		Summary: "End an invitation at once",
+		Summary: "Revoke an invitation immediately",
 	})
 	httpapi.Add(a, s.handleAccept, httpapi.Route{
 		Public: true, Method: "POST", Path: invitations + "/accept", Status: http.StatusCreated, Also: append(conflict, http.StatusNotFound),
@@ -133,7 +133,7 @@ func (s *Service) handleTransfer(ctx context.Context, in memberID) (transferOutp
 
 type removeInput struct {
 	UserID  string `path:"user_id" format:"uuid"`
-	Cascade bool   `query:"cascade" doc:"Also revoke the keys that were made with theirs: of machines, and of people whom they invited"`
+	Cascade bool   `query:"cascade" doc:"Also revoke the keys that were created with theirs: of machines, and of people they invited"`
 }
 
 func (s *Service) handleRemove(ctx context.Context, in removeInput) (httpapi.None, error) {

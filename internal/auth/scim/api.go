@@ -23,7 +23,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleDeleteToken, httpapi.Route{
 		Permission: access.Admin, Method: "DELETE", Path: tokens + "/{id}", Status: http.StatusNoContent,
-		Summary: "End a SCIM token at once",
+		Summary: "Revoke a SCIM token immediately",
 	})
 	httpapi.Add(a, s.handleGroups, httpapi.Route{
 		Permission: access.Admin, Method: "GET", Path: groups,
@@ -31,7 +31,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleSetGroupRole, httpapi.Route{
 		Permission: access.Admin, Role: access.Owner, Method: "PUT", Path: groups + "/{id}", Also: conflict,
-		Summary: "Decide which role a group gives its members",
+		Summary: "Set the role that a group gives its members",
 	})
 	s.mountProtocol(a)
 }

@@ -38,7 +38,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleDelete, httpapi.Route{
 		Permission: access.Admin, Method: "DELETE", Path: accounts + "/{id}", Status: http.StatusNoContent, Also: conflict,
-		Summary: "Delete a service account: its keys end, and what it made stays",
+		Summary: "Delete a service account: its keys stop working, what it created stays",
 	})
 }
 
@@ -123,7 +123,7 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (out account
 
 type deleteInput struct {
 	ID      string `path:"id" format:"uuid"`
-	Cascade bool   `query:"cascade" doc:"Also revoke the keys that were made with its keys: for a key that was stolen"`
+	Cascade bool   `query:"cascade" doc:"Also revoke the keys that were created with its keys: for a key that was stolen"`
 }
 
 func (s *Service) handleDelete(ctx context.Context, in deleteInput) (httpapi.None, error) {

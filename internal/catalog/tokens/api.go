@@ -28,7 +28,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleDelete, httpapi.Route{
 		Permission: access.Admin, Method: "DELETE", Path: path + "/{id}", Status: http.StatusNoContent,
-		Summary: "End a catalog token at once",
+		Summary: "Revoke a catalog token immediately",
 	})
 }
 

@@ -77,7 +77,7 @@ func (a API) Mount(to *httpapi.API) {
 	httpapi.Add(to, a.handleRedeliver, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro,
 		Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Status: http.StatusAccepted,
-		Summary: "Handle a delivery once more",
+		Summary: "Process a delivery again",
 	})
 	httpapi.Add(to, a.handleWebhook, httpapi.Route{
 		Public: true, Precheck: host.CheckSigned,
@@ -85,7 +85,7 @@ func (a API) Mount(to *httpapi.API) {
 		Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery,
 		Limit:    httpapi.PublicLimit(),
 		Consumes: []httpapi.Media{{Type: "application/json"}, {Type: "application/x-www-form-urlencoded", Body: formBody{}}},
-		Summary:  "Take a signed delivery from the code host",
+		Summary:  "Receive a signed delivery from the code host",
 	})
 }
 
