@@ -77,7 +77,10 @@
   input.addEventListener('input', search);
   input.addEventListener('keydown', e => {
     if (e.key === 'Escape') { input.value = ''; search(); }
-    if (e.key === 'Enter') { if (best && input.value.trim()) open(best.element); }
+    if (e.key === 'Enter' && best && input.value.trim()) {
+      e.preventDefault(); // the summary, which gets the focus, would close on it again
+      open(best.element);
+    }
   });
   addEventListener('keydown', e => {
     if (e.key !== '/' || e.ctrlKey || e.metaKey || e.altKey || e.target.matches('input')) return;
