@@ -64,6 +64,12 @@ func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error
 	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID))
 }
 
+// Evaluated returns the ids of the rules of an organisation that were evaluated for at
+// least one skill.
+func (s *Service) Evaluated(ctx context.Context, orgID string) ([]string, error) {
+	return rulesWithState(ctx, s.DB, orgID)
+}
+
 // EvaluateAll evaluates every organisation that has rules. An organisation that
 // fails does not keep back the others.
 func (s *Service) EvaluateAll(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -154,11 +155,25 @@ var addressPaths = []string{
 	"config.email",
 }
 
-// AddressProblem returns what is wrong with the address of a form, or "".
-func (f frame) AddressProblem() string {
-	at := slices.IndexFunc(addressPaths, func(path string) bool { return f.Problem(path) != "" })
-	if at < 0 {
-		return ""
+// inWords puts what is wrong with a rule into the words of the form, and at its fields.
+func (f alertForm) inWords(err error) error {
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok || len(e.Issues) == 0 {
+		return err
 	}
-	return f.Problem(addressPaths[at])
+	issues := slices.Clone(e.Issues)
+	for i, issue := range issues {
+		switch path := strings.Join(issue.Path, "."); {
+		case slices.Contains(addressPaths, path) && f.Address == "":
+			issues[i] = fault.At("address", "Enter an address for the channel %s", channelName(f.Channel))
+		case slices.Contains(addressPaths, path):
+			_, wanted, _ := strings.Cut(issue.Message, " must be ")
+			issues[i] = fault.At("address", "The address must be %s", wanted)
+		case path == "config.webhook_secret":
+			issues[i] = fault.At("secret", "The signing secret must be whsec_ and the base64 of 24 to 64 bytes")
+		case path == "action":
+			issues[i] = fault.At("action", "Rolling back needs an alert on the pass rate of a single skill or of its versions")
+		}
+	}
+	return fault.Issues(issues...)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,10 +28,16 @@ type ruleRow struct {
 	Skill   string // its name; "" for all
 	When    string // the condition as text
 	Where   string // the address, masked
-	State   string // firing, ok or disabled
+	State   string // firing, ok, not_evaluated_yet or disabled
 	Firing  []overview.Firing
 	Warning []string
 }
+
+// notEvaluated is the state of a rule until its first evaluation: it may be about to fire.
+const notEvaluated = "not_evaluated_yet"
+
+// NotEvaluated reports whether the rule still waits for its first evaluation.
+func (r ruleRow) NotEvaluated() bool { return r.State == notEvaluated }
 
 const (
 	rulesShown  = 25
@@ -56,6 +63,10 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	evaluated, err := s.Alerts.Evaluated(v.Context(), v.Caller.OrgID)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]ruleRow, len(rules))
 	for i, r := range rules {
 		row := ruleRow{
@@ -64,6 +75,9 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 		}
 		if r.Channel == alerts.ToOwners {
 			row.Where = ""
+		}
+		if !slices.Contains(evaluated, r.ID) {
+			row.State = notEvaluated
 		}
 		for _, f := range firing {
 			if f.RuleID == r.ID {
@@ -170,7 +184,7 @@ func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 		if failure != nil {
 			return answer{}, failure
 		}
-		return page.refused(err)
+		return page.refused(form.inWords(err))
 	}
 	if made.Secret != nil {
 		return showSecret(made, "The alert was created."), nil
@@ -248,7 +262,7 @@ func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 			return answer{}, failure
 		}
 		view.Form = form
-		return show("alert", "Alert", view).refused(err)
+		return show("alert", "Alert", view).refused(form.inWords(err))
 	}
 	if made != nil {
 		return showSecret(r, "The alert was updated."), nil

@@ -62,7 +62,7 @@ func TestAlerts(t *testing.T) {
 	secret := textOf(made.all("code")[0])
 	path := b.onlyAlert()
 	page := b.get(path).want(http.StatusOK).
-		wantText("All skills: 7-day pass rate below 80 %", "ok", "Nothing has been sent yet", "Webhook")
+		wantText("All skills: 7-day pass rate below 80 %", "not evaluated yet", "Nothing has been sent yet", "Webhook")
 	for _, hidden := range []string{secret, "hook-token"} {
 		if strings.Contains(page.body, hidden) || strings.Contains(b.get("/alerts").body, hidden) {
 			t.Errorf("a page shows %q", hidden)
@@ -86,7 +86,7 @@ func TestAlerts(t *testing.T) {
 	b.post(path, url.Values{"pass_rate": {"200"}, "sensitivity": {"point"}, "channel": {"webhook"}}).want(http.StatusBadRequest).
 		wantText("from 0 to 100")
 	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}}).want(http.StatusBadRequest).
-		wantText("config.email is required")
+		wantText("Enter an address for the channel Email")
 	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}, "address": {"a@example.org"}}).
 		wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("No mail server is configured")
@@ -113,9 +113,17 @@ func TestAlertForm(t *testing.T) {
 		form.Set(field, value)
 		b.post("/alerts", form).want(http.StatusBadRequest)
 	}
+	for _, told := range []struct{ address, text string }{
+		{"", "Enter an address for the channel Webhook"}, {"no-url", "The address must be an http or https URL with a host"},
+	} {
+		page := b.post("/alerts", alertOn(told.address)).want(http.StatusBadRequest).wantText(told.text)
+		if n := strings.Count(page.body, told.text); n != 1 || strings.Contains(page.body, "config.") {
+			t.Errorf("%q is told %d times, or with the API's names:\n%s", told.text, n, page.body)
+		}
+	}
 	form := alertOn("https://hooks.example.org/" + payload)
 	form.Set("action", "rollback")
-	page := b.post("/alerts", form).want(http.StatusBadRequest).wantText("action rollback needs an alert").wantInert()
+	page := b.post("/alerts", form).want(http.StatusBadRequest).wantText("Rolling back needs an alert on the pass rate of a single skill").wantInert()
 	if got := attr(page.all("input#address")[0], "value"); got != form.Get("address") {
 		t.Errorf("the form comes back with %q", got)
 	}

@@ -104,6 +104,20 @@ func (f frame) Problems() []string {
 	return all
 }
 
+// ProblemsBut lists what is wrong but for the fields that show their own problem.
+func (f frame) ProblemsBut(fields ...string) []string {
+	if f.problem == nil || len(f.problem.Issues) == 0 {
+		return f.Problems()
+	}
+	var all []string
+	for _, issue := range f.problem.Issues {
+		if !slices.Contains(fields, strings.Join(issue.Path, ".")) {
+			all = append(all, issue.Message)
+		}
+	}
+	return all
+}
+
 // Problem is what is wrong with one field, or "".
 func (f frame) Problem(path string) string {
 	if f.problem == nil {

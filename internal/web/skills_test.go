@@ -59,7 +59,7 @@ func TestHome(t *testing.T) {
 			t.Errorf("in trouble, the worst first (-want +got):\n%s", diff)
 		}
 		p.wantText("Pass rate, 30 days, all versions", "25 % 11–47 % of 20, clients", "Steady at 70 %", "All skills, 30 days",
-			"new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish has failed.")
+			"new-one and 3 other skills are new", "The queue is empty.", "No publish has failed.")
 	})
 }
 
