@@ -332,6 +332,7 @@ type versionView struct {
 	Version registry.Version
 	Run     *publishers.Run // that published it; nil if it was pushed with an ordinary key
 	Others  []string        // versions to compare with
+	Before  string          // the one that was pushed before, if any
 	From    string          // the version to compare with; "" when a file is shown
 	Diff    []diff.File
 	DiffURL string // URL of the whole diff, if only the beginning is shown
@@ -362,9 +363,11 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	for _, other := range versions {
+	for i, other := range versions { // the newest first
 		if other.ID != view.Version.ID {
 			view.Others = append(view.Others, other.Version)
+		} else if i+1 < len(versions) {
+			view.Before = versions[i+1].Version
 		}
 	}
 	if view.Signed, err = s.Attestations.Show(v.Context(), view.Version, view.Entry.OrgID == v.Caller.OrgID); err != nil {

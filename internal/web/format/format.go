@@ -223,6 +223,9 @@ func Plural(n any, one, many string) (string, error) {
 func Path(parts ...any) string {
 	var b strings.Builder
 	for _, p := range parts {
+		if text, ok := p.(*string); ok {
+			p = *text
+		}
 		b.WriteString("/" + url.PathEscape(fmt.Sprint(p)))
 	}
 	return b.String()

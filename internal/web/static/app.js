@@ -22,6 +22,9 @@ function localTimes(root) {
   }
 }
 localTimes(document);
+for (const option of document.querySelectorAll("option[data-time]")) { // it begins with the time in UTC
+  option.textContent = option.textContent.replace(/^.* UTC/, moment.format(new Date(option.dataset.time)));
+}
 setInterval(() => localTimes(document), 60000);
 
 // The answer to a form has the address of its page: a reload does not send it again.
