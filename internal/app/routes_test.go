@@ -335,6 +335,7 @@ var formGates = map[string]gate{
 	"POST /settings/grader":                             admin,
 	"POST /settings/content":                            admin, // owners only: evidence.SetEnabled
 	"POST /settings/privacy":                            admin, // owners only: privacy.Start and privacy.Delete
+	"POST /proposals":                                   write,
 	"POST /proposals/{id}":                              write,
 	"POST /proposals/{id}/apply":                        push,
 	"POST /review":                                      write,

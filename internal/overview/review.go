@@ -14,8 +14,8 @@ type Decision struct {
 	At                            time.Time
 }
 
-// LastDecision returns the newest decision of a user since a time; without one the
-// error is of kind fault.NotFound.
-func (s *Service) LastDecision(ctx context.Context, orgID, userID string, since time.Time) (Decision, error) {
-	return lastDecision(ctx, s.DB, orgID, userID, since)
+// LastDecisions returns the newest decision of a user since a time, with those that
+// were made together with it.
+func (s *Service) LastDecisions(ctx context.Context, orgID, userID string, since time.Time) ([]Decision, error) {
+	return lastDecisions(ctx, s.DB, orgID, userID, since)
 }

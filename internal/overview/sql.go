@@ -155,12 +155,13 @@ func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (
 	})
 }
 
-func lastDecision(ctx context.Context, q store.Querier, orgID, userID string, since time.Time) (Decision, error) {
+func lastDecisions(ctx context.Context, q store.Querier, orgID, userID string, since time.Time) ([]Decision, error) {
 	rows, err := q.Query(ctx, `
 		SELECT source_id, suggestion_id, query, should_trigger, review_status, applied_suite_id, reviewed_at FROM source_reviews
-		WHERE org_id = $1 AND reviewed_by = $2 AND reviewed_at >= $3
-		ORDER BY reviewed_at DESC, id DESC LIMIT 1`, orgID, userID, store.Micros(since))
-	return store.One(rows, err, "Review", func(row store.Row) (d Decision, err error) {
+		WHERE org_id = $1 AND reviewed_by = $2 AND reviewed_at = (
+			SELECT MAX(reviewed_at) FROM source_reviews WHERE org_id = $1 AND reviewed_by = $2 AND reviewed_at >= $3)
+		ORDER BY id DESC`, orgID, userID, store.Micros(since))
+	return store.All(rows, err, func(row store.Row) (d Decision, err error) {
 		err = row.Scan(&d.SourceID, &d.SuggestionID, &d.Query, &d.ShouldTrigger, &d.Status, &d.SuiteID, store.Time(&d.At))
 		return d, err
 	})

@@ -2,7 +2,6 @@ package suggestions
 
 import (
 	"context"
-	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -12,7 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
-	"github.com/whetstone-dev/whetstone/internal/telemetry/considered"
 )
 
 // Service derives suggestions and records the reviews of them.
@@ -72,25 +70,8 @@ func (s *Service) pending(ctx context.Context, src sources.Source, limit, offset
 	if err != nil {
 		return nil, 0, err
 	}
-	var refs []string
-	for _, p := range found {
-		if p.Ref != nil {
-			refs = append(refs, *p.Ref)
-		}
-	}
-	if len(refs) == 0 {
-		return found, total, nil
-	}
-	texts, err := considered.Texts(ctx, s.DB, src.OrgID, refs)
-	if err != nil {
-		return nil, 0, err
-	}
-	for i, p := range found {
-		if p.Ref != nil {
-			found[i].Query = texts[*p.Ref]
-		}
-	}
-	return slices.DeleteFunc(found, func(p Suggestion) bool { return p.Query == "" }), total, nil
+	found, err = withTexts(ctx, s.DB, src, found)
+	return found, total, err
 }
 
 // Reviews returns a page of the reviews of a source, newest first, and the
@@ -244,22 +225,27 @@ func (s *Service) Undo(ctx context.Context, orgID, sourceID, suggestionID string
 		if err != nil {
 			return err
 		}
-		r, err := reviewOf(ctx, tx, src, suggestionID)
-		if err != nil {
-			return err
-		}
-		if gone = true; r.AppliedSuiteID != nil {
-			raw, err := r.triggerCase()
-			if err != nil {
-				return err
-			}
-			if gone, err = s.Suites.Remove(ctx, tx, orgID, *r.AppliedSuiteID, raw); err != nil {
-				return err
-			}
-		}
-		return s.clear(ctx, tx, src, suggestionID)
+		gone, err = s.undo(ctx, tx, src, suggestionID)
+		return err
 	})
 	return gone, err
+}
+
+func (s *Service) undo(ctx context.Context, tx *store.Tx, src sources.Source, suggestionID string) (gone bool, err error) {
+	r, err := reviewOf(ctx, tx, src, suggestionID)
+	if err != nil {
+		return false, err
+	}
+	if gone = true; r.AppliedSuiteID != nil {
+		raw, err := r.triggerCase()
+		if err != nil {
+			return false, err
+		}
+		if gone, err = s.Suites.Remove(ctx, tx, src.OrgID, *r.AppliedSuiteID, raw); err != nil {
+			return false, err
+		}
+	}
+	return gone, s.clear(ctx, tx, src, suggestionID)
 }
 
 // DeleteOfSource implements sources.Dependent.

@@ -36,6 +36,16 @@ func pendingOf(ctx context.Context, q store.Querier, src sources.Source, limit, 
 	return all, total, err
 }
 
+// pendingByID returns those of the suggestions that have no review, the best first.
+func pendingByID(ctx context.Context, q store.Querier, src sources.Source, ids []string) ([]Suggestion, error) {
+	in, list := q.Dialect().In("$3", ids)
+	rows, err := q.Query(ctx, `
+		SELECT `+suggestionColumns+` FROM source_suggestions
+		WHERE org_id = $1 AND source_id = $2 AND NOT reviewed AND id`+in+`
+		ORDER BY confidence DESC, observed_count DESC, last_observed_at DESC, id DESC`, src.OrgID, src.ID, list)
+	return store.All(rows, err, scanSuggestion)
+}
+
 // replaceSuggestions makes wanted the suggestions of a locked source. It writes
 // only the difference: most derivations change little.
 func replaceSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, wanted []Suggestion) error {

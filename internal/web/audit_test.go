@@ -188,17 +188,22 @@ func (a auditor) workshop() {
 	a.send("/sources/{id}/delete", path+"/delete", "sources.source.delete", nil)
 
 	a.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Old", "x")})
-	proposal, value := "", "Reads."
-	err = a.w.DB.InTx(t.Context(), func(tx *store.Tx) (err error) {
-		proposal, err = (&proposals.Service{DB: a.w.DB}).Propose(t.Context(), tx, proposals.Draft{
-			OrgID: a.w.org.ID, SkillName: "pdf", Finding: "missed", Type: proposals.Description, ProposedValue: &value,
-			Reason: "x", Evidence: object{}, ProposedBy: "signals",
+	value := "Reads."
+	propose := func(finding string) (id string) {
+		err := a.w.DB.InTx(t.Context(), func(tx *store.Tx) (err error) {
+			id, err = (&proposals.Service{DB: a.w.DB}).Propose(t.Context(), tx, proposals.Draft{
+				OrgID: a.w.org.ID, SkillName: "pdf", Finding: finding, Type: proposals.Description, ProposedValue: &value,
+				Reason: "x", Evidence: object{}, ProposedBy: "signals",
+			})
+			return err
 		})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
 	}
+	proposal := propose("missed")
+	a.send("/proposals", "/proposals", "proposals.proposal.move", url.Values{"decision": {"reject"}, "selected": {propose("failed")}})
 	a.send("/skills/{skill}", "/skills/pdf", "skills.skill.hide", url.Values{"change": {"hide"}})
 	a.send("/proposals/{id}", "/proposals/"+proposal, "proposals.proposal.move", url.Values{"decision": {"approve"}})
 	a.send("/proposals/{id}/apply", "/proposals/"+proposal+"/apply", "proposals.proposal.apply", url.Values{"as": {"version"}})

@@ -109,3 +109,33 @@ func TestWriteProposal(t *testing.T) {
 	checkPage(t, applied)
 	b.get(applied.href("1.1.1")).want(http.StatusOK)
 }
+
+// TestProposalsSeveral answers several proposals at once; the one that cannot be
+// approved is told.
+func TestProposalsSeveral(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, viewer, other := w.as(access.Owner), w.as(access.Viewer), w.otherOrg(access.Team)
+	b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables.", "Read it.\n")})
+	value := "Reads every table."
+	ready := w.proposed(proposals.Draft{Finding: "a", Type: proposals.Description, ProposedValue: &value, Reason: "r", Evidence: object{}})
+	empty := w.proposed(proposals.Draft{Finding: "b", Type: proposals.Body, Reason: "r", Evidence: object{}})
+	p := b.get("/proposals").want(http.StatusOK)
+	checkPage(t, p)
+	if n := len(p.picks()); n != 2 {
+		t.Fatalf("%d can be selected, want 2", n)
+	}
+	viewer.get("/proposals").want(http.StatusOK).wantForms()
+	form := url.Values{"decision": {"approve"}, "selected": p.picks()}
+	viewer.post("/proposals", form).want(http.StatusForbidden)
+	other.post("/proposals", form).want(http.StatusNotFound)
+	b.post("/proposals", url.Values{"decision": {"applied"}, "selected": p.picks()}).want(http.StatusBadRequest)
+	b.post("/proposals", url.Values{"decision": {"approve"}}).wantLocation("/proposals")
+	b.get("/proposals").wantText("Select the proposals first.")
+	b.post("/proposals", form).wantLocation("/proposals")
+	b.get("/proposals").wantText("1 approved. 1 not changed: pdf: The proposal has no value to apply yet")
+	b.post("/proposals", url.Values{"decision": {"reject"}, "selected": {id(ready), id(empty)}}).wantLocation("/proposals")
+	if p := b.get("/proposals").wantText("2 rejected."); len(p.picks()) != 0 {
+		t.Errorf("%v can still be selected", p.picks())
+	}
+}

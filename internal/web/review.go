@@ -21,14 +21,14 @@ import (
 
 // reviewView is the queue of suggestions with the one to review now.
 type reviewView struct {
-	Waiting []overview.Waiting // of all sources, by label
-	Source  string             // id of the source to which the queue is limited, or ""
-	Label   string             // of Source
-	Total   int                // length of the queue
-	At      int                // position in the queue, from 0
-	Item    *reviewItem        // nil if the queue is empty
-	Last    *overview.Decision // what can be undone
-	Sources int                // of the organisation
+	Waiting []overview.Waiting  // of all sources, by label
+	Source  string              // id of the source to which the queue is limited, or ""
+	Label   string              // of Source
+	Total   int                 // length of the queue
+	At      int                 // position in the queue, from 0
+	Item    *reviewItem         // nil if the queue is empty
+	Last    []overview.Decision // what can be undone: one decision, or several that were made together
+	Sources int                 // of the organisation
 }
 
 // A reviewItem is a suggestion with what is needed to decide on it.
@@ -57,6 +57,9 @@ func (s *Service) handleReview(v *visit) (answer, error) {
 	view, err := s.queue(v, source)
 	if err != nil {
 		return answer{}, err
+	}
+	if v.URL.Query().Get("view") == listed {
+		return s.reviewList(v, view)
 	}
 	at, err := strconv.Atoi(v.URL.Query().Get("at"))
 	if err != nil || at < 0 || at >= view.Total {
@@ -102,11 +105,7 @@ func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
 	if !v.Caller.May(access.Write) {
 		return view, nil
 	}
-	last, err := s.lastDecision(v)
-	if fault.Is(err, fault.NotFound) {
-		return view, nil
-	}
-	view.Last = &last
+	view.Last, err = s.lastDecisions(v)
 	return view, err
 }
 
@@ -117,10 +116,9 @@ func (r reviewView) inScope() []overview.Waiting {
 	return slices.DeleteFunc(slices.Clone(r.Waiting), func(w overview.Waiting) bool { return w.SourceID != r.Source })
 }
 
-// lastDecision is what the caller decided last, a fault.NotFound if that is too
-// long ago.
-func (s *Service) lastDecision(v *visit) (overview.Decision, error) {
-	return s.Overview.LastDecision(v.Context(), v.Caller.OrgID, v.Caller.UserID, time.Now().Add(-undoTime))
+// lastDecisions is what the caller decided last; nothing if that is too long ago.
+func (s *Service) lastDecisions(v *visit) ([]overview.Decision, error) {
+	return s.Overview.LastDecisions(v.Context(), v.Caller.OrgID, v.Caller.UserID, time.Now().Add(-undoTime))
 }
 
 // suggestionAt returns the first suggestion at a position of the queue or after it,
@@ -161,6 +159,9 @@ func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Sugg
 
 // handleDecide records a decision on the suggestion as the page showed it.
 func (s *Service) handleDecide(v *visit) (answer, error) {
+	if v.FormValue("view") == listed {
+		return s.decideSeveral(v)
+	}
 	d, err := readDecision(v.FormValue("case"))
 	if err != nil {
 		return answer{}, err
@@ -224,13 +225,17 @@ func reviewPath(scope string, at int) string {
 // handleUndo undoes the caller's last decision and shows its suggestion again.
 func (s *Service) handleUndo(v *visit) (answer, error) {
 	scope := v.FormValue("scope")
-	last, err := s.lastDecision(v)
-	if fault.Is(err, fault.NotFound) {
-		return redirect(reviewPath(scope, 0), "There is nothing to undo."), nil
-	}
+	all, err := s.lastDecisions(v)
 	if err != nil {
 		return answer{}, err
 	}
+	if len(all) == 0 {
+		return redirect(reviewPath(scope, 0), "There is nothing to undo."), nil
+	}
+	if len(all) > 1 {
+		return s.undoSeveral(v, all)
+	}
+	last := all[0]
 	gone, err := s.Suggestions.Undo(v.Context(), v.Caller.OrgID, last.SourceID, last.SuggestionID)
 	if err != nil {
 		return answer{}, err

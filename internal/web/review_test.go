@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,7 +129,7 @@ func TestReview(t *testing.T) {
 		p = b.press(p, "u").wantText("1 pending", "open it")
 		b.press(p, "u").wantText("The decision was undone.")
 		b.get("/suites/" + suite).wantText("1 case")
-		b.eventually("/review", "2 pending People asked this, and the skill did not trigger. tables please")
+		b.eventually("/review", "2 pending Answer several at once People asked this, and the skill did not trigger. tables please")
 	})
 }
 
@@ -158,6 +159,62 @@ func TestReviewPlace(t *testing.T) {
 	if p = b.press(p, "u").wantText("4 pending"); p.shown() != "five" {
 		t.Errorf("undo shows %q, want what was decided last", p.shown())
 	}
+}
+
+// picks returns the values of the checkboxes of a list.
+func (p *page) picks() (all []string) {
+	for _, n := range p.all("input.pick") {
+		all = append(all, attr(n, "value"))
+	}
+	return all
+}
+
+// TestReviewSeveral answers several suggestions of two sources at once, of which one is
+// answered already, and undoes that.
+func TestReviewSeveral(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Member)
+		first := b.waiting("alpha", "one", "two", "three")
+		b.waiting("beta", "four", "five")
+		p := b.get(b.get("/review").href("Answer several at once")).want(http.StatusOK).
+			wantText("5 pending", "one", "five", "alpha", "beta", "Accept selected", "People asked this, and the skill did not trigger.")
+		checkPage(t, p)
+		picks := p.picks()
+		if len(picks) != 5 || strings.Contains(p.body, " checked") {
+			t.Fatalf("%d can be selected, want 5 and none yet: %v", len(picks), picks)
+		}
+		if n := strings.Count(b.get(p.href("Select all on this page")).body, " checked"); n != 5 {
+			t.Errorf("%d are selected, want all", n)
+		}
+		answer := func(decision string, selected ...string) *page {
+			t.Helper()
+			form := url.Values{"view": {"list"}, "decision": {decision}, "selected": selected}
+			return b.get(b.post("/review", form).want(http.StatusSeeOther).Header.Get("Location")).want(http.StatusOK)
+		}
+		answer("accept").wantText("Select the suggestions first.", "5 pending")
+		answer("reject", picks[1]).wantText("1 rejected.", "4 pending")
+		audited := w.Count("audit_entries WHERE action = 'sources.review.set'")
+		p = answer("accept", picks[:4]...).wantText("3 accepted, 1 had been answered already.", "1 pending", "accepted: ", "and 2 more")
+		if n := w.Count("audit_entries WHERE action = 'sources.review.set'") - audited; n != 3 {
+			t.Errorf("%d audit entries, want 3", n)
+		}
+		if n := w.Count("source_reviews WHERE accept_target = 'draft'"); n != 3 {
+			t.Errorf("%d drafts, want 3", n)
+		}
+		p = b.press(p, "u").wantText("3 decisions were undone.", "4 pending")
+		b.press(p, "u").wantText("The decision was undone.", "5 pending")
+		b.post("/review", url.Values{"view": {"list"}, "decision": {"suite"}, "selected": picks}).want(http.StatusBadRequest)
+		b.post("/review", url.Values{"view": {"list"}, "decision": {"accept"}, "selected": {"x y"}}).want(http.StatusBadRequest)
+		b.post("/review", url.Values{"view": {"list"}, "decision": {"accept"}, "selected": slices.Repeat(picks, 11)}).want(http.StatusBadRequest)
+
+		viewer, other := w.as(access.Viewer), w.otherOrg(access.Team)
+		viewer.get("/review?view=list").want(http.StatusOK).wantText("five").wantForms()
+		form := url.Values{"view": {"list"}, "decision": {"accept"}, "selected": picks}
+		viewer.post("/review", form).want(http.StatusForbidden)
+		other.post("/review", form).want(http.StatusForbidden)
+		b.get("/review?view=list&source="+id(first)).want(http.StatusOK).wantText("3 pending", "three").wantNoText("five")
+		b.get("/review?view=list&page=2").want(http.StatusOK).wantText("Nothing to review here")
+	})
 }
 
 func TestReviewAccess(t *testing.T) {

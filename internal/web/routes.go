@@ -241,6 +241,7 @@ func routes() []route {
 			permission: access.Read, method: "GET", path: "/proposals", sorts: []string{"-created_at", "skill", "type", "status", "-confidence", "proposed_by"},
 			do: (*Service).handleProposals,
 		},
+		{permission: access.Write, method: "POST", path: "/proposals", do: (*Service).handleChangeProposals},
 		{permission: access.Read, method: "GET", path: "/proposals/{id}", do: (*Service).handleProposal},
 		{
 			permission: access.Write, method: "POST", path: "/proposals/{id}",

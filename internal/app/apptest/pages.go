@@ -114,6 +114,7 @@ func Pages() map[string]Row {
 		"GET /signals":             {},
 		"GET /signals/{}":          {Path: "<skill_name>", Others: map[string]int{"skill_name": 200}},
 		"GET /proposals":           {},
+		"POST /proposals":          form("", "decision=approve&selected=<proposal>", map[string]int{"proposal": 404}),
 		"GET /proposals/{}":        {Path: "<proposal>"},
 		"POST /proposals/{}":       form("<proposal>", "decision=approve", nil),
 		"POST /proposals/{}/apply": form("<proposal>", "as=patch", nil),

@@ -10,6 +10,7 @@ document.body.insertAdjacentHTML("beforeend", `
 <dt><kbd>/</kbd></dt><dd>search on this page</dd>
 <dt><kbd>?</kbd></dt><dd>this list</dd>
 <dt><kbd>a</kbd> <kbd>r</kbd> <kbd>s</kbd> <kbd>u</kbd> <kbd>n</kbd> <kbd>p</kbd></dt><dd>in Review: accept, reject, add to a suite, undo, skip, back</dd>
+<dt><kbd>j</kbd> <kbd>k</kbd> <kbd>x</kbd></dt><dd>in lists of Review: down, up, select</dd>
 </dl><form method="dialog"><button class="quiet">Close</button></form></dialog>`);
 const palette = document.getElementById("palette");
 const field = palette.querySelector("input");

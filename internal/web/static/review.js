@@ -6,7 +6,15 @@ let busy = false;
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (event.target.matches("input, select, textarea")) return;
+  if (event.target.matches("input:not(.pick), select, textarea")) return;
+  const picks = [...document.querySelectorAll("#queue .pick")];
+  if (picks.length && "jkx".includes(event.key)) {
+    event.preventDefault();
+    const at = picks.indexOf(document.activeElement);
+    if (event.key === "x" && at >= 0) picks[at].click();
+    else picks[Math.min(picks.length - 1, Math.max(0, at + (event.key === "k" ? -1 : 1)))].focus();
+    return;
+  }
   const target = document.querySelector(`#queue [data-key="${CSS.escape(event.key)}"]`);
   if (!target) return;
   event.preventDefault();
@@ -21,6 +29,13 @@ document.addEventListener("submit", (event) => {
 });
 
 document.addEventListener("click", (event) => {
+  if (event.target.closest("#queue [data-all]")) {
+    event.preventDefault();
+    const picks = [...document.querySelectorAll("#queue .pick")];
+    const on = !picks.every((pick) => pick.checked);
+    for (const pick of picks) pick.checked = on;
+    return;
+  }
   const link = event.target.closest("#queue .places a[data-key]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
@@ -47,7 +62,7 @@ async function go(url, options) {
     if (flash) queue.before(document.adoptNode(flash));
     localTimes(queue);
     keep(queue, suite);
-    (queue.querySelector("#query") ?? document.querySelector("main")).focus();
+    (queue.querySelector("#query, .pick") ?? document.querySelector("main")).focus();
   } catch {
     location.reload();
   } finally {
