@@ -63,7 +63,7 @@ e2e-gitea: setup ## Run a real Gitea, which is built once, against the real bina
 	@gitea=$$(scripts/gitea) && WHETSTONE_GITEA=$$gitea scripts/with-postgres go test -v -count=1 -run '^TestGitea$$' ./e2e
 
 .PHONY: e2e-clients
-e2e-clients: setup ## Run the clients of others: skills, clawhub, Claude Code and Codex from npm, and git, against the real binary, Redocly and a compiler on the OpenAPI document
+e2e-clients: setup ## Run the clients of others: skills, clawhub, Claude Code and Codex from npm, and git, against the real binary, Redocly and a compiler on the OpenAPI document, axe on every page
 	@scripts/setup npm
 	@WHETSTONE_NPM=required go test -v -count=1 ./e2e/clients
 

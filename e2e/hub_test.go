@@ -29,6 +29,7 @@ func (b *walk) click(selector, heading string) {
 
 func (b *walk) wantAtMost(clicks int) {
 	b.t.Helper()
+	b.t.Logf("%d clicks or keys, at most %d", b.clicks, clicks)
 	if b.clicks > clicks {
 		b.t.Errorf("%d clicks, want at most %d", b.clicks, clicks)
 	}

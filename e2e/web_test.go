@@ -50,6 +50,7 @@ func TestBrowser(t *testing.T) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run("sessions on "+database, func(t *testing.T) { fromNumberToCase(t, c, database) })
 		t.Run("rolling back on "+database, func(t *testing.T) { fromTroubleToRollback(t, c, database) })
+		t.Run("walks on "+database, func(t *testing.T) { walks(t, c, database) })
 		t.Run("single sign-on on "+database, func(t *testing.T) { signingInWithProvider(t, c, database) })
 		t.Run("people on "+database, func(t *testing.T) { peopleDecide(t, c, database) })
 		t.Run("trials on "+database, func(t *testing.T) { fromVerdictToTrial(t, c, database) })
