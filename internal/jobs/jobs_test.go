@@ -79,7 +79,7 @@ func TestMetrics(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- q.Run(ctx) }()
 	want := map[string]float64{"succeeded": 2, "discarded": 1}
-	for deadline := time.Now().Add(20 * time.Second); !cmp.Equal(want, runs(t, registry)); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !cmp.Equal(want, runs(t, registry)); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(cmp.Diff(want, runs(t, registry)))
 		}

@@ -156,7 +156,7 @@ func (s *savedQueue) wantRuns(t *testing.T, names ...string) {
 	for _, name := range names {
 		want[name] = 1
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
 		done := cmp.Equal(want, s.runs)
 		s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -173,7 +174,7 @@ func (n *node) wantCount(t *testing.T, want jobs.Count) {
 }
 
 // waitLimit bounds every wait for something that must happen.
-const waitLimit = 40 * time.Second
+const waitLimit = 2 * time.Minute
 
 // eventually polls until it happened.
 func eventually(t *testing.T, happened func() bool, why func() string) {
@@ -225,12 +226,23 @@ func (d *eventLog) want(t *testing.T, lines ...string) {
 	}
 }
 
+// atLeast waits until the log has so many lines; a schedule adds ever more.
+func (d *eventLog) atLeast(t *testing.T, lines int) {
+	t.Helper()
+	eventually(t, func() bool { return len(d.read()) >= lines }, func() string { return fmt.Sprint(d.read()) })
+}
+
 // when is the time of a line.
 func (d *eventLog) when(i int) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.times[i]
 }
+
+// least is what is measured of a wait at least. A queue waits by the clock of its
+// database, of which it knows what a query said: that is behind by as long as the
+// answer took, which on a busy machine is a tenth of a second.
+func least(wait time.Duration) time.Duration { return wait / 2 }
 
 // gap is the time between two lines.
 func (d *eventLog) gap(from, to int) time.Duration { return d.when(to).Sub(d.when(from)) }

@@ -38,8 +38,8 @@ func every(t *testing.T, w *world) {
 		n.Every(interval, note{})
 		n.start(t)
 	}
-	d.want(t, "ran", "ran", "ran")
-	if first := d.when(0).Sub(began); first < interval {
+	d.atLeast(t, 3)
+	if first := d.when(0).Sub(began); first < least(interval) {
 		t.Errorf("the first ran after %v, want an interval", first)
 	}
 }
@@ -56,7 +56,7 @@ func everyMissed(t *testing.T, w *world) {
 	handle(first)
 	first.Every(interval, note{})
 	stop := first.start(t)
-	d.want(t, "ran")
+	d.atLeast(t, 1)
 	stop()
 	time.Sleep(2 * interval)
 	missed := len(d.read())

@@ -90,13 +90,13 @@ func retry(t *testing.T, w *world) {
 			return errBoom
 		}
 		return nil
-	}, jobs.Backoff(func(attempt int) time.Duration { return time.Duration(attempt) * 150 * time.Millisecond }))
+	}, jobs.Backoff(func(attempt int) time.Duration { return time.Duration(attempt) * 500 * time.Millisecond }))
 	n.start(t)
 	n.enqueue(t, note{"a"}, jobs.Attempts(4))
 	d.want(t, "a 1 of 4", "a 2 of 4", "a 3 of 4")
 	n.wantCount(t, jobs.Count{})
-	if first, second := d.gap(0, 1), d.gap(1, 2); first < 150*time.Millisecond || second < 300*time.Millisecond {
-		t.Errorf("retried after %v and %v, want at least 150 ms and 300 ms", first, second)
+	if first, second := d.gap(0, 1), d.gap(1, 2); first < least(500*time.Millisecond) || second < least(time.Second) {
+		t.Errorf("retried after %v and %v, want about 500 ms and a second", first, second)
 	}
 }
 
@@ -111,7 +111,7 @@ func retryAfter(t *testing.T, w *world) {
 		case 1:
 			return fmt.Errorf("wrapped: %w", jobs.RetryAfter(0, errBoom))
 		case 2:
-			return jobs.RetryAfter(200*time.Millisecond, errBoom)
+			return jobs.RetryAfter(time.Second, errBoom)
 		}
 		return nil
 	}, jobs.Backoff(func(int) time.Duration { return time.Hour }))
@@ -119,8 +119,8 @@ func retryAfter(t *testing.T, w *world) {
 	n.enqueue(t, note{"a"}, jobs.Attempts(3))
 	d.want(t, "1", "2", "3")
 	n.wantCount(t, jobs.Count{})
-	if gap := d.gap(1, 2); gap < 200*time.Millisecond {
-		t.Errorf("retried after %v, want at least 200 ms", gap)
+	if gap := d.gap(1, 2); gap < least(time.Second) {
+		t.Errorf("retried after %v, want about a second", gap)
 	}
 }
 
@@ -181,7 +181,7 @@ func snooze(t *testing.T, w *world) {
 	jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
 		number, last := jobs.Attempt(ctx)
 		if d.add(fmt.Sprintf("%d of %d", number, last)) < 3 {
-			return jobs.Snooze(100 * time.Millisecond)
+			return jobs.Snooze(500 * time.Millisecond)
 		}
 		return nil
 	})
@@ -189,8 +189,8 @@ func snooze(t *testing.T, w *world) {
 	n.enqueue(t, note{"a"}, jobs.Attempts(1))
 	d.want(t, "1 of 1", "1 of 1", "1 of 1")
 	n.wantCount(t, jobs.Count{})
-	if gap := d.gap(0, 1); gap < 100*time.Millisecond {
-		t.Errorf("ran again after %v, want at least 100 ms", gap)
+	if gap := d.gap(0, 1); gap < least(500*time.Millisecond) {
+		t.Errorf("ran again after %v, want about 500 ms", gap)
 	}
 }
 
