@@ -14,8 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// onBoth runs a test on both databases and both code hosts.
-func onBoth(t *testing.T, test func(t *testing.T, db *store.DB, provider host.Provider)) {
+// onAll runs a test on both databases and both code hosts.
+func onAll(t *testing.T, test func(t *testing.T, db *store.DB, provider host.Provider)) {
 	t.Helper()
 	for _, provider := range []host.Provider{host.GitHub, host.Gitea} {
 		t.Run(string(provider), func(t *testing.T) {
@@ -25,9 +25,21 @@ func onBoth(t *testing.T, test func(t *testing.T, db *store.DB, provider host.Pr
 	}
 }
 
+// onBoth runs a test on both databases, each with another code host: neither knows of the
+// other.
+func onBoth(t *testing.T, test func(t *testing.T, db *store.DB, provider host.Provider)) {
+	t.Helper()
+	for database, provider := range map[string]host.Provider{"sqlite": host.GitHub, "postgres": host.Gitea} {
+		t.Run(fmt.Sprint(provider, "-", database), func(t *testing.T) {
+			t.Parallel()
+			test(t, storetest.Open(t, database), provider)
+		})
+	}
+}
+
 func TestReviewsBeforeTheMerge(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, db *store.DB, provider host.Provider) {
+	onAll(t, func(t *testing.T, db *store.DB, provider host.Provider) {
 		w := newWorld(t, db, provider, nil)
 		for _, merge := range []func(*hosttest.OpenedPull) string{(*hosttest.OpenedPull).Merge, (*hosttest.OpenedPull).Squash} {
 			p := w.change(pdf(fmt.Sprint("Text ", w.changes)))
