@@ -194,7 +194,7 @@ func TestPolicy(t *testing.T) {
 		path := "/api/v1/registry/" + w.entry + "/gate-policy"
 		want := object{
 			"mode": "off", "suites": []any{}, "agent": nil, "trials": 3.0, "min_cases": 8.0, "on_inconclusive": "hold",
-			"max_cost_usd": nil, "max_minutes": 30.0, "approvals": 0.0, "self_approval": false, "floors": object{},
+			"max_cost_usd": nil, "max_minutes": 30.0, "approvals": 0.0, "self_approval": false, "host_reviews": false, "floors": object{},
 		}
 		w.Get(path).WantBody(object{"policy": want, "inherited": true})
 		w.Get("/api/v1/settings/gate-policy").WantBody(object{"policy": want, "inherited": false})
