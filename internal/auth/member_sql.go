@@ -53,8 +53,7 @@ func lockKeysOfUser(ctx context.Context, tx *store.Tx, orgID, userID string, e c
 	}
 }
 
-// denyDevicesOfUser denies the logins that a member approved and whose key was not
-// created yet.
+// denyDevicesOfUser denies the logins that a member approved and that have no key yet.
 func denyDevicesOfUser(ctx context.Context, tx *store.Tx, u User) error {
 	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $3 WHERE org_id = $1 AND user_id = $2 AND status = $4`,
 		u.OrgID, u.ID, DeviceDenied, DeviceApproved)
@@ -93,7 +92,6 @@ const memberMatches = `org_id = $1 AND kind = 'person' AND (removed_at IS NOT NU
 	AND ($3 = '' OR lower(name) LIKE lower($3) ESCAPE '\' OR email LIKE lower($3) ESCAPE '\')`
 
 var memberSorts = store.Sorting{"name": "lower(name)", "email": "email", "role": "role", "created_at": "created_at", "last_seen_at": lastSeen}
-var keySorts = store.Sorting{"name": "lower(name)", "created_at": "created_at", "last_used_at": "last_used_at", "expires_at": "expires_at"}
 
 func membersOfOrg(ctx context.Context, q store.Querier, orgID string, p MemberPage) ([]Member, error) {
 	rows, err := q.Query(ctx, `

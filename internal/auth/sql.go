@@ -146,6 +146,8 @@ func keyByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Key,
 	return store.One(rows, err, "Key", scanKey)
 }
 
+var keySorts = store.Sorting{"name": "lower(name)", "created_at": "created_at", "last_used_at": "last_used_at", "expires_at": "expires_at"}
+
 func keysOfOrg(ctx context.Context, q store.Querier, orgID, userID string, p store.Page) ([]Key, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)

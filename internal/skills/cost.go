@@ -2,7 +2,6 @@ package skills
 
 import (
 	"context"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -26,7 +25,7 @@ func (s *Service) addCosts(ctx context.Context, orgID string, page []Performance
 		return nil
 	}
 	ids := columnsOf(page, func(p Performance) string { return p.ID })
-	costs, err := s.Costs.CostsOf(ctx, orgID, ids, dayOf(time.Now())-int64(s.Window)+1)
+	costs, err := s.Costs.CostsOf(ctx, orgID, ids, s.start())
 	for i, p := range page {
 		if c, ok := costs[p.ID]; ok {
 			page[i].Cost, page[i].CostPerUse = &c, c.PerUseP50

@@ -112,12 +112,7 @@ func pluginOf(name string) *string {
 	return nil
 }
 
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
+func orNull(s string) *string { return unless(s, "") }
 
 // merge combines two reports of one observation, field by field: the value of
 // the newer report that has one. Of two equally old values the greater wins, so

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"net/http"
+
 	"github.com/whetstone-dev/whetstone/internal/web/export"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
@@ -48,7 +50,7 @@ type sized interface{ Listed() listing.Size }
 
 // within sends requests for a page beyond the last of a list to the last one.
 func (v *visit) within(a answer) answer {
-	if view, ok := a.data.(sized); ok && v.Method == "GET" {
+	if view, ok := a.data.(sized); ok && v.Method == http.MethodGet {
 		if last := v.list.Beyond(view.Listed()); last != "" {
 			return redirect(last, "")
 		}
