@@ -195,9 +195,14 @@ func (b *tab) doOn(path string, actions ...chromedp.Action[chromedp.Void]) {
 // until waits for a condition in the page that is open.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](condition)); err != nil {
-		b.t.Fatalf("%s: %v\n%s", condition, err, run(b, chromedp.Text("main")))
+	for deadline := time.Now().Add(awaitTimeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		// The page may be on its way to the next one, and its scripts not there yet.
+		met, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+condition+`)`))
+		if err == nil && met {
+			return
+		}
 	}
+	b.t.Fatalf("never true: %s\n%s", condition, run(b, chromedp.Text("main")))
 }
 
 // loadedText is the text of an element of a page that is there in full.
