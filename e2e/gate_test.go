@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 )
 
 // gateWorld is the real binary with a repository on a code host, which is real git
@@ -98,7 +99,7 @@ func (w *gateWorld) pushes() {
 		}
 	}
 	states := w.states()
-	if states[prerelease(good)] != "published current" || states[prerelease(bad)] != "candidate" {
+	if states[refs.Prerelease(good)] != "published current" || states[refs.Prerelease(bad)] != "candidate" {
 		t.Errorf("got the versions %v", states)
 	}
 	flaky := w.push("flaky")
@@ -108,7 +109,7 @@ func (w *gateWorld) pushes() {
 	gate := w.call("GET", "/api/v1/gates?verdict=block", nil)["gates"].([]any)[0].(map[string]any)["id"].(string)
 	w.call("POST", "/api/v1/gates/"+gate+"/override", map[string]any{"reason": "the cases are wrong"})
 	w.await("the check follows", func() bool { return strings.Contains(w.verdict(bad), "overridden by a person") })
-	if states := w.states(); states[prerelease(bad)] != "published current" {
+	if states := w.states(); states[refs.Prerelease(bad)] != "published current" {
 		t.Errorf("overridden: got the versions %v", states)
 	}
 	audit, err := json.Marshal(w.call("GET", "/api/v1/audit", nil))
@@ -204,8 +205,6 @@ func (w *gateWorld) connect(fullName string) {
 func gatedSkill(version string) map[string]string {
 	return map[string]string{"SKILL.md": "---\nname: pdf\ndescription: Version " + version + " reads tables.\n---\n# pdf\n\nDo it.\n"}
 }
-
-func prerelease(sha string) string { return "0.0.0-repohost." + sha[:7] }
 
 // kill ends the process like a power cut, and starts another.
 func (w *gateWorld) kill() {

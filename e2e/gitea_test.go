@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 )
 
 // TestGitea drives a real Gitea, which `make e2e-gitea` builds, against the real
@@ -254,7 +255,7 @@ func (w *giteaWorld) pushes() {
 		w.t.Errorf("the status names no cases: %q", got)
 	}
 	states := w.states()
-	if states[prerelease(good)] != "published current" || states[prerelease(bad)] != "candidate" {
+	if states[refs.Prerelease(good)] != "published current" || states[refs.Prerelease(bad)] != "candidate" {
 		w.t.Errorf("got the versions %v", states)
 	}
 	back := w.push("main", "third")
