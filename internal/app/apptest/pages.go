@@ -198,7 +198,7 @@ func Pages() map[string]Row {
 		"POST /settings/catalog/{}/rotate":           spending("catalog_token", "<catalog_token>", "overlap=0"),
 		"POST /settings/catalog/{}/delete":           spending("catalog_token", "<catalog_token>", "x="),
 		"GET /settings/audit":                        {Query: "actor=user&action=evals.&target=<text>&since=2020-01-02&until=2120-01-02"},
-		"GET /settings/audit.csv":                    {},
+		"GET /settings/audit.csv":                    {Query: "actor=user&action=evals.&target=<text>&since=2020-01-02&until=2120-01-02"},
 		"GET /settings/prices":                       {},
 		"POST /settings/prices":                      form("", `prices={"models":[{"match":"<text>*","input":3,"output":15}]}`, nil),
 		"GET /settings/grader":                       {},
