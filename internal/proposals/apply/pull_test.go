@@ -39,7 +39,7 @@ func TestPullRequest(t *testing.T) {
 					t.Errorf("pull request %+v", all[0])
 				}
 				for _, want := range []string{
-					"More cases &lt;pass>.", "Proved on 10 cases", "90 % pass, and 50 %", "4 cases got better, 0 worse (p = 0.01)",
+					"More cases &lt;pass>.", "Proved on 10 held-out cases", "90 % pass, and 50 %", "4 cases got better, 0 worse (p = 0.01)",
 					"between +10 and +60 points", "replace: pages were missed (cases: case-1)", "/proposals/" + idOf(path),
 				} {
 					if !strings.Contains(all[0].Body, want) {
