@@ -183,9 +183,16 @@ func TestGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Settle()
-		after := [][]dsse.Envelope{envelopes(w.ada, w.entry, "1.1.0"), envelopes(w.ada, w.entry, "1.2.0")}
-		if diff := cmp.Diff(sorted(want), sorted(after)); diff != "" {
-			t.Errorf("the statements of the backfill differ: %s", diff)
+		signed := sorted([][]dsse.Envelope{envelopes(w.ada, w.entry, "1.1.0"), envelopes(w.ada, w.entry, "1.2.0")})
+		before := sorted(want)
+		for text := range before {
+			// A gate that blocks early signs a run that is still under way; the backfill sees its end.
+			if !signed[text] && !strings.Contains(text, `"status":"running"`) {
+				t.Errorf("the backfill did not sign %s", text)
+			}
+		}
+		if len(signed) != len(before) {
+			t.Errorf("the backfill signed %d statements, want %d: %v", len(signed), len(before), signed)
 		}
 	})
 }
