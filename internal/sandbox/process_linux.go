@@ -208,7 +208,7 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 	if cancelled {
 		return Result{}, context.Cause(ctx)
 	}
-	if !p.launched {
+	if !p.launched && p.exceeded != Stopped {
 		return Result{}, startError(p.stderr.Output().Tail)
 	}
 	if p.exceeded == machineLimit {

@@ -214,11 +214,14 @@ func TestRunTime(t *testing.T) {
 
 func TestRunStopped(t *testing.T) {
 	each(t, func(t *testing.T, s sandbox.Sandbox) {
-		stop := make(chan struct{})
-		time.AfterFunc(100*time.Millisecond, func() { close(stop) })
-		result, err := s.Run(t.Context(), sandbox.Spec{Argv: []string{"sleep", "60"}, Stop: stop})
-		if err != nil || result.Exceeded != sandbox.Stopped || result.ExitCode == 0 {
-			t.Errorf("%+v, %v", result, err)
+		// At once is before the program has started.
+		for _, after := range []time.Duration{0, 100 * time.Millisecond} {
+			stop := make(chan struct{})
+			time.AfterFunc(after, func() { close(stop) })
+			result, err := s.Run(t.Context(), sandbox.Spec{Argv: []string{"sleep", "60"}, Stop: stop})
+			if err != nil || result.Exceeded != sandbox.Stopped || result.ExitCode == 0 || result.Duration > time.Hour {
+				t.Errorf("%+v, %v", result, err)
+			}
 		}
 	})
 }
