@@ -228,8 +228,8 @@ func walkToDevice(b *walk, p *process) {
 	}
 }
 
-// walkWithLimits: a viewer, and an organisation on the free plan, see what they may and
-// are told what to do about the rest.
+// walkWithLimits: a viewer, and an organisation on the free plan, see what they are
+// allowed to, and messages say what to do about the rest.
 func walkWithLimits(b *walk, p *process) {
 	key := func(org, role string) string {
 		var made struct {

@@ -13,8 +13,8 @@ import (
 
 // Reviews looks for reviews on the code host.
 type Reviews interface {
-	// PolicyLowered is told that the policy of an entry, or of all entries without one of
-	// their own if the id is empty, asks for less than before.
+	// PolicyLowered is called when the policy of an entry asks for less than before, or the
+	// organisation's default if the id is empty.
 	PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error
 }
 

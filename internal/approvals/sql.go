@@ -108,7 +108,7 @@ type candidate struct {
 }
 
 // candidatesWithout lists the newest candidates of the caller's organisation that the
-// caller has not decided about. One that a later push has overtaken waits for nobody.
+// caller has not decided about. Those that a later push has superseded are left out.
 func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([]candidate, error) {
 	rows, err := q.Query(ctx, `
 		SELECT e.id, e.org_id, e.name, e.current_version, v.id, v.version, v.pushed_by, v.pushed_at, v.gate_id,

@@ -15,8 +15,8 @@ type Approvals interface {
 	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
 	// approvals"; "" if nothing is.
 	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
-	// PolicyLowered is told that the policy of an entry, or of all entries without one of
-	// their own if the id is empty, asks for less than before: what waited may have enough.
+	// PolicyLowered is called when the policy of an entry asks for less than before, or the
+	// organisation's default if the id is empty: a candidate may have enough approvals now.
 	PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error
 }
 

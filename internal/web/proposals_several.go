@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// handleChangeProposals approves or rejects the proposals that are selected. Each is
-// decided about for itself: what cannot be changed is told, and the others are.
+// handleChangeProposals approves or rejects the selected proposals, each in a transaction
+// of its own. The message lists those that could not be changed.
 func (s *Service) handleChangeProposals(v *visit) (answer, error) {
 	to, ok := moves[v.FormValue("decision")]
 	if !ok || v.FormValue("decision") == "applied" {

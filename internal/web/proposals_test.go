@@ -110,8 +110,8 @@ func TestWriteProposal(t *testing.T) {
 	b.get(applied.href("1.1.1")).want(http.StatusOK)
 }
 
-// TestProposalsSeveral answers several proposals at once; the one that cannot be
-// approved is told.
+// TestProposalsSeveral answers several proposals at once; the message names the one that
+// cannot be approved.
 func TestProposalsSeveral(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")

@@ -388,7 +388,7 @@ func TestHostFails(t *testing.T) {
 			p.Review(eveAt, "PENDING")
 		}
 		w.reviewed(p)
-		w.want(version, "candidate", 0) // more than are read: nobody knows who changed their mind
+		w.want(version, "candidate", 0) // more reviews than are read: a later one may have withdrawn it
 		pull, _ := w.review(version)["pull_request"].(object)
 		if pull["problem"] != "it has more reviews than are read" {
 			t.Errorf("got %v", pull)

@@ -13,7 +13,7 @@ import (
 type waiting struct{ versionID, commit string }
 
 // waitingOf lists the newest candidates that commits of a connection made, on its branch or
-// as a tag. One that a later push has overtaken waits for nobody.
+// as a tag. Those that a later push has superseded are left out.
 func waitingOf(ctx context.Context, q store.Querier, c repohost.Connection) ([]waiting, error) {
 	const candidates = `
 		FROM registry_entries e
@@ -47,7 +47,7 @@ func connectionsWaiting(ctx context.Context, q store.Querier, orgID, entryID str
 }
 
 // membersOf finds the members who sign in with accounts of a provider, by the account. One
-// that two members have is nobody's.
+// that two members have is left out.
 func membersOf(ctx context.Context, q store.Querier, orgID string, issuers, accounts []string) (map[string]auth.User, error) {
 	inIssuers, issuerList := q.Dialect().In("$2", issuers)
 	inAccounts, accountList := q.Dialect().In("$3", accounts)

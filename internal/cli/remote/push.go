@@ -337,7 +337,8 @@ func (o pushOutput) sentence() string {
 	what := fmt.Sprintf("%s, %s, SHA-256 %s", term.Count(o.Files, "file"), term.Size(o.Size), o.ContentHash)
 	switch {
 	case o.Status == "candidate":
-		return fmt.Sprintf("%s is a candidate (%s): `whetstone approvals %s` says what it waits for.", name, what, name)
+		return fmt.Sprintf("%s is a candidate (%s): `whetstone gates list %s` and `whetstone approvals %s` say what it waits for.",
+			name, what, term.Plain(o.Name), name)
 	case o.Status == "created":
 		return fmt.Sprintf("Created %s (%s).", name, what)
 	case o.Status == "pushed":
