@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -23,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -60,7 +62,9 @@ type App struct {
 	disk     *datadir.Reserve
 	log      *slog.Logger
 	keyring  *seal.Keyring
+	metrics  *prometheus.Registry
 	listener net.Listener
+	admin    net.Listener // nil without --admin-addr
 	lock     datadir.Lock
 	// closing is closed when the process starts to shut down, to end answers that
 	// would not end by themselves (server-sent events).
@@ -82,7 +86,11 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.lock, err = lockData(ctx, o.Config); err != nil {
 		return nil, err
 	}
-	if db, err = OpenDatabase(ctx, o.Config.Database); err != nil {
+	a.metrics = newRegistry(o.Version)
+	watch := &store.Watch{
+		Metrics: measure.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
+	}
+	if db, err = openDatabase(ctx, o.Config.Database, watch); err != nil {
 		return nil, err
 	}
 	if a.keyring, err = loadKeyring(ctx, db, o.Config.Data, o.Config.SecretKey); err != nil {
@@ -90,6 +98,11 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Addr); err != nil {
 		return nil, fmt.Errorf("addr: %w", err)
+	}
+	if o.Config.AdminAddr != "" {
+		if a.admin, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.AdminAddr); err != nil {
+			return nil, fmt.Errorf("admin-addr: %w", err)
+		}
 	}
 	a.lock.Describe(datadir.Server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()})
 	platform, err := a.openPlatform(ctx, db, o.Version)
@@ -109,8 +122,10 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 
 // close releases the resources of a failed start.
 func (a *App) close(db *store.DB) {
-	if a.listener != nil {
-		_ = a.listener.Close()
+	for _, l := range []net.Listener{a.listener, a.admin} {
+		if l != nil {
+			_ = l.Close()
+		}
 	}
 	if db != nil {
 		_ = db.Close()
@@ -137,12 +152,16 @@ func lockData(ctx context.Context, c config.Config) (datadir.Lock, error) {
 
 // OpenDatabase opens the database and migrates its schema.
 func OpenDatabase(ctx context.Context, d config.Database) (*store.DB, error) {
+	return openDatabase(ctx, d, nil)
+}
+
+func openDatabase(ctx context.Context, d config.Database, watch *store.Watch) (*store.DB, error) {
 	if d.DatabaseURL == "" {
 		if err := d.MakeData(); err != nil {
 			return nil, err
 		}
 	}
-	db, err := store.Open(ctx, store.Options{URL: d.URL(), MaxConns: d.DatabaseConns})
+	db, err := store.Open(ctx, store.Options{URL: d.URL(), MaxConns: d.DatabaseConns, Watch: watch})
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +207,9 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.parts.db.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.serve(ctx) })
+	if a.admin != nil {
+		g.Go(func() error { return a.serveAdmin(ctx) })
+	}
 	g.Go(func() error { return a.parts.auth.Run(ctx) })
 	if a.config.Has(config.Worker) {
 		working, stop := context.WithCancel(ctx)

@@ -41,7 +41,7 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 		OpenBlobs:   func(ctx context.Context) (blob.Bucket, error) { return openBucket(ctx, c) },
 		OpenSandbox: func() (sandbox.Sandbox, error) { return newSandbox(c, nil) },
 		OpenAgents: func(s sandbox.Sandbox) (*agents.Service, error) {
-			return newAgents(c, s, slog.New(slog.DiscardHandler))
+			return newAgents(c, s, slog.New(slog.DiscardHandler), nil)
 		},
 		OpenEnvironments: func() (*environments.Service, error) { return newEnvironments(c, nil, nil) },
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -34,6 +33,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/quota"
@@ -56,6 +56,8 @@ type platform struct {
 	auth         *auth.Service
 	audit        *audit.Service
 	blobs        blob.Bucket
+	downloads    *blob.Files // serves blobs; nil if they are in S3
+	outbound     *measure.Outbound
 	queue        *jobs.Queue
 	quota        *quota.Service
 	api          *httpapi.API
@@ -77,13 +79,16 @@ type platform struct {
 func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p platform, err error) {
 	c := a.config
 	p.version = version
-	p.db, p.memory, p.metrics = db, newBudgets(a.memory), prometheus.NewRegistry()
-	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.db, p.memory, p.metrics = db, newBudgets(a.memory), a.metrics
+	p.outbound = measure.NewOutbound(p.metrics)
 	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), RequireSSO: c.RequireSSO, Seal: a.keyring, Log: a.logFor("auth")}
 	p.audit = &audit.Service{DB: db, Retention: time.Duration(c.RetentionAudit)}
-	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
+	bucket, err := a.openBlobs(ctx, p.auth)
+	if err != nil {
 		return p, err
 	}
+	p.downloads, _ = bucket.(*blob.Files)
+	p.blobs = blob.Measured(bucket, measure.NewBlobs(p.metrics))
 	if p.queue, err = jobs.New(jobs.Options{
 		DB: db, Log: a.logFor("jobs"), Metrics: p.metrics, Room: a.disk.HasRoom,
 		Workers: c.Workers, RunWorkers: c.RunWorkers, Drain: time.Duration(c.DrainTimeout),
@@ -91,10 +96,10 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		return p, err
 	}
 	p.auth.Jobs, p.audit.Jobs = p.queue, p.queue
-	if p.audit.Collector, err = newCollector(c, version); err != nil {
+	if p.audit.Collector, err = newCollector(c, version, p.outbound.To("audit")); err != nil {
 		return p, err
 	}
-	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: a.disk, log: a.log})
+	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, memory: p.memory, disk: a.disk, log: a.log})
 	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: c.Quota, Counts: storedCounts()}
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: p.metrics, Log: a.logFor("httpapi"),
@@ -102,7 +107,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
 	})
-	if p.targets, err = outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets}); err != nil {
+	if p.targets, err = outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, Peer: p.outbound.To("webhook")}); err != nil {
 		return p, err
 	}
 	if p.sender, err = notify.New(notify.Options{HTTP: p.targets, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom}); err != nil {
@@ -110,13 +115,14 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	}
 	if p.judge, err = judge.New(judge.Options{
 		API: c.JudgeAPI, URL: string(c.JudgeURL), Model: c.JudgeModel, Key: string(c.JudgeKey), Concurrency: c.JudgeConcurrency,
+		Peer: p.outbound.To("judge"),
 	}); err != nil {
 		return p, err
 	}
 	if p.sandbox, err = newSandbox(c, a.logFor("sandbox")); err != nil {
 		return p, err
 	}
-	fetch, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, MaxRedirects: 3})
+	fetch, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, MaxRedirects: 3, Peer: p.outbound.To("fetch")})
 	if err != nil {
 		return p, err
 	}
@@ -127,16 +133,16 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		Sandbox: p.sandbox, HTTP: fetch, Blobs: p.blobs, Environments: p.environments, HasTools: c.SandboxTools,
 		Dir: c.SandboxScratch, Log: a.logFor("runs"),
 	}
-	if p.agents, err = newAgents(c, p.sandbox, a.logFor("agents")); err != nil {
+	if p.agents, err = newAgents(c, p.sandbox, a.logFor("agents"), p.outbound.To("model")); err != nil {
 		return p, err
 	}
 	if p.hookSecret, err = webhookSecret(ctx, c, p.auth); err != nil {
 		return p, err
 	}
-	if p.host, err = a.newHost(p.hookSecret); err != nil {
+	if p.host, err = a.newHost(p.hookSecret, p.outbound.To("repohost")); err != nil {
 		return p, err
 	}
-	if p.identities, err = outbound.New(outbound.Options{AllowPrivate: true}); err != nil {
+	if p.identities, err = outbound.New(outbound.Options{AllowPrivate: true, Peer: p.outbound.To("identity")}); err != nil {
 		return p, err
 	}
 	if p.signIns, err = p.auth.Secret(ctx, "sign-ins"); err != nil {
@@ -179,11 +185,11 @@ func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket
 }
 
 // newCollector returns where the audit log is sent, or nil.
-func newCollector(c config.Config, version string) (*audit.Collector, error) {
+func newCollector(c config.Config, version string, peer *measure.Peer) (*audit.Collector, error) {
 	if c.AuditOTLPEndpoint == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	client, err := outbound.New(outbound.Options{AllowPrivate: true})
+	client, err := outbound.New(outbound.Options{AllowPrivate: true, Peer: peer})
 	headers := map[string]string{}
 	for name, value := range c.AuditOTLPHeader {
 		headers[name] = string(value)
@@ -225,12 +231,12 @@ func newEnvironments(c config.Config, s sandbox.Sandbox, log *slog.Logger) (*env
 
 // newAgents knows the agents and models that the settings name. It starts no
 // program.
-func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger) (*agents.Service, error) {
+func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger, peer *measure.Peer) (*agents.Service, error) {
 	prices, err := c.Prices()
 	if err != nil {
 		return nil, err
 	}
-	models, err := gateway.New(gateway.Options{Models: c.Models(), Prices: prices, Log: log})
+	models, err := gateway.New(gateway.Options{Models: c.Models(), Prices: prices, Log: log, Peer: peer})
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +277,7 @@ func codeHost(c config.Config) string {
 
 // newHost opens the code host that the settings name. Its address comes from
 // the operator, so it may be private.
-func (a *App) newHost(secret string) (host.Host, error) {
+func (a *App) newHost(secret string, peer *measure.Peer) (host.Host, error) {
 	c := a.config
 	if c.Repohost == string(host.Git) {
 		program, err := os.Executable()
@@ -284,7 +290,7 @@ func (a *App) newHost(secret string) (host.Host, error) {
 		}
 		return git.New(o)
 	}
-	client, err := outbound.New(outbound.Options{AllowPrivate: true, Timeout: time.Minute, MaxBody: host.MaxTarball})
+	client, err := outbound.New(outbound.Options{AllowPrivate: true, Timeout: time.Minute, MaxBody: host.MaxTarball, Peer: peer})
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -20,21 +18,23 @@ import (
 // servicePaths are served by every process, whatever its role.
 var servicePaths = []string{"/healthz", "/readyz", "/metrics"}
 
-// mountService adds the routes for operators: liveness, readiness, metrics, and the
-// download of blobs that are kept in files.
-func (p *parts) mountService(log *slog.Logger) {
+// mountService adds the routes for operators: liveness, readiness, metrics unless
+// they have an address of their own, and the download of blobs that are kept in files.
+func (p *parts) mountService(log *slog.Logger, hasAdmin bool) {
 	p.api.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeStatus(w, http.StatusOK, map[string]any{"status": "ok"})
 	}))
 	p.api.Handle("GET /readyz", httpapi.PublicLimit(), &readiness{check: p.check, log: log})
-	// A scrape counts rows. Two Prometheus servers make 8 a minute.
-	scrapes := &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress, Local: true}
-	p.api.Handle("GET /metrics", scrapes, promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}))
-	if files, ok := p.blobs.(*blob.Files); ok {
+	if !hasAdmin {
+		// A scrape counts rows. Two Prometheus servers make 8 a minute.
+		scrapes := &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress, Local: true}
+		p.api.Handle("GET /metrics", scrapes, metricsHandler(p.metrics))
+	}
+	if p.downloads != nil {
 		// Many machines behind one address may install many skills at once.
 		downloads := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
 		for _, path := range blob.DownloadPaths() {
-			p.api.Handle(path, downloads, files)
+			p.api.Handle(path, downloads, p.downloads)
 		}
 	}
 }

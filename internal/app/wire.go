@@ -317,7 +317,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	} {
 		s.Mount(on.api)
 	}
-	p.mountService(a.log)
+	p.mountService(a.log, a.admin != nil)
 	p.scheduleUpkeep()
 	if !c.Has(config.Web) {
 		p.handler = onlyService(on.api)

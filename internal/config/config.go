@@ -41,6 +41,8 @@ type Config struct {
 	// TrustedProxies is validated by Check and parsed by Proxies.
 	TrustedProxies []string `placeholder:"CIDR,..." help:"Networks of trusted proxies, whose X-Forwarded-For gives the client's address; none when empty."`
 
+	AdminAddr string `placeholder:"HOST:PORT" help:"Second address, for operators only: metrics, which then are not at --addr, and profiles (pprof); none when empty."`
+
 	Roles []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
 
 	Plan         access.Plan `default:"team" enum:"free,pro,team,enterprise" help:"Plan of the organisation made at first start: ${enum}."`
@@ -104,6 +106,7 @@ type Config struct {
 	Workers      int      `default:"4" placeholder:"N" help:"Concurrent jobs, without eval runs."`
 	RunWorkers   int      `default:"4" placeholder:"N" help:"Concurrent eval runs; one organisation gets at most all but one."`
 	DrainTimeout Duration `default:"15s" placeholder:"15s" help:"How long a stop waits for requests and jobs."`
+	SlowQuery    Age      `default:"0" placeholder:"200ms" help:"Log database statements that take longer, without their values; 0 logs none."`
 	LogFormat    string   `default:"text" enum:"text,json" help:"Log format: ${enum}."`
 	LogLevel     string   `default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged: ${enum}."`
 }
@@ -160,6 +163,9 @@ func (c *Config) Check() error {
 	}
 	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
 		bad("addr", "must be HOST:PORT, like 127.0.0.1:8080")
+	}
+	if _, _, err := net.SplitHostPort(c.AdminAddr); c.AdminAddr != "" && err != nil {
+		bad("admin-addr", "must be HOST:PORT, like 127.0.0.1:9090, or empty")
 	}
 	if c.BlobURL != "" && !c.BlobURL.hasScheme("s3") {
 		bad("blob-url", "must be s3://BUCKET?region=..&endpoint=.. or empty for files in --data")

@@ -225,7 +225,7 @@ func TestSettingsAreMasked(t *testing.T) {
 	}
 	want := map[string]string{
 		"data": "./data", "database-url": "postgres://u:[secret]@db/w", "database-conns": "16",
-		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "trusted-proxies": "", "roles": "web", "plan": "team", "secret-key": "[secret]", "bootstrap-key": "[secret]",
+		"addr": "127.0.0.1:8080", "admin-addr": "", "slow-query": "0", "blob-url": "", "public-url": "", "trusted-proxies": "", "roles": "web", "plan": "team", "secret-key": "[secret]", "bootstrap-key": "[secret]",
 		"smtp-url": "smtp://u:[secret]@m", "mail-from": "",
 		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]", "judge-concurrency": "8",
 		"agents": "", "agent-command": "", "model": "m=https://u:[secret]@m/v1;n=http://n", "model-api": "m=openai;n=anthropic",

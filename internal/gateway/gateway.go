@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
@@ -58,6 +59,8 @@ type Options struct {
 	Models []Model
 	Prices pricing.Table
 	Log    *slog.Logger
+	// Peer, if not nil, counts the requests to models.
+	Peer *measure.Peer
 }
 
 // A Gateway knows the models. It is safe for concurrent use.
@@ -92,7 +95,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	// The operator sets the URLs, so they may be private.
 	client, err := outbound.New(outbound.Options{
-		AllowPrivate: true, Timeout: requestTimeout, HeaderTimeout: requestTimeout, MaxBody: maxAnswer,
+		AllowPrivate: true, Timeout: requestTimeout, HeaderTimeout: requestTimeout, MaxBody: maxAnswer, Peer: o.Peer,
 	})
 	g.http = client
 	return g, err

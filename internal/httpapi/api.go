@@ -29,6 +29,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -82,7 +83,7 @@ type API struct {
 	buckets  *buckets
 	proxies  []netip.Prefix
 	log      *slog.Logger
-	metrics  metrics
+	metrics  *measure.Requests
 	names    *schemaNames
 	examples map[string]json.RawMessage
 	routes   []Route
@@ -187,7 +188,7 @@ func New(o Options) *API {
 		buckets:  &buckets{cache: lru.New[bucketKey, *bucket](maxBuckets)},
 		proxies:  o.TrustedProxies,
 		log:      o.Log,
-		metrics:  newMetrics(o.Metrics),
+		metrics:  measure.NewRequests(o.Metrics),
 		names:    &schemaNames{},
 		examples: o.Examples,
 		room:     o.Room,

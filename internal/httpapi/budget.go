@@ -31,6 +31,14 @@ func NewBudget(capacity, reserve int64) *Budget {
 	return &Budget{capacity: capacity, reserve: reserve, free: capacity}
 }
 
+// Usage returns how many bytes are held, how many there are, and how many requests
+// wait for some.
+func (b *Budget) Usage() (held, capacity int64, waiting int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.capacity - b.free, b.capacity, len(b.waiting)
+}
+
 const (
 	// budgetTimeout is how long a request waits for memory in total.
 	budgetTimeout = 5 * time.Second

@@ -44,6 +44,7 @@ func TestMetrics(t *testing.T) {
 	f.do(t, "POST", "/things", "{}")
 	f.waitForLog(t, `route="POST /things"`)
 	want := map[string]float64{
+		"whetstone_http_requests_in_flight":                        0,
 		"whetstone_http_requests_total GET /things/{id} 200":       3,
 		"whetstone_http_requests_total GET /things/{id} 401":       1,
 		"whetstone_http_requests_total POST /things 400":           1,

@@ -24,6 +24,7 @@ import (
 // id, bounds the time of slow clients, recovers from panics, and observes metrics.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
+	a.metrics.Began()
 	state := &requestState{id: r.Header.Get("X-Request-Id"), client: a.clientAddr(r)}
 	if !requestIDPattern.MatchString(state.id) {
 		state.id = uuid.Must(uuid.NewV7()).String()
@@ -105,7 +106,7 @@ func (a *API) observe(w *recorder, r *http.Request, state *requestState, took ti
 	if pattern == "" || pattern == "/" {
 		pattern = "other"
 	}
-	a.metrics.observe(pattern, w.statusCode(), took)
+	a.metrics.Ended(pattern, w.statusCode(), took)
 	a.log.Debug("request", "request_id", state.id, "route", pattern, "status", w.statusCode(),
 		"ms", took.Milliseconds(), "org", state.caller.OrgID, "key", state.caller.KeyID)
 }

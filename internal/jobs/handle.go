@@ -81,6 +81,7 @@ func Handle[T Args](q *Queue, fn func(ctx context.Context, args T) error, opts .
 		set(h)
 	}
 	q.handlers[kind] = h
+	q.metrics.expect(kind)
 }
 
 // Exponential is the default backoff: 1 s after the first attempt, three times

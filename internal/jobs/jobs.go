@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -214,6 +215,9 @@ type Count struct {
 	// Late is how long the longest-waiting job has been due.
 	Late time.Duration
 }
+
+// Kinds are the kinds of jobs that this process knows.
+func (q *Queue) Kinds() []string { return slices.Sorted(maps.Keys(q.handlers)) }
 
 // Counts counts the jobs of every kind that has any, sorted by kind.
 func (q *Queue) Counts(ctx context.Context) (_ []Count, err error) {

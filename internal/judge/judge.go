@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 )
 
@@ -42,6 +43,8 @@ type Options struct {
 	// HTTP makes the requests; nil makes a client that may reach private
 	// addresses, since the operator sets the URL, and has Timeout.
 	HTTP *outbound.Client
+	// Peer counts the requests of the client that New makes.
+	Peer *measure.Peer
 	// Concurrency limits concurrent requests over all callers; 0 means 8.
 	Concurrency int
 	// Timeout limits one request; 0 means 60 seconds. A call makes up to four
@@ -93,7 +96,7 @@ func New(o Options) (*Judge, error) {
 	timeout := cmp.Or(o.Timeout, defaultTimeout)
 	client := o.HTTP
 	if client == nil {
-		client, err = outbound.New(outbound.Options{AllowPrivate: true, Timeout: timeout, HeaderTimeout: timeout})
+		client, err = outbound.New(outbound.Options{AllowPrivate: true, Timeout: timeout, HeaderTimeout: timeout, Peer: o.Peer})
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/measure"
 )
 
 // The defaults of Options, and limits that no caller needs to change.
@@ -59,6 +60,9 @@ type Options struct {
 	// MaxRedirects is how many redirects are followed. With 0 none is, and a
 	// 3xx response is returned like any other.
 	MaxRedirects int
+
+	// Peer, if not nil, counts the requests and how long they take.
+	Peer *measure.Peer
 
 	// RootCAs are trusted instead of the system's, if not nil.
 	RootCAs *x509.CertPool
@@ -106,7 +110,7 @@ func New(o Options) (*Client, error) {
 		ForceAttemptHTTP2:      true,
 	}
 	c := &Client{
-		http:   http.Client{Transport: transport},
+		http:   http.Client{Transport: &observed{transport, o.Peer}},
 		limits: Limits{Timeout: defaultTimeout, MaxBody: defaultMaxBody},
 	}
 	return c.With(Limits{Timeout: o.Timeout, MaxBody: o.MaxBody, MaxRedirects: o.MaxRedirects}), nil

@@ -136,3 +136,13 @@ func (g *GroupCommit[K, T]) commit(key K, calls []*GroupCall[T]) {
 	}()
 	g.Commit(key, calls)
 }
+
+// Waiting returns how many calls wait for a group.
+func (g *GroupCommit[K, T]) Waiting() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, q := range g.keys {
+		n += len(q.waiting)
+	}
+	return n
+}

@@ -29,19 +29,22 @@ type postgresConn struct {
 
 const defaultPostgresConns = 16
 
-func openPostgres(ctx context.Context, url string, maxConns int) (*postgresEngine, error) {
-	config, err := pgxpool.ParseConfig(url)
+func openPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
+	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		// pgx's message repeats the URL and redacts the password, but not in every
 		// malformed one.
 		return nil, fault.Invalid("database-url", "database-url is not a valid PostgreSQL URL")
 	}
 	config.MaxConns = defaultPostgresConns
-	if maxConns > 0 {
-		config.MaxConns = int32(min(maxConns, 1_000)) // bounded in this line
+	if o.MaxConns > 0 {
+		config.MaxConns = int32(min(o.MaxConns, 1_000)) // bounded in this line
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	if o.Watch != nil {
+		config.ConnConfig.Tracer = o.Watch
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -140,7 +143,10 @@ func (e *postgresEngine) dialect() Dialect { return Dialect{postgres: true} }
 
 func (e *postgresEngine) stats() Stats {
 	s := e.pool.Stat()
-	return Stats{Open: int(s.TotalConns()), InUse: int(s.AcquiredConns())}
+	return Stats{
+		Open: int(s.TotalConns()), InUse: int(s.AcquiredConns()), Max: int(s.MaxConns()),
+		Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime(),
+	}
 }
 
 func (e *postgresEngine) close() error {

@@ -57,7 +57,11 @@ func (e *sqliteEngine) loadOnce(ctx context.Context, fn func(*Tx) error) error {
 type readingConn struct{ conn *sql.Conn }
 
 func (c readingConn) query(ctx context.Context, text string, args []any) (Rows, error) {
-	return sqlRows(c.conn.QueryContext(ctx, text, args...))
+	rows, err := c.conn.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	return &closingRows{Rows: rows, ctx: ctx}, nil
 }
 
 func (c readingConn) exec(ctx context.Context, text string, args []any) (int64, error) {

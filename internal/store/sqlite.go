@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,9 +29,14 @@ type sqliteEngine struct {
 	writer  *sqliteConn   // the one connection of writers
 	turn    chan struct{} // a mutex for writer that a context can interrupt: holds one token
 	closed  chan struct{}
+	watch   *Watch
 
 	closeOnce func() error
 	group     GroupCommit[struct{}, func(*Tx) error]
+
+	waiting atomic.Int64 // transactions that wait for their turn
+	waits   atomic.Int64 // all that ever did
+	waited  atomic.Int64 // for how many nanoseconds
 
 	mu         sync.Mutex
 	statements map[string]*sql.Stmt // of readers
@@ -41,15 +48,13 @@ const maxStatements = 1000
 
 const defaultReaders = 8
 
-func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine, err error) {
+func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteEngine, err error) {
 	defer func() { err = unwritable(path, err) }()
-	if maxConns == 0 {
-		maxConns = defaultReaders
-	}
 	if err := makePrivate(path); err != nil {
 		return nil, err
 	}
-	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
+	maxConns := cmp.Or(o.MaxConns, defaultReaders)
+	e := &sqliteEngine{path: path, watch: o.Watch, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
 	e.group.Commit, e.group.MaxSize, e.group.MaxWaiting = e.commitGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
 	// A transaction that changes many pages keeps them in memory (64 MB), and the
@@ -64,7 +69,7 @@ func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine
 	if err != nil {
 		return nil, err
 	}
-	e.writer = &sqliteConn{conn: c, statements: map[string]*sql.Stmt{}}
+	e.writer = &sqliteConn{conn: c, watch: o.Watch, statements: map[string]*sql.Stmt{}}
 	if e.readers, err = sql.Open("sqlite", sqliteDSN(path, "query_only(ON)")); err != nil {
 		return nil, err
 	}
@@ -143,7 +148,7 @@ func (e *sqliteEngine) query(ctx context.Context, text string, args []any) (Rows
 	if err != nil {
 		return nil, full(err)
 	}
-	rows, err := sqlRows(stmt.QueryContext(ctx, args...))
+	rows, err := sqlRows(ctx, e.watch.start(text), stmt, args)
 	return rows, full(err)
 }
 
@@ -172,15 +177,35 @@ func (e *sqliteEngine) exec(ctx context.Context, text string, args []any) (n int
 }
 
 func (e *sqliteEngine) inTx(ctx context.Context, fn func(*Tx) error) error {
+	if err := e.await(ctx); err != nil {
+		return err
+	}
+	defer func() { e.turn <- struct{}{} }()
+	return full(e.writer.inTx(ctx, fn))
+}
+
+// await waits for the turn to write.
+func (e *sqliteEngine) await(ctx context.Context) error {
+	select {
+	case <-e.turn: // usually at once
+		return nil
+	default:
+	}
+	started := time.Now()
+	e.waiting.Add(1)
+	e.waits.Add(1)
+	defer func() {
+		e.waiting.Add(-1)
+		e.waited.Add(int64(time.Since(started)))
+	}()
 	select {
 	case <-e.turn:
+		return nil
 	case <-e.closed:
 		return sql.ErrConnDone
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { e.turn <- struct{}{} }()
-	return full(e.writer.inTx(ctx, fn))
 }
 
 // SQLite's result codes; the lower eight bits are the kind.
@@ -273,7 +298,11 @@ func (e *sqliteEngine) dialect() Dialect { return Dialect{} }
 
 func (e *sqliteEngine) stats() Stats {
 	r, w := e.readers.Stats(), e.writers.Stats()
-	return Stats{Open: r.OpenConnections + w.OpenConnections, InUse: r.InUse + 1 - len(e.turn)}
+	return Stats{
+		Open: r.OpenConnections + w.OpenConnections, InUse: r.InUse + 1 - len(e.turn), Max: r.MaxOpenConnections + 1,
+		Waits: r.WaitCount + e.waits.Load(), Waited: r.WaitDuration + time.Duration(e.waited.Load()),
+		Writers: int(e.waiting.Load()) + e.group.Waiting(),
+	}
 }
 
 // close waits for the running transaction; those that wait for their turn fail.
@@ -296,6 +325,7 @@ func (e *sqliteEngine) closeAll() error {
 // sqliteConn is a single connection with a cache of prepared statements.
 type sqliteConn struct {
 	conn       *sql.Conn
+	watch      *Watch
 	statements map[string]*sql.Stmt
 }
 
@@ -346,7 +376,7 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, 
 	if err != nil {
 		return nil, err
 	}
-	return sqlRows(stmt.QueryContext(ctx, args...))
+	return sqlRows(ctx, c.watch.start(text), stmt, args)
 }
 
 func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, error) {
@@ -358,24 +388,49 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, 
 	if err != nil {
 		return 0, err
 	}
+	running := c.watch.start(text)
 	result, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
+		running.end(ctx, 0, err)
 		return 0, err
 	}
-	return result.RowsAffected()
+	n, err := result.RowsAffected()
+	running.end(ctx, n, err)
+	return n, err
 }
 
 // closingRows adapts *sql.Rows to Rows.
-type closingRows struct{ *sql.Rows }
+type closingRows struct {
+	*sql.Rows
+	ctx     context.Context
+	running *statement // nil if nobody watches
+	read    int64
+}
 
-func (r closingRows) Close() { _ = r.Rows.Close() }
+// Next implements Rows.
+func (r *closingRows) Next() bool {
+	more := r.Rows.Next()
+	if more {
+		r.read++
+	}
+	return more
+}
+
+// Close implements Rows.
+func (r *closingRows) Close() {
+	_ = r.Rows.Close()
+	r.running.end(r.ctx, r.read, r.Rows.Err())
+}
 
 // Err implements Rows.
-func (r closingRows) Err() error { return full(r.Rows.Err()) }
+func (r *closingRows) Err() error { return full(r.Rows.Err()) }
 
-func sqlRows(rows *sql.Rows, err error) (Rows, error) {
+// sqlRows queries a statement that is being watched.
+func sqlRows(ctx context.Context, running *statement, stmt *sql.Stmt, args []any) (Rows, error) {
+	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
+		running.end(ctx, 0, err)
 		return nil, err
 	}
-	return closingRows{rows}, nil
+	return &closingRows{Rows: rows, ctx: ctx, running: running}, nil
 }

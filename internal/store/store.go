@@ -7,6 +7,7 @@ package store
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -70,6 +71,8 @@ type Options struct {
 	// MaxConns limits the connections; 0 means 8 readers on SQLite and 16
 	// connections to PostgreSQL.
 	MaxConns int
+	// Watch, if not nil, observes the statements.
+	Watch *Watch
 }
 
 // Open opens the database. It does not migrate.
@@ -78,9 +81,9 @@ func Open(ctx context.Context, o Options) (_ *DB, err error) {
 	var e engine
 	switch {
 	case strings.HasPrefix(o.URL, "sqlite:"):
-		e, err = openSQLite(ctx, strings.TrimPrefix(o.URL, "sqlite:"), o.MaxConns)
+		e, err = openSQLite(ctx, strings.TrimPrefix(o.URL, "sqlite:"), o)
 	case strings.HasPrefix(o.URL, "postgres://"), strings.HasPrefix(o.URL, "postgresql://"):
-		e, err = openPostgres(ctx, o.URL, o.MaxConns)
+		e, err = openPostgres(ctx, o)
 	default:
 		return nil, fault.Invalid("database-url", "database-url must be sqlite:PATH or postgres://...")
 	}
@@ -159,7 +162,14 @@ func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (int64, error) 
 // Dialect names the few differences between the databases.
 func (tx *Tx) Dialect() Dialect { return tx.dialect }
 
-// Stats counts connections.
+// Stats counts connections, and what waits for one.
 type Stats struct {
-	Open, InUse int
+	Open, InUse, Max int
+	// Waits is how often a statement or a transaction waited for a connection, and
+	// Waited how long in total.
+	Waits  int64
+	Waited time.Duration
+	// Writers is how many transactions wait now to write to SQLite, which has one
+	// writer; 0 on PostgreSQL.
+	Writers int
 }

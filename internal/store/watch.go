@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/whetstone-dev/whetstone/internal/measure"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// A Watch observes every statement of a database. A nil one observes nothing.
+type Watch struct {
+	Metrics *measure.Statements
+	// Slow is how long a statement takes that is logged; with 0 none is. Log gets it
+	// with its text and never its values.
+	Slow time.Duration
+	Log  *slog.Logger
+
+	mu      sync.Mutex
+	second  time.Time // of the lines that are counted
+	lines   int
+	skipped int
+}
+
+const (
+	// slowLines is how many slow statements are logged in a second: when everything
+	// is slow, the log must not make it slower.
+	slowLines = 10
+	// maxStatement is how much of a statement's text is logged.
+	maxStatement = 2_000
+)
+
+// statement is one that is being executed.
+type statement struct {
+	watch   *Watch
+	text    string
+	started time.Time
+	done    bool
+}
+
+func (w *Watch) start(sql string) *statement {
+	if w == nil {
+		return nil
+	}
+	return &statement{watch: w, text: sql, started: time.Now()}
+}
+
+// end is called when the last row is read. Only the first call counts.
+func (s *statement) end(ctx context.Context, rows int64, err error) {
+	if s == nil || s.done {
+		return
+	}
+	s.done = true
+	took := time.Since(s.started)
+	s.watch.Metrics.Ended(took, err != nil)
+	if s.watch.Slow == 0 || took < s.watch.Slow {
+		return
+	}
+	skipped, ok := s.watch.admit(time.Now())
+	if !ok {
+		return
+	}
+	line := []any{
+		"statement", text.Truncate(strings.Join(strings.Fields(s.text), " "), maxStatement),
+		"took", took, "rows", rows, "at", caller(),
+	}
+	if err != nil {
+		line = append(line, "failed", true) // an error may quote a value
+	}
+	if skipped > 0 {
+		line = append(line, "not_logged", skipped)
+	}
+	s.watch.Log.WarnContext(ctx, "slow statement", line...)
+}
+
+// admit tells whether one more line may be logged, and how many could not be since
+// the last one.
+func (w *Watch) admit(now time.Time) (skipped int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.Sub(w.second) >= time.Second {
+		w.second, w.lines = now, 0
+	}
+	if w.lines == slowLines {
+		w.skipped++
+		return 0, false
+	}
+	w.lines++
+	skipped, w.skipped = w.skipped, 0
+	return skipped, true
+}
+
+// caller is the file and line of the code above this package that the statement is
+// of; "" if it is a library's.
+func caller() string {
+	const module, own = "github.com/whetstone-dev/whetstone/", "internal/store"
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if name, ok := strings.CutPrefix(f.Function, module); ok {
+			dir, rest := path.Split(name)
+			if pkg, _, _ := strings.Cut(rest, "."); dir+pkg != own {
+				return dir + pkg + "/" + path.Base(f.File) + ":" + strconv.Itoa(f.Line)
+			}
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+type statementKey struct{}
+
+// TraceQueryStart implements pgx.QueryTracer. That of the driver also sees what
+// River asks.
+func (w *Watch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, statementKey{}, w.start(data.SQL))
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (w *Watch) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	s, _ := ctx.Value(statementKey{}).(*statement)
+	s.end(ctx, data.CommandTag.RowsAffected(), data.Err)
+}
