@@ -72,6 +72,11 @@ e2e-docs: setup ## Run the commands of README and all documents against the real
 	@scripts/setup jq
 	@go test -v -count=1 ./e2e/docs -args -all
 
+.PHONY: e2e-observe
+e2e-observe: setup ## Check the alert rules with promtool, and the dashboard against the real binary
+	@scripts/setup prometheus
+	@go test -v -count=1 -run '^(TestAlertRules|TestDashboardAndAlerts)$$' ./e2e
+
 .PHONY: e2e-cosign
 e2e-cosign: ## Verify what the real binary signs with cosign, which is built once
 	@cosign=$$(scripts/cosign) && WHETSTONE_COSIGN=$$cosign go test -v -count=1 -run '^TestCosign$$' ./e2e

@@ -53,13 +53,14 @@ var layers = []layer{
 		"internal/events",
 		"internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
-		"internal/judge", "internal/lockfiles", "internal/notify", "internal/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
+		"internal/judge", "internal/lockfiles",
+		"internal/measure",
+		"internal/notify", "internal/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
+		"internal/trace",
 		"internal/transcripts",
 	}},
 	{"the base", []string{
-		"internal/builtin", "internal/chunk", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru",
-		"internal/measure",
-		"internal/stats", "internal/text",
+		"internal/builtin", "internal/chunk", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
 	}},
 }
 

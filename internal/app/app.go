@@ -27,6 +27,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 // Options are the settings and dependencies of the service.
@@ -63,6 +64,7 @@ type App struct {
 	log      *slog.Logger
 	keyring  *seal.Keyring
 	metrics  *prometheus.Registry
+	tracer   *trace.Tracer // nil if traces are sent nowhere
 	listener net.Listener
 	admin    net.Listener // nil without --admin-addr
 	lock     datadir.Lock
@@ -77,6 +79,7 @@ type App struct {
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	a := &App{config: o.Config, timeouts: o.Timeouts, memory: o.Memory, log: o.Log, closing: make(chan struct{})}
 	a.disk = &datadir.Reserve{Dir: o.Config.Data, Size: o.Config.ReserveBytes(), Space: o.Space, Log: o.Log}
+	a.startTracing()
 	var db *store.DB
 	defer func() {
 		if err != nil {
@@ -89,6 +92,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	a.metrics = newRegistry(o.Version)
 	watch := &store.Watch{
 		Metrics: measure.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
+		Traces: a.tracer != nil,
 	}
 	if db, err = openDatabase(ctx, o.Config.Database, watch); err != nil {
 		return nil, err
@@ -205,6 +209,7 @@ func (a *App) URL() string {
 func (a *App) Run(ctx context.Context) error {
 	defer a.lock.Release()
 	defer a.parts.db.Close()
+	defer a.sendTraces(ctx)()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.serve(ctx) })
 	if a.admin != nil {

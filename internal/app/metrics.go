@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 var (
@@ -33,6 +34,8 @@ var (
 		"How long they waited.", nil, nil)
 	dbWritersDesc = prometheus.NewDesc("whetstone_database_writers_waiting",
 		"Transactions that wait to write to SQLite, which has one writer.", nil, nil)
+	spansDesc = prometheus.NewDesc("whetstone_trace_spans_total",
+		"Spans of our own traces that were sent to the collector, or dropped.", []string{"outcome"}, nil)
 	dbDesc = prometheus.NewDesc("whetstone_database_connections",
 		"Connections to the database, by state.", []string{"state"}, nil)
 )
@@ -56,6 +59,7 @@ type stateCollector struct {
 	queue  *jobs.Queue
 	memory budgets
 	disk   *datadir.Reserve
+	tracer *trace.Tracer // may be nil
 	log    *slog.Logger
 }
 
@@ -70,6 +74,7 @@ func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- memoryDesc
 	ch <- memoryWaitsDesc
 	ch <- diskDesc
+	ch <- spansDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -77,8 +82,8 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	counter := func(desc *prometheus.Desc, value float64) {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value)
+	counter := func(desc *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, labels...)
 	}
 	stats := c.db.Stats()
 	gauge(dbDesc, float64(stats.Open), "open")
@@ -94,6 +99,10 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(memoryDesc, float64(held), name, "used")
 		gauge(memoryDesc, float64(capacity), name, "limit")
 		gauge(memoryWaitsDesc, float64(waiting), name)
+	}
+	if c.tracer != nil {
+		counter(spansDesc, float64(c.tracer.Sent.Load()), "sent")
+		counter(spansDesc, float64(c.tracer.Dropped.Load()), "dropped")
 	}
 	if c.disk.Size > 0 {
 		if free, reserved, err := c.disk.Usage(); err == nil {

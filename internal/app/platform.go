@@ -70,6 +70,7 @@ type platform struct {
 	host         host.Host
 	targets      *outbound.Client // addresses that people enter
 	hookSecret   string           // signs the code host's webhooks
+	collector    *outbound.Client // gets our own traces
 	identities   *outbound.Client // identity providers, whose addresses come from the operator
 	signIns      []byte           // the secret of the cookies of sign-ins with them
 	invitations  []byte           // the secret of the links of invitations by mail
@@ -90,7 +91,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	p.downloads, _ = bucket.(*blob.Files)
 	p.blobs = blob.Measured(bucket, measure.NewBlobs(p.metrics))
 	if p.queue, err = jobs.New(jobs.Options{
-		DB: db, Log: a.logFor("jobs"), Metrics: p.metrics, Room: a.disk.HasRoom,
+		DB: db, Log: a.logFor("jobs"), Metrics: p.metrics, Tracer: a.tracer, Room: a.disk.HasRoom,
 		Workers: c.Workers, RunWorkers: c.RunWorkers, Drain: time.Duration(c.DrainTimeout),
 	}); err != nil {
 		return p, err
@@ -99,10 +100,10 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	if p.audit.Collector, err = newCollector(c, version, p.outbound.To("audit")); err != nil {
 		return p, err
 	}
-	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, memory: p.memory, disk: a.disk, log: a.log})
+	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, memory: p.memory, disk: a.disk, tracer: a.tracer, log: a.log})
 	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: c.Quota, Counts: storedCounts()}
 	p.api = httpapi.New(httpapi.Options{
-		DB: db, Auth: p.auth, Metrics: p.metrics, Log: a.logFor("httpapi"),
+		DB: db, Auth: p.auth, Metrics: p.metrics, Tracer: a.tracer, Log: a.logFor("httpapi"),
 		Version: version, PublicURL: c.PublicURL, Tags: apiTags, Examples: apiExamples(),
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
@@ -143,6 +144,9 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		return p, err
 	}
 	if p.identities, err = outbound.New(outbound.Options{AllowPrivate: true, Peer: p.outbound.To("identity")}); err != nil {
+		return p, err
+	}
+	if p.collector, err = outbound.New(outbound.Options{AllowPrivate: true, Peer: p.outbound.To("traces")}); err != nil {
 		return p, err
 	}
 	if p.signIns, err = p.auth.Secret(ctx, "sign-ins"); err != nil {

@@ -27,7 +27,7 @@ type service struct {
 
 // settings are the defaults with a data folder, whose database is migrated,
 // and a free port, and what the flags change.
-func settings(t *testing.T, flags ...string) config.Config {
+func settings(t testing.TB, flags ...string) config.Config {
 	t.Helper()
 	var all struct {
 		config.Config `embed:""`
@@ -44,7 +44,7 @@ func settings(t *testing.T, flags ...string) config.Config {
 }
 
 // start runs a service until the test ends or stop is called.
-func start(t *testing.T, c config.Config, set ...func(*app.Options)) *service {
+func start(t testing.TB, c config.Config, set ...func(*app.Options)) *service {
 	t.Helper()
 	log := &apptest.Buffer{}
 	o := options(c, log)
@@ -58,7 +58,7 @@ func start(t *testing.T, c config.Config, set ...func(*app.Options)) *service {
 	return run(t, a, log)
 }
 
-func run(t *testing.T, a *app.App, log *apptest.Buffer) *service {
+func run(t testing.TB, a *app.App, log *apptest.Buffer) *service {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

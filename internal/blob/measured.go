@@ -7,9 +7,10 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/measure"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
-// Measured returns the bucket with its operations counted.
+// Measured returns the bucket with its operations counted and traced.
 func Measured(b Bucket, m *measure.Blobs) Bucket { return &measured{b, m} }
 
 type measured struct {
@@ -17,7 +18,7 @@ type measured struct {
 	metrics *measure.Blobs
 }
 
-func (b *measured) ended(operation string, started time.Time, err error) {
+func (b *measured) ended(ctx context.Context, operation string, started time.Time, err error) {
 	outcome := "ok"
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -25,37 +26,41 @@ func (b *measured) ended(operation string, started time.Time, err error) {
 	case err != nil:
 		outcome = "failed"
 	}
-	b.metrics.Ended(operation, outcome, time.Since(started))
+	b.metrics.Ended(ctx, operation, outcome, time.Since(started))
 }
 
 // Put implements Bucket.
 func (b *measured) Put(ctx context.Context, key string, r io.Reader, size int64) error {
-	started := time.Now()
+	started, span := time.Now(), trace.Start(ctx, "blob put", trace.Client)
 	err := b.Bucket.Put(ctx, key, r, size)
-	b.ended("put", started, err)
+	span.End()
+	b.ended(ctx, "put", started, err)
 	return err
 }
 
 // Get implements Bucket.
 func (b *measured) Get(ctx context.Context, key string) (io.ReadCloser, Info, error) {
-	started := time.Now()
+	started, span := time.Now(), trace.Start(ctx, "blob get", trace.Client)
 	r, info, err := b.Bucket.Get(ctx, key)
-	b.ended("get", started, err)
+	span.End()
+	b.ended(ctx, "get", started, err)
 	return r, info, err
 }
 
 // Stat implements Bucket.
 func (b *measured) Stat(ctx context.Context, key string) (Info, error) {
-	started := time.Now()
+	started, span := time.Now(), trace.Start(ctx, "blob stat", trace.Client)
 	info, err := b.Bucket.Stat(ctx, key)
-	b.ended("stat", started, err)
+	span.End()
+	b.ended(ctx, "stat", started, err)
 	return info, err
 }
 
 // Delete implements Bucket.
 func (b *measured) Delete(ctx context.Context, key string) error {
-	started := time.Now()
+	started, span := time.Now(), trace.Start(ctx, "blob delete", trace.Client)
 	err := b.Bucket.Delete(ctx, key)
-	b.ended("delete", started, err)
+	span.End()
+	b.ended(ctx, "delete", started, err)
 	return err
 }

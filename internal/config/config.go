@@ -98,6 +98,8 @@ type Config struct {
 	AuditOTLPEndpoint URL     `name:"audit-otlp-endpoint" placeholder:"URL" help:"Where every entry of the audit log is sent as an OTLP log record, e.g. http://127.0.0.1:4318/v1/logs; nowhere when empty."`
 	AuditOTLPHeader   Secrets `name:"audit-otlp-header" placeholder:"NAME=VALUE" help:"Header of these requests, e.g. Authorization=Bearer ...; repeatable."`
 
+	Traces `embed:""`
+
 	SignalsMinContributors int `default:"3" placeholder:"N" help:"Minimum number of contributors for a figure from signals to be shown; 1 shows all."`
 
 	Quota       quota.Limits `default:"free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited" placeholder:"PLAN=BYTES,..." help:"Storage limit per organisation, by plan; other plans keep their default."`
@@ -190,6 +192,7 @@ func (c *Config) Check() error {
 			bad("audit-otlp-header", "needs audit-otlp-endpoint")
 		}
 	}
+	issues = append(issues, c.checkTraces()...)
 	for _, text := range c.TrustedProxies {
 		if p, err := parseNetwork(text); err != nil || p.Bits() == 0 {
 			bad("trusted-proxies", "must be networks like 10.0.0.0/8; %q is none, or is the whole internet", text)

@@ -238,6 +238,8 @@ func TestSettingsAreMasked(t *testing.T) {
 		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
 		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "price-file": "", "retention-prompts": "90d", "retention-audit": "0",
 		"audit-otlp-endpoint": "", "audit-otlp-header": "", "signals-min-contributors": "3",
+		"trace-otlp-endpoint": "", "trace-otlp-header": "", "trace-sampler": "parentbased_traceidratio", "trace-ratio": "1",
+		"trace-service": "whetstone", "trace-propagate": "",
 		"quota": "free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited", "disk-reserve": "512MiB",
 		"workers": "4", "run-workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 // An Authenticator looks up the holder of a key.
@@ -48,6 +49,8 @@ type Options struct {
 	Auth    Authenticator
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	// Tracer, if not nil, records requests.
+	Tracer  *trace.Tracer
 	Version string
 	// PublicURL is the server of the OpenAPI document, "/" when empty, and Tags
 	// describe its groups of routes.
@@ -84,6 +87,7 @@ type API struct {
 	proxies  []netip.Prefix
 	log      *slog.Logger
 	metrics  *measure.Requests
+	tracer   *trace.Tracer
 	names    *schemaNames
 	examples map[string]json.RawMessage
 	routes   []Route
@@ -189,6 +193,7 @@ func New(o Options) *API {
 		proxies:  o.TrustedProxies,
 		log:      o.Log,
 		metrics:  measure.NewRequests(o.Metrics),
+		tracer:   o.Tracer,
 		names:    &schemaNames{},
 		examples: o.Examples,
 		room:     o.Room,

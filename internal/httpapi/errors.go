@@ -106,7 +106,7 @@ func (a *API) errorBody(ctx context.Context, err error) *errorBody {
 		return validation(e.Issues)
 	}
 	if statuses[e.Kind] >= http.StatusInternalServerError {
-		a.log.Warn("request failed", "request_id", RequestID(ctx), "error", err)
+		a.log.WarnContext(ctx, "request failed", "request_id", RequestID(ctx), "error", err)
 	}
 	return faultBody(ctx, e)
 }
@@ -130,10 +130,10 @@ func faultBody(ctx context.Context, e *fault.Error) *errorBody {
 func (a *API) internal(ctx context.Context, err error) *errorBody {
 	id := RequestID(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		a.log.Debug("the client went away", "request_id", id)
+		a.log.DebugContext(ctx, "the client went away", "request_id", id)
 		return structured(http.StatusServiceUnavailable, "The request was cancelled; request "+id)
 	}
-	a.log.Error("request failed", "request_id", id, "error", err)
+	a.log.ErrorContext(ctx, "request failed", "request_id", id, "error", err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return structured(http.StatusGatewayTimeout, "This took too long; request "+id)
 	}

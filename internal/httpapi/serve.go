@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 // ServeHTTP serves all routes. It is the outermost middleware: it sets the request
@@ -25,11 +26,14 @@ import (
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	a.metrics.Began()
-	state := &requestState{id: r.Header.Get("X-Request-Id"), client: a.clientAddr(r)}
+	ctx, span := a.tracer.Request(r.Context(), r.Header)
+	state := &requestState{id: r.Header.Get("X-Request-Id"), client: a.clientAddr(r), span: span}
 	if !requestIDPattern.MatchString(state.id) {
-		state.id = uuid.Must(uuid.NewV7()).String()
+		if state.id = span.TraceID(); state.id == "" {
+			state.id = uuid.Must(uuid.NewV7()).String()
+		}
 	}
-	r = r.WithContext(context.WithValue(r.Context(), stateKey{}, state))
+	r = r.WithContext(context.WithValue(ctx, stateKey{}, state))
 	w.Header().Set("X-Request-Id", state.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.answerTimeout}
@@ -76,7 +80,7 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		}
 		err := fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		if w.status != 0 {
-			a.log.Error("panic after the answer began", "request_id", RequestID(r.Context()), "error", err)
+			a.log.ErrorContext(r.Context(), "panic after the answer began", "request_id", RequestID(r.Context()), "error", err)
 			panic(http.ErrAbortHandler)
 		}
 		a.writeError(w, r, err)
@@ -106,8 +110,9 @@ func (a *API) observe(w *recorder, r *http.Request, state *requestState, took ti
 	if pattern == "" || pattern == "/" {
 		pattern = "other"
 	}
-	a.metrics.Ended(pattern, w.statusCode(), took)
-	a.log.Debug("request", "request_id", state.id, "route", pattern, "status", w.statusCode(),
+	a.metrics.Ended(r.Context(), pattern, w.statusCode(), took)
+	state.span.EndRequest(r.Method, pattern, w.statusCode())
+	a.log.DebugContext(r.Context(), "request", "request_id", state.id, "route", pattern, "status", w.statusCode(),
 		"ms", took.Milliseconds(), "org", state.caller.OrgID, "key", state.caller.KeyID)
 }
 
@@ -150,6 +155,7 @@ type requestState struct {
 	caller  access.Caller
 	control *http.ResponseController
 	memory  *share // nil until the request reserves some
+	span    *trace.Span
 }
 
 type stateKey struct{}

@@ -9,7 +9,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 // handler is what the queue knows about a kind of job.
@@ -169,10 +171,18 @@ func (q *Queue) attempt(ctx context.Context, j job) result {
 		return result{outcome: snoozed, wait: q.options.RoomWait, err: "there is no room on the disk"}
 	}
 	started := time.Now()
+	ctx, span := q.options.Tracer.Root(ctx, "job "+j.kind, trace.Internal)
 	r := h.result(ctx, j, h.run(ctx, j))
+	span.Set("whetstone.job.kind", j.kind)
+	span.Set("whetstone.job.attempt", j.attempt)
+	span.Set("whetstone.job.outcome", string(r.outcome))
+	if r.outcome == retrying || r.outcome == discarded {
+		span.Fail()
+	}
+	span.End()
 	took := time.Since(started)
 	q.metrics.runs.WithLabelValues(j.kind, string(r.outcome)).Inc()
-	q.metrics.duration.WithLabelValues(j.kind).Observe(took.Seconds())
+	measure.Observe(ctx, q.metrics.duration.WithLabelValues(j.kind), took.Seconds())
 	log := q.log.With("kind", j.kind, "job", j.id, "attempt", j.attempt, "took", took)
 	switch r.outcome {
 	case retrying:

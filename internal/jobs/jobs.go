@@ -30,6 +30,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 // Args are a job's arguments: a struct that JSON can carry. It holds ids, not
@@ -56,6 +57,8 @@ type Options struct {
 	Log *slog.Logger
 	// Metrics, if not nil, gets the counts and durations of attempts.
 	Metrics prometheus.Registerer
+	// Tracer, if not nil, records attempts.
+	Tracer *trace.Tracer
 	// Workers is how many jobs this process runs at once, runs not included;
 	// default 8.
 	Workers int

@@ -5,11 +5,26 @@
 package measure
 
 import (
+	"context"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
+
+// Observe observes a value, with the context's trace as its exemplar if the trace is
+// recorded.
+func Observe(ctx context.Context, to prometheus.Observer, value float64) {
+	if id := trace.SampledID(ctx); id != "" {
+		if e, ok := to.(prometheus.ExemplarObserver); ok {
+			e.ObserveWithExemplar(value, prometheus.Labels{"trace_id": id})
+			return
+		}
+	}
+	to.Observe(value)
+}
 
 // Requests counts the requests that the service answers.
 type Requests struct {
@@ -43,10 +58,10 @@ func NewRequests(registry prometheus.Registerer) *Requests {
 func (m *Requests) Began() { m.inFlight.Inc() }
 
 // Ended counts an answer.
-func (m *Requests) Ended(route string, status int, took time.Duration) {
+func (m *Requests) Ended(ctx context.Context, route string, status int, took time.Duration) {
 	m.inFlight.Dec()
 	m.total.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	m.duration.WithLabelValues(route).Observe(took.Seconds())
+	Observe(ctx, m.duration.WithLabelValues(route), took.Seconds())
 }
 
 // Statements counts the statements of the database.
@@ -73,11 +88,11 @@ func NewStatements(registry prometheus.Registerer) *Statements {
 }
 
 // Ended counts a statement.
-func (m *Statements) Ended(took time.Duration, failed bool) {
+func (m *Statements) Ended(ctx context.Context, took time.Duration, failed bool) {
 	if m == nil {
 		return
 	}
-	m.duration.Observe(took.Seconds())
+	Observe(ctx, m.duration, took.Seconds())
 	if failed {
 		m.errors.Inc()
 	}
@@ -126,7 +141,7 @@ func (m *Outbound) To(kind string) *Peer {
 }
 
 // Ended counts a request; its status is 0 if there was no answer.
-func (p *Peer) Ended(status int, took time.Duration) {
+func (p *Peer) Ended(ctx context.Context, status int, took time.Duration) {
 	if p == nil {
 		return
 	}
@@ -135,7 +150,7 @@ func (p *Peer) Ended(status int, took time.Duration) {
 		outcome = strconv.Itoa(status/100) + "xx"
 	}
 	p.outbound.total.WithLabelValues(p.Kind, outcome).Inc()
-	p.outbound.duration.WithLabelValues(p.Kind).Observe(took.Seconds())
+	Observe(ctx, p.outbound.duration.WithLabelValues(p.Kind), took.Seconds())
 }
 
 // Blobs counts the operations on blobs.
@@ -167,7 +182,7 @@ func NewBlobs(registry prometheus.Registerer) *Blobs {
 }
 
 // Ended counts an operation.
-func (m *Blobs) Ended(operation, outcome string, took time.Duration) {
+func (m *Blobs) Ended(ctx context.Context, operation, outcome string, took time.Duration) {
 	m.total.WithLabelValues(operation, outcome).Inc()
-	m.duration.WithLabelValues(operation).Observe(took.Seconds())
+	Observe(ctx, m.duration.WithLabelValues(operation), took.Seconds())
 }

@@ -148,7 +148,7 @@ func (e *sqliteEngine) query(ctx context.Context, text string, args []any) (Rows
 	if err != nil {
 		return nil, full(err)
 	}
-	rows, err := sqlRows(ctx, e.watch.start(text), stmt, args)
+	rows, err := sqlRows(ctx, e.watch.start(ctx, text), stmt, args)
 	return rows, full(err)
 }
 
@@ -376,7 +376,7 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, 
 	if err != nil {
 		return nil, err
 	}
-	return sqlRows(ctx, c.watch.start(text), stmt, args)
+	return sqlRows(ctx, c.watch.start(ctx, text), stmt, args)
 }
 
 func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, error) {
@@ -388,7 +388,7 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	running := c.watch.start(text)
+	running := c.watch.start(ctx, text)
 	result, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
 		running.end(ctx, 0, err)

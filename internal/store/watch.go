@@ -14,6 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 // A Watch observes every statement of a database. A nil one observes nothing.
@@ -23,6 +24,8 @@ type Watch struct {
 	// with its text and never its values.
 	Slow time.Duration
 	Log  *slog.Logger
+	// Traces adds a span for each statement to the trace of its context.
+	Traces bool
 
 	mu      sync.Mutex
 	second  time.Time // of the lines that are counted
@@ -43,14 +46,40 @@ type statement struct {
 	watch   *Watch
 	text    string
 	started time.Time
+	span    *trace.Span
 	done    bool
 }
 
-func (w *Watch) start(sql string) *statement {
+func (w *Watch) start(ctx context.Context, sql string) *statement {
 	if w == nil {
 		return nil
 	}
-	return &statement{watch: w, text: sql, started: time.Now()}
+	s := &statement{watch: w, text: sql, started: time.Now()}
+	if w.Traces {
+		s.span = trace.Start(ctx, "statement", trace.Client)
+	}
+	return s
+}
+
+// endSpan names the span by the statement's first word, e.g. SELECT.
+func (s *statement) endSpan(rows int64, failed bool) {
+	if !s.span.Recorded() {
+		return
+	}
+	words := oneLine(s.text)
+	verb, _, _ := strings.Cut(words, " ")
+	s.span.Rename(strings.ToUpper(text.Truncate(verb, 20)))
+	s.span.Set("db.query.text", words)
+	s.span.Set("db.response.returned_rows", rows)
+	s.span.Set("code.file.path", caller())
+	if failed {
+		s.span.Fail()
+	}
+	s.span.End()
+}
+
+func oneLine(statement string) string {
+	return text.Truncate(strings.Join(strings.Fields(statement), " "), maxStatement)
 }
 
 // end is called when the last row is read. Only the first call counts.
@@ -60,7 +89,8 @@ func (s *statement) end(ctx context.Context, rows int64, err error) {
 	}
 	s.done = true
 	took := time.Since(s.started)
-	s.watch.Metrics.Ended(took, err != nil)
+	s.watch.Metrics.Ended(ctx, took, err != nil)
+	s.endSpan(rows, err != nil)
 	if s.watch.Slow == 0 || took < s.watch.Slow {
 		return
 	}
@@ -69,7 +99,7 @@ func (s *statement) end(ctx context.Context, rows int64, err error) {
 		return
 	}
 	line := []any{
-		"statement", text.Truncate(strings.Join(strings.Fields(s.text), " "), maxStatement),
+		"statement", oneLine(s.text),
 		"took", took, "rows", rows, "at", caller(),
 	}
 	if err != nil {
@@ -123,7 +153,7 @@ type statementKey struct{}
 // TraceQueryStart implements pgx.QueryTracer. That of the driver also sees what
 // River asks.
 func (w *Watch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	return context.WithValue(ctx, statementKey{}, w.start(data.SQL))
+	return context.WithValue(ctx, statementKey{}, w.start(ctx, data.SQL))
 }
 
 // TraceQueryEnd implements pgx.QueryTracer.
