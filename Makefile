@@ -77,6 +77,12 @@ e2e-observe: setup ## Check the alert rules with promtool, and the dashboard aga
 	@scripts/setup prometheus
 	@go test -v -count=1 -run '^(TestAlertRules|TestDashboardAndAlerts)$$' ./e2e
 
+.PHONY: e2e-pgbouncer
+e2e-pgbouncer: setup ## Run tests of all kinds through a PgBouncer in transaction mode; ARGS are those of go test
+	@scripts/setup pgbouncer
+	@WHETSTONE_TEST_POOLER=pgbouncer scripts/with-postgres go test -count=1 $(ARGS) \
+		./internal/store ./internal/jobs/... ./internal/registry ./internal/telemetry ./internal/signals ./internal/auth/... ./internal/backup ./internal/alerts
+
 .PHONY: e2e-cosign
 e2e-cosign: ## Verify what the real binary signs with cosign, which is built once
 	@cosign=$$(scripts/cosign) && WHETSTONE_COSIGN=$$cosign go test -v -count=1 -run '^TestCosign$$' ./e2e

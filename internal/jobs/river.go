@@ -116,7 +116,8 @@ func (r *riverQueue) run(ctx context.Context) error {
 		FetchOnlyKnownKinds: true,
 		FetchCooldown:       min(fetchCooldown, r.q.options.Poll),
 		FetchPollInterval:   r.q.options.Poll,
-		JobTimeout:          -1, // each kind has its own
+		PollOnly:            r.q.db.Pooled(), // a pooler cannot LISTEN
+		JobTimeout:          -1,              // each kind has its own
 		// A second net beneath reap, for a job of a live process whose outcome was
 		// never stored. It must be longer than any attempt.
 		RescueStuckJobsAfter:        longest + 2*windDown,

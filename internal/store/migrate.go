@@ -6,7 +6,9 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
@@ -130,19 +132,42 @@ func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
 // migrationLock is the key of an advisory lock: "whet" in ASCII.
 const migrationLock = 0x77686574
 
+// lockRetry is how often a process asks for the lock that another one holds.
+const lockRetry = 100 * time.Millisecond
+
+// migrate waits for its turn. It asks again and again instead of waiting in the
+// database: behind a pooler, those who wait would hold all the connections that the
+// one who migrates needs.
 func (e *postgresEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
-	c, err := e.pool.Acquire(ctx)
-	if err != nil {
-		return err
+	for {
+		locked, err := e.migrateLocked(ctx, to, companions)
+		if locked || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for another migration: %w", ctx.Err())
+		case <-time.After(lockRetry):
+		}
 	}
-	defer c.Release()
-	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock($1)", migrationLock); err != nil {
-		return fmt.Errorf("wait for another migration: %w", err)
-	}
-	defer func() { _, _ = c.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock) }()
-	db := stdlib.OpenDBFromPool(e.pool)
-	defer db.Close()
-	return migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectPostgres, db)
+}
+
+// migrateLocked migrates unless another process does. It holds the lock in a
+// transaction that does nothing else: a lock of the session would be lost with a
+// pooler, and be held for ever by a connection that it keeps.
+func (e *postgresEngine) migrateLocked(ctx context.Context, to int64, companions []Companion) (locked bool, err error) {
+	err = pgx.BeginFunc(ctx, e.pool, func(lock pgx.Tx) error {
+		if err := lock.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", migrationLock).Scan(&locked); err != nil || !locked {
+			return err
+		}
+		if _, err := lock.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+			return err
+		}
+		db := stdlib.OpenDBFromPool(e.pool)
+		defer db.Close()
+		return migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectPostgres, db)
+	})
+	return locked, err
 }
 
 func (e *postgresEngine) pending(ctx context.Context) (bool, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 
 type postgresEngine struct {
 	pool *pgxpool.Pool
+	// pooled says that a pooler gives each transaction another connection.
+	pooled bool
 }
 
 // postgresConn is a pool or a transaction.
@@ -30,7 +33,11 @@ type postgresConn struct {
 const defaultPostgresConns = 16
 
 func openPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
-	config, err := pgxpool.ParseConfig(o.URL)
+	address, pooled, err := cutPooler(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		// pgx's message repeats the URL and redacts the password, but not in every
 		// malformed one.
@@ -43,6 +50,11 @@ func openPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	if pooled {
+		// Prepared statements belong to a connection. This mode keeps only their
+		// descriptions, here, and sends the text with each execution.
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
 	if o.Watch != nil {
 		config.ConnConfig.Tracer = o.Watch
 	}
@@ -54,7 +66,35 @@ func openPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
 		pool.Close()
 		return nil, err
 	}
-	return &postgresEngine{pool: pool}, nil
+	return &postgresEngine{pool: pool, pooled: pooled}, nil
+}
+
+// cutPooler takes the parameter pooler from a URL: with pooler=transaction, a pooler
+// such as PgBouncer is between, and gives each transaction another connection.
+func cutPooler(raw string) (_ string, pooled bool, err error) {
+	const name = "pooler"
+	u, err := url.Parse(raw)
+	if err != nil || !u.Query().Has(name) {
+		return raw, false, nil // what is wrong with it, pgx reports
+	}
+	query := u.Query()
+	switch query.Get(name) {
+	case "transaction":
+		pooled = true
+	case "session":
+	default:
+		return "", false, fault.Invalid("database-url", "pooler in database-url must be transaction or session")
+	}
+	query.Del(name)
+	u.RawQuery = query.Encode()
+	return u.String(), pooled, nil
+}
+
+// Pooled reports whether what a connection remembers between transactions is lost:
+// it cannot LISTEN.
+func (db *DB) Pooled() bool {
+	e, ok := db.engine.(*postgresEngine)
+	return ok && e.pooled
 }
 
 // Pool returns the connection pool of a PostgreSQL database, for River, which

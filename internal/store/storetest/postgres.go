@@ -16,6 +16,7 @@ import (
 type server struct {
 	base        *url.URL
 	admin       *store.DB
+	pooler      *postgrestest.Pooler // nil if tests connect to the server itself
 	template    sync.Once
 	templateErr error
 }
@@ -36,7 +37,11 @@ var sharedServer = sync.OnceValues(func() (*server, error) {
 		return nil, err
 	}
 	admin, err := store.Open(context.Background(), store.Options{URL: raw, MaxConns: 4})
-	return &server{base: base, admin: admin}, err
+	s := &server{base: base, admin: admin}
+	if err == nil && os.Getenv("WHETSTONE_TEST_POOLER") != "" {
+		s.pooler, err = postgrestest.NewPooler(raw)
+	}
+	return s, err
 })
 
 func postgres(t testing.TB) *server {

@@ -138,6 +138,9 @@ func createDatabase(t testing.TB, template string) string {
 			t.Error(err)
 		}
 	})
+	if s.pooler != nil {
+		return s.pooler.URL(name)
+	}
 	return s.url(name)
 }
 
