@@ -83,6 +83,11 @@ e2e-pgbouncer: setup ## Run tests of all kinds through a PgBouncer in transactio
 	@WHETSTONE_TEST_POOLER=pgbouncer scripts/with-postgres go test -count=1 $(ARGS) \
 		./internal/store ./internal/jobs/... ./internal/registry ./internal/telemetry ./internal/signals ./internal/auth/... ./internal/backup ./internal/alerts
 
+.PHONY: e2e-upgrade
+e2e-upgrade: setup ## Replace processes of the version before, which is built once, by this one and back, under load; ARGS="-restarts 40"
+	@before=$$(scripts/version-before) && WHETSTONE_BEFORE=$$before scripts/with-postgres go test -v -count=1 -timeout 30m \
+		-run '^(TestRollingUpgrade|TestUpgradeAndBack)$$' ./e2e/cluster -args $(ARGS)
+
 .PHONY: e2e-cosign
 e2e-cosign: ## Verify what the real binary signs with cosign, which is built once
 	@cosign=$$(scripts/cosign) && WHETSTONE_COSIGN=$$cosign go test -v -count=1 -run '^TestCosign$$' ./e2e

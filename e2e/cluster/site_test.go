@@ -246,7 +246,7 @@ func (s *site) open() *store.DB {
 // contract's form, but never 500, which would be an error it did not expect.
 type observer struct {
 	mu       sync.Mutex
-	statuses map[int]int
+	statuses map[int]int // 0 is no answer
 	wrong    []wrongAnswer
 }
 
@@ -255,13 +255,14 @@ type wrongAnswer struct{ requestID, text string }
 // RoundTrip implements http.RoundTripper.
 func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.statuses == nil {
 		o.statuses = map[int]int{}
+	}
+	if err != nil {
+		o.statuses[0]++
+		return nil, err
 	}
 	o.statuses[resp.StatusCode]++
 	if resp.StatusCode < http.StatusInternalServerError || resp.StatusCode == http.StatusBadGateway || r.URL.Path == "/readyz" {
@@ -286,6 +287,19 @@ func (o *observer) count(status int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.statuses[status]
+}
+
+// failures is how many requests had no answer, or one of 5xx, and how many there were.
+func (o *observer) failures() (failed, all int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for status, n := range o.statuses {
+		all += n
+		if status == 0 || status >= http.StatusInternalServerError {
+			failed += n
+		}
+	}
+	return failed, all
 }
 
 // problemOf returns what is wrong with a 5xx answer: it must have the contract's

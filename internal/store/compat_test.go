@@ -95,3 +95,16 @@ func TestOldestBinary(t *testing.T) {
 			sqlite, postgres, err)
 	}
 }
+
+// TestUpgradeNeedsNoStop checks that the version before, which scripts/version-before
+// builds, works with this version's schema: so replicas can be replaced one by one.
+// A migration that breaks it belongs into the next minor version but one: first
+// a version that needs neither the old form nor the new one.
+func TestUpgradeNeedsNoStop(t *testing.T) {
+	const before = 84 // newest migration of the version before
+	oldest, err := store.OldestBinary(store.Migrations(store.Dialect{}), store.Newest())
+	if err != nil || oldest > before {
+		t.Errorf("this schema needs a binary of schema %d (%v), the version before has %d: "+
+			"does a migration lack its line \"-- Oldest binary: %d\"?", oldest, err, before, before)
+	}
+}
