@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -98,24 +99,47 @@ const tick = 10 * time.Millisecond
 
 // processorTime is how long a process has worked so far.
 func processorTime(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, fmt.Errorf("/proc, which tells the work of a process, is %w", errMissing)
-	}
+	fields, err := statFields(pid)
 	if err != nil {
 		return 0, err
+	}
+	return ticks(fields[statUser : statSystem+1])
+}
+
+// Fields of /proc/PID/stat behind the name: the parent, and the time of the
+// process itself and of its children that have ended, in ticks.
+const (
+	statParent      = 1
+	statUser        = 11
+	statSystem      = 12
+	statEndedSystem = 14
+)
+
+func statFields(pid int) ([]string, error) {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return nil, fmt.Errorf("/proc/%d, which tells the work of a process, is %w", pid, errMissing)
+	}
+	if err != nil {
+		return nil, err
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ") // the name before may hold anything
 	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc says %q", stat)
+	if len(fields) <= statEndedSystem {
+		return nil, fmt.Errorf("/proc says %q", stat)
 	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, err
+	return fields, nil
+}
+
+func ticks(fields []string) (sum time.Duration, err error) {
+	for _, field := range fields {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(n) * tick
 	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * tick, err
+	return sum, nil
 }
 
 // A visitor is a browser that is signed in.

@@ -57,6 +57,7 @@ func benchmarks() []benchmark {
 		{"signals-read", "GET of the overview as signals grow", benchSignalsRead},
 		{"backup", "backup and restore as data grow", benchBackup},
 		{"validate", "check of a skill of 200 files", benchValidate},
+		{"work", "what each kind of request costs the service and PostgreSQL", benchWork},
 		{"gate", "the decision of a large gate, and a push with the gate off", benchGate},
 	}
 }

@@ -112,6 +112,9 @@ type observer struct {
 const dayMicros = int64(24 * time.Hour / time.Microsecond)
 
 func (o observer) observe(ctx context.Context, s *server, url string) error {
+	if o.count == 0 {
+		return nil
+	}
 	var me struct {
 		User, Organisation struct{ ID string }
 	}
