@@ -53,6 +53,10 @@ test-race: ## Run all tests under the race detector (needs a C compiler)
 e2e: setup ## Run the end-to-end tests against the real binary, verbosely
 	@scripts/with-postgres go test -v -count=1 ./e2e/...
 
+.PHONY: e2e-browser
+e2e-browser: setup ## Use the dashboard in a real Chromium: every page of the demo, and the walks on both databases
+	@scripts/with-postgres go test -v -count=1 -timeout 40m -run '^TestBrowser$$' ./e2e -args -browser-all
+
 .PHONY: e2e-agents
 e2e-agents: setup ## Run the real Claude Code and Codex against the real binary; ARGS="-run TestCodex" are those of go test
 	@scripts/setup npm buildah mmdebstrap

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
+var browserAll = flag.Bool("browser-all", false, "TestBrowser visits every page, and walks on PostgreSQL as well")
+
 // TestBrowser uses the dashboard as people do, in one real browser: with the
 // demo organisation, and with one whose every text is hostile.
 func TestBrowser(t *testing.T) {
@@ -24,11 +27,13 @@ func TestBrowser(t *testing.T) {
 	c := &chromium{servertest.StartChromium(t)}
 	t.Run("demo", func(t *testing.T) {
 		site, key := startDemo(t)
+		if *browserAll {
+			t.Run("every page", func(t *testing.T) { everyPage(c.tab(t, site), key) })
+		}
 		for _, test := range []struct {
 			name string
 			do   func(b *tab, key string)
 		}{
-			{"every page", everyPage},
 			{"palette", palette},
 			{"filtering", filtering},
 			{"signing in and out", signingInAndOut},
@@ -47,7 +52,11 @@ func TestBrowser(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) { test.do(c.tab(t, site), key) })
 		}
 	})
-	for _, database := range []string{"sqlite", "postgres"} {
+	databases := []string{"sqlite"}
+	if *browserAll {
+		databases = append(databases, "postgres")
+	}
+	for _, database := range databases {
 		t.Run("sessions on "+database, func(t *testing.T) { fromNumberToCase(t, c, database) })
 		t.Run("rolling back on "+database, func(t *testing.T) { fromTroubleToRollback(t, c, database) })
 		t.Run("walks on "+database, func(t *testing.T) { walks(t, c, database) })
