@@ -75,7 +75,7 @@ func cutPooler(raw string) (_ string, pooled bool, err error) {
 	const name = "pooler"
 	u, err := url.Parse(raw)
 	if err != nil || !u.Query().Has(name) {
-		return raw, false, nil // what is wrong with it, pgx reports
+		return raw, false, nil //nolint:nilerr // pgx reports what is wrong with it
 	}
 	query := u.Query()
 	switch query.Get(name) {
