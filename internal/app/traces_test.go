@@ -134,7 +134,7 @@ func TestTracesToItself(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if log := s.log.String(); !strings.Contains(log, "is this service itself") || strings.Contains(log, "could not be sent") {
+	if log := s.log.String(); !strings.Contains(log, "is this service itself") || strings.Contains(log, "cannot be sent") {
 		t.Error(log)
 	}
 }
@@ -147,7 +147,7 @@ func TestTracesCollectorAway(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(s.log.String(), "traces could not be sent") {
+	if !strings.Contains(s.log.String(), "traces cannot be sent") {
 		t.Error("the log does not say so")
 	}
 }

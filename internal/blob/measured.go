@@ -18,49 +18,51 @@ type measured struct {
 	metrics *measure.Blobs
 }
 
-func (b *measured) ended(ctx context.Context, operation string, started time.Time, err error) {
-	outcome := "ok"
-	switch {
-	case fault.Is(err, fault.NotFound):
-		outcome = "missing"
-	case err != nil:
-		outcome = "failed"
+// begin starts an operation. The function that it returns ends it.
+func (b *measured) begin(ctx context.Context, operation string) (ended func(error)) {
+	started, span := time.Now(), trace.Start(ctx, "blob "+operation, trace.Client)
+	return func(err error) {
+		outcome := "ok"
+		switch {
+		case fault.Is(err, fault.NotFound):
+			outcome = "missing"
+		case err != nil:
+			outcome = "failed"
+			span.Fail()
+		}
+		span.End()
+		b.metrics.Ended(ctx, operation, outcome, time.Since(started))
 	}
-	b.metrics.Ended(ctx, operation, outcome, time.Since(started))
 }
 
 // Put implements Bucket.
 func (b *measured) Put(ctx context.Context, key string, r io.Reader, size int64) error {
-	started, span := time.Now(), trace.Start(ctx, "blob put", trace.Client)
+	ended := b.begin(ctx, "put")
 	err := b.Bucket.Put(ctx, key, r, size)
-	span.End()
-	b.ended(ctx, "put", started, err)
+	ended(err)
 	return err
 }
 
 // Get implements Bucket.
 func (b *measured) Get(ctx context.Context, key string) (io.ReadCloser, Info, error) {
-	started, span := time.Now(), trace.Start(ctx, "blob get", trace.Client)
+	ended := b.begin(ctx, "get")
 	r, info, err := b.Bucket.Get(ctx, key)
-	span.End()
-	b.ended(ctx, "get", started, err)
+	ended(err)
 	return r, info, err
 }
 
 // Stat implements Bucket.
 func (b *measured) Stat(ctx context.Context, key string) (Info, error) {
-	started, span := time.Now(), trace.Start(ctx, "blob stat", trace.Client)
+	ended := b.begin(ctx, "stat")
 	info, err := b.Bucket.Stat(ctx, key)
-	span.End()
-	b.ended(ctx, "stat", started, err)
+	ended(err)
 	return info, err
 }
 
 // Delete implements Bucket.
 func (b *measured) Delete(ctx context.Context, key string) error {
-	started, span := time.Now(), trace.Start(ctx, "blob delete", trace.Client)
+	ended := b.begin(ctx, "delete")
 	err := b.Bucket.Delete(ctx, key)
-	span.End()
-	b.ended(ctx, "delete", started, err)
+	ended(err)
 	return err
 }

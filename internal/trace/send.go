@@ -21,6 +21,8 @@ type Sender struct {
 	Log      *slog.Logger
 	// Interval is how often spans are sent that are fewer than a batch; 5 s when 0.
 	Interval time.Duration
+
+	failing bool // the last batch could not be sent
 }
 
 const (
@@ -87,9 +89,15 @@ func (s *Sender) send(ctx context.Context, batch []*Span) {
 		err = s.Post(post, body)
 		cancel()
 	}
+	switch {
+	case err != nil && !s.failing: // whetstone_trace_spans_total counts the others
+		s.Log.WarnContext(ctx, "traces cannot be sent, and are dropped", "error", err)
+	case err == nil && s.failing:
+		s.Log.InfoContext(ctx, "traces are sent again")
+	}
+	s.failing = err != nil
 	if err != nil {
 		s.Tracer.Dropped.Add(int64(len(batch)))
-		s.Log.WarnContext(ctx, "traces could not be sent", "spans", len(batch), "error", err)
 		return
 	}
 	s.Tracer.Sent.Add(int64(len(batch)))
