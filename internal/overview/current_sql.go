@@ -17,18 +17,18 @@ func currentVersions(ctx context.Context, q store.Querier, orgID string, from in
 		in, arg = q.Dialect().In("$3", skillIDs)
 		which = `AND e.skill_id` + in
 	}
-	rows, err := q.Query(ctx, `
-		SELECT e.skill_id, e.current_version, CAST(COALESCE(SUM(d.graded_sessions), 0) AS BIGINT),
-			CAST(COALESCE(SUM(d.pass_rate_sum), 0) AS BIGINT)
-		FROM registry_entries e LEFT JOIN skill_days d ON d.subject_id = e.current_version_id AND d.day >= $2
-		WHERE e.org_id = $1 AND e.skill_id IS NOT NULL AND e.current_version_id <> '' `+which+`
-		GROUP BY e.id, e.skill_id, e.current_version ORDER BY e.id`, orgID, from, arg)
+	rows, err := q.Query(ctx, store.Sums{
+		Keys: "e.id, e.skill_id, e.current_version", From: "registry_entries AS e",
+		Where: `e.org_id = $1 AND e.skill_id IS NOT NULL AND e.current_version_id <> '' ` + which,
+		Rows:  "skill_days AS d", On: "d.subject_id = e.current_version_id AND d.day >= $2",
+		Columns: []string{"SUM(d.graded_sessions)", "SUM(d.pass_rate_sum)"},
+	}.Query(q.Dialect())+` ORDER BY e.id`, orgID, from, arg)
 	all := map[string]Current{}
 	err = store.Each(rows, err, func(row store.Row) error {
-		var skillID string
+		var entryID, skillID string
 		var c Current
 		var sum int64
-		if err := row.Scan(&skillID, &c.Version, &c.Graded, &sum); err != nil {
+		if err := row.Scan(&entryID, &skillID, &c.Version, &c.Graded, &sum); err != nil {
 			return err
 		}
 		if c.Graded > 0 {

@@ -10,4 +10,11 @@ var (
 	SuitesOfSources = suitesOfSources
 	AlertsOfSkill   = alertsOfSkill
 	EntryOfSkill    = entryOfSkill
+	FiringOfOrg     = firingOfOrg
+	WaitingOfOrg    = waitingOfOrg
+	FailingOfOrg    = failingOfOrg
+	PublishesSince  = publishesSince
+	RollbacksSince  = rollbacksSince
+	AlertsSince     = alertsSince
+	SkillsSince     = skillsSince
 )

@@ -36,8 +36,8 @@ func tenuresOfSkills(ctx context.Context, q store.Querier, orgID string, skillID
 func daysOfOrg(ctx context.Context, q store.Querier, orgID string, from int64) ([]dayRow, error) {
 	rows, err := q.Query(ctx, `
 		SELECT d.day, CAST(SUM(d.sessions) AS BIGINT), CAST(SUM(d.graded_sessions) AS BIGINT), CAST(SUM(d.pass_rate_sum) AS BIGINT)
-		FROM skills k JOIN skill_days d ON d.subject_id = k.id
-		WHERE k.org_id = $1 AND `+listed+` AND d.day >= $2
+		FROM skills k`+q.Dialect().Lookup("skill_days", "d", "d.subject_id = k.id AND d.day >= $2")+`
+		WHERE k.org_id = $1 AND `+listed+`
 		GROUP BY d.day`, orgID, from)
 	return store.All(rows, err, func(row store.Row) (d dayRow, err error) {
 		var sum int64

@@ -187,7 +187,7 @@ func TestQueryPlans(t *testing.T) {
 		explainer := storetest.Explainer{
 			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry|cloud|source|eval|alert)`),
 			// The second one is a subquery that was found by an index.
-			Allow: regexp.MustCompile(`^SCAN (json_each|t$|t |\(subquery|cloud_sources USING INDEX cloud_sources_linked)`),
+			Allow: regexp.MustCompile(`^SCAN (json_each|wanted VIRTUAL|t$|t |\(subquery|cloud_sources USING INDEX cloud_sources_linked)`),
 		}
 		for _, n := range []int{1, 40} {
 			ids := make([]string, n)
@@ -229,3 +229,49 @@ func TestQueryPlans(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestPlansAmongMany: Home reads the rows of one organisation, where PostgreSQL could
+// choose to read those of all, too.
+func TestPlansAmongMany(t *testing.T) {
+	each(t, func(w *world) {
+		storetest.Fill(w.t, w.db, "a", "b")
+		// Each skill is in the registry, with a version that is its own subject.
+		w.exec(`INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, skill_id, current_version_id,
+				current_version, current_hash, installation_count, created_by, created_at, updated_at)
+			SELECT id, org_id, name, 'skill', '', 'org', id, id, '1.0.0', '', 0, org_id || '-ada', $1, $1 FROM skills WHERE id LIKE '%-filled-%'`,
+			w.micros(-day))
+		w.exec(`INSERT INTO registry_versions (id, entry_id, version, content_hash, tree_digest, size, description, file_manifest,
+				source, rolled_back, pushed_by, pushed_at)
+			SELECT id, id, '1.0.0', '', '', 0, '', '[]', 'cli', FALSE, created_by, created_at FROM registry_entries WHERE id LIKE '%-filled-%'`)
+		w.exec(`INSERT INTO registry_currents (id, entry_id, version_id, since) SELECT id, entry_id, id, pushed_at FROM registry_versions
+			WHERE id LIKE '%-filled-%'`)
+		w.exec(`ANALYZE`)
+		ctx, q := w.t.Context(), storetest.Explainer{
+			DB: w.db, T: w.t, Filled: true, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (skill_|registry_(versions|currents))`),
+			Allow: regexp.MustCompile(`^SCAN (json_each|wanted VIRTUAL|t$|t |\(subquery)`),
+		}
+		ids := make([]string, 8)
+		for i := range ids {
+			ids[i] = fmt.Sprintf("a-filled-%d", i+1)
+		}
+		from, since := w.now.Unix()/(24*60*60)-29, w.now.Add(-7*day)
+		for name, run := range map[string]func() error{
+			"current, changed": func() error { return second(overview.CurrentVersions(ctx, q, "a", from, nil)) },
+			"current, some":    func() error { return second(overview.CurrentVersions(ctx, q, "a", from, ids)) },
+			"days":             func() error { return second(overview.DaysOfSkills(ctx, q, ids, from)) },
+			"all days":         func() error { return second(overview.DaysOfOrg(ctx, q, "a", from)) },
+			"tenures":          func() error { return second(overview.TenuresOfSkills(ctx, q, "a", ids, 5)) },
+			"firing":           func() error { return second(overview.FiringOfOrg(ctx, q, "a")) },
+			"waiting":          func() error { return second(overview.WaitingOfOrg(ctx, q, "a")) },
+			"failing":          func() error { return second(overview.FailingOfOrg(ctx, q, "a")) },
+			"publishes":        func() error { return second(overview.PublishesSince(ctx, q, "a", since, 100)) },
+			"rollbacks":        func() error { return second(overview.RollbacksSince(ctx, q, "a", since, 100)) },
+			"alerts":           func() error { return second(overview.AlertsSince(ctx, q, "a", since, 100)) },
+			"new skills":       func() error { return second(overview.SkillsSince(ctx, q, "a", since, 100)) },
+		} {
+			if err := run(); err != nil {
+				w.t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}

@@ -20,10 +20,10 @@ func daysOfSkills(ctx context.Context, q store.Querier, skillIDs []string, from 
 	if len(skillIDs) == 0 {
 		return nil, nil
 	}
-	in, list := q.Dialect().In("$1", skillIDs)
+	wanted, list := q.Dialect().List("$1", skillIDs)
 	rows, err := q.Query(ctx, `
-		SELECT subject_id, day, sessions, graded_sessions, pass_rate_sum FROM skill_days
-		WHERE subject_id`+in+` AND day >= $2`, list, from)
+		SELECT d.subject_id, d.day, d.sessions, d.graded_sessions, d.pass_rate_sum
+		FROM `+wanted+q.Dialect().Lookup("skill_days", "d", "d.subject_id = wanted.value AND d.day >= $2"), list, from)
 	return store.All(rows, err, func(row store.Row) (d dayRow, err error) {
 		var sum int64
 		err = row.Scan(&d.skillID, &d.day, &d.Sessions, &d.Graded, &sum)
@@ -60,9 +60,9 @@ func skillNames(ctx context.Context, q store.Querier, orgID string, ids []string
 func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.id, k.id, k.name, r.type, r.threshold, s.since, e.pass_rate
-		FROM alert_rules r JOIN alert_states s ON s.rule_id = r.id JOIN skills k ON k.id = s.skill_id
-			LEFT JOIN alert_events e ON e.id = s.episode_id
-		WHERE r.org_id = $1 AND r.enabled AND s.state = 'firing' AND `+listed+`
+		FROM alert_rules r`+q.Dialect().Lookup("alert_states", "s", "s.rule_id = r.id AND s.state = 'firing'")+
+		q.Dialect().Lookup("skills", "k", "k.id = s.skill_id")+q.Dialect().LeftLookup("alert_events", "e", "e.id = s.episode_id")+`
+		WHERE r.org_id = $1 AND r.enabled AND `+listed+`
 		ORDER BY s.since, r.id, k.id`, orgID)
 	return store.All(rows, err, func(row store.Row) (f Firing, err error) {
 		err = row.Scan(&f.RuleID, &f.SkillID, &f.SkillName, &f.Type, &f.Threshold, store.Time(&f.Since), &f.PassRate)
@@ -72,8 +72,9 @@ func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, 
 
 func waitingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Waiting, error) {
 	rows, err := q.Query(ctx, `
-		SELECT c.id, c.label, COUNT(*) FROM cloud_sources c JOIN source_suggestions g ON g.source_id = c.id
-		WHERE c.org_id = $1 AND NOT g.reviewed
+		SELECT c.id, c.label, COUNT(*)
+		FROM cloud_sources c`+q.Dialect().Lookup("source_suggestions", "g", "g.source_id = c.id AND NOT g.reviewed")+`
+		WHERE c.org_id = $1
 		GROUP BY c.id, c.label ORDER BY COUNT(*) DESC, c.id`, orgID)
 	return store.All(rows, err, func(row store.Row) (w Waiting, err error) {
 		err = row.Scan(&w.SourceID, &w.Label, &w.Suggestions)
@@ -100,8 +101,8 @@ type changeQuery func(ctx context.Context, q store.Querier, orgID string, since 
 func publishesSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
 		SELECT v.pushed_at, COALESCE(e.skill_id, ''), e.id, e.name, v.version
-		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
-		WHERE e.org_id = $1 AND v.pushed_at >= $2 AND v.state <> 'candidate'
+		FROM registry_entries e`+q.Dialect().Lookup("registry_versions", "v", "v.entry_id = e.id AND v.pushed_at >= $2")+`
+		WHERE e.org_id = $1 AND v.state <> 'candidate'
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $3`, orgID, store.Micros(since), limit)
 	return store.All(rows, err, func(row store.Row) (Change, error) {
 		c := Change{Kind: "published"}
@@ -113,7 +114,7 @@ func publishesSince(ctx context.Context, q store.Querier, orgID string, since ti
 func rollbacksSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
 		SELECT b.rolled_back_at, COALESCE(e.skill_id, ''), e.id, e.name, b.to_version, COALESCE(b.reason, '')
-		FROM registry_entries e JOIN registry_rollbacks b ON b.entry_id = e.id
+		FROM registry_entries e`+q.Dialect().Lookup("registry_rollbacks", "b", "b.entry_id = e.id")+`
 		WHERE e.org_id = $1 AND b.rolled_back_at >= $2
 		ORDER BY b.rolled_back_at DESC, b.id DESC LIMIT $3`, orgID, store.Micros(since), limit)
 	return store.All(rows, err, func(row store.Row) (Change, error) {

@@ -7,10 +7,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-const selectSkills = `
+// selectSkills reads skills with their totals. These are looked up: an organisation has
+// few of all.
+func selectSkills(q store.Querier) string {
+	return `
 	SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
 		t.first_seen_at, t.last_seen_at, s.confirmed, s.hidden, s.merged_into
-	FROM skills s LEFT JOIN skill_totals t ON t.subject_id = s.id `
+	FROM skills s` + q.Dialect().LeftLookup("skill_totals", "t", "t.subject_id = s.id") + ` `
+}
 
 func scanSkill(row store.Row) (k skill, err error) {
 	err = row.Scan(&k.ID, &k.OrgID, &k.Name, store.Time(&k.CreatedAt), &k.UniqueSessions, &k.GradedEver,
@@ -19,13 +23,13 @@ func scanSkill(row store.Row) (k skill, err error) {
 }
 
 func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName string) (skill, error) {
-	rows, err := q.Query(ctx, selectSkills+`
+	rows, err := q.Query(ctx, selectSkills(q)+`
 		WHERE s.org_id = $1 AND (s.id = $2 OR s.name = $2) ORDER BY s.id = $2 DESC LIMIT 1`, orgID, idOrName)
 	return store.One(rows, err, "Skill", scanSkill)
 }
 
 func skillByID(ctx context.Context, q store.Querier, orgID, id string) (skill, error) {
-	rows, err := q.Query(ctx, selectSkills+`WHERE s.org_id = $1 AND s.id = $2`, orgID, id)
+	rows, err := q.Query(ctx, selectSkills(q)+`WHERE s.org_id = $1 AND s.id = $2`, orgID, id)
 	return store.One(rows, err, "Skill", scanSkill)
 }
 
@@ -44,7 +48,7 @@ func countSkills(ctx context.Context, q store.Querier, orgID string, f Filter) (
 
 // skillsOfOrg returns all skills that match, by name.
 func skillsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]skill, error) {
-	rows, err := q.Query(ctx, selectSkills+`WHERE `+matches+` ORDER BY s.name`, f.args(orgID)...)
+	rows, err := q.Query(ctx, selectSkills(q)+`WHERE `+matches+` ORDER BY s.name`, f.args(orgID)...)
 	return store.All(rows, err, scanSkill)
 }
 
@@ -52,7 +56,7 @@ var sorts = store.Sorting{"unique_sessions": "COALESCE(t.unique_sessions, 0)", "
 
 // pageOfSkills is one page of skills, by name unless another order is asked for.
 func pageOfSkills(ctx context.Context, q store.Querier, orgID string, f Filter) ([]skill, error) {
-	rows, err := q.Query(ctx, selectSkills+`WHERE `+matches+sorts.By(f.Sort, `s.name`)+` LIMIT $6 OFFSET $7`,
+	rows, err := q.Query(ctx, selectSkills(q)+`WHERE `+matches+sorts.By(f.Sort, `s.name`)+` LIMIT $6 OFFSET $7`,
 		append(f.args(orgID), f.Limit, f.Offset)...)
 	return store.All(rows, err, scanSkill)
 }
@@ -65,12 +69,12 @@ func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, e
 	}
 	columns := make([]string, len(dayColumns))
 	for i, name := range dayColumns {
-		columns[i] = "CAST(SUM(" + name + ") AS BIGINT)"
+		columns[i] = "CAST(SUM(d." + name + ") AS BIGINT)"
 	}
-	in, list := q.Dialect().In("$1", subjectIDs)
+	wanted, list := q.Dialect().List("$1", subjectIDs)
+	days := q.Dialect().Lookup("skill_days", "d", "d.subject_id = wanted.value AND d.day >= $2 AND d.day < $3")
 	rows, err := q.Query(ctx, `
-		SELECT subject_id, `+strings.Join(columns, ", ")+` FROM skill_days
-		WHERE subject_id`+in+` AND day >= $2 AND day < $3 GROUP BY subject_id`, list, start, end)
+		SELECT d.subject_id, `+strings.Join(columns, ", ")+` FROM `+wanted+days+` GROUP BY d.subject_id`, list, start, end)
 	_, err = store.All(rows, err, func(row store.Row) (c dayCount, err error) {
 		var id string
 		err = row.Scan(append([]any{&id}, targets(&c)...)...)
@@ -114,12 +118,14 @@ type gradedWindows struct{ now, before dayCount }
 // gradesOfOrg sums the grades of an organisation's skills in the windows
 // [before, start) and from start on.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
-	sum := func(column, when string) string {
-		return `CAST(COALESCE(SUM(` + column + `) FILTER (WHERE day ` + when + ` $3), 0) AS BIGINT)`
-	}
-	rows, err := q.Query(ctx, `
-		SELECT subject_id, `+sum("graded_sessions", "<")+`, `+sum("pass_rate_sum", "<")+`, `+sum("graded_sessions", ">=")+`, `+sum("pass_rate_sum", ">=")+`
-		FROM skill_days WHERE subject_id IN (SELECT id FROM skills WHERE org_id = $1) AND day >= $2 GROUP BY subject_id`, orgID, before, start)
+	rows, err := q.Query(ctx, store.Sums{
+		Keys: "k.id", From: "skills AS k", Where: "k.org_id = $1",
+		Rows: "skill_days AS d", On: "d.subject_id = k.id AND d.day >= $2",
+		Columns: []string{
+			"SUM(d.graded_sessions) FILTER (WHERE d.day < $3)", "SUM(d.pass_rate_sum) FILTER (WHERE d.day < $3)",
+			"SUM(d.graded_sessions) FILTER (WHERE d.day >= $3)", "SUM(d.pass_rate_sum) FILTER (WHERE d.day >= $3)",
+		},
+	}.Query(q.Dialect()), orgID, before, start)
 	sums := map[string]gradedWindows{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		var id string

@@ -2,7 +2,9 @@ package store
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Dialect names every difference between the databases that SQL text cannot
@@ -117,6 +119,56 @@ func (d Dialect) Lookup(table, alias, condition string) string {
 		return " CROSS JOIN LATERAL (SELECT * FROM " + table + " AS " + alias + " WHERE " + condition + " OFFSET 0) AS " + alias
 	}
 	return " CROSS JOIN " + table + " AS " + alias + " ON " + condition
+}
+
+// LeftLookup is Lookup that keeps rows without a match.
+func (d Dialect) LeftLookup(table, alias, condition string) string {
+	if d.postgres {
+		return " LEFT JOIN LATERAL (SELECT * FROM " + table + " AS " + alias + " WHERE " + condition + " OFFSET 0) AS " + alias + " ON TRUE"
+	}
+	return " LEFT JOIN " + table + " AS " + alias + " ON " + condition
+}
+
+// List is a table "wanted" with a text column, value, and the argument to bind to its
+// parameter. With Lookup, it finds the rows of many values when there are further
+// conditions, which ByKey would not look up.
+func (d Dialect) List(parameter string, values []string) (table string, arg any) {
+	distinct := slices.Compact(slices.Sorted(slices.Values(values)))
+	if d.postgres {
+		return "unnest(" + parameter + "::text[]) AS wanted (value)", distinct
+	}
+	list, err := json.Marshal(distinct)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return "json_each(" + parameter + ") AS wanted", string(list)
+}
+
+// Sums is a query that adds up, for each row of a table, the rows of another one that
+// meet a condition, e.g. the days of each skill of an organisation. Like Lookup, it
+// finds them by an index, and reads nothing else.
+type Sums struct {
+	Keys    string   // columns of From: what is selected before the sums
+	From    string   // the table with its alias: "skills AS k"
+	Where   string   // the condition on From
+	Rows    string   // the other table with its alias: "skill_days AS d"
+	On      string   // the condition on Rows: "d.subject_id = k.id"
+	Columns []string // aggregates that are integers: "SUM(d.sessions)"
+}
+
+// Query is the query in SQL, without an order. A sum of no rows is 0.
+func (s Sums) Query(d Dialect) string {
+	sums := make([]string, len(s.Columns))
+	for i, column := range s.Columns {
+		sums[i] = fmt.Sprintf("CAST(COALESCE(%s, 0) AS BIGINT) AS sum_%d", column, i)
+	}
+	all := strings.Join(sums, ", ")
+	if d.postgres {
+		return "SELECT " + s.Keys + ", sums.* FROM " + s.From +
+			" CROSS JOIN LATERAL (SELECT " + all + " FROM " + s.Rows + " WHERE " + s.On + ") AS sums WHERE " + s.Where
+	}
+	return "SELECT " + s.Keys + ", " + all + " FROM " + s.From + " LEFT JOIN " + s.Rows + " ON " + s.On +
+		" WHERE " + s.Where + " GROUP BY " + s.Keys
 }
 
 // Pairs is a table "pairs" of two text columns, a and b, and the argument to

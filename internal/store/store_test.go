@@ -316,6 +316,43 @@ func TestByKey(t *testing.T) {
 	})
 }
 
+// TestSums: each row of the first table comes once with its sums, also without rows in
+// the second, and each value of a list counts once.
+func TestSums(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, d := t.Context(), db.Dialect()
+		for _, sql := range []string{
+			`INSERT INTO organisations (id, name, plan, created_at) VALUES ('a', 'a', 'free', 1), ('b', 'b', 'free', 2), ('c', 'c', 'team', 3)`,
+			`INSERT INTO skills (id, org_id, name, created_at) VALUES ('a1', 'a', '1', 4), ('a2', 'a', '2', 5), ('c1', 'c', '1', 6)`,
+		} {
+			if _, err := db.Exec(ctx, sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(want []string, sql string, args ...any) {
+			t.Helper()
+			rows, err := db.Query(ctx, sql, args...)
+			got, err := store.All(rows, err, func(row store.Row) (string, error) {
+				var id string
+				var n, sum int64
+				err := row.Scan(&id, &n, &sum)
+				return fmt.Sprint(id, " ", n, " ", sum), err
+			})
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Error(diff, err)
+			}
+		}
+		check([]string{"a 2 5", "b 0 0"}, store.Sums{
+			Keys: "o.id", From: "organisations AS o", Where: "o.plan = $1", Rows: "skills AS k", On: "k.org_id = o.id",
+			Columns: []string{"COUNT(k.id)", "SUM(k.created_at) FILTER (WHERE k.created_at > $2)"},
+		}.Query(d)+` ORDER BY o.id`, "free", 4)
+		check([]string{"a 1 1", "b 2 0", "c 3 1"}, `SELECT o.id, o.created_at, COUNT(k.id) FROM organisations o`+
+			d.LeftLookup("skills", "k", "k.org_id = o.id AND k.name = '1'")+` GROUP BY o.id, o.created_at ORDER BY o.id`)
+		list, arg := d.List("$1", []string{"c1", "a1", "none", "a1"})
+		check([]string{"a1 4 0", "c1 6 0"}, `SELECT k.id, k.created_at, 0 FROM `+list+d.Lookup("skills", "k", "k.id = wanted.value")+` ORDER BY k.id`, arg)
+	})
+}
+
 // TestCancelledBegin cancels the context at many moments of a transaction's
 // begin. None may leave the one writing connection inside a transaction.
 func TestCancelledBegin(t *testing.T) {

@@ -1,0 +1,8 @@
+-- +goose Up
+-- Oldest binary: 31
+
+-- Pages sum the days of all skills of an organisation. With what they sum in the index,
+-- the days of a skill are read from a page or two of it, instead of from one page of the
+-- table for each day.
+-- Owner: internal/skills
+CREATE INDEX skill_days_grades ON skill_days (subject_id, day) INCLUDE (sessions, graded_sessions, pass_rate_sum);
