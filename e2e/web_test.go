@@ -36,6 +36,8 @@ func TestBrowser(t *testing.T) {
 		}{
 			{"palette", palette},
 			{"filtering", filtering},
+			{"API reference", apiReference},
+			{"pictures", pictures},
 			{"signing in and out", signingInAndOut},
 			{"keyboard", walkingByKeyboard},
 			{"zone and colours", zoneAndColours},

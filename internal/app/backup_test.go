@@ -240,9 +240,7 @@ func (s *service) findPaths(t *testing.T, key string) []string {
 
 // unfilled are the routes of which the demo has no example.
 var unfilled = []string{
-	"/api/v1/improve-runs/{id}", "/api/v1/push/{push_id}", "/api/v1/proposals/{id}", "/api/v1/repohost/pull-requests/{id}",
-	"/api/v1/event-webhooks/{id}", "/api/v1/event-webhooks/{id}/deliveries", // the demo tells no other system
-	"/api/v1/service-accounts/{id}",
+	"/api/v1/push/{push_id}", "/api/v1/repohost/pull-requests/{id}", // need a code host
 	"/api/v1/registry/{id}/versions/{version}/publisher", // needs a code host that vouches for a run
 }
 

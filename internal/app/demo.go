@@ -23,7 +23,9 @@ func (a *App) demo(progress io.Writer) *demo.Filler {
 	return &demo.Filler{
 		Auth: p.auth, Skills: p.skills, Registry: p.registry, Release: p.release, Teams: p.teams, Installations: p.installations,
 		Telemetry: p.telemetry, Sources: p.sources, Suggestions: p.suggestions,
-		Suites: p.suites, Runs: p.runs, Improve: p.improve, Gates: p.gates, Alerts: p.alerts, Signals: p.signals, Community: p.community,
+		Suites: p.suites, Runs: p.runs, Improve: p.improve, Proposals: p.proposals, Apply: p.apply, Gates: p.gates,
+		Accounts: p.accounts, Members: p.members, Publishers: p.publishers, Events: p.events,
+		Alerts: p.alerts, Signals: p.signals, Community: p.community,
 		Progress: progress,
 	}
 }

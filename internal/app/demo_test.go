@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -45,7 +46,7 @@ func TestDemo(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = again.FillDemo(t.Context(), io.Discard)
-		if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "it has 6 people. The demo fills only an empty one") {
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "it has 8 people. The demo fills only an empty one") {
 			t.Errorf("a second filling: %v, want a conflict", err)
 		}
 	})
@@ -70,21 +71,50 @@ func (s *service) wantDemoProposals(t *testing.T) {
 		}
 		return count == 2
 	})
-	apptest.Eventually(t, "the end of two improve runs", func() bool {
+	apptest.Eventually(t, "the end of two improve runs, one with a winner", func() bool {
 		var body struct {
-			Runs []struct{ Status string } `json:"improve_runs"`
+			Runs []struct {
+				Status     string
+				Subject    struct{ Name string }
+				ProposalID *string `json:"proposal_id"`
+				Problem    *string `json:"error"`
+			} `json:"improve_runs"`
 		}
 		s.into(t, "/api/v1/improve-runs", &body)
-		return len(body.Runs) == 2 && !slices.ContainsFunc(body.Runs, func(r struct{ Status string }) bool {
-			return r.Status != "succeeded" && r.Status != "no_winner"
-		})
+		for _, r := range body.Runs {
+			switch {
+			case r.Status != "succeeded" && r.Status != "no_winner":
+				return false
+			case r.Subject.Name == "log-triage" && (r.Status != "succeeded" || r.ProposalID == nil):
+				t.Fatalf("the improve run of log-triage is %+v, want a winner that is proved", r)
+			}
+		}
+		return len(body.Runs) == 2
+	})
+	apptest.Eventually(t, "a proposal that is published, and one that is proved and pending", func() bool {
+		var body struct {
+			Proposals []struct {
+				SkillName string `json:"skill_name"`
+				Status    string
+				Proved    bool
+				Diff      string
+			}
+		}
+		s.into(t, "/api/v1/proposals", &body)
+		got := map[string]bool{}
+		for _, p := range body.Proposals {
+			got[fmt.Sprintf("%s %s %t %t", p.SkillName, p.Status, p.Proved, p.Diff != "")] = true
+		}
+		return got["pdf-forms applied false true"] && got["log-triage pending true true"]
 	})
 }
 
-// wantDemoGate waits for the version that its gate blocks.
+// wantDemoGate waits for a version that its gate blocks, one that it lets pass, and one
+// that it can say nothing about.
 func (s *service) wantDemoGate(t *testing.T) {
 	t.Helper()
-	apptest.Eventually(t, "a blocked version", func() bool {
+	want := map[string]string{"2.0.0": "block", "2.2.0": "pass", "1.3.0": "inconclusive"}
+	apptest.Eventually(t, "the verdicts of the gates", func() bool {
 		var body struct {
 			Gates []struct {
 				Version string
@@ -92,15 +122,25 @@ func (s *service) wantDemoGate(t *testing.T) {
 			}
 		}
 		s.into(t, "/api/v1/gates", &body)
-		if len(body.Gates) != 1 || body.Gates[0].Version != "2.0.0" {
-			t.Fatalf("gates: %+v", body.Gates)
+		got := map[string]string{}
+		for _, g := range body.Gates {
+			if g.Verdict == nil {
+				return false
+			}
+			got[g.Version] = *g.Verdict
 		}
-		verdict := body.Gates[0].Verdict
-		if verdict != nil && *verdict != "block" {
-			t.Fatalf("the verdict is %s", *verdict)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("verdicts by version (-want +got):\n%s", diff)
 		}
-		return verdict != nil
+		return true
 	})
+	var waiting struct {
+		Waiting []struct{ Version string }
+	}
+	s.into(t, "/api/v1/approvals", &waiting)
+	if len(waiting.Waiting) != 1 || waiting.Waiting[0].Version != "0.4.0" {
+		t.Errorf("what waits for an approval is %+v, want dependency-upgrade 0.4.0", waiting)
+	}
 }
 
 func (s *service) wantDemoSkills(t *testing.T) {
@@ -270,16 +310,16 @@ func (s *service) wantDemoRuns(t *testing.T) {
 	t.Helper()
 	var list struct{ Suites []struct{ ID string } }
 	s.into(t, "/api/v1/eval-suites", &list)
-	if len(list.Suites) != 2 {
-		t.Errorf("%d suites, want 2", len(list.Suites))
+	if len(list.Suites) != 5 {
+		t.Errorf("%d suites, want 5", len(list.Suites))
 	}
 	for _, suite := range list.Suites {
-		apptest.Eventually(t, "two runs that came to their end, and those of a gate", func() bool {
+		apptest.Eventually(t, "runs that came to their end", func() bool {
 			var body struct {
 				Runs []struct{ Status string }
 			}
 			s.into(t, "/api/v1/eval-suites/"+suite.ID+"/runs", &body)
-			return len(body.Runs) >= 2 && !slices.ContainsFunc(body.Runs, func(r struct{ Status string }) bool { return r.Status != "succeeded" })
+			return len(body.Runs) >= 1 && !slices.ContainsFunc(body.Runs, func(r struct{ Status string }) bool { return r.Status != "succeeded" })
 		})
 	}
 }

@@ -15,11 +15,17 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/members"
+	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/community"
+	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/proposals/apply"
+	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/runs"
@@ -47,7 +53,13 @@ type Filler struct {
 	Suites        *suites.Service
 	Runs          *runs.Service
 	Improve       *improve.Service
+	Proposals     *proposals.Service
+	Apply         *apply.Service
 	Gates         *gates.Service
+	Accounts      *serviceaccounts.Service
+	Members       *members.Service
+	Publishers    *publishers.Service
+	Events        *events.Service
 	Alerts        *alerts.Service
 	Signals       *signals.Service
 	Community     *community.Service
@@ -68,6 +80,7 @@ type filling struct {
 	owner    access.Caller
 	people   []access.Caller
 	skills   []*published
+	suites   map[string]suites.Suite // by the name of their skill, of those that belong to a source
 }
 
 // Fill adds the example data to the organisation of the first start. A database that
@@ -82,7 +95,7 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 	if err := f.checkEmpty(ctx, owner); err != nil {
 		return err
 	}
-	one := &filling{Filler: f, now: time.Now().UTC(), random: newRandom(), spending: newSpending(), owner: owner}
+	one := &filling{Filler: f, now: time.Now().UTC(), random: newRandom(), spending: newSpending(), owner: owner, suites: map[string]suites.Suite{}}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -90,10 +103,13 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 		{"people", one.addPeople},
 		{"skills and their versions", one.publish},
 		{"teams and owners", one.addTeams},
+		{"machines and other systems", one.connectSystems},
 		{"90 days of sessions", one.pushSessions},
 		{"installations", one.install},
 		{"sources, suites and reviews", one.addSources},
 		{"signals and bundles of contributors", one.contribute},
+		{"improve runs and proposals", one.propose},
+		{"gates and approvals", one.pushCandidates},
 		{"alerts", one.addAlerts},
 	} {
 		fmt.Fprintf(f.Progress, "filling the demo organisation: %s\n", step.name)

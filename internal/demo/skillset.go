@@ -123,8 +123,8 @@ func codeSkills() []skill {
 		},
 		{
 			name: "dependency-upgrade", title: "Upgrade dependencies", perDay: 7, context: 64000,
-			description: "Upgrades dependencies one by one, reads their changelogs and mends what breaks. Use when the user wants packages, libraries or a framework updated.",
-			steps:       []string{"List what is outdated, and by how much.", "Read the changelog between the two versions.", "Upgrade one package, run the tests, mend what broke.", "Commit each by itself."},
+			description: "Upgrades dependencies one by one, reads their changelogs and fixes what breaks. Use when the user wants packages, libraries or a framework updated.",
+			steps:       []string{"List what is outdated, and by how much.", "Read the changelog between the two versions.", "Upgrade one package, run the tests, fix what broke.", "Commit each by itself."},
 			asks: []string{
 				"Upgrade our dependencies", "Update React to the newest version", "Which packages are outdated?", "Bump the logging library and fix what breaks",
 			},

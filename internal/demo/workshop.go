@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/gates"
-	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/sources"
@@ -22,7 +20,6 @@ type sourceDraft struct {
 	skill string
 	edit  func(files map[string]string)
 	suite bool
-	gate  bool // a worse version is pushed, which its gate blocks
 }
 
 func sourceDrafts() []sourceDraft {
@@ -31,7 +28,7 @@ func sourceDrafts() []sourceDraft {
 			files["evals/evals.json"] = `{"skill_name": "pdf-forms", "evals": [{"id": 1, "prompt": "Fill in form.pdf from data.csv",
   "expected_output": "A filled form", "expectations": ["Every required field is filled", "No text is cut off"]}]}` + "\n"
 		}},
-		{skill: "release-notes", suite: true, gate: true, edit: func(files map[string]string) {
+		{skill: "release-notes", suite: true, edit: func(files map[string]string) {
 			files["SKILL.md"] += "\nThe house style is in [references/style.md](references/style.md).\n"
 		}},
 		{skill: "sql-review", edit: func(files map[string]string) {
@@ -57,10 +54,10 @@ func (f *filling) addSources(ctx context.Context) error {
 		}
 		var suite suites.Suite
 		if w.suite {
-			if suite, err = f.addSuite(ctx, s, src.ID); err != nil {
+			if suite, err = f.addSuite(ctx, s, &src.ID, f.triggerQueries(s)); err != nil {
 				return err
 			}
-			if err := f.run(ctx, suite, runs.NoBaseline); err != nil {
+			if err := f.run(ctx, suite.ID, subject.Ref{SourceID: src.ID}, runs.NoBaseline); err != nil {
 				return err
 			}
 		}
@@ -72,36 +69,15 @@ func (f *filling) addSources(ctx context.Context) error {
 		if !w.suite {
 			continue
 		}
-		if err := f.run(ctx, suite, runs.PreviousBaseline); err != nil {
-			return err
-		}
-		if err := f.improve(ctx, suite); err != nil {
+		if err := f.run(ctx, suite.ID, subject.Ref{SourceID: src.ID}, runs.PreviousBaseline); err != nil {
 			return err
 		}
 		if err := f.review(ctx, s, src.ID, suite.ID); err != nil {
 			return err
 		}
-		if w.gate {
-			if err := f.pushCandidate(ctx, s, suite.ID); err != nil {
-				return err
-			}
-		}
+		f.suites[s.name] = suite
 	}
 	return nil
-}
-
-// pushCandidate gates a skill, and pushes a version of it that no longer says when to
-// use it: its gate blocks it.
-func (f *filling) pushCandidate(ctx context.Context, s *published, suiteID string) error {
-	policy := gates.DefaultPolicy()
-	policy.Mode, policy.Suites = gates.Enforce, []string{suiteID}
-	if _, err := f.Gates.SetPolicy(ctx, f.owner, s.entry.ID, policy); err != nil {
-		return err
-	}
-	worse := *s
-	worse.description = "Makes texts of many kinds better."
-	worse.releases = append(slices.Clip(s.releases), edition{version: "2.0.0", summary: "Shortens the description."})
-	return f.release(ctx, &worse, len(worse.releases)-1, f.people[1])
 }
 
 func (f *filling) find(name string) *published {
@@ -127,25 +103,37 @@ func (f *filling) upload(
 	return t.Source, err
 }
 
-// addSuite creates a suite with prompts that should trigger the skill, and prompts
-// for other skills that should not.
-func (f *filling) addSuite(ctx context.Context, s *published, sourceID string) (suites.Suite, error) {
-	n := suites.NewSuite{
-		SourceID: &sourceID, Name: s.title + ": when to trigger", SourceKind: suites.Manual,
-		VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
-	}
-	for _, query := range s.asks {
-		c, err := triggerCase(query, suites.ShouldTrigger)
-		if err != nil {
-			return suites.Suite{}, err
-		}
-		n.Cases = append(n.Cases, c)
+// A triggerQuery is a prompt, and whether it should trigger the skill of its suite.
+type triggerQuery struct {
+	text   string
+	wanted bool
+}
+
+// triggerQueries returns prompts that should trigger the skill, and prompts for other
+// skills that should not.
+func (f *filling) triggerQueries(s *published) (all []triggerQuery) {
+	for _, text := range s.asks {
+		all = append(all, triggerQuery{text, true})
 	}
 	for _, other := range f.skills {
-		if other == s {
-			continue
+		if other != s {
+			all = append(all, triggerQuery{other.asks[0], false})
 		}
-		c, err := triggerCase(other.asks[0], suites.ShouldNotTrigger)
+	}
+	return all
+}
+
+func (f *filling) addSuite(ctx context.Context, s *published, sourceID *string, queries []triggerQuery) (suites.Suite, error) {
+	n := suites.NewSuite{
+		SourceID: sourceID, Name: s.title + ": triggering", SourceKind: suites.Manual,
+		VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
+	}
+	for _, q := range queries {
+		expectation := suites.ShouldNotTrigger
+		if q.wanted {
+			expectation = suites.ShouldTrigger
+		}
+		c, err := triggerCase(q.text, expectation)
 		if err != nil {
 			return suites.Suite{}, err
 		}
@@ -162,18 +150,8 @@ func triggerCase(query string, e suites.Expectation) (c suites.Fields, err error
 	return c, json.Unmarshal(raw, &c)
 }
 
-func (f *filling) run(ctx context.Context, suite suites.Suite, b runs.Baseline) error {
-	_, err := f.Runs.Start(ctx, f.people[0], suite.ID,
-		runs.NewRun{Subject: subject.Ref{SourceID: *suite.SourceID}, Baseline: b})
-	return err
-}
-
-// improve starts an improve run. The split of its queries is random, so not every
-// demo has a winner.
-func (f *filling) improve(ctx context.Context, suite suites.Suite) error {
-	_, err := f.Improve.Start(ctx, f.people[1], improve.NewRun{
-		Subject: subject.Ref{SourceID: *suite.SourceID}, SuiteID: suite.ID, MaxIterations: 3, Holdout: 0.4,
-	})
+func (f *filling) run(ctx context.Context, suiteID string, about subject.Ref, b runs.Baseline) error {
+	_, err := f.Runs.Start(ctx, f.people[0], suiteID, runs.NewRun{Subject: about, Baseline: b})
 	return err
 }
 
