@@ -248,13 +248,7 @@ func (a *App) watchSchema(ctx context.Context, stop func()) {
 
 func (a *App) serve(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "serve")
-	server := &http.Server{
-		Handler:           a.parts.handler,
-		ReadHeaderTimeout: cmp.Or(a.timeouts.Header, 10*time.Second),
-		IdleTimeout:       cmp.Or(a.timeouts.Idle, 2*time.Minute),
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-	}
+	server := a.newServer()
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
@@ -271,4 +265,35 @@ func (a *App) serve(ctx context.Context) (err error) {
 		return server.Close()
 	}
 	return nil
+}
+
+// newServer returns the server of the main address. It speaks HTTP/1.1, and HTTP/2 without TLS
+// ("h2c"), which gRPC needs.
+func (a *App) newServer() *http.Server {
+	headerTimeout := cmp.Or(a.timeouts.Header, 10*time.Second)
+	server := &http.Server{
+		Handler:           a.parts.handler,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       cmp.Or(a.timeouts.Idle, 2*time.Minute),
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+		Protocols:         &http.Protocols{},
+		// What a client sends ahead of its handler is in no memory budget, so it is no
+		// more than a connection of HTTP/1.1 takes in the kernel.
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          100,
+			MaxReceiveBufferPerConnection: 64 << 10,
+			MaxReceiveBufferPerStream:     64 << 10,
+			SendPingTimeout:               cmp.Or(a.timeouts.Idle, time.Minute),
+			WriteByteTimeout:              cmp.Or(a.timeouts.Answer, time.Minute),
+		},
+		// net/http waits without end for the first bytes, which tell HTTP/2 from HTTP/1.1.
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			_ = c.SetReadDeadline(time.Now().Add(headerTimeout)) // the first read fails as well
+			return ctx
+		},
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	return server
 }

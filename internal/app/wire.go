@@ -61,6 +61,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp/grpc"
 	"github.com/whetstone-dev/whetstone/internal/web"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
 )
@@ -120,7 +121,7 @@ type parts struct {
 // which a lower one reports to a higher one are set at the end.
 func (a *App) wire(on platform) (p *parts, err error) {
 	c, db, queue, log := a.config, on.db, on.queue, a.logFor
-	p = &parts{platform: on, handler: on.api}
+	p = &parts{platform: on, handler: grpc.Handler(on.api)}
 	prices, err := c.Prices()
 	if err != nil {
 		return nil, err

@@ -112,11 +112,8 @@ func DrainBody(req *http.Request) error {
 		_ = s.control.SetReadDeadline(time.Now().Add(drainTimeout)) // fails only without a connection
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(req.Body, maxDrained+1))
-	if problem, ok := errors.AsType[*fault.Error](err); ok {
-		return problem
-	}
 	if err != nil {
-		return fault.Invalid("", "the body ended early").Because(err)
+		return unreadable(err)
 	}
 	if n > maxDrained {
 		return fault.New(fault.TooLarge, "No body is read here beyond %s", byteSize(maxDrained))
@@ -170,11 +167,32 @@ type boundedBody struct {
 	problem *fault.Error
 }
 
+// An Enveloped is a request body that says in its first bytes, not in a header, how
+// it is compressed. They are read when the caller is known.
+type Enveloped interface {
+	ContentEncoding() (string, error)
+}
+
+// unreadable is the problem of a body that could not be read.
+func unreadable(err error) *fault.Error {
+	if problem, ok := errors.AsType[*fault.Error](err); ok {
+		return problem
+	}
+	return fault.Invalid("", "the body ended early").Because(err)
+}
+
 // newBody bounds the body's size, and decompresses gzip where the route allows it.
 func newBody(req *http.Request, r Route, maxBody int64) (*boundedBody, *fault.Error) {
 	b := &boundedBody{Closer: req.Body}
 	b.Reader = &limitedReader{from: req.Body, left: maxBody, body: b, limit: maxBody}
-	switch encoding := req.Header.Get("Content-Encoding"); {
+	encoding := req.Header.Get("Content-Encoding")
+	if e, ok := req.Body.(Enveloped); ok {
+		var err error
+		if encoding, err = e.ContentEncoding(); err != nil {
+			return nil, b.failed(unreadable(err))
+		}
+	}
+	switch {
 	case encoding == "" || strings.EqualFold(encoding, "identity"):
 	case strings.EqualFold(encoding, "gzip") && r.MaxInflated > 0:
 		inflated, err := gzip.NewReader(b.Reader)

@@ -29,6 +29,7 @@ type otlpWay struct {
 	name string
 	json bool
 	gzip bool
+	grpc bool
 }
 
 var (
@@ -38,6 +39,8 @@ var (
 		inProtobuf, inJSON,
 		{name: "protobuf gzip", gzip: true},
 		{name: "json gzip", json: true, gzip: true},
+		{name: "grpc", grpc: true},
+		{name: "grpc gzip", grpc: true, gzip: true},
 	}
 )
 
@@ -49,6 +52,9 @@ func (c *client) export(way otlpWay, m proto.Message) apptest.Response {
 	}[string(m.ProtoReflect().Descriptor().Name())]
 	raw, err := proto.Marshal(m)
 	headers := []string{"Content-Type: application/x-protobuf"}
+	if way.grpc {
+		return c.exportByGRPC(strings.TrimPrefix(path, "/v1/"), frameOf(raw, way.gzip)).Response
+	}
 	if way.json {
 		raw, err = otlpJSON(m)
 		headers[0] = "Content-Type: application/json"
@@ -70,6 +76,9 @@ func (c *client) take(way otlpWay, m proto.Message) {
 	want, contentType := "", "application/x-protobuf"
 	if way.json {
 		want, contentType = "{}", "application/json"
+	}
+	if way.grpc {
+		contentType = "application/grpc"
 	}
 	if string(a.Body) != want || a.Header.Get("Content-Type") != contentType {
 		c.T.Fatalf("answer %q as %q, want %q as %q", a.Body, a.Header.Get("Content-Type"), want, contentType)

@@ -224,6 +224,9 @@ var rpcCodes = map[int]int{
 	http.StatusUnauthorized:        16, // UNAUTHENTICATED
 }
 
+// CodeOf returns the google.rpc.Code of an HTTP status.
+func CodeOf(status int) int { return cmp.Or(rpcCodes[status], rpcCodes[http.StatusBadRequest]) }
+
 // EncodeStatus encodes an error as a google.rpc.Status in the encoding of the
 // request, as OTLP requires; in JSON if that is neither.
 func EncodeStatus(request http.Header, status int, message string) (mediaType string, body []byte) {
@@ -231,7 +234,7 @@ func EncodeStatus(request http.Header, status int, message string) (mediaType st
 	if err != nil {
 		e = JSON
 	}
-	code := cmp.Or(rpcCodes[status], rpcCodes[http.StatusBadRequest])
+	code := CodeOf(status)
 	return e.MediaType, e.encode(countAndMessage(uint64(code), message), Status{code, message})
 }
 
@@ -245,6 +248,26 @@ type Status struct {
 func countAndMessage(n uint64, message string) []byte {
 	raw := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), n)
 	return protowire.AppendString(protowire.AppendTag(raw, 2, protowire.BytesType), message)
+}
+
+// MessageOf returns the message of a google.rpc.Status in protobuf; "" if it has none.
+func MessageOf(raw []byte) string {
+	for len(raw) > 0 {
+		number, kind, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return ""
+		}
+		if number == 2 && kind == protowire.BytesType {
+			message, _ := protowire.ConsumeString(raw[n:])
+			return message
+		}
+		size := protowire.ConsumeFieldValue(number, kind, raw[n:])
+		if size < 0 {
+			return ""
+		}
+		raw = raw[n+size:]
+	}
+	return ""
 }
 
 // encode returns the message, or in JSON the object.
