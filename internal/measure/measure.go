@@ -98,6 +98,62 @@ func (m *Statements) Ended(ctx context.Context, took time.Duration, failed bool)
 	}
 }
 
+// Replica is the state of a replica of the database, and who reads from it.
+type Replica struct {
+	reads  *prometheus.CounterVec
+	lag    prometheus.Gauge
+	usable prometheus.Gauge
+}
+
+// NewReplica returns the metrics of a replica.
+func NewReplica(registry prometheus.Registerer) *Replica {
+	m := &Replica{
+		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "whetstone_database_replica_reads_total",
+			Help: "Requests that may read from the replica, by the server that they read from; " +
+				"retried ones read from the primary once more after an error.",
+		}, []string{"from"}),
+		lag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "whetstone_database_replica_lag_seconds",
+			Help: "How long the replica took to replay what the primary had committed, or since when it has not.",
+		}),
+		usable: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "whetstone_database_replica_usable",
+			Help: "1 if the replica is read from, 0 if it is away or too far behind.",
+		}),
+	}
+	registry.MustRegister(m.reads, m.lag, m.usable)
+	for _, from := range []string{"replica", "primary", "retried"} {
+		m.reads.WithLabelValues(from)
+	}
+	return m
+}
+
+// Read counts a request.
+func (m *Replica) Read(from string) {
+	if m != nil {
+		m.reads.WithLabelValues(from).Inc()
+	}
+}
+
+// Lag sets how far the replica is behind.
+func (m *Replica) Lag(behind time.Duration) {
+	if m != nil {
+		m.lag.Set(behind.Seconds())
+	}
+}
+
+// Usable sets whether the replica is read from.
+func (m *Replica) Usable(usable bool) {
+	switch {
+	case m == nil:
+	case usable:
+		m.usable.Set(1)
+	default:
+		m.usable.Set(0)
+	}
+}
+
 // Outbound counts the requests that the service makes.
 type Outbound struct {
 	total    *prometheus.CounterVec

@@ -33,6 +33,19 @@ type postgresConn struct {
 const defaultPostgresConns = 16
 
 func openPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
+	e, err := newPostgres(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.ping(ctx); err != nil {
+		_ = e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// newPostgres does not connect yet.
+func newPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
 	address, pooled, err := cutPooler(o.URL)
 	if err != nil {
 		return nil, err
@@ -60,10 +73,6 @@ func openPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, err
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
 		return nil, err
 	}
 	return &postgresEngine{pool: pool, pooled: pooled}, nil

@@ -21,6 +21,7 @@ func (db *DB) Snapshot(ctx context.Context, fn func(tx *Tx) error) (err error) {
 // calls fn twice, and SQLite checks foreign keys only at the commit.
 func (db *DB) LoadOnce(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	defer fault.Wrap(&err, "load")
+	db.writes(ctx)
 	return db.engine.loadOnce(ctx, fn)
 }
 

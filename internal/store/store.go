@@ -34,7 +34,8 @@ type Rows interface {
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	engine engine
+	engine  engine
+	replica *replica // nil without one
 }
 
 // Tx is a transaction in progress. It must be used by one goroutine only, and
@@ -73,6 +74,8 @@ type Options struct {
 	MaxConns int
 	// Watch, if not nil, observes the statements.
 	Watch *Watch
+	// Replica, if not nil, is a replica of the database, which must be PostgreSQL.
+	Replica *Replica
 }
 
 // Open opens the database. It does not migrate.
@@ -80,6 +83,8 @@ func Open(ctx context.Context, o Options) (_ *DB, err error) {
 	defer fault.Wrap(&err, "open database")
 	var e engine
 	switch {
+	case strings.HasPrefix(o.URL, "sqlite:") && o.Replica != nil:
+		return nil, fault.Invalid("database-read-url", "database-read-url must be empty with SQLite, which has no replica")
 	case strings.HasPrefix(o.URL, "sqlite:"):
 		e, err = openSQLite(ctx, strings.TrimPrefix(o.URL, "sqlite:"), o)
 	case strings.HasPrefix(o.URL, "postgres://"), strings.HasPrefix(o.URL, "postgresql://"):
@@ -90,11 +95,23 @@ func Open(ctx context.Context, o Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{engine: e}, nil
+	db := &DB{engine: e}
+	if o.Replica != nil {
+		if db.replica, err = openReplica(ctx, o); err != nil {
+			_ = db.Close()
+			return nil, err
+		}
+	}
+	return db, nil
 }
 
 // Close releases all connections.
-func (db *DB) Close() error { return db.engine.close() }
+func (db *DB) Close() error {
+	if db.replica != nil {
+		db.replica.close()
+	}
+	return db.engine.close()
+}
 
 // Ping reports whether the database answers.
 func (db *DB) Ping(ctx context.Context) error { return db.engine.ping(ctx) }
@@ -107,11 +124,15 @@ func (db *DB) Stats() Stats { return db.engine.stats() }
 
 // Query reads rows outside a transaction.
 func (db *DB) Query(ctx context.Context, sql string, args ...any) (Rows, error) {
+	if r := db.replicaOf(ctx); r != nil {
+		return r.query(ctx, sql, args)
+	}
 	return db.engine.query(ctx, sql, args)
 }
 
 // Exec runs one statement in a transaction of its own.
 func (db *DB) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
+	db.writes(ctx)
 	return db.engine.exec(ctx, sql, args)
 }
 
@@ -119,6 +140,7 @@ func (db *DB) Exec(ctx context.Context, sql string, args ...any) (int64, error) 
 // more than once (PostgreSQL aborts one transaction of a deadlock, which is then
 // retried), so it must set its results rather than add to them.
 func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
+	db.writes(ctx)
 	return db.engine.inTx(ctx, fn)
 }
 
@@ -127,6 +149,7 @@ func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 // 32 concurrent callers that is 4 to 12 times the rows of InTx
 // (BenchmarkCommit). As with InTx, fn may run more than once.
 func (db *DB) InGroup(ctx context.Context, fn func(tx *Tx) error) error {
+	db.writes(ctx)
 	return db.engine.inGroup(ctx, fn)
 }
 
@@ -138,7 +161,8 @@ func Returning[T any](
 	ctx context.Context, db *DB, thing string, scan func(Row) (T, error), sql string, args ...any,
 ) (v T, err error) {
 	if _, ok := db.engine.(*postgresEngine); ok {
-		rows, err := db.Query(ctx, sql, args...)
+		db.writes(ctx)
+		rows, err := db.engine.query(ctx, sql, args)
 		return One(rows, err, thing, scan)
 	}
 	err = db.InGroup(ctx, func(tx *Tx) error {

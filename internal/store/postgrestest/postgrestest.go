@@ -55,10 +55,22 @@ const startTimeout = 2 * time.Minute
 // New makes a data directory and starts a server with settings such as
 // "max_connections=300".
 func New(settings ...string) (_ *Server, err error) {
-	s := &Server{settings: settings}
-	if s.bin, err = binaries(); err != nil {
+	bin, err := binaries()
+	if err != nil {
 		return nil, err
 	}
+	return create(bin, settings, "initdb", "-U", "whetstone", "-A", "trust", "-E", "UTF8", "--locale=C")
+}
+
+// NewReplica starts a hot standby of the server, which streams from it. It has all
+// databases.
+func (s *Server) NewReplica() (*Server, error) {
+	return create(s.bin, s.settings, "pg_basebackup", "--dbname", s.URL, "--checkpoint", "fast", "--write-recovery-conf")
+}
+
+// create starts a server with a data directory that a program of PostgreSQL makes.
+func create(bin string, settings []string, program string, args ...string) (_ *Server, err error) {
+	s := &Server{bin: bin, settings: settings}
 	if s.dir, err = os.MkdirTemp(parentFolder(), "whetstone-postgres"); err != nil {
 		return nil, err
 	}
@@ -70,11 +82,10 @@ func New(settings ...string) (_ *Server, err error) {
 	if s.attr, err = unprivileged(s.dir); err != nil {
 		return nil, err
 	}
-	initdb := exec.Command(filepath.Join(s.bin, "initdb"), "-D", filepath.Join(s.dir, "data"), "-U", "whetstone",
-		"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	initdb.SysProcAttr, initdb.Dir = s.attr, s.dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	maker := exec.Command(filepath.Join(s.bin, program), append(args, "-D", filepath.Join(s.dir, "data"), "--no-sync")...)
+	maker.SysProcAttr, maker.Dir = s.attr, s.dir
+	if out, err := maker.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", program, err, out)
 	}
 	if err := s.closeWithProcess(); err != nil {
 		return nil, err
@@ -221,6 +232,29 @@ func (s *Server) Kill() error {
 	}
 	<-s.ended
 	s.cmd = nil
+	return err
+}
+
+// Freeze stops all processes of the server, as if its machine hung, until Thaw.
+func (s *Server) Freeze() error { return s.signal(syscall.SIGSTOP) }
+
+// Thaw ends Freeze.
+func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
+
+// signal reaches the main process first, so that it starts no others meanwhile.
+func (s *Server) signal(sig syscall.Signal) error {
+	if s.cmd == nil {
+		return nil
+	}
+	pid := s.cmd.Process.Pid
+	if err := syscall.Kill(pid, sig); err != nil {
+		return err
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(children)) {
+		id, _ := strconv.Atoi(child) // the kernel writes numbers
+		_ = syscall.Kill(id, sig)    // it may have ended
+	}
 	return err
 }
 
