@@ -94,7 +94,14 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		Metrics: measure.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
 		Traces: a.tracer != nil,
 	}
-	if db, err = openDatabase(ctx, o.Config.Database, watch); err != nil {
+	opened := store.Options{Watch: watch}
+	if o.Config.DatabaseReadURL != "" {
+		opened.Replica = &store.Replica{
+			URL: string(o.Config.DatabaseReadURL), MaxLag: time.Duration(o.Config.DatabaseReadLag),
+			Metrics: measure.NewReplica(a.metrics), Log: a.logFor("store"),
+		}
+	}
+	if db, err = openDatabase(ctx, o.Config.Database, opened); err != nil {
 		return nil, err
 	}
 	if a.keyring, err = loadKeyring(ctx, db, o.Config.Data, o.Config.SecretKey); err != nil {
@@ -156,16 +163,17 @@ func lockData(ctx context.Context, c config.Config) (datadir.Lock, error) {
 
 // OpenDatabase opens the database and migrates its schema.
 func OpenDatabase(ctx context.Context, d config.Database) (*store.DB, error) {
-	return openDatabase(ctx, d, nil)
+	return openDatabase(ctx, d, store.Options{})
 }
 
-func openDatabase(ctx context.Context, d config.Database, watch *store.Watch) (*store.DB, error) {
+func openDatabase(ctx context.Context, d config.Database, o store.Options) (*store.DB, error) {
 	if d.DatabaseURL == "" {
 		if err := d.MakeData(); err != nil {
 			return nil, err
 		}
 	}
-	db, err := store.Open(ctx, store.Options{URL: d.URL(), MaxConns: d.DatabaseConns, Watch: watch})
+	o.URL, o.MaxConns = d.URL(), d.DatabaseConns
+	db, err := store.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +224,7 @@ func (a *App) Run(ctx context.Context) error {
 		g.Go(func() error { return a.serveAdmin(ctx) })
 	}
 	g.Go(func() error { return a.parts.auth.Run(ctx) })
+	g.Go(func() error { a.parts.db.WatchReplica(ctx); return nil })
 	if a.config.Has(config.Worker) {
 		working, stop := context.WithCancel(ctx)
 		g.Go(func() error { return a.parts.queue.Run(working) })

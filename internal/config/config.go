@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
@@ -40,6 +41,9 @@ type Config struct {
 	PublicURL string `placeholder:"URL" help:"Base of links and download URLs; from --addr when empty."`
 	// TrustedProxies is validated by Check and parsed by Proxies.
 	TrustedProxies []string `placeholder:"CIDR,..." help:"Networks of trusted proxies, whose X-Forwarded-For gives the client's address; none when empty."`
+
+	DatabaseReadURL URL      `name:"database-read-url" placeholder:"URL" help:"Replica of --database-url that pages and lists are read from while it is up to date; none when empty."`
+	DatabaseReadLag Duration `default:"500ms" placeholder:"500ms" help:"How long a read waits for that replica at most, before it asks --database-url."`
 
 	AdminAddr string `placeholder:"HOST:PORT" help:"Second address, for operators only: metrics, which then are not at --addr, and profiles (pprof); none when empty."`
 
@@ -193,6 +197,7 @@ func (c *Config) Check() error {
 		}
 	}
 	issues = append(issues, c.checkTraces()...)
+	issues = append(issues, c.checkReplica()...)
 	for _, text := range c.TrustedProxies {
 		if p, err := parseNetwork(text); err != nil || p.Bits() == 0 {
 			bad("trusted-proxies", "must be networks like 10.0.0.0/8; %q is none, or is the whole internet", text)
@@ -278,6 +283,26 @@ func (u URL) hasScheme(schemes ...string) bool {
 	}
 	parsed, err := url.Parse(string(u))
 	return err == nil && slices.Contains(schemes, parsed.Scheme) && parsed.Host != ""
+}
+
+func (c *Config) checkReplica() (issues []fault.Issue) {
+	const name = "database-read-url"
+	if lag := time.Duration(c.DatabaseReadLag); lag < 10*time.Millisecond || lag > time.Minute {
+		issues = append(issues, fault.At("database-read-lag", "database-read-lag must lie between 10ms and 1m"))
+	}
+	if c.DatabaseReadURL == "" {
+		return issues
+	}
+	u, err := url.Parse(string(c.DatabaseReadURL))
+	switch {
+	case err != nil || !c.DatabaseReadURL.hasScheme("postgres", "postgresql"):
+		issues = append(issues, fault.At(name, name+" must be postgres://... or empty"))
+	case !c.DatabaseURL.hasScheme("postgres", "postgresql"):
+		issues = append(issues, fault.At(name, name+" must be empty with SQLite, which has no replica: set database-url to a PostgreSQL"))
+	case strings.Contains(u.Host+u.Query().Get("host"), ","):
+		issues = append(issues, fault.At(name, name+" must name one server; give another process another replica"))
+	}
+	return issues
 }
 
 // Where is the location of the data for people, without passwords.

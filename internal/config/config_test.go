@@ -46,6 +46,18 @@ func TestCheck(t *testing.T) {
 		{"SQLite without a path", []string{"--database-url=sqlite:"}, "database-url"},
 		{"one connection", []string{"--database-conns=1"}, "database-conns"},
 		{"too many connections", []string{"--database-conns=1001"}, "database-conns"},
+		{"replica", []string{
+			"--database-url=postgres://db.example/w", "--database-read-url=postgresql://u:p@r.example/w", "--database-read-lag=1m",
+		}, ""},
+		{"replica of SQLite", []string{"--database-read-url=postgres://r.example/w"}, "database-read-url"},
+		{"replica of SQLite by name", []string{"--database-url=sqlite:w.db", "--database-read-url=postgres://r.example/w"}, "database-read-url"},
+		{"SQLite as a replica", []string{"--database-url=postgres://db.example/w", "--database-read-url=sqlite:w.db"}, "database-read-url"},
+		{"several replicas", []string{"--database-url=postgres://db.example/w", "--database-read-url=postgres://r.example,s.example/w"}, "database-read-url"},
+		{"several replicas by a parameter", []string{
+			"--database-url=postgres://db.example/w", "--database-read-url=postgres://r.example/w?host=r.example,s.example",
+		}, "database-read-url"},
+		{"too little patience with a replica", []string{"--database-read-lag=9ms"}, "database-read-lag"},
+		{"too much of it", []string{"--database-read-lag=61s"}, "database-read-lag"},
 		{"blobs elsewhere", []string{"--blob-url=gs://bucket"}, "blob-url"},
 		{"blobs in SQLite", []string{"--blob-url=sqlite:x"}, "blob-url"},
 		{"public URL without a scheme", []string{"--public-url=w.example"}, "public-url"},
@@ -209,7 +221,7 @@ func TestDataIsExplained(t *testing.T) {
 }
 
 func TestSettingsAreMasked(t *testing.T) {
-	c, err := serve(t, "", "--database-url=postgres://u:hunter2@db/w", "--bootstrap-key=hunter2", "--secret-key=hunter2", "--smtp-url=smtp://u:hunter2@m", "--judge-key=hunter2",
+	c, err := serve(t, "", "--database-url=postgres://u:hunter2@db/w", "--database-read-url=postgres://u:hunter2@r/w", "--bootstrap-key=hunter2", "--secret-key=hunter2", "--smtp-url=smtp://u:hunter2@m", "--judge-key=hunter2",
 		"--model=m=https://u:hunter2@m/v1", "--model-api=m=openai", "--model-key=m=hunter2", "--model=n=http://n", "--model-api=n=anthropic",
 		"--judge-url=https://u:hunter2@m/v1", "--repohost-url=https://u:hunter2@g", "--repohost-private-key=hunter2", "--repohost-token=hunter2",
 		"--repohost-webhook-secret=hunter2", "--roles=web", "--alert-interval=30s", "--allow-private-targets")
@@ -225,6 +237,7 @@ func TestSettingsAreMasked(t *testing.T) {
 	}
 	want := map[string]string{
 		"data": "./data", "database-url": "postgres://u:[secret]@db/w", "database-conns": "16",
+		"database-read-url": "postgres://u:[secret]@r/w", "database-read-lag": "500ms",
 		"addr": "127.0.0.1:8080", "admin-addr": "", "slow-query": "0", "blob-url": "", "public-url": "", "trusted-proxies": "", "roles": "web", "plan": "team", "secret-key": "[secret]", "bootstrap-key": "[secret]",
 		"smtp-url": "smtp://u:[secret]@m", "mail-from": "",
 		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]", "judge-concurrency": "8",

@@ -79,6 +79,7 @@ type Tag struct{ Name, Description string }
 
 // API holds the routes and serves them.
 type API struct {
+	db       *store.DB
 	huma     huma.API
 	mux      *http.ServeMux
 	auth     Authenticator
@@ -186,6 +187,7 @@ const (
 // New returns an API without routes but /openapi.json and /docs.
 func New(o Options) *API {
 	a := &API{
+		db:       o.DB,
 		mux:      http.NewServeMux(),
 		auth:     o.Auth,
 		limiter:  newLimiter(o.DB),
@@ -226,10 +228,12 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 	a.names.pkg = path.Base(reflect.TypeFor[In]().PkgPath())
 	op := a.operation(r, raw)
 	write := func(h huma.Context, _ context.Context, out Out) { a.writeJSON(h, r.Status, out) }
+	reads := r.Method == http.MethodGet
 	switch any(*new(Out)).(type) {
 	case None:
 		write = func(h huma.Context, _ context.Context, _ Out) { h.SetStatus(r.Status) }
 	case Stream:
+		reads = false // an answer that has begun cannot be tried again
 		op.Responses[strconv.Itoa(r.Status)] = &huma.Response{
 			Description: http.StatusText(r.Status), Content: a.content(r.Produces),
 		}
@@ -245,7 +249,11 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 	// the three kinds of output it was a tenth of the binary.
 	huma.Register(a.huma, op, func(ctx context.Context, in *In) (*streamOutput, error) {
 		clearReadDeadline(ctx)
-		out, err := fn(ctx, *in)
+		run := fn
+		if reads && a.db.HasReplica() {
+			run = fromReplica(a, fn)
+		}
+		out, err := run(ctx, *in)
 		if err != nil {
 			return nil, a.failure(ctx, err)
 		}
@@ -253,6 +261,22 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 	})
 	a.routes = append(a.routes, r)
 	a.document(r)
+}
+
+// FromReplica lets the function read from the replica of the database, if there is one:
+// see store.DB. Typed routes with the method GET do, and pages.
+func (a *API) FromReplica(ctx context.Context, fn func(context.Context) error) error {
+	return a.db.FromReplica(ctx, fn)
+}
+
+func fromReplica[In, Out any](a *API, fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		err = a.FromReplica(ctx, func(ctx context.Context) error {
+			out, err = fn(ctx, in)
+			return err
+		})
+		return out, err
+	}
 }
 
 // jsonResponse describes an answer of that type.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 
@@ -85,13 +86,29 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 	if err := s.readForm(v, r); err != nil {
 		return answer{}, err
 	}
-	a, err := r.do(s, v)
+	a, err := s.do(v, r)
 	a = v.within(a)
 	if r.limit != nil && r.limit.Failures && a.problem != nil {
 		if err := s.rateLimit(v, r); err != nil {
 			return answer{}, err
 		}
 	}
+	return a, err
+}
+
+// do calls the page's function. A page may be read from a replica of the database;
+// what is written of it afterwards, e.g. events, may not.
+func (s *Service) do(v *visit, r route) (a answer, err error) {
+	if r.method != http.MethodGet || r.public {
+		return r.do(s, v)
+	}
+	req := v.Request
+	defer func() { v.Request = req }()
+	err = s.api.FromReplica(v.Context(), func(ctx context.Context) error {
+		v.Request = req.WithContext(ctx)
+		a, err = r.do(s, v)
+		return err
+	})
 	return a, err
 }
 
