@@ -47,6 +47,8 @@ spec:
         - name: {{ include "whetstone.variable" $name }}
           valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: {{ $name }} } }
         {{- end }}
+        - name: {{ include "whetstone.variable" "database-read-url" }}
+          valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: database-read-url, optional: true } }
         {{- range $name := list "aws-access-key-id" "aws-secret-access-key" }}
         - name: {{ $name | upper | replace "-" "_" }}
           valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: {{ $name }}, optional: true } }
