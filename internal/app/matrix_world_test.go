@@ -260,7 +260,8 @@ func (m *matrix) dump(orgID string) []string {
 // stableColumns lists the columns of all tables that stay as they are.
 func (m *matrix) stableColumns() map[string][]string {
 	m.Helper()
-	query := `SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, ordinal_position`
+	query := `SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'
+		AND table_name NOT IN (SELECT relname FROM pg_class WHERE relispartition) ORDER BY 1, ordinal_position`
 	if strings.Contains(m.Name(), "sqlite") {
 		query = `SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' ORDER BY 1, c.cid`
 	}

@@ -168,7 +168,7 @@ func tablesAsHex(t *testing.T, db *store.DB) map[string]string {
 	if db.Dialect().Name() == "postgres" {
 		text = `SELECT table_name, CASE data_type WHEN 'bytea' THEN 'encode(' || column_name || ', ''hex'')'
 			ELSE 'encode(convert_to(' || column_name || '::text, ''UTF8''), ''hex'')' END
-			FROM information_schema.columns WHERE table_schema = 'public'`
+			FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT IN (SELECT relname FROM pg_class WHERE relispartition)`
 	}
 	tables := map[string]string{}
 	rows, err := db.Query(t.Context(), text)

@@ -14,6 +14,12 @@ type upkeepArgs struct{}
 // Kind names the job.
 func (upkeepArgs) Kind() string { return "app.upkeep" }
 
+// partitionArgs is the periodic job that makes partitions of tables.
+type partitionArgs struct{}
+
+// Kind names the job.
+func (partitionArgs) Kind() string { return "app.partition" }
+
 // tempGrace is the age at which an unfinished upload is deleted.
 const tempGrace = time.Hour
 
@@ -28,4 +34,7 @@ func (p *parts) scheduleUpkeep() {
 			p.publishers.Sweep(ctx), p.events.Sweep(ctx), p.signIn.Sweep(ctx))
 	})
 	p.queue.Every(10*time.Minute, upkeepArgs{})
+	jobs.Handle(p.queue, func(ctx context.Context, _ partitionArgs) error { return p.db.Partition(ctx) },
+		jobs.Timeout(time.Hour)) // it reads tables that are not partitioned yet
+	p.queue.Every(time.Hour, partitionArgs{}, jobs.RunOnStart())
 }

@@ -68,5 +68,5 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if s.Retention == 0 {
 		return nil
 	}
-	return deleteBefore(ctx, s.DB, store.Now().Add(-s.Retention))
+	return store.Expiry{Table: "audit_entries", Before: store.Now().Add(-s.Retention)}.Run(ctx, s.DB)
 }

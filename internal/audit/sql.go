@@ -54,8 +54,3 @@ func micros(t *time.Time, without time.Time) int64 {
 	}
 	return store.Micros(*t)
 }
-
-func deleteBefore(ctx context.Context, q store.Querier, at time.Time) error {
-	_, err := q.Exec(ctx, `DELETE FROM audit_entries WHERE at < $1`, store.Micros(at))
-	return err
-}

@@ -198,7 +198,13 @@ const retention = 30 * 24 * time.Hour
 // Sweep deletes events and deliveries that are older than the retention. It runs on a
 // schedule.
 func (s *Service) Sweep(ctx context.Context) error {
-	return deleteBefore(ctx, s.DB, store.Now().Add(-retention))
+	before := store.Now().Add(-retention)
+	for _, table := range []string{"event_deliveries", "event_records"} {
+		if err := (store.Expiry{Table: table, Before: before}).Run(ctx, s.DB); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // message is the part of an error that may be shown.

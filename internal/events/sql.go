@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -181,12 +180,4 @@ func lockUnqueued(ctx context.Context, tx *store.Tx, limit int) ([]string, error
 		WHERE id IN (SELECT id FROM event_deliveries WHERE NOT queued ORDER BY id LIMIT $1`+tx.Dialect().ForUpdate()+`)
 		RETURNING id`, limit)
 	return store.All(rows, err, store.Value[string])
-}
-
-func deleteBefore(ctx context.Context, q store.Querier, at time.Time) error {
-	if _, err := q.Exec(ctx, `DELETE FROM event_deliveries WHERE created_at < $1`, store.Micros(at)); err != nil {
-		return err
-	}
-	_, err := q.Exec(ctx, `DELETE FROM event_records WHERE occurred_at < $1`, store.Micros(at))
-	return err
 }

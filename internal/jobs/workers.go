@@ -20,9 +20,9 @@ import (
 // heartbeat renews this worker's lease.
 func (q *Queue) heartbeat(ctx context.Context) error {
 	now, err := store.Returning(ctx, q.db, "Worker", store.Value[int64], `
-		INSERT INTO job_workers (id, seen_at) VALUES ($1, `+q.db.Dialect().Now()+`)
+		INSERT INTO job_workers (id, seen_at, schema_version) VALUES ($1, `+q.db.Dialect().Now()+`, $2)
 		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
-		RETURNING seen_at`, q.worker)
+		RETURNING seen_at`, q.worker, store.Newest())
 	if err == nil && q.river != nil {
 		q.river.clock.set(time.UnixMicro(now))
 	}

@@ -15,6 +15,11 @@ type Bulk struct {
 	Columns []Column
 	// OnConflict is the statement's ON CONFLICT clause, or "".
 	OnConflict string
+	// Once is the text column, one of Columns, of which a row is inserted only if the
+	// table has none with the same value. Unlike OnConflict it works with partitions,
+	// each of which has a unique index of its own. So callers must hold a lock that keeps
+	// others from inserting the same values.
+	Once string
 	// Returning is the text column, one of Columns, whose values InsertReturning
 	// returns.
 	Returning string
@@ -99,8 +104,15 @@ func (b Bulk) unnest() string {
 	for i, c := range b.Columns {
 		arrays[i] = fmt.Sprintf("$%d::%s[]", i+1, c.array)
 	}
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT * FROM unnest(%s) %s",
-		b.Table, b.names(), strings.Join(arrays, ", "), b.OnConflict)
+	if b.Once == "" {
+		return fmt.Sprintf("INSERT INTO %s (%s) SELECT * FROM unnest(%s) %s",
+			b.Table, b.names(), strings.Join(arrays, ", "), b.OnConflict)
+	}
+	// OFFSET 0 leaves nothing but a lookup for each row: see ByKey.
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT fresh.* FROM unnest(%s) AS fresh(%s) "+
+		"LEFT JOIN LATERAL (SELECT TRUE AS there FROM %s WHERE %s.%s = fresh.%s OFFSET 0) AS known ON TRUE "+
+		"WHERE known.there IS NULL ON CONFLICT DO NOTHING",
+		b.Table, b.names(), strings.Join(arrays, ", "), b.names(), b.Table, b.Table, b.Once, b.Once)
 }
 
 func (b Bulk) arrays() []any {
@@ -115,7 +127,11 @@ func (b Bulk) arrays() []any {
 // Its parameters are ?, which that driver binds ten times faster than $N.
 func (b Bulk) eachRow(fn func(text string, args []any) error) error {
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(b.Columns)), ", ")
-	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) %s", b.Table, b.names(), marks, b.OnConflict)
+	onConflict := b.OnConflict
+	if b.Once != "" {
+		onConflict = "ON CONFLICT (" + b.Once + ") DO NOTHING"
+	}
+	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) %s", b.Table, b.names(), marks, onConflict)
 	args := make([]any, len(b.Columns))
 	for row := range b.Columns[0].rows {
 		for i, c := range b.Columns {

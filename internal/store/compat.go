@@ -68,6 +68,11 @@ func (db *DB) noteOldest(ctx context.Context, version int64) error {
 	if err != nil {
 		return err
 	}
+	if has, err := db.hasPartitions(ctx); err != nil {
+		return err
+	} else if has {
+		oldest = max(oldest, partitionsSince)
+	}
 	rows, err := db.Query(ctx, `SELECT COUNT(*) FROM schema_compat WHERE version = $1 AND oldest = $2`, version, oldest)
 	if n, err := One(rows, err, "Count", Value[int64]); err != nil || n > 0 {
 		return err // nothing is written where nothing has changed

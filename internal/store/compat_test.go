@@ -52,6 +52,9 @@ func TestMigrateNotesOldestBinary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if db.Dialect().Name() == "postgres" {
+			want = max(want, 85) // a new database has partitions
+		}
 		for _, spoil := range []string{"", `DELETE FROM schema_compat`, `UPDATE schema_compat SET oldest = 1`} {
 			if spoil != "" {
 				if _, err := db.Exec(t.Context(), spoil); err != nil {

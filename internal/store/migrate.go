@@ -72,12 +72,25 @@ func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB
 	if err := m.db.CheckSchema(ctx); err != nil {
 		return err
 	}
+	var known int64 // the version of the schema before
+	err := m.db.Snapshot(ctx, func(tx *Tx) (err error) {
+		known, err = tx.SchemaVersion(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	provider, err := goose.NewProvider(dialect, conns, Migrations(m.db.Dialect()))
 	if err != nil {
 		return err
 	}
 	if _, err := provider.UpTo(ctx, m.to); err != nil {
 		return err
+	}
+	if m.db.Dialect().postgres && m.to >= partitionsSince {
+		if err := m.db.partitionNew(ctx, known == 0); err != nil {
+			return err
+		}
 	}
 	if err := m.db.noteOldest(ctx, m.to); err != nil {
 		return err

@@ -91,6 +91,7 @@ const (
 		FROM information_schema.columns c
 		JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 		WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
+			AND NOT EXISTS (SELECT 1 FROM pg_class p WHERE p.oid = to_regclass(quote_ident(c.table_name)) AND p.relispartition)
 		ORDER BY c.table_name COLLATE "C", c.column_name COLLATE "C"`
 	postgresTableParents = `
 		SELECT child.relname::TEXT, a.attname::TEXT, parent.relname::TEXT, b.attname::TEXT FROM pg_constraint k
@@ -192,27 +193,42 @@ func (tx *Tx) Load(ctx context.Context, t Table, rows [][]any) (err error) {
 			}
 		}
 	}
+	if p, ok := partitionedTable(t.Name); ok {
+		if err := p.makeFor(ctx, tx, t, rows); err != nil {
+			return err
+		}
+	}
 	_, err = pg.CopyFrom(ctx, pgx.Identifier{t.Name}, t.Columns, pgx.CopyFromRows(rows))
 	return err
 }
 
 // DeleteSome deletes at most limit of the rows of a table that meet a condition, and
 // returns how many there were. It is for tables that no capability empties itself.
-func (tx *Tx) DeleteSome(ctx context.Context, t Table, limit int, condition string, args ...any) (_ int64, err error) {
-	defer fault.Wrap(&err, "delete from %s", t.Name)
+func (tx *Tx) DeleteSome(ctx context.Context, t Table, limit int, condition string, args ...any) (int64, error) {
+	deleted, err := tx.deleteSome(ctx, t.Name, limit, condition, "''", args...)
+	return int64(len(deleted)), err
+}
+
+// deleteSome returns a text of each row that it deletes.
+func (tx *Tx) deleteSome(ctx context.Context, table string, limit int, condition, returning string, args ...any) (_ []string, err error) {
+	defer fault.Wrap(&err, "delete from %s", table)
 	if tx.dialect.postgres {
-		return tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s WHERE %s LIMIT %d))",
-			t.Name, t.Name, condition, limit), args...)
+		// A row of another partition may have the same ctid: it must meet the condition, too.
+		rows, err := tx.Query(ctx, fmt.Sprintf(
+			"DELETE FROM %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %s WHERE %s LIMIT %d)) AND (%s) RETURNING %s",
+			table, table, condition, limit, condition, returning), args...)
+		return All(rows, err, Value[string])
 	}
 	// A table has a primary key, a rowid or both.
-	rows, err := tx.Query(ctx, `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`, t.Name)
+	rows, err := tx.Query(ctx, `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`, table)
 	key, err := All(rows, err, Value[string])
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	columns := cmp.Or(strings.Join(key, ", "), "rowid")
-	return tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE %s LIMIT %d)",
-		t.Name, columns, columns, t.Name, condition, limit), args...)
+	rows, err = tx.Query(ctx, fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE %s LIMIT %d) RETURNING %s",
+		table, columns, columns, table, condition, limit, returning), args...)
+	return All(rows, err, Value[string])
 }
 
 // HasRows reports whether a table has a row.

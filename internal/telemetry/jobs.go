@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/expiry"
 )
 
 // eraseRaw is the job that deletes the raw bodies of one user.
@@ -55,30 +55,14 @@ func (s *Service) Register() {
 // derived from it stay.
 func (s *Service) retain(ctx context.Context) error {
 	before := store.Now().Add(-s.Retention)
-	cutoff := store.Micros(before)
-	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
-		orgs, err := orgsWithRawBefore(ctx, tx, cutoff)
-		if err != nil {
-			return err
-		}
-		for _, orgID := range orgs {
-			if err := audit.Record(ctx, tx, audit.Entry{
-				OrgID: orgID, Action: "telemetry.data.expire", Target: audit.Target{Kind: "organisation", ID: orgID},
-				Detail: audit.Detail{"received_before": before},
-			}); err != nil {
-				return err
-			}
-		}
-		return deleteRaw(ctx, tx, "received_at < $1", cutoff)
-	})
-	if err != nil {
+	if err := expiry.Run(ctx, s.DB, before); err != nil {
 		return err
 	}
 	if err := s.Sessions.Expire(ctx, before); err != nil {
 		return err
 	}
 	// Blobs are deleted outside the transaction, which cannot roll that back.
-	return s.removeRaw(ctx, "received_at < $1", cutoff)
+	return s.removeRaw(ctx, "received_at < $1", store.Micros(before))
 }
 
 // removeRaw deletes the raw bodies of the pushes that match a condition, in

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
@@ -130,6 +131,9 @@ func (r *receiver) ingestOTLP(
 		return nil, err
 	}
 	err = r.DB.InGroup(ctx, func(tx *store.Tx) error {
+		if err := skills.LockUser(ctx, tx, c.UserID); err != nil {
+			return err
+		}
 		if err := upsertRecords(ctx, tx, c, n.records); err != nil {
 			return err
 		}

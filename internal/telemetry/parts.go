@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -29,6 +30,9 @@ func (s *Service) ingestParts(ctx context.Context, c access.Caller, b batch) (la
 
 // ingestPart stores a part and what follows from it.
 func (s *Service) ingestPart(ctx context.Context, tx *store.Tx, c access.Caller, part batch) error {
+	if err := skills.LockUser(ctx, tx, c.UserID); err != nil {
+		return err
+	}
 	if err := upsertPrompts(ctx, tx, c, part.prompts); err != nil {
 		return err
 	}

@@ -54,9 +54,8 @@ func pushesOfUser(ctx context.Context, q store.Querier, userID string) (pushCoun
 	})
 }
 
-// upsertPrompts stores prompts by the hash of their natural key. The newer report
-// wins, except that an empty text never replaces one: the same rule as
-// prompt.merge, in SQL.
+// upsertPrompts stores prompts by the hash of their natural key, merged with earlier
+// reports. As with records, the caller holds the lock of the user.
 func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts []prompt) error {
 	byHash := map[string]prompt{}
 	for _, p := range prompts {
@@ -70,42 +69,53 @@ func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts [
 		return nil
 	}
 	hashes := sortedKeys(byHash)
-	text := func(value func(prompt) string) []string {
-		return each(hashes, func(h string) string { return value(byHash[h]) })
-	}
-	number := func(value func(prompt) time.Time) []int64 {
-		return each(hashes, func(h string) int64 { return store.Micros(value(byHash[h])) })
-	}
-	received := slices.Repeat([]int64{store.Micros(time.Now())}, len(hashes))
-	_, err := store.Bulk{
+	inserted, err := store.Bulk{
 		Table: "telemetry_prompts",
-		Columns: []store.Column{
+		Columns: append([]store.Column{
 			store.Col("hash", hashes),
 			store.Col("org_id", slices.Repeat([]string{c.OrgID}, len(hashes))),
 			store.Col("user_id", slices.Repeat([]string{c.UserID}, len(hashes))),
-			store.Col("prompt_id", text(func(p prompt) string { return p.id })),
-			store.Col("kind", text(func(p prompt) string { return p.kind })),
-			store.Col("prompt_text", text(func(p prompt) string { return p.text })),
-			store.Col("occurred_at", number(func(p prompt) time.Time { return p.at })),
-			store.Col("normalized_at", number(func(p prompt) time.Time { return p.normalizedAt })),
-			store.Col("received_at", received),
-		},
-		OnConflict: `ON CONFLICT (hash) DO UPDATE SET
-			kind = CASE WHEN telemetry_prompts.kind = ''
-				OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.kind <> ''
-				THEN excluded.kind ELSE telemetry_prompts.kind END,
-			prompt_text = CASE WHEN telemetry_prompts.prompt_text = ''
-				OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.prompt_text <> ''
-				THEN excluded.prompt_text ELSE telemetry_prompts.prompt_text END,
-			occurred_at = CASE WHEN excluded.normalized_at >= telemetry_prompts.normalized_at
-				THEN excluded.occurred_at ELSE telemetry_prompts.occurred_at END,
-			normalized_at = ` + tx.Dialect().Greatest("telemetry_prompts.normalized_at", "excluded.normalized_at"),
-	}.Insert(ctx, tx)
-	return err
+			store.Col("prompt_id", each(hashes, func(h string) string { return byHash[h].id })),
+			store.Col("received_at", slices.Repeat([]int64{store.Micros(time.Now())}, len(hashes))),
+		}, promptColumns(hashes, byHash)...),
+		Once: "hash", Returning: "hash",
+	}.InsertReturning(ctx, tx)
+	if err != nil || len(inserted) == len(hashes) {
+		return err
+	}
+	for _, hash := range inserted {
+		delete(byHash, hash)
+	}
+	hashes = sortedKeys(byHash)
+	from, list := tx.Dialect().ByKey("telemetry_prompts", "hash", "$1", hashes)
+	rows, err := tx.Query(ctx, `SELECT hash, kind, prompt_text, occurred_at, normalized_at FROM `+from, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var hash string
+		var p prompt
+		err := row.Scan(&hash, &p.kind, &p.text, store.Time(&p.at), store.Time(&p.normalizedAt))
+		byHash[hash] = p.merge(byHash[hash])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return store.BulkUpdate{
+		Table: "telemetry_prompts", Key: store.Col("hash", hashes), Set: promptColumns(hashes, byHash),
+	}.Run(ctx, tx)
 }
 
-// upsertRecords stores records, merged with earlier reports. New ones are
-// inserted first, which locks their ids against concurrent transactions.
+// promptColumns are those that a later report may change.
+func promptColumns(hashes []string, byHash map[string]prompt) []store.Column {
+	return []store.Column{
+		store.Col("kind", each(hashes, func(h string) string { return byHash[h].kind })),
+		store.Col("prompt_text", each(hashes, func(h string) string { return byHash[h].text })),
+		store.Col("occurred_at", each(hashes, func(h string) int64 { return store.Micros(byHash[h].at) })),
+		store.Col("normalized_at", each(hashes, func(h string) int64 { return store.Micros(byHash[h].normalizedAt) })),
+	}
+}
+
+// upsertRecords stores records, merged with earlier reports. The caller holds the
+// lock of the user.
 func upsertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records []record) error {
 	if len(records) == 0 {
 		return nil
@@ -147,8 +157,7 @@ func insertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records [
 			store.Col("normalized_at", each(records, func(r record) int64 { return store.Micros(r.normalizedAt) })),
 			store.Col("received_at", slices.Repeat([]int64{store.Micros(time.Now())}, len(records))),
 		},
-		OnConflict: "ON CONFLICT (id) DO NOTHING",
-		Returning:  "id",
+		Once: "id", Returning: "id",
 	}.InsertReturning(ctx, tx)
 }
 
@@ -163,13 +172,9 @@ func updateRecords(ctx context.Context, tx *store.Tx, records []record) error {
 	}.Run(ctx, tx)
 }
 
-// recordsByID reads and locks records, in the order of their ids to avoid
-// deadlocks.
 func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, error) {
-	in, list := tx.Dialect().In("$1", ids)
-	rows, err := tx.Query(ctx, `
-		SELECT id, kind, body, normalized_at FROM telemetry_records
-		WHERE id`+in+` ORDER BY id`+tx.Dialect().ForUpdate(), list)
+	from, list := tx.Dialect().ByKey("telemetry_records", "id", "$1", ids)
+	rows, err := tx.Query(ctx, `SELECT id, kind, body, normalized_at FROM `+from, list)
 	return store.All(rows, err, func(row store.Row) (r record, err error) {
 		var body string
 		if err := row.Scan(&r.id, &r.kind, &body, store.Time(&r.normalizedAt)); err != nil {
@@ -187,15 +192,6 @@ func deleteRaw(ctx context.Context, tx *store.Tx, condition string, arg any) err
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM telemetry_records WHERE `+condition, arg)
 	return err
-}
-
-// orgsWithRawBefore lists the organisations with prompts or records received
-// before the cutoff.
-func orgsWithRawBefore(ctx context.Context, tx *store.Tx, cutoff int64) ([]string, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT org_id FROM telemetry_prompts WHERE received_at < $1
-		UNION SELECT org_id FROM telemetry_records WHERE received_at < $1`, cutoff)
-	return store.All(rows, err, store.Value[string])
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -243,7 +243,8 @@ func (w *World) TablesWith(text string) []string {
 // Columns maps every table to an SQL expression for all columns of a row.
 func (w *World) Columns() map[string]string {
 	w.T.Helper()
-	query := `SELECT table_name, 'CAST(' || column_name || ' AS TEXT)' FROM information_schema.columns WHERE table_schema = 'public'`
+	query := `SELECT table_name, 'CAST(' || column_name || ' AS TEXT)' FROM information_schema.columns WHERE table_schema = 'public'
+		AND table_name NOT IN (SELECT relname FROM pg_class WHERE relispartition)`
 	if w.DB.Dialect().Name() == "sqlite" {
 		query = `SELECT m.name, 'CAST("' || c.name || '" AS TEXT)' FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`
 	}

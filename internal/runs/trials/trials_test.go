@@ -258,7 +258,7 @@ func production(t *testing.T, w world) map[string]int {
 	t.Helper()
 	tables := `SELECT name FROM sqlite_master WHERE type = 'table'`
 	if w.DB.Dialect().Name() == "postgres" {
-		tables = `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`
+		tables = `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN (SELECT relname FROM pg_class WHERE relispartition)`
 	}
 	rows, err := w.DB.Query(t.Context(), tables)
 	names, err := store.All(rows, err, store.Value[string])

@@ -1,0 +1,48 @@
+// Package expiry deletes raw prompts and records when their retention ends, and
+// records it for each organisation that had some.
+package expiry
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Run deletes the prompts and records that were received before a time. It may run
+// twice.
+func Run(ctx context.Context, db *store.DB, before time.Time) error {
+	recorded := map[string]bool{} // by organisation
+	var fresh []string            // recorded by the transaction that runs
+	note := func(ctx context.Context, tx *store.Tx, orgIDs []string) error {
+		fresh = nil
+		for _, id := range orgIDs {
+			if recorded[id] {
+				continue
+			}
+			fresh = append(fresh, id)
+			if err := audit.Record(ctx, tx, audit.Entry{
+				OrgID: id, Action: "telemetry.data.expire", Target: audit.Target{Kind: "organisation", ID: id},
+				Detail: audit.Detail{"received_before": before},
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, table := range []string{"telemetry_prompts", "telemetry_records"} {
+		err := store.Expiry{
+			Table: table, Before: before, Orgs: orgsIn, Note: note,
+			Committed: func() {
+				for _, id := range fresh {
+					recorded[id] = true
+				}
+			},
+		}.Run(ctx, db)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
