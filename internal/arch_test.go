@@ -60,7 +60,7 @@ var layers = []layer{
 		"internal/transcripts",
 	}},
 	{"the base", []string{
-		"internal/builtin", "internal/chunk", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
+		"internal/builtin", "internal/chunk", "internal/fair", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
 	}},
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -39,7 +40,8 @@ func (s *Service) storeBodies(orgID string, calls []*store.GroupCall[*bodySignal
 		for _, c := range calls {
 			all = append(all, c.Value)
 		}
-		if err := s.store(context.Background(), orgID, all); err == nil {
+		ctx := access.With(context.Background(), access.From(calls[0].Ctx)) // none of them cancels the others'
+		if err := s.store(ctx, orgID, all); err == nil {
 			for _, c := range calls {
 				c.Answer(nil)
 			}

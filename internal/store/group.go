@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fair"
 )
 
 // ErrGroupFull is returned by GroupCommit.Do when too many calls wait.
@@ -15,11 +18,14 @@ var ErrGroupFull = errors.New("too many calls wait")
 // is being committed form the next group. A call that finds no group being
 // committed starts at once: no call waits for others to join it.
 //
+// Organisations take turns: however many calls of one wait, those of the others are
+// in the next group. When too many wait, the organisation with the most loses one.
+//
 // It has no goroutine of its own. The first caller of a group, its leader,
 // commits it and then hands the lead to a caller that waits.
 type GroupCommit[K comparable, T any] struct {
-	// Commit commits the calls of a group, in the order in which they arrived,
-	// and answers each.
+	// Commit commits the calls of a group, those of an organisation in the order in
+	// which they arrived, and answers each.
 	Commit func(K, []*GroupCall[T])
 	// MaxSize is how many calls form a group.
 	MaxSize int
@@ -32,9 +38,13 @@ type GroupCommit[K comparable, T any] struct {
 	keys map[K]*groupQueue[T] // those that have a leader
 }
 
+// sharedGroup is how many calls of each organisation are in a group when several
+// have some waiting: each waits for the whole group.
+const sharedGroup = 32
+
 // groupQueue is the waiting calls of a key and the number of its leaders.
 type groupQueue[T any] struct {
-	waiting []*GroupCall[T]
+	waiting fair.Queue[*GroupCall[T]]
 	leaders int
 }
 
@@ -85,15 +95,20 @@ func (g *GroupCommit[K, T]) join(key K, c *GroupCall[T]) error {
 		}
 		g.keys[key] = q
 	}
-	if g.MaxWaiting > 0 && len(q.waiting) >= g.MaxWaiting {
-		return ErrGroupFull
+	org := access.From(c.Ctx).OrgID
+	if g.MaxWaiting > 0 && q.waiting.Len() >= g.MaxWaiting {
+		dropped, ok := q.waiting.Drop(org)
+		if !ok {
+			return ErrGroupFull
+		}
+		dropped.Answer(ErrGroupFull)
 	}
 	if q.leaders < max(g.Leaders, 1) {
 		q.leaders++
 		c.lead <- struct{}{}
 		return nil
 	}
-	q.waiting = append(q.waiting, c)
+	q.waiting.Push(org, c)
 	return nil
 }
 
@@ -102,9 +117,13 @@ func (g *GroupCommit[K, T]) join(key K, c *GroupCall[T]) error {
 func (g *GroupCommit[K, T]) leadGroup(key K, leader *GroupCall[T]) {
 	g.mu.Lock()
 	q := g.keys[key]
-	n := min(len(q.waiting), g.MaxSize-1)
-	group := append([]*GroupCall[T]{leader}, q.waiting[:n]...)
-	q.waiting = q.waiting[n:]
+	group, most := []*GroupCall[T]{leader}, g.MaxSize
+	if n := q.waiting.Tenants(); n > 1 {
+		most = min(most, n*sharedGroup)
+	}
+	for q.waiting.Len() > 0 && len(group) < most {
+		group = append(group, q.waiting.Pop())
+	}
 	g.mu.Unlock()
 
 	g.commit(key, group)
@@ -112,9 +131,8 @@ func (g *GroupCommit[K, T]) leadGroup(key K, leader *GroupCall[T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case len(q.waiting) > 0:
-		q.waiting[0].lead <- struct{}{}
-		q.waiting = q.waiting[1:]
+	case q.waiting.Len() > 0:
+		q.waiting.Pop().lead <- struct{}{}
 	case q.leaders > 1:
 		q.leaders--
 	default:
@@ -142,7 +160,7 @@ func (g *GroupCommit[K, T]) Waiting() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, q := range g.keys {
-		n += len(q.waiting)
+		n += q.waiting.Len()
 	}
 	return n
 }

@@ -20,6 +20,9 @@ type postgresEngine struct {
 	pool *pgxpool.Pool
 	// pooled says that a pooler gives each transaction another connection.
 	pooled bool
+	// writers bounds the transactions of InGroup, in which everything is ingested: they
+	// wait by organisation, and leave connections to those who read.
+	writers *gate
 }
 
 // postgresConn is a pool or a transaction.
@@ -75,7 +78,8 @@ func newPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &postgresEngine{pool: pool, pooled: pooled}, nil
+	writers := max(1, int(config.MaxConns)*3/4)
+	return &postgresEngine{pool: pool, pooled: pooled, writers: &gate{free: writers, maxWaiting: maxWaiting}}, nil
 }
 
 // cutPooler takes the parameter pooler from a URL: with pooler=transaction, a pooler
@@ -181,8 +185,12 @@ func isLost(err error) bool {
 	return refused || broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
 }
 
-// inGroup is inTx: PostgreSQL does group commit itself.
+// inGroup is inTx behind the gate: PostgreSQL does group commit itself.
 func (e *postgresEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
+	if err := e.writers.enter(ctx); err != nil {
+		return overloaded(err)
+	}
+	defer e.writers.leave()
 	return e.inTx(ctx, fn)
 }
 
@@ -194,7 +202,7 @@ func (e *postgresEngine) stats() Stats {
 	s := e.pool.Stat()
 	return Stats{
 		Open: int(s.TotalConns()), InUse: int(s.AcquiredConns()), Max: int(s.MaxConns()),
-		Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime(),
+		Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime(), Writers: e.writers.length(),
 	}
 }
 

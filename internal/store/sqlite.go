@@ -234,7 +234,11 @@ const (
 )
 
 func (e *sqliteEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
-	err := e.group.Do(ctx, struct{}{}, fn)
+	return overloaded(e.group.Do(ctx, struct{}{}, fn))
+}
+
+// overloaded turns ErrGroupFull into Unavailable: the caller can retry.
+func overloaded(err error) error {
 	if errors.Is(err, ErrGroupFull) {
 		return fault.New(fault.Unavailable, "The database cannot keep up; try again").After(time.Second)
 	}

@@ -147,7 +147,8 @@ func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 // InGroup is InTx with group commit, for frequent small writes: on SQLite,
 // concurrent calls share one commit, and each returns when it is durable. With
 // 32 concurrent callers that is 4 to 12 times the rows of InTx
-// (BenchmarkCommit). As with InTx, fn may run more than once.
+// (BenchmarkCommit). As with InTx, fn may run more than once. The organisations of
+// the callers take turns; a call that finds too many waiting is fault.Unavailable.
 func (db *DB) InGroup(ctx context.Context, fn func(tx *Tx) error) error {
 	db.writes(ctx)
 	return db.engine.inGroup(ctx, fn)
@@ -193,7 +194,7 @@ type Stats struct {
 	// Waited how long in total.
 	Waits  int64
 	Waited time.Duration
-	// Writers is how many transactions wait now to write to SQLite, which has one
-	// writer; 0 on PostgreSQL.
+	// Writers is how many transactions wait now to write: to SQLite, which has one
+	// writer, and in InGroup on PostgreSQL.
 	Writers int
 }

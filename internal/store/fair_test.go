@@ -1,0 +1,149 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func as(ctx context.Context, org string) context.Context {
+	return access.With(ctx, access.Caller{OrgID: org})
+}
+
+// TestInGroupIsFair: an organisation that floods the database delays the write of
+// another by two of its own, not by all that it has waiting.
+func TestInGroupIsFair(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const flood = 300
+		var begun atomic.Int64
+		proceed := make(chan struct{}) // each receive lets one write of the flood go on
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		for range flood {
+			wg.Go(func() {
+				err := db.InGroup(as(t.Context(), "noisy"), func(*store.Tx) error {
+					begun.Add(1)
+					<-proceed
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		waiting := func() int64 { return int64(db.Stats().Writers) }
+		apptest.Eventually(t, "the flood waits", func() bool { return begun.Load()+waiting() == flood })
+		before := waiting()
+		served := make(chan struct{})
+		wg.Go(func() {
+			err := db.InGroup(as(t.Context(), "quiet"), func(*store.Tx) error {
+				close(served)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		apptest.Eventually(t, "the quiet one waits", func() bool { return waiting() == before+1 })
+		for range 2 {
+			proceed <- struct{}{}
+		}
+		apptest.Eventually(t, "the quiet one is served", func() bool {
+			select {
+			case <-served:
+				return true
+			default:
+				return false
+			}
+		})
+		close(proceed)
+	})
+}
+
+// TestGroupCommitDrops: when too many wait, those of the organisation with the most
+// are refused, and all of the others are served.
+func TestGroupCommitDrops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan struct{})
+		g := store.GroupCommit[int, int]{MaxSize: 512, MaxWaiting: 100, Commit: func(_ int, calls []*store.GroupCall[int]) {
+			<-open
+			if len(calls) > 2*32 {
+				t.Errorf("a group of %d calls of two organisations", len(calls))
+			}
+			for _, c := range calls {
+				c.Answer(nil)
+			}
+		}}
+		var wg sync.WaitGroup
+		refused := map[string]*atomic.Int64{"noisy": {}, "quiet": {}}
+		do := func(org string) {
+			wg.Go(func() {
+				err := g.Do(as(context.Background(), org), 1, 0)
+				if errors.Is(err, store.ErrGroupFull) {
+					refused[org].Add(1)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		for range 501 { // one runs, 100 wait
+			do("noisy")
+		}
+		for range 50 {
+			do("quiet")
+		}
+		close(open)
+		wg.Wait()
+		if refused["noisy"].Load() != 450 || refused["quiet"].Load() != 0 {
+			t.Errorf("refused %d of the noisy and %d of the quiet one, want 450 and 0", refused["noisy"].Load(), refused["quiet"].Load())
+		}
+	})
+}
+
+// TestGateCancels: a caller that gives up while it waits takes no place with it.
+func TestGateCancels(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "postgres")
+	const many = 64 // more than there are places
+	proceed := make(chan struct{})
+	var begun atomic.Int64
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range many {
+		wg.Go(func() {
+			err := db.InGroup(ctx, func(*store.Tx) error {
+				begun.Add(1)
+				<-proceed
+				return nil
+			})
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	apptest.Eventually(t, "all wait or run", func() bool { return begun.Load()+int64(db.Stats().Writers) == many })
+	cancel()
+	apptest.Eventually(t, "none waits", func() bool { return db.Stats().Writers == 0 })
+	close(proceed)
+	wg.Wait()
+	places := begun.Load()
+	for range places { // each of them is free again
+		wg.Go(func() {
+			if err := db.InGroup(t.Context(), func(*store.Tx) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fair"
+)
+
+// A gate is a semaphore that organisations pass in turn: however many calls of one
+// wait, the next of each other one goes before its second. When too many wait, the
+// organisation with the most loses one.
+type gate struct {
+	maxWaiting int
+
+	mu      sync.Mutex
+	free    int
+	waiting fair.Queue[*pass]
+}
+
+// A pass is a call that waits at a gate.
+type pass struct {
+	org    string
+	answer chan error
+}
+
+// enter waits for a place, which leave returns. It fails with ErrGroupFull, or when
+// the context ends.
+func (g *gate) enter(ctx context.Context) error {
+	g.mu.Lock()
+	if g.free > 0 { // then nothing waits
+		g.free--
+		g.mu.Unlock()
+		return nil
+	}
+	p := &pass{org: access.From(ctx).OrgID, answer: make(chan error, 1)}
+	if g.waiting.Len() >= g.maxWaiting {
+		dropped, ok := g.waiting.Drop(p.org)
+		if !ok {
+			g.mu.Unlock()
+			return ErrGroupFull
+		}
+		dropped.answer <- ErrGroupFull
+	}
+	g.waiting.Push(p.org, p)
+	g.mu.Unlock()
+	select {
+	case err := <-p.answer:
+		return err
+	case <-ctx.Done():
+		return g.cancel(p, ctx.Err())
+	}
+}
+
+// cancel ends a wait. A place that was given meanwhile is returned.
+func (g *gate) cancel(p *pass, err error) error {
+	g.mu.Lock()
+	g.waiting.Remove(p.org, p)
+	g.mu.Unlock()
+	select {
+	case answer := <-p.answer:
+		if answer == nil {
+			g.leave()
+		}
+	default:
+	}
+	return err
+}
+
+// leave gives the place to the next that waits.
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting.Len() == 0 {
+		g.free++
+		return
+	}
+	g.waiting.Pop().answer <- nil
+}
+
+func (g *gate) length() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting.Len()
+}
