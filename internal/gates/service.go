@@ -184,8 +184,9 @@ func (s *Service) Verdicts(ctx context.Context, orgID string, ids []string) (map
 // Failures are the runs of all cases of a suite on both versions, and what the new
 // version failed.
 type Failures struct {
-	New, Current string         // ids of runs
-	First        map[string]int // its first failed trial, by case
+	New, Current string            // ids of runs
+	First        map[string]int    // its first failed trial, by case
+	Versions     map[string]string // that a run tried, by its id; those of step two included
 }
 
 // Failures returns where to look for what the new version of a gate fails, by suite.
@@ -197,7 +198,14 @@ func (s *Service) Failures(ctx context.Context, g Gate) (map[string]Failures, er
 	}
 	all := map[string]Failures{}
 	for _, r := range made {
-		f := all[r.suiteID]
+		f, ok := all[r.suiteID]
+		if !ok {
+			f.Versions = map[string]string{}
+		}
+		f.Versions[r.runID] = g.Version
+		if r.arm == currentArm && g.Against != nil {
+			f.Versions[r.runID] = *g.Against
+		}
 		switch {
 		case r.step == screen && r.arm == newArm:
 			f.New = r.runID

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/gates"
@@ -89,8 +88,35 @@ func (s gateSuite) BesideURL(caseID string) string {
 	return besideURL(s.Runs.New, caseID, max(1, s.Runs.First[caseID]), s.Runs.Current)
 }
 
-// P shows a p-value.
-func (gateSuite) P(p *float64) string { return strconv.FormatFloat(*p, 'f', 4, 64) }
+// P shows a p-value, e.g. "p = 0.0312".
+func (gateSuite) P(p float64) string {
+	if p < 0.0001 {
+		return "p < 0.0001"
+	}
+	return fmt.Sprintf("p = %.4f", p)
+}
+
+// CaseName is the name of a case that changed.
+func (s gateSuite) CaseName(id string) string {
+	for _, c := range s.Results {
+		if c.Case == id && c.Name != "" {
+			return c.Name
+		}
+	}
+	return id
+}
+
+// RunName says which version a run tried, e.g. "2.0.0, tried again".
+func (s gateSuite) RunName(id string) string {
+	name, ok := s.Runs.Versions[id]
+	switch {
+	case !ok:
+		return short(13, id)
+	case id != s.Runs.New && id != s.Runs.Current:
+		return name + ", tried again"
+	}
+	return name
+}
 
 // Difference shows the interval in points.
 func (s gateSuite) Difference() string {

@@ -45,7 +45,7 @@ func TestProposalPage(t *testing.T) {
 		},
 	})
 	page := b.get(path).want(http.StatusOK).wantInert().wantText("pdf: change the body", "proved", "Changes of 1.2.0", "90", "4 better, 1 worse",
-		"+2 to +48 points", "Proved to be better. A difference like this happens in 3 of 100", "Rows are missing", "For 2 cases: rows , sums", "Improve run gone")
+		"+2 to +48 points", "Proved to be better. A difference like this happens in 3 of 100", "Rows are missing", "For 2 cases: rows , sums", "Improve run View the improve run")
 	checkPage(t, page)
 	if got := page.texts("ins"); !slices.Equal(got, []string{"Added words", "whole"}) {
 		t.Errorf("the words %q are shown as added", got)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/whetstone-dev/whetstone/internal/web/format"
+	"github.com/whetstone-dev/whetstone/internal/web/improving"
 )
 
 //go:embed templates
@@ -65,12 +66,14 @@ func (s *Service) functions() template.FuncMap {
 		"markdown": s.prose.HTML,
 		"moment":   format.Moment,
 		"money":    format.Money,
+		"note":     improving.Note,
 		"number":   format.Number,
 		"pager":    newPager,
 		"percent":  format.Percent,
 		"plural":   format.Plural,
 		"points":   format.Points,
 		"price":    format.Price,
+		"reason":   format.Reason,
 		"score":    scoreText,
 		"short":    short,
 		"sortlink": newHead,

@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 		suite := b.newSuite("triggers", "extract tables from a pdf", "!bake a cake", "bake bread")
 		path := b.run(suite, source, url.Values{"trials": {"2"}})
 		p := b.get(path).want(http.StatusOK).
-			wantText("67", "pass^2", "2 of 3", "1 failed", "with the skill, trial 2", "builtin", "bake bread", "All 3", "Failed 1")
+			wantText("67", "Passed every time", "pass^2", "2 of 3", "1 failed", "with the skill, trial 2", "builtin", "bake bread", "All 3", "Failed 1")
 		checkPage(t, p)
 		p = b.get(path + "?show=failed").want(http.StatusOK).wantText("bake bread").wantNoText("bake a cake")
 		if got := len(p.all("details.case")); got != 1 {

@@ -7,11 +7,13 @@ import (
 	"math"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // None is shown for unknown values.
@@ -229,4 +231,19 @@ func Path(parts ...any) string {
 		b.WriteString("/" + url.PathEscape(fmt.Sprint(p)))
 	}
 	return b.String()
+}
+
+// byAlert is the reason of a rollback by an alert, which names the id of its rule.
+var byAlert = regexp.MustCompile(`^alert ([0-9a-f-]{36})$`)
+
+// Reason shows the reason of a rollback, of which it takes at most n characters.
+func Reason(n int, why any) template.HTML {
+	words := fmt.Sprint(why)
+	if p, ok := why.(*string); ok {
+		words = *p
+	}
+	if m := byAlert.FindStringSubmatch(words); m != nil {
+		return template.HTML(`by <a href="/alerts/` + m[1] + `">an alert</a>`)
+	}
+	return template.HTML(template.HTMLEscapeString(text.Ellipsis(words, n)))
 }

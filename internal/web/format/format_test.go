@@ -132,3 +132,23 @@ func TestTime(t *testing.T) {
 		}
 	}
 }
+
+// TestReason: an alert's rollback has a link in place of an id, and what people write is text.
+func TestReason(t *testing.T) {
+	t.Parallel()
+	const id = "01a1e8fc-e16c-7cdd-95e9-b4444754e878"
+	written := "fails on <b>empty</b> files"
+	for _, c := range []struct {
+		why  any
+		want string
+	}{
+		{"alert " + id, `by <a href="/alerts/` + id + `">an alert</a>`},
+		{"alert " + id + " again", "alert " + id[:14] + "…"},
+		{`alert "><script>`, `alert &#34;&gt;&lt;script&gt;`},
+		{&written, "fails on &lt;b&gt;empty&lt;/b…"},
+	} {
+		if got := string(format.Reason(21, c.why)); got != c.want {
+			t.Errorf("%v: %q, want %q", c.why, got, c.want)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func factsOf(key string, value any) []Fact {
 		return listed(name, value)
 	case string:
 		if path, ok := pages[key]; ok && value != "" {
-			return []Fact{{name, value, path + value}}
+			return []Fact{{name, "View the " + strings.ToLower(name), path + value}}
 		}
 		return []Fact{{Name: name, Value: value}}
 	case float64:

@@ -52,9 +52,9 @@ func TestFacts(t *testing.T) {
 		},
 		`{"improve_run_id":"r","suite_id":"s","judge":{"api":"openai","model":"m","prompt_version":"1"},"holdout":{"passed_before":1,"passed_after":4,"cases":5}}`: {
 			{Name: "Cases that chose it", Value: "4 of 5 right, 1 with the current text"},
-			{Name: "Improve run", Value: "r", URL: "/improve-runs/r"},
+			{Name: "Improve run", Value: "View the improve run", URL: "/improve-runs/r"},
 			{Name: "Judge", Value: "openai m"},
-			{Name: "Suite", Value: "s", URL: "/suites/s"},
+			{Name: "Suite", Value: "View the suite", URL: "/suites/s"},
 		},
 		`{"deep":{"er":[1,"x",{"y":true}]},"none":null}`: {
 			{Name: "Deep: er 1", Value: "1"}, {Name: "Deep: er 2", Value: "x"}, {Name: "Deep: er 3: y", Value: "true"},

@@ -5,8 +5,17 @@ package improving
 import (
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
 )
+
+// Note is the writer's reason for a candidate, or "" if its edits say the same.
+func Note(reason string, edits []edit.Edit) string {
+	if len(edits) == 1 && edits[0].Why == reason {
+		return ""
+	}
+	return reason
+}
 
 // A Passage is a part of a text with its changes, word by word.
 type Passage struct {
