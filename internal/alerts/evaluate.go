@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -70,20 +69,6 @@ func (s *Service) Evaluated(ctx context.Context, orgID string) ([]string, error)
 	return rulesWithState(ctx, s.DB, orgID)
 }
 
-// EvaluateAll evaluates every organisation that has rules. An organisation that
-// fails does not keep back the others.
-func (s *Service) EvaluateAll(ctx context.Context) error {
-	orgs, err := orgsWithRules(ctx, s.DB)
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for _, orgID := range orgs {
-		failures = append(failures, s.Evaluate(ctx, orgID))
-	}
-	return errors.Join(failures...)
-}
-
 // Evaluate applies all rules of an organisation to its skills. States, events
 // and the jobs that deliver them commit together, so that a crash neither
 // loses a notification nor enqueues it twice. Evaluations of one organisation
@@ -123,7 +108,10 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 				}
 			}
 		}
-		return upsertStates(ctx, tx, e.changed)
+		if err := upsertStates(ctx, tx, e.changed); err != nil {
+			return err
+		}
+		return schedule(ctx, tx, orgID, e.now, e.due.at(orgID, e.now))
 	})
 }
 
@@ -135,6 +123,7 @@ type evaluation struct {
 	figures figuresOf
 	now     time.Time
 	changed []State
+	due     due
 }
 
 type stateKey struct{ ruleID, skillID string }
@@ -156,6 +145,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	}
 	snoozed := r.SnoozedUntil != nil && e.now.Before(*r.SnoozedUntil)
 	next, transition, changed := state.next(r.evaluate(skill, e.now), e.now, snoozed)
+	e.due.add(r, skill, next)
 	if !changed && !gathered {
 		return nil
 	}

@@ -3,6 +3,8 @@ package alerts
 import (
 	"context"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
 // SetBackoff replaces the waits between the attempts of a delivery.
@@ -17,4 +19,33 @@ func (s *Service) Deliver(ctx context.Context, id string) error { return s.deliv
 // RetryWait is the wait after an attempt.
 func (s *Service) RetryWait(attempt int, retryAfter time.Duration) time.Duration {
 	return s.backoff().Wait(attempt, retryAfter)
+}
+
+// Transitions evaluates a rule on a skill from a time to another, every minute or, if
+// sparse, in the first minute in which it is due. It returns when the state machine
+// notified of what, and how often it was asked.
+func Transitions(r Rule, of func(now time.Time) skills.WindowStats, from, to time.Time, sparse bool) (all []string, asked int) {
+	state := State{State: ok, Since: from}
+	next := from
+	for now := from; now.Before(to); now = now.Add(time.Minute) {
+		if sparse && now.Before(next) {
+			continue
+		}
+		asked++
+		skill, snoozed := figures{WindowStats: of(now)}, r.SnoozedUntil != nil && now.Before(*r.SnoozedUntil)
+		var transition Transition
+		state, transition, _ = state.next(r.evaluate(skill, now), now, snoozed)
+		var d due
+		d.add(r, skill, state)
+		next = d.at("org", now)
+		if transition != none {
+			all = append(all, now.UTC().Format("02 15:04 ")+string(transition))
+		}
+	}
+	return all, asked
+}
+
+// OrgsDue returns the organisations that a sweep at that time evaluates.
+func (s *Service) OrgsDue(ctx context.Context, at time.Time) ([]string, error) {
+	return orgsDue(ctx, s.DB, at, maxDue)
 }

@@ -17,7 +17,7 @@ type evaluateOrg struct {
 // Kind names the job.
 func (evaluateOrg) Kind() string { return "alerts.evaluate" }
 
-// evaluateAll is the scheduled job that evaluates all organisations.
+// evaluateAll is the scheduled job that evaluates the organisations that are due.
 type evaluateAll struct{}
 
 // Kind names the job.
@@ -41,7 +41,7 @@ func (s *Service) Register() {
 		}
 		return s.Evaluate(ctx, args.OrgID)
 	})
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ evaluateAll) error { return s.EvaluateAll(ctx) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ evaluateAll) error { return s.EvaluateDue(ctx) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args deliver) error { return s.deliver(ctx, args.DeliveryID) },
 		jobs.Timeout(time.Minute))
 	s.Jobs.Every(s.Interval, evaluateAll{})

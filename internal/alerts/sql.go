@@ -35,7 +35,8 @@ func (s *Service) updateRule(ctx context.Context, q store.Querier, r Rule) error
 	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
 		UPDATE alert_rules SET threshold = $2, sensitivity = $3, channel = $4, address = $5, secret = $6, old_secret = $7,
-			old_secret_until = $8, enabled = $9, disabled_reason = $10, updated_at = $11, snoozed_until = $12
+			old_secret_until = $8, enabled = $9, disabled_reason = $10, updated_at = $11, snoozed_until = $12,
+			due_at = 0
 		WHERE id = $1`, r.ID, r.Threshold, r.Sensitivity, r.Channel, r.Address, r.Secret, r.OldSecret,
 		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, store.Micros(r.UpdatedAt),
 		store.NullMicros(r.SnoozedUntil))
@@ -111,9 +112,22 @@ func hasRuleOf(ctx context.Context, q store.Querier, orgID string, t Type) (bool
 	return store.One(rows, err, "Rules", store.Value[bool])
 }
 
-func orgsWithRules(ctx context.Context, q store.Querier) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT DISTINCT org_id FROM alert_rules WHERE enabled ORDER BY org_id`)
+// orgsDue returns organisations with a rule that is due, those that wait longest first.
+func orgsDue(ctx context.Context, q store.Querier, now time.Time, limit int) ([]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT org_id FROM alert_rules WHERE enabled AND due_at <= $1 GROUP BY org_id ORDER BY MIN(due_at), org_id LIMIT $2`,
+		store.Micros(now), limit)
 	return store.All(rows, err, store.Value[string])
+}
+
+// schedule sets when the rules of an organisation are due next. Those that are due
+// later than now and earlier than that are left alone: an evaluation after ingest, of
+// which there may be many, writes nothing.
+func schedule(ctx context.Context, q store.Querier, orgID string, now, due time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE alert_rules SET due_at = $3 WHERE org_id = $1 AND enabled AND (due_at <= $2 OR due_at > $3)`,
+		orgID, store.Micros(now), store.Micros(due))
+	return err
 }
 
 func statesOfOrg(ctx context.Context, q store.Querier, orgID string) (map[stateKey]State, error) {

@@ -7,11 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// selectSkills reads skills with their totals. These are looked up: an organisation has
-// few of all.
 func selectSkills(q store.Querier) string {
-	return `
-	SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
+	return `SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
 		t.first_seen_at, t.last_seen_at, s.confirmed, s.hidden, s.merged_into
 	FROM skills s` + q.Dialect().LeftLookup("skill_totals", "t", "t.subject_id = s.id") + ` `
 }
@@ -75,11 +72,12 @@ func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, e
 	days := q.Dialect().Lookup("skill_days", "d", "d.subject_id = wanted.value AND d.day >= $2 AND d.day < $3")
 	rows, err := q.Query(ctx, `
 		SELECT d.subject_id, `+strings.Join(columns, ", ")+` FROM `+wanted+days+` GROUP BY d.subject_id`, list, start, end)
-	_, err = store.All(rows, err, func(row store.Row) (c dayCount, err error) {
+	err = store.Each(rows, err, func(row store.Row) error {
 		var id string
-		err = row.Scan(append([]any{&id}, targets(&c)...)...)
+		var c dayCount
+		err := row.Scan(append([]any{&id}, targets(&c)...)...)
 		sums[id] = c
-		return c, err
+		return err
 	})
 	return sums, err
 }
@@ -115,16 +113,12 @@ func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, er
 // gradedWindows is the grades of a window and of the one before it.
 type gradedWindows struct{ now, before dayCount }
 
-// gradesOfOrg sums the grades of an organisation's skills in the windows
-// [before, start) and from start on.
+// gradesOfOrg sums the grades of an organisation's skills in [before, start) and from start on.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
+	sum := func(column, when string) string { return `SUM(d.` + column + `) FILTER (WHERE d.day ` + when + ` $3)` }
 	rows, err := q.Query(ctx, store.Sums{
-		Keys: "k.id", From: "skills AS k", Where: "k.org_id = $1",
-		Rows: "skill_days AS d", On: "d.subject_id = k.id AND d.day >= $2",
-		Columns: []string{
-			"SUM(d.graded_sessions) FILTER (WHERE d.day < $3)", "SUM(d.pass_rate_sum) FILTER (WHERE d.day < $3)",
-			"SUM(d.graded_sessions) FILTER (WHERE d.day >= $3)", "SUM(d.pass_rate_sum) FILTER (WHERE d.day >= $3)",
-		},
+		Keys: "k.id", From: "skills AS k", Where: "k.org_id = $1", Rows: "skill_days AS d", On: "d.subject_id = k.id AND d.day >= $2",
+		Columns: []string{sum("graded_sessions", "<"), sum("pass_rate_sum", "<"), sum("graded_sessions", ">="), sum("pass_rate_sum", ">=")},
 	}.Query(q.Dialect()), orgID, before, start)
 	sums := map[string]gradedWindows{}
 	err = store.Each(rows, err, func(row store.Row) error {

@@ -6,3 +6,9 @@
 -- table for each day.
 -- Owner: internal/skills
 CREATE INDEX skill_days_grades ON skill_days (subject_id, day) INCLUDE (sessions, graded_sessions, pass_rate_sum);
+
+-- When time alone may change a verdict, so that no sweep evaluates all organisations.
+-- 0 is at once, also for rules of a binary that does not know the column.
+-- Owner: internal/alerts
+ALTER TABLE alert_rules ADD COLUMN due_at BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX alert_rules_due ON alert_rules (due_at, org_id) WHERE enabled;
