@@ -1,8 +1,21 @@
 package httpapi
 
+import "context"
+
 // The small parsers.
 var (
 	ReplaceNUL    = replaceNUL
 	UnmarshalJSON = unmarshalJSON
 	TextIssues    = textIssues
 )
+
+// Grow takes some memory, and more when between returns.
+func (b *Budget) Grow(ctx context.Context, first int64, between func(), more int64) error {
+	s := b.share(tenantOf(ctx))
+	defer s.release()
+	if err := s.grow(ctx, first); err != nil {
+		return err
+	}
+	between()
+	return s.grow(ctx, more)
+}

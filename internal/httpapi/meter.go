@@ -50,7 +50,7 @@ func (a *API) meter(req *http.Request, public bool, from io.Reader) *meteredRead
 		m.share = s.memory
 		return m
 	}
-	if m.share = budget.share(); ok {
+	if m.share = budget.share(tenantOf(req.Context())); ok {
 		s.memory = m.share
 	}
 	return m
