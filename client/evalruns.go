@@ -132,6 +132,7 @@ type EvalAgent struct {
 type EvalCase struct {
 	ID              string      `json:"id"`
 	Name            string      `json:"name"`
+	Title           string      `json:"title,omitempty"` // its name, or what it asks; empty from older servers
 	CaseKind        string      `json:"case_kind"`
 	Verdict         *string     `json:"verdict"` // pass, fail, error or skipped; nil until there is one
 	Score           *float64    `json:"score"`

@@ -76,6 +76,9 @@ func TestEvalImportAndExport(t *testing.T) {
 	if r := m.eval(t, "show", "pdf triggers"); !strings.Contains(r.stdout, "x     trigger_query  extract it") {
 		t.Errorf("show: %s%s", r.stdout, r.stderr)
 	}
+	if r := m.eval(t, "run", "pdf triggers", "--source", m.source, "--wait"); !strings.Contains(r.stdout, "extract it  trigger_query") {
+		t.Errorf("a run does not name its case by what it asks: %s%s", r.stdout, r.stderr)
+	}
 	r = m.eval(t, "export", "pdf triggers", "--format", "trigger")
 	var got []map[string]any
 	r.decode(t, &got)

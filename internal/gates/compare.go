@@ -12,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/suites"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A comparison has the trials of both versions so far, suite by suite.
@@ -184,16 +183,13 @@ func (c comparison) early(all []trialRun) []gateapi.Suite {
 	return so.output(decision.Decide(so.suites(), decision.Policy{}), all)
 }
 
-// maxName is how many characters of a case's name are kept.
-const maxName = 100
-
 // output shows the findings, and the trials of the cases that changed.
 func (c comparison) output(d decision.Decision, all []trialRun) []gateapi.Suite {
 	out := make([]gateapi.Suite, len(d.Suites))
 	for i, f := range d.Suites {
 		names := map[string]string{}
 		for _, one := range c.all[i].fresh.Cases {
-			names[one.ID] = text.Ellipsis(text.PlainLine(one.Title()), maxName)
+			names[one.ID] = one.Label()
 		}
 		var runIDs []string
 		for _, r := range all {

@@ -185,6 +185,7 @@ func newRunOutput(r Run) RunOutput {
 type CaseOutput struct {
 	ID       string           `json:"id"`
 	Name     string           `json:"name"`
+	Title    string           `json:"title" doc:"The name, or the beginning of what it asks"`
 	Kind     suites.CaseKind  `json:"case_kind"`
 	Verdict  *Verdict         `json:"verdict" enum:"pass,fail,error,skipped" doc:"Null until there is one"`
 	Score    *float64         `json:"score" doc:"The mean of its trials"`
@@ -238,7 +239,8 @@ func newReportOutput(r Report) ReportOutput {
 	for i, c := range r.Cases {
 		got := r.Results[i]
 		out.Cases[i] = CaseOutput{
-			ID: c.ID, Name: c.Name, Kind: c.Kind, Verdict: got.Verdict, Score: got.Score, Baseline: got.Baseline,
+			ID: c.ID, Name: c.Name, Title: c.Label(), Kind: c.Kind,
+			Verdict: got.Verdict, Score: got.Score, Baseline: got.Baseline,
 			Costs: usdByArm(CostsByArm(got.Trials)), Trials: make([]TrialOutput, len(got.Trials)),
 		}
 		all = append(all, got.Trials...)

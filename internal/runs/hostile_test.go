@@ -284,7 +284,7 @@ func TestHostileAgents(t *testing.T) {
 	var names []string
 	for _, a := range w.onTheMachine() {
 		denied := assertion(a.instruction, `output.contains("denied:") && exit_code == 0 && !("late.txt" in files)`)
-		cases = append(cases, with(denied, object{"agent": object{"name": a.agent}}))
+		cases = append(cases, with(denied, object{"name": a.name, "agent": object{"name": a.agent}}))
 		names = append(names, a.name)
 	}
 	machine := len(cases)
@@ -292,8 +292,8 @@ func TestHostileAgents(t *testing.T) {
 		ref := w.storeTask(t, hostileTask(image))
 		for _, a := range w.onTheVerdict() {
 			cases = append(cases, object{
-				"case_kind": "task_package", "environment_ref": ref, "instruction": a.instruction, "oracle_ref": "solution/solve.sh",
-				"agent": object{"name": a.agent},
+				"name": a.name, "case_kind": "task_package", "environment_ref": ref, "instruction": a.instruction,
+				"oracle_ref": "solution/solve.sh", "agent": object{"name": a.agent},
 			})
 			names = append(names, fmt.Sprintf("%s (in an image: %v)", a.name, image))
 		}

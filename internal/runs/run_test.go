@@ -41,8 +41,8 @@ func TestRun(t *testing.T) {
 			},
 			"created_at": run["created_at"], "started_at": nil, "finished_at": nil,
 			"cases": []object{
-				{"id": "one", "name": "First", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}, "cost_usd_by_variant": object{}},
-				{"id": "two", "name": "", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}, "cost_usd_by_variant": object{}},
+				{"id": "one", "name": "First", "title": "First", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}, "cost_usd_by_variant": object{}},
+				{"id": "two", "name": "", "title": "two", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}, "cost_usd_by_variant": object{}},
 			},
 		}).(object)
 		if diff := cmp.Diff(queued, run); diff != "" {
@@ -67,11 +67,11 @@ func TestRun(t *testing.T) {
 			"started_at": run["started_at"], "finished_at": run["finished_at"],
 			"cases": []object{
 				{
-					"id": "one", "name": "First", "case_kind": "exact_match", "verdict": "pass", "score": 1, "baseline_verdict": nil,
+					"id": "one", "name": "First", "title": "First", "case_kind": "exact_match", "verdict": "pass", "score": 1, "baseline_verdict": nil,
 					"cost_usd_by_variant": object{}, "trials": trial("pass", 1, "the output is as expected", "a"),
 				},
 				{
-					"id": "two", "name": "", "case_kind": "exact_match", "verdict": "fail", "score": 0, "baseline_verdict": nil,
+					"id": "two", "name": "", "title": "two", "case_kind": "exact_match", "verdict": "fail", "score": 0, "baseline_verdict": nil,
 					"cost_usd_by_variant": object{}, "trials": trial("fail", 0, `first difference at line 1, column 1: expected "b", got "a"`, "a"),
 				},
 			},

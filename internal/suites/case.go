@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A CaseKind says how a case is decided.
@@ -70,6 +71,12 @@ func (c Case) Title() string {
 	}
 	return cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID)
 }
+
+// maxLabel is how many characters a label has.
+const maxLabel = 100
+
+// Label is the title in one short line.
+func (c Case) Label() string { return text.Ellipsis(text.PlainLine(c.Title()), maxLabel) }
 
 // Runnable reports whether the case can be run.
 func (c Case) Runnable() bool { return len(c.problems) == 0 }

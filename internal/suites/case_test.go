@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // paths are where the issues of a suite stand, joined by dots.
@@ -29,6 +30,25 @@ func paths(t *testing.T, suite object) []string {
 		all = append(all, strings.Join(path, "."))
 	}
 	return all
+}
+
+// TestLabel: a case is called by its name, or by what it asks, in one line.
+func TestLabel(t *testing.T) {
+	t.Parallel()
+	prompt := "Fill in\n\tform.pdf"
+	for want, c := range map[string]suites.Case{
+		"Forms":                       {ID: "id", Name: "Forms", Query: "a query"},
+		"a query":                     {ID: "id", Query: "a query"},
+		"Fill in form.pdf":            {ID: "id", Subject: suites.Subject{Prompt: &prompt}},
+		"make test":                   {ID: "id", Subject: suites.Subject{Command: []string{"make", "test"}}},
+		"id":                          {ID: "id"},
+		strings.Repeat("ä", 99) + "…": {ID: "id", Query: strings.Repeat("ä", 101)},
+		"red":                         {ID: "id", Query: "\x1bred"},
+	} {
+		if got := c.Label(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // TestIncomplete has a row for every reason that keeps a stored suite from

@@ -203,7 +203,7 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	fmt.Fprintln(w, strings.Join(append(heads, "WHY"), "\t"))
 	for _, c := range run.Cases {
 		row := []string{
-			term.Cell(cmp.Or(c.Name, c.ID)), c.CaseKind, term.OrDash(c.Verdict), term.OrDash(c.BaselineVerdict),
+			term.Cell(cmp.Or(c.Name, c.Title, c.ID)), c.CaseKind, term.OrDash(c.Verdict), term.OrDash(c.BaselineVerdict),
 		}
 		if costs {
 			row = append(row, cmp.Or(costByVariant(c.CostUSDByVariant), "-"))

@@ -16,7 +16,7 @@ import (
 type evalTrialCommand struct {
 	serverFlags `embed:""`
 	RunID       string `arg:"" name:"run" help:"Id of the run, or the suite of the newest run."`
-	CaseID      string `arg:"" name:"case" help:"Id or name of the case."`
+	CaseID      string `arg:"" name:"case" help:"Id, name or title of the case."`
 	Arm         string `env:"-" enum:"skill,no_skill,previous" default:"skill" help:"skill, no_skill or previous."`
 	Trial       int    `env:"-" default:"1" placeholder:"N" help:"Number of the trial."`
 }
@@ -33,7 +33,7 @@ func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, server.NamesOf(run.Cases, func(one client.EvalCase) server.Named {
-			return server.Named{ID: one.ID, Names: []string{one.Name}}
+			return server.Named{ID: one.ID, Names: []string{one.Name, one.Title}}
 		}))
 		if err != nil {
 			return err
