@@ -41,6 +41,7 @@ func benchmarks() []benchmark {
 		{"catalog", "GET of the catalogs of 5,000 skills, from memory and first, with one version and 20", benchCatalog},
 		{"ingest", "POST of telemetry beside the driver's batches", benchIngest},
 		{"ingest-peer", "POST of telemetry beside PocketBase", benchIngestPeer},
+		{"retention", "the end of the retention of 10 M records, and what others wait for it", benchRetention},
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},
 		{"sessions", "GET of sessions as they grow, and of a long one", benchSessions},
 		{"home", "the first page of the dashboard: its weight, and how soon it is there", benchHome},

@@ -470,7 +470,7 @@ type Expiry struct {
 }
 
 // bite is how many rows one transaction deletes.
-const bite = 2000
+const bite = 1000
 
 // Run deletes the rows. It may run twice.
 func (e Expiry) Run(ctx context.Context, db *DB) (err error) {

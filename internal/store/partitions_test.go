@@ -186,6 +186,81 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
+// TestOnce: a row is inserted once, whichever partition the first one is in.
+func TestOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		now := time.Now()
+		record(t, db, "months ago", now.Add(-80*day))
+		record(t, db, "a month ago", now.Add(-35*day))
+		if err := db.Partition(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range [][]string{{"new"}, {}} {
+			ids := []string{"a month ago", "months ago", "new"}
+			var fresh []string
+			err := db.InTx(t.Context(), func(tx *store.Tx) (err error) {
+				fresh, err = store.Bulk{
+					Table: "telemetry_records",
+					Columns: []store.Column{
+						store.Col("id", ids),
+						store.Col("org_id", []string{"o", "o", "o"}),
+						store.Col("user_id", []string{"u", "u", "u"}),
+						store.Col("kind", []string{"k", "k", "k"}),
+						store.Col("body", []string{"{}", "{}", "{}"}),
+						store.Col("normalized_at", []int64{0, 0, 0}),
+						store.Col("received_at", slices.Repeat([]int64{store.Micros(now)}, 3)),
+					},
+					Once: "id", Returning: "id",
+				}.InsertReturning(t.Context(), tx)
+				return err
+			})
+			if err != nil || !slices.Equal(fresh, want) {
+				t.Errorf("inserted %v, %v; want %v", fresh, err, want)
+			}
+		}
+		if n := number(t, db, `SELECT COUNT(*) FROM telemetry_records`); n != 3 {
+			t.Errorf("%d rows, want 3", n)
+		}
+	})
+}
+
+// TestLoadPartitions: rows of a backup are loaded into partitions of their own.
+func TestLoadPartitions(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "postgres")
+	now := time.Now()
+	if err := db.Partition(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := len(partitions(t, db, "audit_entries"))
+	err := db.LoadOnce(t.Context(), func(tx *store.Tx) error {
+		tables, err := tx.Tables(t.Context())
+		if err != nil {
+			return err
+		}
+		table := tables[slices.IndexFunc(tables, func(t store.Table) bool { return t.Name == "audit_entries" })]
+		var rows [][]any
+		for i, age := range []time.Duration{100 * day, 100 * day, 200 * day, 0, -400 * day} {
+			row := make([]any, len(table.Columns))
+			for c, column := range table.Columns {
+				row[c] = fmt.Sprint(i)
+				if column == "at" {
+					row[c] = store.Micros(now.Add(-age))
+				}
+			}
+			rows = append(rows, row)
+		}
+		return tx.Load(t.Context(), table, rows)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := partitions(t, db, "audit_entries")
+	if len(all) != before+2 || all["audit_entries_rest"] != 1 || number(t, db, `SELECT COUNT(*) FROM audit_entries`) != 5 {
+		t.Errorf("partitions %v, want two more than %d, and one row apart", all, before)
+	}
+}
+
 // unpartitioned is a database of a binary that knows no partitions, with rows.
 func unpartitioned(t *testing.T, rows int) *store.DB {
 	t.Helper()
