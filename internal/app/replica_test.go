@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -62,6 +64,9 @@ func TestReplica(t *testing.T) {
 		}
 	}
 	readBack("up to date")
+	if f := doctorSays(t, primary.URL, replica.URL); f.Status != exam.Good {
+		t.Errorf("the doctor says of a replica that is up to date: %+v", f)
+	}
 	direct, err := store.Open(t.Context(), store.Options{URL: replica.URL, MaxConns: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +105,9 @@ func TestReplica(t *testing.T) {
 	}
 	readBack("killed")
 	stop()
+	if f := doctorSays(t, primary.URL, replica.URL); f.Status != exam.Advice || !strings.Contains(f.Message, "database-read-url") {
+		t.Errorf("the doctor says of a replica that is gone: %+v", f)
+	}
 	if err := readers.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -119,6 +127,21 @@ func (s *service) readsFrom(t *testing.T, from string) (n float64) {
 	}
 	t.Fatalf("the metrics have no reads:\n%s", metrics)
 	return 0
+}
+
+// doctorSays returns what the doctor finds about the replica.
+func doctorSays(t *testing.T, primary, replica string) exam.Finding {
+	t.Helper()
+	c := settings(t, "--database-url", primary, "--database-read-url", replica, "--secret-key", sealtest.Key(0))
+	d := app.NewDoctor(c)
+	d.Quick = true
+	for _, f := range d.Examine(t.Context()) {
+		if f.Check == "replica" {
+			return f
+		}
+	}
+	t.Fatal("the doctor does not look at the replica")
+	return exam.Finding{}
 }
 
 // signedIn signs in to the pages, and returns a function that gets one.

@@ -67,12 +67,21 @@ func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
 	}
 	opening, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	db, err := store.Open(opening, store.Options{URL: d.Config.URL(), MaxConns: 4})
+	o := store.Options{URL: d.Config.URL(), MaxConns: 4}
+	if d.Config.DatabaseReadURL != "" {
+		o.Replica = &store.Replica{
+			URL: string(d.Config.DatabaseReadURL), MaxLag: time.Duration(d.Config.DatabaseReadLag), Log: slog.New(slog.DiscardHandler),
+		}
+	}
+	db, err := store.Open(opening, o)
 	if err != nil {
 		return append(findings, exam.Fail("database", "cannot be opened: %s; check --database-url and --data", err))
 	}
 	defer db.Close()
 	findings = append(findings, d.checkDatabase(ctx, db))
+	if db.HasReplica() {
+		findings = append(findings, checkReplica(ctx, db))
+	}
 	schema, known := checkSchema(ctx, db)
 	findings = append(findings, schema)
 	if !known {
@@ -96,6 +105,16 @@ func (d *Doctor) checkDatabase(ctx context.Context, db *store.DB) exam.Finding {
 			db.Dialect().Name(), strings.Join(wrong, "; "))
 	}
 	return exam.Fine("database", "%s answers", db.Dialect().Name())
+}
+
+// checkReplica warns of a replica that is not read from: everything works without it.
+func checkReplica(ctx context.Context, db *store.DB) exam.Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if err := db.CheckReplica(ctx); err != nil {
+		return exam.Warn("replica", "is not read from: %s; check --database-read-url and its replication", err)
+	}
+	return exam.Fine("replica", "is up to date")
 }
 
 // checkSchema also reports whether this binary knows the tables.

@@ -97,7 +97,7 @@ func (db *DB) WatchReplica(ctx context.Context) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for {
-		db.replica.check(ctx)
+		_ = db.CheckReplica(ctx) // which logs it
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -106,20 +106,19 @@ func (db *DB) WatchReplica(ctx context.Context) {
 	}
 }
 
-// check finds out whether the replica is usable.
-func (r *replica) check(ctx context.Context) {
+// CheckReplica finds out whether the replica is usable, and fails if it is not.
+func (db *DB) CheckReplica(ctx context.Context) (err error) {
+	r := db.replica
 	if !r.usable.Load() {
 		bounded, cancel := context.WithTimeout(ctx, replicaTimeout)
-		err := r.identify(bounded)
+		err = r.identify(bounded)
 		cancel()
-		if err != nil {
-			r.setUsable(ctx, err)
-			return
-		}
 	}
-	if r.catchUp(ctx) == nil {
-		r.setUsable(ctx, nil)
+	if err == nil {
+		err = r.catchUp(ctx)
 	}
+	r.setUsable(ctx, err)
+	return err
 }
 
 // identify fails if the server is a replica of another database.
