@@ -127,7 +127,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		return p.Fail(err)
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", err, usage.Hint(err))
+		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", usage.Message(err), usage.Hint(err))
 		return term.ExitUsage
 	}
 	p.JSON = root.JSON

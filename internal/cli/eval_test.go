@@ -92,6 +92,7 @@ func TestEvalImportAndExport(t *testing.T) {
 		t.Errorf("%s: %v", content, err)
 	}
 	m.eval(t, "export", "pdf triggers", "--format", "evals.json").want(t, term.ExitFailed, "holds only")
+	m.eval(t, "run", "pdf triggers", "--catalog", "cursor").want(t, term.ExitUsage, `--catalog must be one of "full","claude-code","codex" but got "cursor"`)
 	m.eval(t, "show", "nothing").want(t, term.ExitFailed, "No suite is named nothing")
 	m.eval(t, "import", file, "--name", "pdf triggers").want(t, term.ExitOK, "")
 	m.eval(t, "show", "pdf triggers").want(t, term.ExitFailed, "2 suites are named")

@@ -70,6 +70,14 @@ func TestInstall(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("a file in the way", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "skills")
+		write(t, file, "x")
+		r := user.run(t, "install", "pdf", "--dir", file)
+		if r.code != term.ExitFailed || !strings.Contains(r.stderr, file) || !strings.Contains(r.stderr, "move what is there away, or choose another folder") {
+			t.Errorf("%d %q, want the file and what to do", r.code, r.stderr)
+		}
+	})
 	t.Run("name that is no folder", func(t *testing.T) {
 		author.push(t, dir, "--name", "..")
 		user.run(t, "install", "..").want(t, term.ExitUsage, `".." cannot be the name of a folder on every system`)

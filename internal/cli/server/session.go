@@ -6,11 +6,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -110,6 +113,16 @@ func AsFault(err error, server string) error {
 		return fault.New(fault.BadGateway, "The download was changed or truncated on the way: "+
 			"its SHA-256 is not that of the version; nothing was installed").Because(err)
 	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	// The errors of the system are net.Errors, too, so those of files come first.
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fileFault(e.Op, e.Path, e.Err).Because(err)
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return fileFault(e.Op, e.New, e.Err).Because(err)
+	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		cause := err
 		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
@@ -118,6 +131,20 @@ func AsFault(err error, server string) error {
 		return fault.New(fault.Unavailable, "Cannot reach %s: %s", server, cause).Because(err)
 	}
 	return err
+}
+
+// fileFault names the file that could not be read or written, and says what to do.
+func fileFault(op, path string, err error) *fault.Error {
+	advice := "check the path, and run the command again"
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		advice = "change its permissions, or choose another folder"
+	case errors.Is(err, syscall.ENOSPC):
+		advice = "free some space, and run the command again"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
+		advice = "move what is there away, or choose another folder"
+	}
+	return fault.New(fault.Conflict, "Cannot %s %s: %s; %s", op, term.Plain(path), err, advice)
 }
 
 // statusFault keeps the server's words, stripped of control characters: the server

@@ -156,6 +156,12 @@ func Missing(trace *kong.Context) bool {
 	return trace.Error == nil && len(node.Children) > 0 && node.DefaultCmd == nil
 }
 
+// Message is what is wrong with a command line. Kong lists the empty choice of a flag that
+// may be left out, too, which says nothing.
+func Message(err error) string {
+	return strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+}
+
 // Hint tells where the help of a mistyped command is: that of the deepest command
 // that was understood.
 func Hint(err error) string {
