@@ -18,7 +18,7 @@ const (
 	// rest is how long an organisation waits at most for an evaluation. It is for changes
 	// that nothing reports, e.g. a skill that was hidden or a version that was rolled back.
 	rest = 30 * time.Minute
-	// maxDue is how many organisations a sweep evaluates. The next one continues.
+	// maxDue is how many rules a sweep takes up. The next one continues.
 	maxDue = 1000
 )
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // SetBackoff replaces the waits between the attempts of a delivery.
@@ -46,6 +47,6 @@ func Transitions(r Rule, of func(now time.Time) skills.WindowStats, from, to tim
 }
 
 // OrgsDue returns the organisations that a sweep at that time evaluates.
-func (s *Service) OrgsDue(ctx context.Context, at time.Time) ([]string, error) {
-	return orgsDue(ctx, s.DB, at, maxDue)
+func OrgsDue(ctx context.Context, q store.Querier, at time.Time) ([]string, error) {
+	return orgsDue(ctx, q, at, maxDue)
 }

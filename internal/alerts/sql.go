@@ -112,11 +112,12 @@ func hasRuleOf(ctx context.Context, q store.Querier, orgID string, t Type) (bool
 	return store.One(rows, err, "Rules", store.Value[bool])
 }
 
-// orgsDue returns organisations with a rule that is due, those that wait longest first.
+// orgsDue returns the organisations of rules that are due, of so many that wait longest.
 func orgsDue(ctx context.Context, q store.Querier, now time.Time, limit int) ([]string, error) {
 	rows, err := q.Query(ctx, `
-		SELECT org_id FROM alert_rules WHERE enabled AND due_at <= $1 GROUP BY org_id ORDER BY MIN(due_at), org_id LIMIT $2`,
-		store.Micros(now), limit)
+		SELECT DISTINCT org_id FROM (
+			SELECT org_id FROM alert_rules WHERE enabled AND due_at <= $1 ORDER BY due_at LIMIT $2
+		) AS due ORDER BY org_id`, store.Micros(now), limit)
 	return store.All(rows, err, store.Value[string])
 }
 

@@ -15,7 +15,8 @@ import (
 // reconcile compares all connections with their repositories.
 func (w *world) reconcile() {
 	w.T.Helper()
-	if err := w.repohost.ReconcileAll(w.T.Context()); err != nil {
+	w.Exec(`UPDATE repohost_connections SET reconcile_at = 0`) // all are due
+	if err := w.repohost.ReconcileDue(w.T.Context()); err != nil {
 		w.T.Fatalf("reconcile: %v", err)
 	}
 	w.Settle()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // SetBackoff replaces the waits after failures of the code host.
@@ -31,4 +32,12 @@ func (s *Service) OldestQueued(ctx context.Context, connectionID string) (attemp
 // WriteBack reports an attempt, as its job does.
 func (s *Service) WriteBack(ctx context.Context, attemptID string) error {
 	return s.writeBack(ctx, attemptID)
+}
+
+// TakeDue takes the connections whose reconciliation is due.
+func TakeDue(ctx context.Context, db *store.DB, now time.Time, interval time.Duration) error {
+	return db.InTx(ctx, func(tx *store.Tx) error {
+		_, err := takeDue(ctx, tx, now, interval)
+		return err
+	})
 }

@@ -73,7 +73,7 @@ func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args publish) error { return s.publishQueued(ctx, args.ConnectionID) },
 		jobs.Timeout(publishTimeout), jobs.NeedsRoom())
 	jobs.Handle(s.Jobs, func(ctx context.Context, args reconcile) error { return s.reconcile(ctx, args.ConnectionID) })
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ reconcileAll) error { return s.ReconcileAll(ctx) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ reconcileAll) error { return s.ReconcileDue(ctx) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args writeBack) error { return s.writeBack(ctx, args.AttemptID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ expireDeliveries) error {
 		return deleteDeliveriesBefore(ctx, s.DB, store.Now().Add(-retention))

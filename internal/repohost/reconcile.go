@@ -11,16 +11,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// ReconcileAll enqueues a reconciliation of every connection: it compares the
-// branch and tags of the repository with what was published, and its pull requests
+// ReconcileDue enqueues a reconciliation of every connection that is due: it compares
+// the branch and tags of the repository with what was published, and its pull requests
 // with what was gated, and so repairs missed webhooks.
-func (s *Service) ReconcileAll(ctx context.Context) (err error) {
-	defer fault.Wrap(&err, "reconcile all")
-	ids, err := usableConnections(ctx, s.DB)
-	if err != nil {
-		return err
-	}
-	return s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueueReconcile(ctx, tx, ids) })
+func (s *Service) ReconcileDue(ctx context.Context) (err error) {
+	defer fault.Wrap(&err, "reconcile")
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		ids, err := takeDue(ctx, tx, store.Now(), s.Interval)
+		if err != nil {
+			return err
+		}
+		return s.enqueueReconcile(ctx, tx, ids)
+	})
 }
 
 // enqueueReconcile allows few attempts, since the schedule repeats the job

@@ -174,8 +174,29 @@ const usable = `repohost_connections c
 	JOIN repohost_installations i ON i.installation_id = c.installation_id AND i.org_id = c.org_id
 		AND NOT i.suspended AND ` + claims.Claimed
 
-func usableConnections(ctx context.Context, q store.Querier) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT c.id FROM `+usable+` ORDER BY c.id`)
+// maxReconciled is how many connections one run of the job looks at. The next continues.
+const maxReconciled = 1000
+
+// takeDue returns the connections whose reconciliation is due, and moves on when it is
+// due next: after the interval, or up to four of them if nothing has happened for long.
+// It is a little less, for the job itself runs once in an interval.
+func takeDue(ctx context.Context, tx *store.Tx, now time.Time, interval time.Duration) ([]string, error) {
+	d := tx.Dialect()
+	const (
+		at, every = `CAST($1 AS BIGINT)`, `CAST($2 AS BIGINT)`
+		last      = `COALESCE((SELECT MAX(a.queued_at) FROM repohost_attempts a WHERE a.connection_id = repohost_connections.id), 0)`
+	)
+	idle := `(` + at + ` - ` + d.Greatest(`updated_at`, last) + `)`
+	rows, err := tx.Query(ctx, `
+		UPDATE repohost_connections SET reconcile_at = `+at+` + `+d.Least(d.Greatest(idle+` / 8`, every), `4 * `+every)+`
+		WHERE id IN (SELECT id FROM repohost_connections WHERE reconcile_at <= `+at+` ORDER BY reconcile_at, id LIMIT $3)
+		RETURNING id`, store.Micros(now), (interval - interval/10).Microseconds(), maxReconciled)
+	due, err := store.All(rows, err, store.Value[string])
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	in, list := d.In("$1", due)
+	rows, err = tx.Query(ctx, `SELECT c.id FROM `+usable+` WHERE c.id`+in+` ORDER BY c.id`, list)
 	return store.All(rows, err, store.Value[string])
 }
 

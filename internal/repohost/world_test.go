@@ -74,7 +74,8 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 
 func (w *world) reconcile() {
 	w.T.Helper()
-	if err := w.service.ReconcileAll(w.T.Context()); err != nil {
+	w.Exec(`UPDATE repohost_connections SET reconcile_at = 0`) // all are due
+	if err := w.service.ReconcileDue(w.T.Context()); err != nil {
 		w.T.Fatal(err)
 	}
 	w.Settle()

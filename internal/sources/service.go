@@ -268,6 +268,12 @@ func (s *Service) Linked(ctx context.Context, orgID string) ([]Source, error) {
 	return linkedSources(ctx, s.DB, orgID)
 }
 
+// Stale returns sources of all organisations that are linked to a skill and whose
+// suggestions are from before a time, the oldest first.
+func (s *Service) Stale(ctx context.Context, before time.Time, limit int) ([]Source, error) {
+	return staleSources(ctx, s.DB, before, limit)
+}
+
 // HasLinked reports whether the organisation has a source linked to a skill.
 func (s *Service) HasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
 	return hasLinked(ctx, q, orgID)

@@ -3,6 +3,7 @@ package sources
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -65,12 +66,19 @@ func hasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error)
 	return len(found) > 0, err
 }
 
-// linkedSources returns the sources that are linked to a skill: those of an
-// organisation, or of all organisations if orgID is "".
+// linkedSources returns the sources of an organisation that are linked to a skill.
 func linkedSources(ctx context.Context, q store.Querier, orgID string) ([]Source, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+sourceColumns+` FROM cloud_sources
-		WHERE ($1 = '' OR org_id = $1) AND skill_id IS NOT NULL ORDER BY id`, orgID)
+		SELECT `+sourceColumns+` FROM cloud_sources WHERE org_id = $1 AND skill_id IS NOT NULL ORDER BY id`, orgID)
+	return store.All(rows, err, scanSource)
+}
+
+// staleSources returns the sources, of all organisations, that are linked to a skill and
+// whose suggestions are from before a time, the oldest first.
+func staleSources(ctx context.Context, q store.Querier, before time.Time, limit int) ([]Source, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+sourceColumns+` FROM cloud_sources WHERE suggested_at < $1 AND skill_id IS NOT NULL
+		ORDER BY suggested_at, id LIMIT $2`, store.Micros(before), limit)
 	return store.All(rows, err, scanSource)
 }
 

@@ -2,9 +2,11 @@ package suggestions
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -29,8 +31,8 @@ type deriveOrg struct {
 // Kind names the job.
 func (deriveOrg) Kind() string { return "sources.suggest-org" }
 
-// deriveAll is the hourly job that does so for all organisations: evidence
-// also disappears, without notice, when telemetry is erased or expires.
+// deriveAll is the hourly job that does so for sources that have not been derived for a
+// day: a change of the evidence that nothing reported is found then.
 type deriveAll struct{}
 
 // Kind names the job.
@@ -47,11 +49,22 @@ func (s *Service) Register() {
 		if wait := time.Until(args.DueAt); wait > 0 && wait <= debounce {
 			return jobs.Snooze(wait)
 		}
-		return s.deriveEach(ctx, args.OrgID)
+		linked, err := s.Sources.Linked(ctx, args.OrgID)
+		return errors.Join(err, s.suggestEach(ctx, linked))
 	})
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ deriveAll) error { return s.deriveEach(ctx, "") })
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ deriveAll) error {
+		stale, err := s.Sources.Stale(ctx, store.Now().Add(-maxAge), maxStale)
+		return errors.Join(err, s.suggestEach(ctx, stale))
+	})
 	s.Jobs.Every(time.Hour, deriveAll{})
 }
+
+const (
+	// maxAge is how old suggestions may become without a derivation.
+	maxAge = 24 * time.Hour
+	// maxStale is how many sources a run of deriveAll takes. The next one continues.
+	maxStale = 1000
+)
 
 // debounce is how long deriveOrg waits after a push, so that a burst of pushes
 // causes one derivation.
@@ -74,15 +87,13 @@ func (s *Service) Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID str
 	return s.Jobs.Enqueue(ctx, tx, deriveSource{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID))
 }
 
-// deriveEach enqueues a derivation for every linked source of an organisation,
-// or of all organisations if orgID is "".
-func (s *Service) deriveEach(ctx context.Context, orgID string) error {
-	linked, err := s.Sources.Linked(ctx, orgID)
-	if err != nil || len(linked) == 0 {
-		return err
+// suggestEach enqueues a derivation for each source.
+func (s *Service) suggestEach(ctx context.Context, all []sources.Source) error {
+	if len(all) == 0 {
+		return nil
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		for _, src := range linked {
+		for _, src := range all {
 			if err := s.Suggest(ctx, tx, src.OrgID, src.ID); err != nil {
 				return err
 			}

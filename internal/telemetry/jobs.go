@@ -55,7 +55,7 @@ func (s *Service) Register() {
 // derived from it stay.
 func (s *Service) retain(ctx context.Context) error {
 	before := store.Now().Add(-s.Retention)
-	if err := expiry.Run(ctx, s.DB, before); err != nil {
+	if err := expiry.Run(ctx, s.DB, before, s.notify); err != nil {
 		return err
 	}
 	if err := s.Sessions.Expire(ctx, before); err != nil {

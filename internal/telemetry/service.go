@@ -212,10 +212,17 @@ func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b ba
 			OrgID: r.OrgID, UserID: r.UserID, Requests: b.requests, Marks: b.marks, Sessions: c.Sessions,
 		})
 	})
-	if err != nil || len(changed.SkillIDs) == 0 || s.Watcher == nil {
+	if err != nil || len(changed.SkillIDs) == 0 {
 		return err
 	}
-	return s.Watcher.Changed(ctx, tx, r.OrgID)
+	return s.notify(ctx, tx, r.OrgID)
+}
+
+func (s *Service) notify(ctx context.Context, tx *store.Tx, orgID string) error {
+	if s.Watcher == nil {
+		return nil
+	}
+	return s.Watcher.Changed(ctx, tx, orgID)
 }
 
 // Loaded implements inuse.Plugins.
@@ -249,6 +256,9 @@ func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 			OrgID: c.OrgID, Action: "telemetry.data.erase", Target: audit.Target{Kind: "user", ID: c.UserID, Name: c.Email},
 		})
 		if err != nil {
+			return err
+		}
+		if err := s.notify(ctx, tx, c.OrgID); err != nil {
 			return err
 		}
 		return s.Jobs.Enqueue(ctx, tx, eraseRaw{OrgID: c.OrgID, UserID: c.UserID, Before: time.Now()})

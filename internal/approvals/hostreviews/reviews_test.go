@@ -128,7 +128,8 @@ func TestLostDeliveries(t *testing.T) {
 
 func (w *world) reconcile() {
 	w.T.Helper()
-	if err := w.repohost.ReconcileAll(w.T.Context()); err != nil {
+	w.Exec(`UPDATE repohost_connections SET reconcile_at = 0`) // all are due
+	if err := w.repohost.ReconcileDue(w.T.Context()); err != nil {
 		w.T.Fatal(err)
 	}
 	w.Settle()

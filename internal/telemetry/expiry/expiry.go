@@ -10,9 +10,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Run deletes the prompts and records that were received before a time. It may run
-// twice.
-func Run(ctx context.Context, db *store.DB, before time.Time) error {
+// Run deletes the prompts and records that were received before a time, and tells for
+// each organisation that had some that they changed. It may run twice.
+func Run(ctx context.Context, db *store.DB, before time.Time, changed func(context.Context, *store.Tx, string) error) error {
 	recorded := map[string]bool{} // by organisation
 	var fresh []string            // recorded by the transaction that runs
 	note := func(ctx context.Context, tx *store.Tx, orgIDs []string) error {
@@ -26,6 +26,9 @@ func Run(ctx context.Context, db *store.DB, before time.Time) error {
 				OrgID: id, Action: "telemetry.data.expire", Target: audit.Target{Kind: "organisation", ID: id},
 				Detail: audit.Detail{"received_before": before},
 			}); err != nil {
+				return err
+			}
+			if err := changed(ctx, tx, id); err != nil {
 				return err
 			}
 		}
