@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/keycache"
 	"github.com/whetstone-dev/whetstone/internal/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
@@ -15,10 +16,15 @@ import (
 )
 
 // API is the service of people and keys with its routes.
-type API struct{ *auth.Service }
+type API struct {
+	*auth.Service
+
+	keys *keycache.Cache[auth.Key] // by id; made by Mount
+}
 
 // Mount adds the routes of keys, device logins and the caller.
 func (s API) Mount(a *httpapi.API) {
+	s.keys = &keycache.Cache[auth.Key]{}
 	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
 	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
 	httpapi.Add(a, s.handleMe, httpapi.Route{
@@ -103,7 +109,7 @@ type meOutput struct {
 
 func (s API) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error) {
 	c := access.From(ctx)
-	k, err := s.Key(ctx, c.OrgID, c.KeyID)
+	k, err := s.own(ctx, c)
 	if err != nil {
 		return out, err
 	}
@@ -112,6 +118,20 @@ func (s API) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error)
 	out.Plan, out.Role, out.Permissions = c.Plan, c.Role, c.Permissions
 	out.Key = NewKeyOutput(k, keyrules.Policy{})
 	return out, nil
+}
+
+// own is the key that the caller used. That it is valid was checked before; what is said
+// of it may be as old as the check, i.e. up to keycache.TTL.
+func (s API) own(ctx context.Context, c access.Caller) (auth.Key, error) {
+	if k, ok := s.keys.Get(c.KeyID); ok {
+		return k, nil
+	}
+	asked := time.Now()
+	k, err := s.Key(ctx, c.OrgID, c.KeyID)
+	if err == nil {
+		s.keys.Put(c.KeyID, k, asked)
+	}
+	return k, err
 }
 
 type listKeysOutput struct {
