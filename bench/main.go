@@ -45,6 +45,7 @@ func benchmarks() []benchmark {
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},
 		{"sessions", "GET of sessions as they grow, and of a long one", benchSessions},
 		{"home", "the first page of the dashboard: its weight, and how soon it is there", benchHome},
+		{"scale", "what one organisation waits for among 10 and among 10,000", benchScale},
 		{"notice", "from a guilty grade to the webhook", benchNotice},
 		{"sweep", "one evaluation of 100 alerts on 1,000 skills", benchSweep},
 		{"eval", "a run of 10,000 deterministic cases beside promptfoo", benchEvals},
