@@ -1,12 +1,6 @@
 -- +goose Up
 -- Oldest binary: 31
 
--- Pages sum the days of all skills of an organisation. With what they sum in the index,
--- the days of a skill are read from a page or two of it, instead of from one page of the
--- table for each day.
--- Owner: internal/skills
-CREATE INDEX skill_days_grades ON skill_days (subject_id, day) INCLUDE (sessions, graded_sessions, pass_rate_sum);
-
 -- When time alone may change a verdict, so that no sweep evaluates all organisations.
 -- 0 is at once, also for rules of a binary that does not know the column.
 -- Owner: internal/alerts

@@ -1,7 +1,5 @@
 -- +goose Up
 -- Oldest binary: 31
--- PostgreSQL also gets an index of skill_days here. SQLite keeps that table in the order of
--- its key.
 
 -- When time alone may change a verdict, so that no sweep evaluates all organisations.
 -- 0 is at once, also for rules of a binary that does not know the column.
