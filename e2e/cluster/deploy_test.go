@@ -354,7 +354,7 @@ func TestChart(t *testing.T) {
 	s := newSite(t, plan{S3: bucket})
 	secrets := map[string]string{
 		"database-url": databaseURL(t, "postgres"), "bootstrap-key": firstKey, "secret-key": secretKey,
-		"aws-access-key-id": "", "aws-secret-access-key": "",
+		"database-read-url": "", "aws-access-key-id": "", "aws-secret-access-key": "",
 	}
 	replace := map[string]string{
 		"WHETSTONE_ADDR": "127.0.0.1:0", "WHETSTONE_BLOB_URL": bucket.BlobURL, "WHETSTONE_DATA": t.TempDir(),
