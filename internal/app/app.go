@@ -291,6 +291,7 @@ func (a *App) newServer() *http.Server {
 		// more than a connection of HTTP/1.1 takes in the kernel.
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          100,
+			MaxReadFrameSize:              16 << 10,
 			MaxReceiveBufferPerConnection: 64 << 10,
 			MaxReceiveBufferPerStream:     64 << 10,
 			SendPingTimeout:               cmp.Or(a.timeouts.Idle, time.Minute),

@@ -213,7 +213,7 @@ func TestSlowHTTP2Clients(t *testing.T) {
 }
 
 // TestHTTP2Window: what one connection can make the server hold, without a key and
-// before a handler reads it, is 64 KiB.
+// before a handler reads it, is 64 KiB and a frame of 16 KiB.
 func TestHTTP2Window(t *testing.T) {
 	t.Parallel()
 	s := start(t, settings(t, "--roles", "web"))
@@ -231,7 +231,8 @@ func TestHTTP2Window(t *testing.T) {
 				return // all that the server says by itself was before
 			}
 			for id, most := range map[http2.SettingID]uint32{
-				http2.SettingInitialWindowSize: 64 << 10, http2.SettingMaxConcurrentStreams: 100, http2.SettingMaxHeaderListSize: 70 << 10,
+				http2.SettingInitialWindowSize: 64 << 10, http2.SettingMaxFrameSize: 16 << 10,
+				http2.SettingMaxConcurrentStreams: 100, http2.SettingMaxHeaderListSize: 70 << 10,
 			} {
 				if got, ok := frame.Value(id); !ok || got > most {
 					t.Errorf("%s is %d, want at most %d", id, got, most)

@@ -33,7 +33,7 @@ var (
 	dbWaitedDesc = prometheus.NewDesc("whetstone_database_wait_seconds_total",
 		"How long they waited.", nil, nil)
 	dbWritersDesc = prometheus.NewDesc("whetstone_database_writers_waiting",
-		"Transactions that wait to write to SQLite, which has one writer.", nil, nil)
+		"Transactions that wait to write: to SQLite, which has one writer, or for a connection to ingest.", nil, nil)
 	spansDesc = prometheus.NewDesc("whetstone_trace_spans_total",
 		"Spans of our own traces that were sent to the collector, or dropped.", []string{"outcome"}, nil)
 	dbDesc = prometheus.NewDesc("whetstone_database_connections",
