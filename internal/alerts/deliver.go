@@ -264,6 +264,7 @@ func (s *Service) Deliveries(ctx context.Context, orgID, ruleID string, limit, o
 type EventFilter struct {
 	RuleID, SkillID string // "" for all
 	Transition      string // firing, resolved or reminder; "" for all
+	Search          string // in the names of skills
 	Sort            string // a field of eventSorts, with a leading - for descending; newest first when empty
 	Limit, Offset   int
 }

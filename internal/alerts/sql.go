@@ -235,15 +235,16 @@ var eventSorts = store.Sorting{"occurred_at": "occurred_at", "skill": "lower(ski
 
 func eventsOfOrg(ctx context.Context, q store.Querier, orgID string, f EventFilter) ([]Event, int, error) {
 	const chosen = ` WHERE org_id = $1 AND ($2 = '' OR rule_id = $2) AND ($3 = '' OR skill_id = $3)
-		AND ($4 = '' OR transition = $4)`
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_events`+chosen, orgID, f.RuleID, f.SkillID, f.Transition)
+		AND ($4 = '' OR transition = $4) AND ($5 = '' OR lower(skill_name) LIKE lower($5) ESCAPE '\')`
+	search := store.Like(f.Search)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_events`+chosen, orgID, f.RuleID, f.SkillID, f.Transition, search)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
 	rows, err = q.Query(ctx, `
-		SELECT `+eventColumns+` FROM alert_events`+chosen+eventSorts.By(f.Sort, `id DESC`)+` LIMIT $5 OFFSET $6`,
-		orgID, f.RuleID, f.SkillID, f.Transition, f.Limit, f.Offset)
+		SELECT `+eventColumns+` FROM alert_events`+chosen+eventSorts.By(f.Sort, `id DESC`)+` LIMIT $6 OFFSET $7`,
+		orgID, f.RuleID, f.SkillID, f.Transition, search, f.Limit, f.Offset)
 	events, err := store.All(rows, err, scanEvent)
 	return events, total, err
 }

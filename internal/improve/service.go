@@ -196,7 +196,7 @@ const nothingToGain = "%.0f %% of the cases pass with the current version, and a
 // checkGain is a Conflict if a recent run of the current version says that nothing
 // is to be gained.
 func (s *Service) checkGain(ctx context.Context, r Run) error {
-	found, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, store.Page{Limit: recentRuns})
+	found, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, runs.Filter{Page: store.Page{Limit: recentRuns}})
 	if err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ const (
 func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 	e.Trials = r.wholeTrials()
 	e.Calls = r.wholeCalls()
-	past, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, store.Page{Limit: recentRuns})
+	past, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, runs.Filter{Page: store.Page{Limit: recentRuns}})
 	if err != nil {
 		return e, err
 	}

@@ -75,7 +75,7 @@ type listOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
-	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.EntryID, in.PerPage, in.Offset())
+	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.EntryID, in.Rows())
 	out := listOutput{Publishers: make([]publisherOutput, len(all)), Pagination: in.Of(total)}
 	for i, p := range all {
 		out.Publishers[i] = newPublisherOutput(p)

@@ -95,7 +95,7 @@ func checkCounts(ctx context.Context, tx *store.Tx, p Publisher) error {
 
 // List returns a page of an organisation's publishers, newest first, and how many
 // there are; of one entry, if its id is not "".
-func (s *Service) List(ctx context.Context, orgID, entryID string, limit, offset int) ([]Publisher, int, error) {
+func (s *Service) List(ctx context.Context, orgID, entryID string, p store.Page) ([]Publisher, int, error) {
 	total, ofEntry, err := countPublishers(ctx, s.DB, orgID, entryID)
 	if err != nil {
 		return nil, 0, err
@@ -103,7 +103,7 @@ func (s *Service) List(ctx context.Context, orgID, entryID string, limit, offset
 	if entryID != "" {
 		total = ofEntry
 	}
-	all, err := publishersOfOrg(ctx, s.DB, orgID, entryID, limit, offset)
+	all, err := publishersOfOrg(ctx, s.DB, orgID, entryID, p)
 	return all, total, err
 }
 

@@ -40,11 +40,16 @@ func countPublishers(ctx context.Context, q store.Querier, orgID, entryID string
 	return all, ofEntry, err
 }
 
-func publishersOfOrg(ctx context.Context, q store.Querier, orgID, entryID string, limit, offset int) ([]Publisher, error) {
+var sorts = store.Sorting{
+	"created_at": "p.created_at", "repository": "p.repository_key", "issuer": "p.issuer", "ref": "p.ref", "workflow": "p.workflow",
+	"last_used_at": "p.last_used_at",
+}
+
+func publishersOfOrg(ctx context.Context, q store.Querier, orgID, entryID string, page store.Page) ([]Publisher, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+fromPublishers+`
-		WHERE p.org_id = $1 AND ($2 = '' OR p.entry_id = $2)
-		ORDER BY p.id DESC LIMIT $3 OFFSET $4`, orgID, entryID, limit, offset)
+		WHERE p.org_id = $1 AND ($2 = '' OR p.entry_id = $2)`+
+		sorts.By(page.Sort, `p.id DESC`)+` LIMIT $3 OFFSET $4`, orgID, entryID, page.Limit, page.Offset)
 	return store.All(rows, err, scan)
 }
 

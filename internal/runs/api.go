@@ -339,7 +339,8 @@ func (s *Service) handleEstimate(ctx context.Context, in estimateInput) (out est
 }
 
 type listRunsInput struct {
-	ID string `path:"id" doc:"Id of the suite"`
+	ID     string `path:"id" doc:"Id of the suite"`
+	Status Status `query:"status" enum:"queued,running,succeeded,failed,cancelled,budget_spent" doc:"Only runs in this state"`
 	httpapi.Page
 }
 
@@ -349,7 +350,7 @@ type listRunsOutput struct {
 }
 
 func (s *Service) handleList(ctx context.Context, in listRunsInput) (listRunsOutput, error) {
-	runs, total, err := s.List(ctx, access.From(ctx).OrgID, in.ID, in.Rows())
+	runs, total, err := s.List(ctx, access.From(ctx).OrgID, in.ID, Filter{in.Rows(), in.Status})
 	out := listRunsOutput{Runs: make([]RunOutput, len(runs)), Pagination: in.Of(total)}
 	for i, r := range runs {
 		out.Runs[i] = newRunOutput(r)

@@ -285,12 +285,18 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Run, error) {
 	return runByID(ctx, s.DB, orgID, id, "")
 }
 
+// A Filter chooses runs of a suite.
+type Filter struct {
+	store.Page
+	Status Status // "" for all
+}
+
 // List returns a page of a suite's runs, newest first, and their number.
-func (s *Service) List(ctx context.Context, orgID, suiteID string, p store.Page) ([]Run, int, error) {
+func (s *Service) List(ctx context.Context, orgID, suiteID string, f Filter) ([]Run, int, error) {
 	if err := s.Suites.Exists(ctx, orgID, suiteID); err != nil {
 		return nil, 0, err
 	}
-	return runsOfSuite(ctx, s.DB, orgID, suiteID, p)
+	return runsOfSuite(ctx, s.DB, orgID, suiteID, f)
 }
 
 // Newest returns the newest run of each of these suites of the organisation, by

@@ -148,14 +148,15 @@ func runWithCases(ctx context.Context, q store.Querier, orgID, id string) (Run, 
 	return store.One(rows, err, "Eval run", scanRunCases)
 }
 
-func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, p store.Page) ([]Run, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_runs WHERE org_id = $1 AND suite_id = $2`+listed, orgID, suiteID)
+func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, f Filter) ([]Run, int, error) {
+	const chosen = ` FROM eval_runs WHERE org_id = $1 AND suite_id = $2 AND ($3 = '' OR status = $3)` + listed
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+chosen, orgID, suiteID, f.Status)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `SELECT `+runColumns+` FROM eval_runs WHERE org_id = $1 AND suite_id = $2`+listed+
-		sorts.By(p.Sort, `id DESC`)+` LIMIT $3 OFFSET $4`, orgID, suiteID, p.Limit, p.Offset)
+	rows, err = q.Query(ctx, `SELECT `+runColumns+chosen+sorts.By(f.Sort, `id DESC`)+` LIMIT $4 OFFSET $5`,
+		orgID, suiteID, f.Status, f.Limit, f.Offset)
 	runs, err := store.All(rows, err, scanRunHead)
 	return runs, total, err
 }

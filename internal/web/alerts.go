@@ -3,6 +3,7 @@ package web
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
@@ -20,6 +21,11 @@ type alertsView struct {
 	listing.Size // of the rules
 	Rules        []ruleRow
 	Events       []alerts.Event
+}
+
+// Transitions are the events that can be listed alone.
+func (alertsView) Transitions() []string {
+	return []string{string(alerts.Firing), string(alerts.Resolved), string(alerts.Reminder)}
 }
 
 // A ruleRow is a rule for display.
@@ -53,8 +59,15 @@ func (s *Service) handleAlerts(v *visit) (answer, error) {
 	if view.Rules, err = s.ruleRows(v, rules); err != nil {
 		return answer{}, err
 	}
-	view.Events, _, err = s.Alerts.Events(v.Context(), v.Caller.OrgID, alerts.EventFilter{Limit: eventsShown})
+	view.Events, _, err = s.Alerts.Events(v.Context(), v.Caller.OrgID, eventFilter(v, eventsShown, 0))
 	return show("alerts", "Alerts", view), err
+}
+
+// eventFilter chooses the events of the history that the address of the page asks for.
+func eventFilter(v *visit, limit, offset int) alerts.EventFilter {
+	return alerts.EventFilter{
+		Transition: v.URL.Query().Get("event"), Search: strings.TrimSpace(v.URL.Query().Get("skill")), Limit: limit, Offset: offset,
+	}
 }
 
 // ruleRows adds names, states and firing alerts to rules.

@@ -94,7 +94,7 @@ func (s *Service) handleExportCosts(v *visit) (answer, error) {
 
 func (s *Service) handleExportAlerts(v *visit) (answer, error) {
 	return file(v, export.Events(func(ctx context.Context, offset int) ([]alerts.Event, error) {
-		found, _, err := s.Alerts.Events(ctx, v.Caller.OrgID, alerts.EventFilter{Limit: export.PerPage, Offset: offset})
+		found, _, err := s.Alerts.Events(ctx, v.Caller.OrgID, eventFilter(v, export.PerPage, offset))
 		return found, err
 	}))
 }
@@ -129,9 +129,9 @@ func (s *Service) handleExportMembers(v *visit) (answer, error) {
 
 func (s *Service) handleExportRuns(v *visit) (answer, error) {
 	return file(v, export.Runs(func(ctx context.Context, offset int) ([]runs.Run, error) {
-		found, _, err := s.Runs.List(ctx, v.Caller.OrgID, v.PathValue("id"), store.Page{
+		found, _, err := s.Runs.List(ctx, v.Caller.OrgID, v.PathValue("id"), runFilter(v, store.Page{
 			Sort: v.list.Sort(), Limit: export.PerPage, Offset: offset,
-		})
+		}))
 		return found, err
 	}))
 }

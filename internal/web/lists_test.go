@@ -76,13 +76,28 @@ func TestLists(t *testing.T) {
 				"skill": "abg", "type": "", "status": "", "confidence": "gba", "proposed_by": "", "created_at": "bga",
 			}, false},
 			{"/alerts", "Alerts", map[string]string{"type": "", "enabled": "", "channel": "", "created_at": "bga"}, false},
-			{"/repohost", "Deliveries", map[string]string{"received_at": "", "event": "", "repository": "", "state": ""}, false},
+			{"/repohost", "Deliveries", map[string]string{
+				"received_at": "bga", "event": "gab", "repository": "abg", "state": "", "connection": "", "entry": "", "attempted_at": "",
+			}, false},
+			{"/repohost", "Connections", map[string]string{
+				"received_at": "", "event": "", "repository": "", "state": "", "connection": "abg", "entry": "bga", "attempted_at": "",
+			}, false},
+			{"/registry/" + w.Text(`SELECT MIN(entry_id) FROM trusted_publishers`) + "/publishers", "Trusted publishers", map[string]string{
+				"created_at": "bga", "repository": "abg", "issuer": "", "ref": "gab", "workflow": "", "last_used_at": "gab",
+			}, false},
 			{"/community", "Skills", map[string]string{"name": "", "bundles": "", "contributors": "", "latest": ""}, false},
 			{"/signals", "Skills", map[string]string{"name": "", "signals": ""}, false},
 			{"/costs", "Costs by skill", map[string]string{"name": "", "cost": "", "uses": ""}, false},
 			{"/settings/members", "Members", map[string]string{
 				"name": "abg", "email": "gba", "role": "gab", "created_at": "bga", "last_seen_at": "",
+				"invited_at": "", "invited_email": "", "invited_role": "", "invitation_expires_at": "",
 			}, true},
+			{"/settings/members", "Invitations", map[string]string{
+				"name": "", "email": "", "role": "", "created_at": "", "last_seen_at": "",
+				"invited_at": "bga", "invited_email": "abg", "invited_role": "gab", "invitation_expires_at": "agb",
+			}, false},
+			{"/settings/provisioning", "Groups", map[string]string{"name": "abg", "role": "gab", "created_at": "bga"}, false},
+			{"/settings/webhooks", "Event webhooks", map[string]string{"url": "abg", "paused": "", "created_at": "bga"}, false},
 			{"/settings/teams", "Teams", map[string]string{"name": "abg", "created_at": "bga"}, false},
 			{"/settings/keys", "Keys", map[string]string{"name": "abg", "created_at": "bga", "last_used_at": "gab", "expires_at": "agb"}, false},
 			{"/settings/service-accounts", "Service accounts", map[string]string{"name": "abg", "role": "", "created_at": "bga", "last_used_at": ""}, false},
@@ -192,12 +207,15 @@ func (w *world) fillLists(b *browser) (suite string) {
 		}
 	}
 	now := time.Now()
+	entry := ""
+	b.post("/repohost/installations", url.Values{"installation_id": {"1"}, "account_login": {"acme"}, "account_type": {"Organization"}}).
+		wantLocation("/repohost")
 	micros := func(n int) int64 { return store.Micros(now.Add(time.Duration(n) * time.Second)) }
 	user := w.Text(`SELECT MIN(id) FROM users`)
 	roles := map[string]string{"alpha": "member", "beta": "viewer", "gamma": "admin"}
 	for i, name := range []string{"beta", "gamma", "alpha"} {
 		b.sessions(name, now.Add(-time.Hour), [][]float64{grades(10, 8), grades(10, 3), grades(10, 0)}[i]...)
-		entry := b.push(name, "1.0.0", map[string]string{"SKILL.md": skillText(name, "Does "+name, "Do it.")})
+		entry = b.push(name, "1.0.0", map[string]string{"SKILL.md": skillText(name, "Does "+name, "Do it.")})
 		exec(`UPDATE registry_entries SET installation_count = $1, updated_at = $2 WHERE id = $3`, i, micros([]int{9, 1, 5}[i]), entry)
 		b.upload(name, map[string]string{"SKILL.md": strings.Replace(goodText, "pdf", name, 1)})
 		suite = b.newSuite(name, []string{"do " + name, "make " + name, "try " + name}[:[]int{3, 1, 2}[i]]...)
@@ -228,8 +246,82 @@ func (w *world) fillLists(b *browser) (suite string) {
 			VALUES ($1, $2, $3, $4, 'p', $1, $5, $6, $7)`, fmt.Sprint("zz-key", i), w.org.ID, user, name, at, used, expires)
 		exec(`INSERT INTO catalog_tokens (id, org_id, name, prefix, hash, created_by, created_at, expires_at) VALUES ($1, $2, $3, 'p', $1, $4, $5, $6)`,
 			fmt.Sprint("zz-token", i), w.org.ID, name, user, at, expires)
+		exec(`INSERT INTO scim_groups (id, org_id, name, name_key, role, created_at, updated_at) VALUES ($1, $2, $3, $3, $4, $5, $5)`,
+			fmt.Sprint("group", i), w.org.ID, name, roles[name], at)
+		exec(`INSERT INTO invitations (id, org_id, role, email, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $1, $5, $6)`,
+			fmt.Sprint("invitation", i), w.org.ID, roles[name], name+"@x.org", at, expires)
+		exec(`INSERT INTO repohost_connections (id, org_id, entry_id, entry_name, installation_id, repo_id, repo_full_name, repo_key,
+				default_branch, skill_path, auto_publish, write_back_enabled, tag_pattern, created_by, created_at, updated_at, configured_at, held_until)
+			VALUES ($1, $2, 'e', $3, 1, 1, $4, $4, 'main', '.', $5, $5, 'v*', $6, $7, $7, $7, 0)`,
+			fmt.Sprint("connection", i), w.org.ID, []string{"1", "2", "3"}[i], "acme/"+name, false, user, at)
+		exec(`INSERT INTO repohost_deliveries (id, provider, delivery_id, event, action, content_type, installation_id, repo_full_name, repo_key,
+				body, status, attempts, detail, received_at)
+			VALUES ($1, 'github', $1, $2, '', '', 1, $3, $3, $4, 'done', 1, '', $5)`,
+			fmt.Sprint("delivery", i), []string{"3", "1", "2"}[i], "acme/"+name, []byte("{}"), at)
+		b.post("/settings/webhooks", url.Values{"action": {"create"}, "url": {"https://" + name + ".example/x"}, "events": {"alert.fired"}}).want(http.StatusOK)
+	}
+	for i, name := range []string{"beta", "gamma", "alpha"} {
+		exec(`INSERT INTO trusted_publishers (id, org_id, entry_id, provider, issuer, repository, repository_key, ref, workflow, environment,
+				repository_id, owner_id, created_by, created_at, last_used_at)
+			VALUES ($1, $2, $3, 'github', 'https://x', $4, $4, $5, '', '', '', '', $6, $7, $8)`,
+			fmt.Sprint("publisher", i), w.org.ID, entry, "acme/"+name, []string{"3", "1", "2"}[i], user, micros(i), micros([]int{3, 1, 2}[i]))
 	}
 	return suite
+}
+
+// TestFilters: the runs of a suite are filtered by their state, and the history of alerts by
+// event and skill, also in their files.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Owner)
+		source := b.upload("pdf", map[string]string{"SKILL.md": goodText})
+		suite := b.newSuite("triggers", "extract tables from a pdf")
+		run := b.run(suite, source, nil)
+		for status, rows := range map[string]int{"": 1, "succeeded": 1, "failed": 0, "nonsense": 0, "' OR 1=1 --": 0} {
+			p := b.get(suite + "?status=" + url.QueryEscape(status)).want(http.StatusOK)
+			checkPage(t, p)
+			if got := strings.Count(p.body, `<th scope="row"><a href="`+run+`"`); got != rows {
+				t.Errorf("%d runs with the state %q, want %d", got, status, rows)
+			}
+			file := b.get(suite + "/runs.csv?status=" + url.QueryEscape(status)).want(http.StatusOK)
+			if got := strings.Count(file.body, "\n") - 1; got != rows {
+				t.Errorf("%d runs with the state %q in the file, want %d", got, status, rows)
+			}
+		}
+		b.api.Get("/api/v1/eval-suites/" + id(suite) + "/runs?status=nonsense").Want(http.StatusBadRequest)
+		if got := len(b.api.Get("/api/v1/eval-suites/" + id(suite) + "/runs?status=failed").Want(http.StatusOK).List("runs")); got != 0 {
+			t.Errorf("%d failed runs, want none", got)
+		}
+
+		user := w.Text(`SELECT MIN(id) FROM users`)
+		if _, err := w.DB.Exec(t.Context(), `
+			INSERT INTO alert_rules (id, org_id, type, threshold, sensitivity, channel, address, enabled, created_by, created_at, updated_at)
+			VALUES ('rule', $1, 'no_data', 3, 'point', 'email', 'ops@example.org', $2, $3, 1, 1)`, w.org.ID, false, user); err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range [][2]string{{"alpha", "firing"}, {"alpha", "resolved"}, {"100%", "firing"}} {
+			if _, err := w.DB.Exec(t.Context(), `
+				INSERT INTO alert_events (id, org_id, rule_id, skill_id, skill_name, type, transition, threshold, graded_sessions,
+					window_from, window_to, sequence, episode_id, firing_since, occurred_at)
+				VALUES ($1, $2, 'rule', 's', $3, 'no_data', $4, 3, 5, 0, 0, 1, '', 0, 1)`, fmt.Sprint("e", i), w.org.ID, row[0], row[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for query, rows := range map[string]int{
+			"": 3, "event=firing": 2, "event=resolved": 1, "event=reminder": 0, "event=x": 0, "skill=ALPH": 2, "skill=%25": 1, "skill=_": 0,
+			"skill=alpha&event=firing": 1,
+		} {
+			p := b.get("/alerts?" + query).want(http.StatusOK)
+			checkPage(t, p)
+			if got := strings.Count(p.body, `<td><a href="/alerts/rule">`); got != rows {
+				t.Errorf("%d events of %q, want %d", got, query, rows)
+			}
+			if got := strings.Count(b.get("/alerts/history.csv?"+query).want(http.StatusOK).body, "\n") - 1; got != rows {
+				t.Errorf("%d events of %q in the file, want %d", got, query, rows)
+			}
+		}
+	})
 }
 
 // TestExports: a file has the rows of its page, with its filters, and only what the

@@ -8,7 +8,7 @@ import (
 )
 
 func (s *Service) provisioning(v *visit, form people.Provisioning, problem error) (answer, error) {
-	view, err := people.NewProvisioning(v.Context(), s.SCIM, v.Caller, v.offset(people.Shown))
+	view, err := people.NewProvisioning(v.Context(), s.SCIM, v.Caller, v.list)
 	if err != nil {
 		return answer{}, err
 	}

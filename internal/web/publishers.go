@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
@@ -14,8 +15,9 @@ type publishersView struct {
 	Entry      registry.Entry
 	Path       string
 	Publishers []publishers.Publisher
-	Form       publishers.Publisher
-	Workflows  []connect.Snippet
+	listing.Size
+	Form      publishers.Publisher
+	Workflows []connect.Snippet
 }
 
 func (s *Service) handlePublishers(v *visit) (answer, error) {
@@ -27,9 +29,9 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 	if err != nil {
 		return answer{}, err
 	}
-	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form}
+	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form, Size: listing.Size{PerPage: people.Shown}}
 	view.Workflows = connect.Workflows(s.PublicURL, e.ID, e.Name)
-	if view.Publishers, _, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, people.Shown, 0); err != nil {
+	if view.Publishers, view.Total, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, v.list.Rows(people.Shown)); err != nil {
 		return answer{}, err
 	}
 	page := show("publishers", "Trusted publishers", view)

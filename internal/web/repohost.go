@@ -71,6 +71,18 @@ func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	return view, err
 }
 
+// connectionOrders sort the connections, which are read whole.
+var connectionOrders = map[string]listing.Order[connectionRow]{
+	"connection": listing.ByText(func(c connectionRow) string { return c.RepoFullName }),
+	"entry":      listing.ByText(func(c connectionRow) string { return c.EntryName }),
+	"attempted_at": listing.By(func(c connectionRow) int64 {
+		if c.Last == nil {
+			return 0
+		}
+		return c.Last.QueuedAt.UnixMicro()
+	}),
+}
+
 func (s *Service) connectionRows(v *visit) ([]connectionRow, error) {
 	connections, last, err := s.Repohost.Connections(v.Context(), v.Caller.OrgID)
 	rows := make([]connectionRow, len(connections))
@@ -80,6 +92,7 @@ func (s *Service) connectionRows(v *visit) ([]connectionRow, error) {
 			rows[i].Last = &a
 		}
 	}
+	listing.Sort(v.list, rows, connectionOrders)
 	return rows, err
 }
 

@@ -58,6 +58,9 @@ func (s *Service) reviewList(v *visit, queue reviewView) (answer, error) {
 // decideSeveral records one decision on all suggestions that are selected.
 func (s *Service) decideSeveral(v *visit) (answer, error) {
 	back := listPath(v.FormValue("scope"), v.FormValue("page"))
+	if v.FormValue("back") == "source" {
+		back = pathTo("sources", v.FormValue("scope"))
+	}
 	status, word := suggestions.Accepted, "accepted"
 	switch v.FormValue("decision") {
 	case "accept":

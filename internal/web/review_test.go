@@ -204,6 +204,9 @@ func TestReviewSeveral(t *testing.T) {
 		p = b.press(p, "u").wantText("3 decisions were undone.", "4 pending")
 		b.press(p, "u").wantText("The decision was undone.", "5 pending")
 		b.post("/review", url.Values{"view": {"list"}, "decision": {"suite"}, "selected": picks}).want(http.StatusBadRequest)
+		b.get(first).want(http.StatusOK).wantText("Accept selected", "three")
+		b.post("/review", url.Values{"view": {"list"}, "back": {"source"}, "scope": {id(first)}, "decision": {"accept"}}).wantLocation(first)
+		w.as(access.Viewer).get(first).want(http.StatusOK).wantText("three").wantForms()
 		b.post("/review", url.Values{"view": {"list"}, "decision": {"accept"}, "selected": {"x y"}}).want(http.StatusBadRequest)
 		b.post("/review", url.Values{"view": {"list"}, "decision": {"accept"}, "selected": slices.Repeat(picks, 11)}).want(http.StatusBadRequest)
 

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/web/address"
+	"github.com/whetstone-dev/whetstone/internal/web/hooks"
 )
 
 // A route is one page or form.
@@ -40,6 +41,7 @@ var (
 	entrySorts  = []string{"name", "-installed", "-updated_at"}
 	keySorts    = []string{"-created_at", "name", "-last_used_at", "expires_at"}
 	memberSorts = []string{"created_at", "name", "email", "role", "-last_seen_at"}
+	inviteSorts = []string{"-invited_at", "invited_email", "invited_role", "invitation_expires_at"}
 	runSorts    = []string{"-created_at", "status", "-pass_rate", "-failed"}
 )
 
@@ -129,7 +131,7 @@ func routes() []route {
 
 		{
 			permission: access.RegistryPush, plan: access.Pro, method: "GET", path: "/repohost",
-			sorts: []string{"-received_at", "event", "repository", "state"}, do: (*Service).handleRepohost,
+			sorts: []string{"-received_at", "event", "repository", "state", "connection", "entry", "-attempted_at"}, do: (*Service).handleRepohost,
 		},
 		{
 			permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/settings",
@@ -193,7 +195,10 @@ func routes() []route {
 		},
 		{permission: access.Read, method: "GET", path: "/registry/{id}/gate-policy", do: (*Service).handleGatePolicy},
 		{permission: access.Admin, method: "POST", path: "/registry/{id}/gate-policy", do: (*Service).handleSetGatePolicy},
-		{permission: access.Admin, method: "GET", path: "/registry/{id}/publishers", do: (*Service).handlePublishers},
+		{
+			permission: access.Admin, method: "GET", path: "/registry/{id}/publishers",
+			sorts: []string{"-created_at", "repository", "issuer", "ref", "workflow", "-last_used_at"}, do: (*Service).handlePublishers,
+		},
 		{permission: access.Admin, method: "POST", path: "/registry/{id}/publishers", do: (*Service).handleAddPublisher},
 		{permission: access.Admin, method: "POST", path: "/registry/{id}/publishers/{publisher}/delete", do: (*Service).handleDeletePublisher},
 		{permission: access.Read, method: "GET", path: "/settings/gate-policy", do: (*Service).handleGatePolicy},
@@ -362,7 +367,7 @@ func routes() []route {
 		{method: "POST", path: "/account/leave", do: (*Service).handleLeave},
 
 		{permission: access.Read, method: "GET", path: "/settings", do: (*Service).handleSettings},
-		{permission: access.Read, method: "GET", path: "/settings/members", sorts: memberSorts, do: (*Service).handleMembers},
+		{permission: access.Read, method: "GET", path: "/settings/members", sorts: append(slices.Clip(memberSorts), inviteSorts...), do: (*Service).handleMembers},
 		{permission: access.Read, method: "GET", path: "/settings/members.csv", sorts: memberSorts, do: (*Service).handleExportMembers},
 		{permission: access.Admin, method: "GET", path: "/settings/members/{id}", do: (*Service).handleMember},
 		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/role", do: (*Service).handleSetRole},
@@ -376,7 +381,10 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/settings/teams/{id}", do: (*Service).handleTeam},
 		{permission: access.Admin, method: "POST", path: "/settings/teams/{id}", do: (*Service).handleTeam},
 		{permission: access.Admin, method: "POST", path: "/settings/teams/{id}/delete", do: (*Service).handleDeleteTeam},
-		{permission: access.Admin, method: "GET", path: "/settings/provisioning", do: (*Service).handleProvisioning},
+		{
+			permission: access.Admin, method: "GET", path: "/settings/provisioning", sorts: []string{"created_at", "name", "role"},
+			do: (*Service).handleProvisioning,
+		},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning", do: (*Service).handleCreateSCIMToken},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning/{id}/delete", do: (*Service).handleDeleteSCIMToken},
 		{permission: access.Admin, method: "POST", path: "/settings/provisioning/groups/{id}/role", do: (*Service).handleSetGroupRole},
@@ -400,7 +408,7 @@ func routes() []route {
 			permission: access.Admin, method: "POST", path: "/settings/keys/{id}/revoke",
 			do: (*Service).handleRevokeKey,
 		},
-		{permission: access.Admin, method: "GET", path: "/settings/webhooks", do: (*Service).handleWebhooks},
+		{permission: access.Admin, method: "GET", path: "/settings/webhooks", sorts: hooks.Sorts, do: (*Service).handleWebhooks},
 		{permission: access.Admin, method: "POST", path: "/settings/webhooks", do: (*Service).handleWebhooks},
 		{permission: access.Admin, method: "GET", path: "/settings/catalog", sorts: keySorts, do: (*Service).handleTokens},
 		{permission: access.Admin, method: "POST", path: "/settings/catalog", do: (*Service).handleCreateToken},

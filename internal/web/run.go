@@ -69,7 +69,7 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 		view.AllTrials = append(view.AllTrials, r.Trials...)
 	}
 	view.choose(readRunCases(report), v.offset(casesPerPage))
-	others, _, err := s.Runs.List(v.Context(), org, suite.ID, store.Page{Limit: runsPerPage})
+	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runs.Filter{Page: store.Page{Limit: runsPerPage}})
 	view.Others = slices.DeleteFunc(others, func(r runs.Run) bool { return r.ID == view.ID })
 	return show("run", "Run of "+suite.Name, view), err
 }

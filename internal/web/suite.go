@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/web/casepage"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
@@ -168,11 +169,24 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 		return view, err
 	}
 	view.PerPage = runsPerPage
-	if view.Runs, view.Total, err = s.Runs.List(v.Context(), org, id, v.list.Rows(runsPerPage)); err != nil {
+	if view.Runs, view.Total, err = s.Runs.List(v.Context(), org, id, runFilter(v, v.list.Rows(runsPerPage))); err != nil {
 		return view, err
 	}
 	view.Improve, err = s.improvePart(v, view)
 	return view, err
+}
+
+// RunStates are the states of runs that can be listed alone.
+func (suiteView) RunStates() (all []choice) {
+	for _, s := range []runs.Status{runs.Queued, runs.Running, runs.Succeeded, runs.Failed, runs.Cancelled, runs.BudgetSpent} {
+		all = append(all, choice{string(s), strings.ReplaceAll(string(s), "_", " ")})
+	}
+	return all
+}
+
+// runFilter chooses the runs that the address of the page asks for.
+func runFilter(v *visit, p store.Page) runs.Filter {
+	return runs.Filter{Page: p, Status: runs.Status(v.URL.Query().Get("status"))}
 }
 
 // formOf returns the form of an existing suite.

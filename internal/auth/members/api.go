@@ -188,7 +188,7 @@ type invitationsOutput struct {
 }
 
 func (s *Service) handleInvitations(ctx context.Context, in struct{ httpapi.Page }) (invitationsOutput, error) {
-	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.Rows())
 	out := invitationsOutput{Invitations: make([]invitationOutput, len(all)), Pagination: in.Of(total)}
 	for i, found := range all {
 		out.Invitations[i] = newInvitationOutput(found)

@@ -152,12 +152,12 @@ func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) er
 }
 
 // List returns a page of an organisation's invitations, newest first, and their number.
-func (s *Service) List(ctx context.Context, orgID string, limit, offset int) ([]Invitation, int, error) {
+func (s *Service) List(ctx context.Context, orgID string, p store.Page) ([]Invitation, int, error) {
 	total, err := countInvitations(ctx, s.DB, orgID)
 	if err != nil {
 		return nil, 0, err
 	}
-	all, err := invitationsOfOrg(ctx, s.DB, orgID, limit, offset)
+	all, err := invitationsOfOrg(ctx, s.DB, orgID, p)
 	if err != nil {
 		return nil, 0, err
 	}

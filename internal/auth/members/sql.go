@@ -76,10 +76,15 @@ func countPending(ctx context.Context, q store.Querier, orgID string, now time.T
 	return store.One(rows, err, "Invitations", store.Value[int])
 }
 
-func invitationsOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Invitation, error) {
+// sorts have names of their own: a page lists invitations beside members.
+var sorts = store.Sorting{
+	"invited_at": "i.created_at", "invited_email": "i.email", "invited_role": "i.role", "invitation_expires_at": "i.expires_at",
+}
+
+func invitationsOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Invitation, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+columns+` FROM invitations i WHERE i.org_id = $1
-		ORDER BY i.id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+		SELECT `+columns+` FROM invitations i WHERE i.org_id = $1`+
+		sorts.By(p.Sort, `i.id DESC`)+` LIMIT $2 OFFSET $3`, orgID, p.Limit, p.Offset)
 	return store.All(rows, err, scan)
 }
 

@@ -114,7 +114,7 @@ type groupsOutput struct {
 }
 
 func (s *Service) handleGroups(ctx context.Context, in struct{ httpapi.Page }) (groupsOutput, error) {
-	all, total, err := s.Groups(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	all, total, err := s.Groups(ctx, access.From(ctx).OrgID, in.Rows())
 	out := groupsOutput{Groups: make([]listedGroupOutput, len(all)), Pagination: in.Of(total)}
 	for i, g := range all {
 		out.Groups[i] = newListedGroupOutput(g)

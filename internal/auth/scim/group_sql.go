@@ -67,9 +67,11 @@ func countGroups(ctx context.Context, q store.Querier, where condition) (int, er
 	return store.One(rows, err, "Groups", store.Value[int])
 }
 
-func groupsWhere(ctx context.Context, q store.Querier, where condition, limit, offset int) ([]Group, error) {
-	where.args = append(where.args, limit, offset)
-	rows, err := q.Query(ctx, fmt.Sprintf(`SELECT `+groupColumns+` FROM scim_groups WHERE `+where.text+` ORDER BY id LIMIT $%d OFFSET $%d`,
+var groupSorts = store.Sorting{"created_at": "created_at", "name": "name_key", "role": "role"}
+
+func groupsWhere(ctx context.Context, q store.Querier, where condition, p store.Page) ([]Group, error) {
+	where.args = append(where.args, p.Limit, p.Offset)
+	rows, err := q.Query(ctx, fmt.Sprintf(`SELECT `+groupColumns+` FROM scim_groups WHERE `+where.text+groupSorts.By(p.Sort, `id`)+` LIMIT $%d OFFSET $%d`,
 		len(where.args)-1, len(where.args)), where.args...)
 	return store.All(rows, err, scanGroup)
 }

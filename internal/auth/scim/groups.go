@@ -70,7 +70,7 @@ func (s *Service) listGroups(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := groupsWhere(r.Context(), s.DB, where, p.count, p.start-1)
+	found, err := groupsWhere(r.Context(), s.DB, where, store.Page{Limit: p.count, Offset: p.start - 1})
 	if err != nil {
 		return answer{}, err
 	}
@@ -452,13 +452,13 @@ type ListedGroup struct {
 }
 
 // Groups returns a page of an organisation's groups, and their number.
-func (s *Service) Groups(ctx context.Context, orgID string, limit, offset int) ([]ListedGroup, int, error) {
+func (s *Service) Groups(ctx context.Context, orgID string, p store.Page) ([]ListedGroup, int, error) {
 	where := condition{`org_id = $1`, []any{orgID}}
 	total, err := countGroups(ctx, s.DB, where)
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := groupsWhere(ctx, s.DB, where, limit, offset)
+	found, err := groupsWhere(ctx, s.DB, where, p)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -10,10 +10,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // shown is how many webhooks and deliveries the page lists.
 const shown = 50
+
+// Sorts are the fields that the webhooks can be sorted by.
+var Sorts = []string{"-created_at", "url", "paused"}
+
+// orders sort in memory: the URLs are encrypted in the database, and an organisation has
+// few webhooks.
+var orders = map[string]listing.Order[events.Webhook]{
+	"created_at": listing.By(func(w events.Webhook) int64 { return w.CreatedAt.UnixMicro() }),
+	"url":        listing.ByText(events.Webhook.MaskedURL),
+	"paused": listing.By(func(w events.Webhook) int {
+		if w.Paused {
+			return 1
+		}
+		return 0
+	}),
+}
 
 // A View is the page: all webhooks, and the deliveries of one of them.
 type View struct {
@@ -38,7 +55,7 @@ type Pages struct{ Events *events.Service }
 
 // Handle does what a form asks for, and returns the page. A problem is one of the
 // input.
-func (p Pages) Handle(ctx context.Context, c access.Caller, r *http.Request) (view View, problem, err error) {
+func (p Pages) Handle(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (view View, problem, err error) {
 	selected := r.FormValue("webhook")
 	if r.Method == http.MethodPost {
 		if view, problem = p.do(ctx, c, r); problem != nil && !shows(problem) {
@@ -51,6 +68,7 @@ func (p Pages) Handle(ctx context.Context, c access.Caller, r *http.Request) (vi
 	if view.Webhooks, _, err = p.Events.Webhooks(ctx, c.OrgID, shown, 0); err != nil {
 		return view, nil, err
 	}
+	listing.Sort(l, view.Webhooks, orders)
 	view.Types = events.Types()
 	if selected == "" {
 		return view, problem, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
@@ -79,7 +80,7 @@ func (p Pages) List(ctx context.Context, c access.Caller, l listing.Request) (li
 	if list.Size = (listing.Size{Total: total, PerPage: Shown}); err != nil || !c.May(access.Admin) {
 		return list, err
 	}
-	list.Invitations, _, err = p.Members.List(ctx, c.OrgID, Shown, 0)
+	list.Invitations, _, err = p.Members.List(ctx, c.OrgID, store.Page{Sort: l.Sort(), Limit: Shown})
 	// Accepted ones are members now.
 	list.Invitations = slices.DeleteFunc(list.Invitations, func(i members.Invitation) bool { return i.State() == members.Accepted })
 	return list, err

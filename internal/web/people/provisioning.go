@@ -6,26 +6,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/scim"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
 // Provisioning is the page of SCIM tokens, and of the groups that were pushed with them.
 type Provisioning struct {
-	URL            string // that the provider calls
-	Tokens         []scim.Token
-	Groups         []scim.ListedGroup
-	Total, PerPage int // of the groups
-	Roles          []access.Role
-	Owner          bool   // the caller may make tokens and set roles
-	Name, Days     string // of the form
-	Made           string // the new token, which is shown once
+	URL          string // that the provider calls
+	Tokens       []scim.Token
+	Groups       []scim.ListedGroup
+	listing.Size // of the groups
+	Roles        []access.Role
+	Owner        bool   // the caller may make tokens and set roles
+	Name, Days   string // of the form
+	Made         string // the new token, which is shown once
 }
 
-// NewProvisioning returns the page whose groups begin at offset.
-func NewProvisioning(ctx context.Context, s *scim.Service, c access.Caller, offset int) (p Provisioning, err error) {
-	p = Provisioning{URL: s.URL(), PerPage: Shown, Roles: access.Roles(), Owner: c.Role == access.Owner && auth.MayGive(c, access.Owner)}
+// NewProvisioning returns the requested page of groups.
+func NewProvisioning(ctx context.Context, s *scim.Service, c access.Caller, l listing.Request) (p Provisioning, err error) {
+	p = Provisioning{URL: s.URL(), Size: listing.Size{PerPage: Shown}, Roles: access.Roles(), Owner: c.Role == access.Owner && auth.MayGive(c, access.Owner)}
 	if p.Tokens, err = s.Tokens(ctx, c.OrgID); err != nil {
 		return p, err
 	}
-	p.Groups, p.Total, err = s.Groups(ctx, c.OrgID, Shown, offset)
+	p.Groups, p.Total, err = s.Groups(ctx, c.OrgID, l.Rows(Shown))
 	return p, err
 }
