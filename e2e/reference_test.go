@@ -7,6 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // apiReference searches the API reference by keyboard, opens what it finds, and copies
@@ -61,15 +63,18 @@ func pictures(b *tab, key string) {
 		b.t.Skip("WHETSTONE_SHOTS is not set")
 	}
 	b.signIn(key)
-	first := func(path, list, field, value string) string {
+	first := func(path, list, field, value string) (id string) {
 		b.t.Helper()
-		for _, one := range b.api(key, "GET", path, nil)[list].([]any) {
-			if o := one.(object); fmt.Sprint(o[field]) == value {
-				return o["id"].(string)
+		apptest.Eventually(b.t, path+" has one with the "+field+" "+value, func() bool { // jobs make some of them
+			for _, one := range b.api(key, "GET", path, nil)[list].([]any) {
+				if o := one.(object); fmt.Sprint(o[field]) == value {
+					id = o["id"].(string)
+					return true
+				}
 			}
-		}
-		b.t.Fatalf("%s has none with the %s %s", path, field, value)
-		return ""
+			return false
+		})
+		return id
 	}
 	suite := first("/api/v1/eval-suites", "suites", "name", "Write release notes: triggering")
 	for _, p := range []struct {

@@ -46,6 +46,7 @@ type NewRun struct {
 	Target        edit.Target // "" means the description
 	MaxIterations int         // 1 to MaxIterations
 	Holdout       float64     // MinHoldout to MaxHoldout
+	Seed          int64       // of the split and the choices; 0 for a random one
 	// What the run may cost; nil for no limit.
 	MaxCostUSD *float64
 	MaxCalls   *int64
@@ -151,7 +152,7 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n NewRun) (r R
 	r = Run{
 		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, Status: runs.Queued,
 		Subject: subject.Pin(n.Subject, skill), Description: text.Clean(skill.Description),
-		MaxIterations: n.MaxIterations, Holdout: n.Holdout, Seed: subject.NewSeed(), Judge: s.writing(target),
+		MaxIterations: n.MaxIterations, Holdout: n.Holdout, Seed: cmp.Or(n.Seed, subject.NewSeed()), Judge: s.writing(target),
 		LeftOut: leftOut, CreatedBy: caller.UserID, CreatedAt: store.Now(), phase: scoring,
 		Terms: Terms{
 			Target: target, MaxMicros: spend.Micros(n.MaxCostUSD), MaxCalls: n.MaxCalls, MaxMinutes: n.MaxMinutes,
