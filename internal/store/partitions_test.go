@@ -434,8 +434,11 @@ func TestPartitionPruning(t *testing.T) {
 		most      int // partitions that are read
 	}{
 		{"expired rows", `SELECT id FROM telemetry_records WHERE received_at < $1 LIMIT 10`, []any{store.Micros(now.Add(-90 * day))}, 1},
-		{"audit log of a day", `SELECT id FROM audit_entries WHERE org_id = 'o' AND at >= $1 AND at < $2 ORDER BY at DESC, id DESC LIMIT 10`,
-			[]any{store.Micros(now.Add(-time.Hour)), store.Micros(now)}, 3},
+		{
+			"audit log of a day", `SELECT id FROM audit_entries WHERE org_id = 'o' AND at >= $1 AND at < $2 ORDER BY at DESC, id DESC LIMIT 10`,
+			[]any{store.Micros(now.Add(-time.Hour)), store.Micros(now)},
+			3,
+		},
 	} {
 		rows, err := db.Query(t.Context(), `EXPLAIN `+c.sql, c.args...)
 		plan, err := store.All(rows, err, store.Value[string])
