@@ -11,11 +11,11 @@ var (
 
 // Grow takes some memory, and more when between returns.
 func (b *Budget) Grow(ctx context.Context, first int64, between func(), more int64) error {
-	s := b.share(tenantOf(ctx))
-	defer s.release()
-	if err := s.grow(ctx, first); err != nil {
+	s := b.share(ctx)
+	defer s.Release()
+	if err := s.Grow(ctx, first); err != nil {
 		return err
 	}
 	between()
-	return s.grow(ctx, more)
+	return s.Grow(ctx, more)
 }

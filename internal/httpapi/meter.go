@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi/memory"
 )
 
 // What a body costs of the memory budget. The figures are upper bounds of what was
@@ -28,7 +29,7 @@ const (
 type meteredReader struct {
 	from  io.Reader
 	ctx   context.Context
-	share *share
+	share *memory.Share
 	// failed keeps a problem as the cause of later ones.
 	failed func(*fault.Error) *fault.Error
 
@@ -50,7 +51,7 @@ func (a *API) meter(req *http.Request, public bool, from io.Reader) *meteredRead
 		m.share = s.memory
 		return m
 	}
-	if m.share = budget.share(tenantOf(req.Context())); ok {
+	if m.share = budget.share(req.Context()); ok {
 		s.memory = m.share
 	}
 	return m
@@ -67,7 +68,7 @@ func (m *meteredReader) Read(p []byte) (int, error) {
 				"The body is over the limit of %d values; send smaller batches", m.maxValues))
 		}
 	}
-	if err := m.share.grow(m.ctx, cost); err != nil {
+	if err := m.share.Grow(m.ctx, cost); err != nil {
 		if busy, ok := errors.AsType[*fault.Error](err); ok {
 			return 0, m.failed(busy)
 		}
@@ -81,7 +82,7 @@ func (m *meteredReader) Read(p []byte) (int, error) {
 // answer. Outside of a request it does nothing.
 func ReserveMemory(ctx context.Context, n int64) error {
 	if s, ok := ctx.Value(stateKey{}).(*requestState); ok && s.memory != nil {
-		return s.memory.grow(ctx, n)
+		return s.memory.Grow(ctx, n)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi/memory"
 	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
@@ -54,7 +55,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() {
 		if state.memory != nil {
-			state.memory.release()
+			state.memory.Release()
 		}
 		if hasBody {
 			_ = rec.control.SetReadDeadline(time.Now().Add(min(restTimeout, a.bodyTimeout)))
@@ -154,7 +155,7 @@ type requestState struct {
 	client  netip.Addr
 	caller  access.Caller
 	control *http.ResponseController
-	memory  *share // nil until the request reserves some
+	memory  *memory.Share // nil until the request reserves some
 	span    *trace.Span
 }
 
