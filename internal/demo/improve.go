@@ -24,7 +24,7 @@ func crashes() []string {
 		"Was it PostgreSQL that crashed our service?", "The tax service crashed for one tenant", "Look into the chat service that crashed",
 		"The calendar service crashed after a restart", "Large orders crashed the shipping service", "My local service crashed",
 		"The auth service crashed silently", "Two pods of the map service crashed", "The import service crashed this week",
-		"Which service crashed?", "The gateway service crashed with signal nine", "Somebody in Frankfurt says a service crashed",
+		"Which service crashed?", "The gateway service crashed with signal nine", "A service in Frankfurt crashed",
 		"The video service crashed while encoding", "A photo crashed the thumbnail service", "The coupon service crashed on Friday",
 		"Has the audit service crashed?", "The proxy service crashed under OpenSSL", "A webhook crashed the loyalty service",
 	}
@@ -58,10 +58,10 @@ func (f *filling) improve(ctx context.Context) error {
 	}
 	notes := f.suites["release-notes"]
 	for _, n := range []improve.NewRun{
-		{Subject: subject.Ref{SourceID: *notes.SourceID}, SuiteID: notes.ID},
-		{Subject: subject.Ref{EntryID: logs.entry.ID}, SuiteID: suite.ID},
+		{Subject: subject.Ref{SourceID: *notes.SourceID}, SuiteID: notes.ID, MaxIterations: improve.DefaultIterations},
+		{Subject: subject.Ref{EntryID: logs.entry.ID}, SuiteID: suite.ID, MaxIterations: 1}, // more rounds only add words
 	} {
-		n.MaxIterations, n.Holdout, n.Seed = improve.DefaultIterations, improve.DefaultHoldout, improveSeed
+		n.Holdout, n.Seed = improve.DefaultHoldout, improveSeed
 		if _, err := f.Improve.Start(ctx, f.people[1], n); err != nil {
 			return err
 		}
