@@ -227,14 +227,18 @@ func (f *scaleFill) chunk(ctx context.Context, first, end int) error {
 				rolled_back, pushed_by, pushed_at)
 			SELECT ` + id + `, ` + id + `, '1.0.0', ` + f.hash() + `, ` + f.hash() + `, 'registry/' || ` + id + `, 1000, '', '[]', 'cli', FALSE,
 				` + f.user() + `, CAST($5 AS BIGINT)` + skills, []any{f.orgID, f.userID, at}},
-		{`INSERT INTO registry_installations (id, entry_id, content_hash, org_id, user_id, device_id, install_path, installed_at, last_seen_at)
+		{
+			`INSERT INTO registry_installations (id, entry_id, content_hash, org_id, user_id, device_id, install_path, installed_at, last_seen_at)
 			SELECT ` + id + `, ` + id + `, ` + f.hash() + `, o.id, ` + f.user() + `, 'bench', 'skills', CAST($5 AS BIGINT), CAST($5 AS BIGINT)` + skills,
-			[]any{f.orgID, f.userID, at}},
-		{`INSERT INTO skill_observations (id, org_id, user_id, skill_id, session_hash, is_check, triggered, confidence, weight, mode,
+			[]any{f.orgID, f.userID, at},
+		},
+		{
+			`INSERT INTO skill_observations (id, org_id, user_id, skill_id, session_hash, is_check, triggered, confidence, weight, mode,
 				occurred_at, normalized_at)
 			SELECT ` + id + ` || '-' || CAST(m AS TEXT), o.id, ` + f.user() + `, ` + id + `, ` + id + ` || '-' || CAST(m / 10 AS TEXT), TRUE, TRUE,
 				900000000, 1, 'implicit', CAST($5 AS BIGINT) - m * CAST(60000000 AS BIGINT), CAST($5 AS BIGINT)` + skills + ` CROSS JOIN ` + numbers("m", each),
-			[]any{f.orgID, f.userID, at}},
+			[]any{f.orgID, f.userID, at},
+		},
 	} {
 		if _, err := f.db.Exec(ctx, counted+statement.sql, append([]any{first, end}, statement.args...)...); err != nil {
 			return fmt.Errorf("%w in %s", err, statement.sql)
