@@ -64,7 +64,8 @@ func (l *lab) retentionOn(ctx context.Context, database string, fresh func() (st
 	}
 	// The end of the partition that has them, which is at most 37 days ahead.
 	end := time.Now().Add(38 * 24 * time.Hour)
-	took, waited, err := whileWriting(ctx, db, func() error { return expiry.Run(ctx, db, end) })
+	unwatched := func(context.Context, *store.Tx, string) error { return nil }
+	took, waited, err := whileWriting(ctx, db, func() error { return expiry.Run(ctx, db, end, unwatched) })
 	if err != nil {
 		return nil, err
 	}
