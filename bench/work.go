@@ -146,7 +146,7 @@ func (l *lab) workOfRequests(ctx context.Context, m *meter) ([]row, error) {
 type work struct {
 	requests          int
 	service, database time.Duration
-	wal, disk         int64 // bytes
+	wal, disk, kept   int64 // bytes; kept is what no retention deletes
 }
 
 // rows shows the work of one of the parts of a request.
@@ -157,7 +157,9 @@ func (w work) rows(name string, parts int, writes bool) []row {
 		Beside: "PostgreSQL", Other: float64(w.database.Microseconds()) / n,
 	}}
 	if writes {
-		rows = append(rows, row{Name: "bytes: " + name, Figure: float64(w.disk) / n, Unit: "B", Beside: "write-ahead log", Other: float64(w.wal) / n})
+		rows = append(rows,
+			row{Name: "bytes: " + name, Figure: float64(w.disk) / n, Unit: "B", Beside: "write-ahead log", Other: float64(w.wal) / n},
+			row{Name: "kept: " + name, Figure: float64(w.kept) / n, Unit: "B", Beside: "all", Other: float64(w.disk) / n})
 	}
 	return rows
 }
@@ -183,7 +185,7 @@ func (m *meter) measure(ctx context.Context, l load) (work, error) {
 	return work{
 		requests: len(r.latencies),
 		service:  after.service - before.service, database: after.database - before.database,
-		wal: after.wal - before.wal, disk: after.disk - before.disk,
+		wal: after.wal - before.wal, disk: after.disk - before.disk, kept: after.kept - before.kept,
 	}, err
 }
 
@@ -194,9 +196,11 @@ func (m *meter) read(ctx context.Context) (w work, err error) {
 	var postmaster int
 	rows, err := m.db.Query(ctx, `
 		SELECT CAST(split_part(pg_read_file('postmaster.pid'), E'\n', 1) AS BIGINT),
-			CAST(pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS BIGINT), pg_database_size(current_database())`)
+			CAST(pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS BIGINT), pg_database_size(current_database()),
+			(SELECT CAST(SUM(pg_total_relation_size(oid)) AS BIGINT) FROM pg_class
+			WHERE relkind = 'r' AND relname ~ '^(skill_|registry_|telemetry_pushes$)')`)
 	w, err = store.One(rows, err, "Figures", func(row store.Row) (work, error) {
-		return w, row.Scan(&postmaster, &w.wal, &w.disk)
+		return w, row.Scan(&postmaster, &w.wal, &w.disk, &w.kept)
 	})
 	if err != nil {
 		return w, err

@@ -37,7 +37,8 @@ func apiReference(b *tab, _ string) {
 	}
 	search("mute alert")
 	found("1 operation and ")
-	b.press(kb.Enter)
+	// Not b.press: chromedp types a newline after the key, at what has the focus then.
+	run(b, chromedp.Evaluate[bool](`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}))`))
 	b.until(`document.getElementById("post-api-v1-alerts-id-snooze").open`)
 	b.wantText("#post-api-v1-alerts-id-snooze pre", "curl -X POST '"+b.site+"/api/v1/alerts/ID/snooze'", `"until": "`)
 	b.do(chromedp.Click("#post-api-v1-alerts-id-snooze .copy"))

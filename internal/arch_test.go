@@ -51,7 +51,7 @@ var layers = []layer{
 	{platform, []string{
 		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/environments",
 		"internal/events",
-		"internal/exam", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
+		"internal/exam", "internal/fair", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
 		"internal/judge", "internal/lockfiles",
 		"internal/measure",
@@ -60,7 +60,7 @@ var layers = []layer{
 		"internal/transcripts",
 	}},
 	{"the base", []string{
-		"internal/builtin", "internal/chunk", "internal/fair", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
+		"internal/builtin", "internal/chunk", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
 	}},
 }
 

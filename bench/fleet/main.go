@@ -50,6 +50,7 @@ func run(args []string, out io.Writer) error {
 	flags.Float64Var(&h.contention, "contention", h.contention, "share of PostgreSQL's work that does not run in parallel; 0 is a perfect machine")
 	flags.Float64Var(&h.busy, "busy", h.busy, "most that a core may be busy in the busiest minute")
 	flags.IntVar(&h.retention, "retention", h.retention, "days that records are kept")
+	flags.Float64Var(&h.years, "years", h.years, "years for which figures have been kept, which have no retention")
 	flags.Float64Var(&h.coreHour, "core-hour", h.coreHour, "price of a core for an hour")
 	flags.Float64Var(&h.gigabyteMonth, "gb-month", h.gigabyteMonth, "price of a gigabyte of disk for a month")
 	if err := flags.Parse(args); err != nil {
@@ -77,8 +78,9 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// A cost is what one thing of a kind costs, in seconds of a core and in bytes.
-type cost struct{ service, database, disk, wal float64 }
+// A cost is what one thing of a kind costs, in seconds of a core and in bytes. Kept are
+// those of the disk that no retention deletes.
+type cost struct{ service, database, disk, kept, wal float64 }
 
 // Kinds of things that happen, as the benchmark names them.
 const (
@@ -92,7 +94,7 @@ const (
 func kinds() []string { return []string{record, page, sync, download, version} }
 
 // parseFigures reads the benchmark's rows: "work: KIND" has microseconds of the
-// service beside PostgreSQL's, "bytes: KIND" what is stored beside the log.
+// service beside PostgreSQL's, "bytes: KIND" what is stored beside the log, "kept: KIND" what stays of it.
 func parseFigures(text []byte) (map[string]cost, error) {
 	var bench struct {
 		Rows []struct {
@@ -112,6 +114,8 @@ func parseFigures(text []byte) (map[string]cost, error) {
 			c.service, c.database = r.Figure/1e6, r.Other/1e6
 		case "bytes":
 			c.disk, c.wal = r.Figure, r.Other
+		case "kept":
+			c.kept = r.Figure
 		}
 		costs[kind] = c
 	}

@@ -16,13 +16,14 @@ type hardware struct {
 	contention                  float64 // of PostgreSQL
 	busy, wait                  float64 // most of a core, in the busiest minute; seconds
 	retention                   int     // days
+	years                       float64 // in which what has no retention came together
 	disk                        float64 // most TB of one PostgreSQL
 	coreHour, gigabyteMonth     float64
 }
 
 func typicalHardware() hardware {
 	return hardware{
-		serviceCores: 2, databaseCores: 32, contention: 0.03, busy: 0.6, wait: 0.1, retention: 90, disk: 16,
+		serviceCores: 2, databaseCores: 32, contention: 0.03, busy: 0.6, wait: 0.1, retention: 90, years: 1, disk: 16,
 		coreHour: 0.05, gigabyteMonth: 0.12,
 	}
 }
@@ -33,8 +34,8 @@ func (h hardware) check() error {
 		return errors.New("-service-cores must be at least 1, -database-cores at least 2")
 	case h.contention < 0 || h.contention >= 1 || h.busy <= 0 || h.busy >= 1:
 		return errors.New("-contention and -busy are shares below 1")
-	case h.retention < 1 || h.disk <= 0:
-		return errors.New("-retention must be at least a day, -database-disk more than 0")
+	case h.retention < 1 || h.disk <= 0 || h.years < 0:
+		return errors.New("-retention must be at least a day, -database-disk more than 0, -years not negative")
 	}
 	return nil
 }
@@ -71,11 +72,11 @@ func plan(costs map[string]cost, d day, h hardware) fleet {
 		}
 	}
 	f.processes++ // one may be replaced or broken at any time
-	daily := 0.0
+	disk := 0.0
 	for kind, times := range d.times() {
-		daily += times * costs[kind].disk
+		c := costs[kind]
+		disk += times * ((c.disk-c.kept)*float64(h.retention)*workdays/30 + c.kept*h.years*12*workdays)
 	}
-	disk := daily * float64(h.retention) * workdays / 30
 	for f.shards = int(math.Ceil(disk / (h.disk * 1e12))); ; f.shards++ {
 		part := make([]float64, len(f.day.database))
 		for i, work := range f.day.database {
@@ -111,7 +112,7 @@ func printPlan(out io.Writer, f fleet, d day, h hardware) {
 	fmt.Fprintf(w, "PostgreSQL\t%d x %d cores, and a standby each\t%.0f %%\t%.0f ms\n", f.shards, f.cores, 100*f.database.busiest, 1000*f.database.wait)
 	_ = w.Flush() // a tabwriter fails as its writer does, which prints to a terminal
 	fmt.Fprintf(out, "\nlog of each PostgreSQL  %s/s in the busiest minute\n", bytes(f.day.wal/float64(f.shards)))
-	fmt.Fprintf(out, "disk of each PostgreSQL %s with %d days of records\n", bytes(f.disk), h.retention)
+	fmt.Fprintf(out, "disk of each PostgreSQL %s with %d days of records and the figures of %g years\n", bytes(f.disk), h.retention, h.years)
 	fmt.Fprintf(out, "cost                    %.0f a month, %.2f per million sessions, at %g per core and hour and %g per GB and month\n",
 		f.monthly, f.monthly/f.sessions*1e6, h.coreHour, h.gigabyteMonth)
 	if f.shards > 1 {
@@ -122,7 +123,7 @@ func printPlan(out io.Writer, f fleet, d day, h hardware) {
 // printNodes shows how many developers one PostgreSQL carries.
 func printNodes(out io.Writer, costs map[string]cost, d day, h hardware) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "PostgreSQL\tdevelopers\tsessions a day\trecords/s, busiest minute\tlog\tdisk, %d days\tends by\tcost per million sessions\n", h.retention)
+	fmt.Fprint(w, "PostgreSQL\tdevelopers\tsessions a day\trecords/s, busiest minute\tlog\tdisk\tends by\tcost per million sessions\n")
 	for _, cores := range []int{2, 8, 32} {
 		one := h
 		one.databaseCores = cores

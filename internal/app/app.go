@@ -27,6 +27,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/watch"
 	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
@@ -90,11 +91,11 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.metrics = newRegistry(o.Version)
-	watch := &store.Watch{
+	statements := &watch.Statements{
 		Metrics: measure.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
 		Traces: a.tracer != nil,
 	}
-	opened := store.Options{Watch: watch}
+	opened := store.Options{Watch: statements}
 	if o.Config.DatabaseReadURL != "" {
 		opened.Replica = &store.Replica{
 			URL: string(o.Config.DatabaseReadURL), MaxLag: time.Duration(o.Config.DatabaseReadLag),

@@ -24,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/integrity"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -68,7 +69,7 @@ func TestOrganisationLeaves(t *testing.T) {
 		m.wantGone(ours)
 		m.wantBlobsGone(ours, theirs)
 		m.wantSame(before, m.look())
-		if wrong, err := m.service.DB().Verify(t.Context(), false); err != nil || len(wrong) > 0 {
+		if wrong, err := integrity.Verify(t.Context(), m.service.DB(), false); err != nil || len(wrong) > 0 {
 			t.Errorf("the database has %v, %v", wrong, err)
 		}
 	})

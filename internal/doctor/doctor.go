@@ -22,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/integrity"
 )
 
 // A Doctor checks an installation from outside, whether it is running or not.
@@ -96,7 +97,7 @@ func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
 }
 
 func (d *Doctor) checkDatabase(ctx context.Context, db *store.DB) exam.Finding {
-	wrong, err := db.Verify(ctx, d.Quick)
+	wrong, err := integrity.Verify(ctx, db, d.Quick)
 	switch {
 	case err != nil:
 		return exam.Fail("database", "cannot be read: %s; restore a backup", err)

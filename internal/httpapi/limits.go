@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fair"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -69,7 +70,7 @@ func (l Limit) period() string {
 // counted in one statement, since each would wait for the commit of the one before.
 type limiter struct {
 	db     *store.DB
-	groups *store.GroupCommit[window, *int]
+	groups *fair.GroupCommit[window, *int]
 	// full caches windows whose limit is reached, for which nothing more is
 	// written: an attacker over the limit costs no transactions.
 	full *lru.Cache[window, struct{}]
@@ -87,7 +88,7 @@ const (
 )
 
 func newLimiter(db *store.DB) limiter {
-	count := func(w window, calls []*store.GroupCall[*int]) {
+	count := func(w window, calls []*fair.GroupCall[*int]) {
 		// The first client may have disconnected, but not the others.
 		now, err := countRequests(context.WithoutCancel(calls[0].Ctx), db, w, len(calls))
 		for i, c := range calls {
@@ -96,7 +97,7 @@ func newLimiter(db *store.DB) limiter {
 		}
 	}
 	return limiter{
-		db: db, groups: &store.GroupCommit[window, *int]{Commit: count, MaxSize: maxGroup},
+		db: db, groups: &fair.GroupCommit[window, *int]{Commit: count, MaxSize: maxGroup},
 		full: lru.New[window, struct{}](maxFullWindows),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/sums"
 )
 
 // currentVersions sums the graded sessions of current versions since a day: of these
@@ -17,12 +18,12 @@ func currentVersions(ctx context.Context, q store.Querier, orgID string, from in
 		in, arg = q.Dialect().In("$3", skillIDs)
 		which = `AND e.skill_id` + in
 	}
-	rows, err := q.Query(ctx, store.Sums{
+	rows, err := q.Query(ctx, sums.Query{
 		Keys: "e.id, e.skill_id, e.current_version", From: "registry_entries AS e",
 		Where: `e.org_id = $1 AND e.skill_id IS NOT NULL AND e.current_version_id <> '' ` + which,
 		Rows:  "skill_days AS d", On: "d.subject_id = e.current_version_id AND d.day >= $2",
 		Columns: []string{"SUM(d.graded_sessions)", "SUM(d.pass_rate_sum)"},
-	}.Query(q.Dialect())+` ORDER BY e.id`, orgID, from, arg)
+	}.In(q.Dialect())+` ORDER BY e.id`, orgID, from, arg)
 	all := map[string]Current{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		var entryID, skillID string

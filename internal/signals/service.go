@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fair"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -43,7 +44,7 @@ type Service struct {
 	memberships *lru.Cache[string, bool] // ids of rows of signal_contributors that exist
 
 	bodiesOnce sync.Once
-	groups     *store.GroupCommit[string, *bodySignals] // by organisation
+	groups     *fair.GroupCommit[string, *bodySignals] // by organisation
 }
 
 func (s *Service) k() int { return cmp.Or(s.MinContributors, DefaultMinContributors) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/sums"
 )
 
 func selectSkills(q store.Querier) string {
@@ -110,16 +111,15 @@ func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, er
 	})
 }
 
-// gradedWindows is the grades of a window and of the one before it.
-type gradedWindows struct{ now, before dayCount }
+type gradedWindows struct{ now, before dayCount } // grades of a window and of the one before it
 
 // gradesOfOrg sums the grades of an organisation's skills in [before, start) and from start on.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
 	sum := func(column, when string) string { return `SUM(d.` + column + `) FILTER (WHERE d.day ` + when + ` $3)` }
-	rows, err := q.Query(ctx, store.Sums{
+	rows, err := q.Query(ctx, sums.Query{
 		Keys: "k.id", From: "skills AS k", Where: "k.org_id = $1", Rows: "skill_days AS d", On: "d.subject_id = k.id AND d.day >= $2",
 		Columns: []string{sum("graded_sessions", "<"), sum("pass_rate_sum", "<"), sum("graded_sessions", ">="), sum("pass_rate_sum", ">=")},
-	}.Query(q.Dialect()), orgID, before, start)
+	}.In(q.Dialect()), orgID, before, start)
 	sums := map[string]gradedWindows{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		var id string

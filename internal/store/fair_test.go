@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
@@ -66,48 +65,6 @@ func TestInGroupIsFair(t *testing.T) {
 			}
 		})
 		close(proceed)
-	})
-}
-
-// TestGroupCommitDrops: when too many wait, those of the organisation with the most
-// are refused, and all of the others are served.
-func TestGroupCommitDrops(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		open := make(chan struct{})
-		g := store.GroupCommit[int, int]{MaxSize: 512, MaxWaiting: 100, Commit: func(_ int, calls []*store.GroupCall[int]) {
-			<-open
-			if len(calls) > 2*32 {
-				t.Errorf("a group of %d calls of two organisations", len(calls))
-			}
-			for _, c := range calls {
-				c.Answer(nil)
-			}
-		}}
-		var wg sync.WaitGroup
-		refused := map[string]*atomic.Int64{"noisy": {}, "quiet": {}}
-		do := func(org string) {
-			wg.Go(func() {
-				err := g.Do(as(context.Background(), org), 1, 0)
-				if errors.Is(err, store.ErrGroupFull) {
-					refused[org].Add(1)
-				} else if err != nil {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-		}
-		for range 501 { // one runs, 100 wait
-			do("noisy")
-		}
-		for range 50 {
-			do("quiet")
-		}
-		close(open)
-		wg.Wait()
-		if refused["noisy"].Load() != 450 || refused["quiet"].Load() != 0 {
-			t.Errorf("refused %d of the noisy and %d of the quiet one, want 450 and 0", refused["noisy"].Load(), refused["quiet"].Load())
-		}
 	})
 }
 

@@ -103,8 +103,8 @@ var boundary = regexp.MustCompile(`^FOR VALUES FROM \((?:MINVALUE|'(-?[0-9]+)')\
 func partitionsOf(ctx context.Context, q Querier, table string) ([]partition, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.relname::TEXT, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-		WHERE i.inhparent = to_regclass($1) AND c.relispartition`, table)
-	all, err := All(rows, err, func(row Row) (p partition, err error) {
+		WHERE i.inhparent = to_regclass($1) AND c.relispartition ORDER BY c.relname::TEXT COLLATE "C"`, table)
+	return All(rows, err, func(row Row) (p partition, err error) {
 		var bounds string
 		if err := row.Scan(&p.name, &bounds); err != nil {
 			return p, err
@@ -125,18 +125,6 @@ func partitionsOf(ctx context.Context, q Querier, table string) ([]partition, er
 		}
 		return p, err
 	})
-	slices.SortFunc(all, func(a, b partition) int {
-		switch {
-		case a.fallback != b.fallback && a.fallback:
-			return 1
-		case a.fallback != b.fallback:
-			return -1
-		case a.from < b.from:
-			return -1
-		}
-		return 1
-	})
-	return all, err
 }
 
 // Partition makes the partitions of the times to come, and partitions for rows that

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/whetstone-dev/whetstone/internal/fair"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -22,7 +23,7 @@ type postgresEngine struct {
 	pooled bool
 	// writers bounds the transactions of InGroup, in which everything is ingested: they
 	// wait by organisation, and leave connections to those who read.
-	writers *gate
+	writers *fair.Gate
 }
 
 // postgresConn is a pool or a transaction.
@@ -79,7 +80,7 @@ func newPostgres(ctx context.Context, o Options) (*postgresEngine, error) {
 		return nil, err
 	}
 	writers := max(1, int(config.MaxConns)*3/4)
-	return &postgresEngine{pool: pool, pooled: pooled, writers: &gate{free: writers, maxWaiting: maxWaiting}}, nil
+	return &postgresEngine{pool: pool, pooled: pooled, writers: fair.NewGate(writers, maxWaiting)}, nil
 }
 
 // cutPooler takes the parameter pooler from a URL: with pooler=transaction, a pooler
@@ -187,10 +188,10 @@ func isLost(err error) bool {
 
 // inGroup is inTx behind the gate: PostgreSQL does group commit itself.
 func (e *postgresEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
-	if err := e.writers.enter(ctx); err != nil {
+	if err := e.writers.Enter(ctx); err != nil {
 		return overloaded(err)
 	}
-	defer e.writers.leave()
+	defer e.writers.Leave()
 	return e.inTx(ctx, fn)
 }
 
@@ -202,7 +203,7 @@ func (e *postgresEngine) stats() Stats {
 	s := e.pool.Stat()
 	return Stats{
 		Open: int(s.TotalConns()), InUse: int(s.AcquiredConns()), Max: int(s.MaxConns()),
-		Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime(), Writers: e.writers.length(),
+		Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime(), Writers: e.writers.Len(),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/fair"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/measure"
 )
@@ -32,7 +33,7 @@ type replica struct {
 	reads   *postgresEngine
 	standby *postgresEngine
 	primary *postgresEngine
-	current GroupCommit[struct{}, struct{}]
+	current fair.GroupCommit[struct{}, struct{}]
 
 	usable atomic.Bool
 	mu     sync.Mutex
@@ -68,7 +69,7 @@ func openReplica(ctx context.Context, o Options) (_ *replica, err error) {
 		return nil, err
 	}
 	r.current.MaxSize = math.MaxInt
-	r.current.Commit = func(_ struct{}, calls []*GroupCall[struct{}]) {
+	r.current.Commit = func(_ struct{}, calls []*fair.GroupCall[struct{}]) {
 		err := errUnusable // since the calls began to wait
 		if r.usable.Load() {
 			err = r.catchUp(context.WithoutCancel(calls[0].Ctx))

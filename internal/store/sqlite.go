@@ -16,7 +16,9 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/whetstone-dev/whetstone/internal/fair"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store/watch"
 )
 
 // sqliteEngine has one connection that writes and several that read.
@@ -29,10 +31,10 @@ type sqliteEngine struct {
 	writer  *sqliteConn   // the one connection of writers
 	turn    chan struct{} // a mutex for writer that a context can interrupt: holds one token
 	closed  chan struct{}
-	watch   *Watch
+	watch   *watch.Statements
 
 	closeOnce func() error
-	group     GroupCommit[struct{}, func(*Tx) error]
+	group     fair.GroupCommit[struct{}, func(*Tx) error]
 
 	waiting atomic.Int64 // transactions that wait for their turn
 	waits   atomic.Int64 // all that ever did
@@ -148,7 +150,7 @@ func (e *sqliteEngine) query(ctx context.Context, text string, args []any) (Rows
 	if err != nil {
 		return nil, full(err)
 	}
-	rows, err := sqlRows(ctx, e.watch.start(ctx, text), stmt, args)
+	rows, err := sqlRows(ctx, e.watch.Start(ctx, text), stmt, args)
 	return rows, full(err)
 }
 
@@ -237,16 +239,16 @@ func (e *sqliteEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
 	return overloaded(e.group.Do(ctx, struct{}{}, fn))
 }
 
-// overloaded turns ErrGroupFull into Unavailable: the caller can retry.
+// overloaded turns fair.ErrFull into Unavailable: the caller can retry.
 func overloaded(err error) error {
-	if errors.Is(err, ErrGroupFull) {
+	if errors.Is(err, fair.ErrFull) {
 		return fault.New(fault.Unavailable, "The database cannot keep up; try again").After(time.Second)
 	}
 	return err
 }
 
 // A groupCall is a call of InGroup.
-type groupCall = GroupCall[func(*Tx) error]
+type groupCall = fair.GroupCall[func(*Tx) error]
 
 // commitGroup runs several functions in one transaction. If one fails, the
 // transaction is rolled back and each function runs again in a transaction of
@@ -329,7 +331,7 @@ func (e *sqliteEngine) closeAll() error {
 // sqliteConn is a single connection with a cache of prepared statements.
 type sqliteConn struct {
 	conn       *sql.Conn
-	watch      *Watch
+	watch      *watch.Statements
 	statements map[string]*sql.Stmt
 }
 
@@ -380,7 +382,7 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, 
 	if err != nil {
 		return nil, err
 	}
-	return sqlRows(ctx, c.watch.start(ctx, text), stmt, args)
+	return sqlRows(ctx, c.watch.Start(ctx, text), stmt, args)
 }
 
 func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, error) {
@@ -392,14 +394,14 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	running := c.watch.start(ctx, text)
+	running := c.watch.Start(ctx, text)
 	result, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
-		running.end(ctx, 0, err)
+		running.End(ctx, 0, err)
 		return 0, err
 	}
 	n, err := result.RowsAffected()
-	running.end(ctx, n, err)
+	running.End(ctx, n, err)
 	return n, err
 }
 
@@ -407,7 +409,7 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, 
 type closingRows struct {
 	*sql.Rows
 	ctx     context.Context
-	running *statement // nil if nobody watches
+	running *watch.Statement // nil if nobody watches
 	read    int64
 }
 
@@ -423,17 +425,17 @@ func (r *closingRows) Next() bool {
 // Close implements Rows.
 func (r *closingRows) Close() {
 	_ = r.Rows.Close()
-	r.running.end(r.ctx, r.read, r.Rows.Err())
+	r.running.End(r.ctx, r.read, r.Rows.Err())
 }
 
 // Err implements Rows.
 func (r *closingRows) Err() error { return full(r.Rows.Err()) }
 
 // sqlRows queries a statement that is being watched.
-func sqlRows(ctx context.Context, running *statement, stmt *sql.Stmt, args []any) (Rows, error) {
+func sqlRows(ctx context.Context, running *watch.Statement, stmt *sql.Stmt, args []any) (Rows, error) {
 	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
-		running.end(ctx, 0, err)
+		running.End(ctx, 0, err)
 		return nil, err
 	}
 	return &closingRows{Rows: rows, ctx: ctx, running: running}, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store/watch"
 )
 
 // A Querier runs statements, inside a transaction (*Tx) or outside (*DB).
@@ -73,7 +74,7 @@ type Options struct {
 	// connections to PostgreSQL.
 	MaxConns int
 	// Watch, if not nil, observes the statements.
-	Watch *Watch
+	Watch *watch.Statements
 	// Replica, if not nil, is a replica of the database, which must be PostgreSQL.
 	Replica *Replica
 }

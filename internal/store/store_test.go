@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/store/sums"
 )
 
 const insertOrg = `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $1, $2, $3)`
@@ -342,10 +343,10 @@ func TestSums(t *testing.T) {
 				t.Error(diff, err)
 			}
 		}
-		check([]string{"a 2 5", "b 0 0"}, store.Sums{
+		check([]string{"a 2 5", "b 0 0"}, sums.Query{
 			Keys: "o.id", From: "organisations AS o", Where: "o.plan = $1", Rows: "skills AS k", On: "k.org_id = o.id",
 			Columns: []string{"COUNT(k.id)", "SUM(k.created_at) FILTER (WHERE k.created_at > $2)"},
-		}.Query(d)+` ORDER BY o.id`, "free", 4)
+		}.In(d)+` ORDER BY o.id`, "free", 4)
 		check([]string{"a 1 1", "b 2 0", "c 3 1"}, `SELECT o.id, o.created_at, COUNT(k.id) FROM organisations o`+
 			d.LeftLookup("skills", "k", "k.org_id = o.id AND k.name = '1'")+` GROUP BY o.id, o.created_at ORDER BY o.id`)
 		list, arg := d.List("$1", []string{"c1", "a1", "none", "a1"})

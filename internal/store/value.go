@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -26,4 +27,11 @@ func Like(text string) string {
 		return ""
 	}
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
+}
+
+// Clock is the time of the database's own clock.
+func (db *DB) Clock(ctx context.Context) (time.Time, error) {
+	rows, err := db.Query(ctx, `SELECT `+db.Dialect().Now())
+	us, err := One(rows, err, "Time", Value[int64])
+	return time.UnixMicro(us).UTC(), err
 }

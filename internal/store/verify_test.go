@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/integrity"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -17,7 +18,7 @@ func TestClock(t *testing.T) {
 		if off := time.Until(got).Abs(); err != nil || off > time.Minute {
 			t.Errorf("the database's clock is %v off, %v", off, err)
 		}
-		if wrong, err := db.Verify(t.Context(), false); err != nil || len(wrong) > 0 {
+		if wrong, err := integrity.Verify(t.Context(), db, false); err != nil || len(wrong) > 0 {
 			t.Errorf("Verify of a new database: %v, %v", wrong, err)
 		}
 	})
@@ -62,7 +63,7 @@ func wantWrong(t *testing.T, path, words string) {
 		return // it cannot even be opened
 	}
 	defer db.Close()
-	wrong, err := db.Verify(t.Context(), true)
+	wrong, err := integrity.Verify(t.Context(), db, true)
 	if err == nil && (len(wrong) == 0 || !strings.Contains(strings.Join(wrong, " "), words)) {
 		t.Errorf("Verify: %v, want %q", wrong, words)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/store/watch"
 )
 
 // watched opens a database of each kind whose statements are all slow.
@@ -23,7 +24,7 @@ func watched(t *testing.T, slow time.Duration, test func(t *testing.T, db *store
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log, registry := &logged{}, prometheus.NewRegistry()
-			db, err := store.Open(t.Context(), store.Options{URL: storetest.URL(t, name), Watch: &store.Watch{
+			db, err := store.Open(t.Context(), store.Options{URL: storetest.URL(t, name), Watch: &watch.Statements{
 				Metrics: measure.NewStatements(registry), Slow: slow, Log: slog.New(slog.NewJSONHandler(log, nil)),
 			}})
 			if err != nil {

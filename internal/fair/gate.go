@@ -1,23 +1,25 @@
-package store
+package fair
 
 import (
 	"context"
 	"sync"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/fair"
 )
 
-// A gate is a semaphore that organisations pass in turn: however many calls of one
+// A Gate is a semaphore that organisations pass in turn: however many calls of one
 // wait, the next of each other one goes before its second. When too many wait, the
 // organisation with the most loses one.
-type gate struct {
+type Gate struct {
 	maxWaiting int
 
 	mu      sync.Mutex
 	free    int
-	waiting fair.Queue[*pass]
+	waiting Queue[*pass]
 }
+
+// NewGate returns a gate with so many places.
+func NewGate(places, maxWaiting int) *Gate { return &Gate{free: places, maxWaiting: maxWaiting} }
 
 // A pass is a call that waits at a gate.
 type pass struct {
@@ -25,9 +27,9 @@ type pass struct {
 	answer chan error
 }
 
-// enter waits for a place, which leave returns. It fails with ErrGroupFull, or when
+// Enter waits for a place, which Leave returns. It fails with ErrFull, or when
 // the context ends.
-func (g *gate) enter(ctx context.Context) error {
+func (g *Gate) Enter(ctx context.Context) error {
 	g.mu.Lock()
 	if g.free > 0 { // then nothing waits
 		g.free--
@@ -39,9 +41,9 @@ func (g *gate) enter(ctx context.Context) error {
 		dropped, ok := g.waiting.Drop(p.org)
 		if !ok {
 			g.mu.Unlock()
-			return ErrGroupFull
+			return ErrFull
 		}
-		dropped.answer <- ErrGroupFull
+		dropped.answer <- ErrFull
 	}
 	g.waiting.Push(p.org, p)
 	g.mu.Unlock()
@@ -54,22 +56,22 @@ func (g *gate) enter(ctx context.Context) error {
 }
 
 // cancel ends a wait. A place that was given meanwhile is returned.
-func (g *gate) cancel(p *pass, err error) error {
+func (g *Gate) cancel(p *pass, err error) error {
 	g.mu.Lock()
 	g.waiting.Remove(p.org, p)
 	g.mu.Unlock()
 	select {
 	case answer := <-p.answer:
 		if answer == nil {
-			g.leave()
+			g.Leave()
 		}
 	default:
 	}
 	return err
 }
 
-// leave gives the place to the next that waits.
-func (g *gate) leave() {
+// Leave gives the place to the next that waits.
+func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.waiting.Len() == 0 {
@@ -79,7 +81,8 @@ func (g *gate) leave() {
 	g.waiting.Pop().answer <- nil
 }
 
-func (g *gate) length() int {
+// Len returns how many wait.
+func (g *Gate) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waiting.Len()

@@ -1,4 +1,4 @@
-package store
+package fair
 
 import (
 	"context"
@@ -7,11 +7,10 @@ import (
 	"sync"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/fair"
 )
 
-// ErrGroupFull is returned by GroupCommit.Do when too many calls wait.
-var ErrGroupFull = errors.New("too many calls wait")
+// ErrFull is returned when too many calls wait.
+var ErrFull = errors.New("too many calls wait")
 
 // GroupCommit lets concurrent calls share one transaction, and so one fsync or
 // one wait for a lock. The calls of a key that arrive while a group of that key
@@ -44,7 +43,7 @@ const sharedGroup = 32
 
 // groupQueue is the waiting calls of a key and the number of its leaders.
 type groupQueue[T any] struct {
-	waiting fair.Queue[*GroupCall[T]]
+	waiting Queue[*GroupCall[T]]
 	leaders int
 }
 
@@ -99,9 +98,9 @@ func (g *GroupCommit[K, T]) join(key K, c *GroupCall[T]) error {
 	if g.MaxWaiting > 0 && q.waiting.Len() >= g.MaxWaiting {
 		dropped, ok := q.waiting.Drop(org)
 		if !ok {
-			return ErrGroupFull
+			return ErrFull
 		}
-		dropped.Answer(ErrGroupFull)
+		dropped.Answer(ErrFull)
 	}
 	if q.leaders < max(g.Leaders, 1) {
 		q.leaders++

@@ -1,4 +1,4 @@
-package store_test
+package fair_test
 
 import (
 	"context"
@@ -10,7 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fair"
 )
 
 // TestGroupCommit has calls of two keys that arrive while the first of each is
@@ -21,7 +22,7 @@ func TestGroupCommit(t *testing.T) {
 		open := make(chan struct{})
 		var mu sync.Mutex
 		runs := map[string][][]int{}
-		g := store.GroupCommit[string, int]{MaxSize: 3, Commit: func(key string, calls []*store.GroupCall[int]) {
+		g := fair.GroupCommit[string, int]{MaxSize: 3, Commit: func(key string, calls []*fair.GroupCall[int]) {
 			<-open
 			var values []int
 			for _, c := range calls {
@@ -56,7 +57,7 @@ func TestGroupCommit(t *testing.T) {
 func TestGroupCommitAnswers(t *testing.T) {
 	t.Parallel()
 	odd := errors.New("odd")
-	g := store.GroupCommit[struct{}, int]{MaxSize: 10, Commit: func(_ struct{}, calls []*store.GroupCall[int]) {
+	g := fair.GroupCommit[struct{}, int]{MaxSize: 10, Commit: func(_ struct{}, calls []*fair.GroupCall[int]) {
 		for _, c := range calls {
 			switch {
 			case c.Value == 4:
@@ -90,7 +91,7 @@ func TestGroupCommitFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
-		g := store.GroupCommit[int, int]{MaxSize: 1, MaxWaiting: 2, Commit: func(_ int, calls []*store.GroupCall[int]) {
+		g := fair.GroupCommit[int, int]{MaxSize: 1, MaxWaiting: 2, Commit: func(_ int, calls []*fair.GroupCall[int]) {
 			<-open
 			calls[0].Answer(nil)
 		}}
@@ -103,7 +104,7 @@ func TestGroupCommitFull(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		if err := g.Do(t.Context(), 1, 0); !errors.Is(err, store.ErrGroupFull) {
+		if err := g.Do(t.Context(), 1, 0); !errors.Is(err, fair.ErrFull) {
 			t.Errorf("the fourth got %v, want ErrGroupFull", err)
 		}
 		close(open)
@@ -120,7 +121,7 @@ func TestGroupCommitLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
 		var running, served atomic.Int32
-		g := store.GroupCommit[int, int]{MaxSize: 2, Leaders: 2, Commit: func(_ int, calls []*store.GroupCall[int]) {
+		g := fair.GroupCommit[int, int]{MaxSize: 2, Leaders: 2, Commit: func(_ int, calls []*fair.GroupCall[int]) {
 			running.Add(1)
 			<-open
 			running.Add(-1)
@@ -147,5 +148,51 @@ func TestGroupCommitLeaders(t *testing.T) {
 			left = 9 - int(served.Load())
 		}
 		wg.Wait()
+	})
+}
+
+func as(ctx context.Context, org string) context.Context {
+	return access.With(ctx, access.Caller{OrgID: org})
+}
+
+// TestGroupCommitDrops: when too many wait, those of the organisation with the most
+// are refused, and all of the others are served.
+func TestGroupCommitDrops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan struct{})
+		g := fair.GroupCommit[int, int]{MaxSize: 512, MaxWaiting: 100, Commit: func(_ int, calls []*fair.GroupCall[int]) {
+			<-open
+			if len(calls) > 2*32 {
+				t.Errorf("a group of %d calls of two organisations", len(calls))
+			}
+			for _, c := range calls {
+				c.Answer(nil)
+			}
+		}}
+		var wg sync.WaitGroup
+		refused := map[string]*atomic.Int64{"noisy": {}, "quiet": {}}
+		do := func(org string) {
+			wg.Go(func() {
+				err := g.Do(as(context.Background(), org), 1, 0)
+				if errors.Is(err, fair.ErrFull) {
+					refused[org].Add(1)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		for range 501 { // one runs, 100 wait
+			do("noisy")
+		}
+		for range 50 {
+			do("quiet")
+		}
+		close(open)
+		wg.Wait()
+		if refused["noisy"].Load() != 450 || refused["quiet"].Load() != 0 {
+			t.Errorf("refused %d of the noisy and %d of the quiet one, want 450 and 0", refused["noisy"].Load(), refused["quiet"].Load())
+		}
 	})
 }

@@ -1,4 +1,6 @@
-package store
+// Package watch observes the statements of a database: it counts them, adds them to
+// traces, and logs those that are slow. It owns no tables.
+package watch
 
 import (
 	"context"
@@ -17,8 +19,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
-// A Watch observes every statement of a database. A nil one observes nothing.
-type Watch struct {
+// Statements observes every statement of a database. A nil one observes nothing.
+type Statements struct {
 	Metrics *measure.Statements
 	// Slow is how long a statement takes that is logged; with 0 none is. Log gets it
 	// with its text and never its values.
@@ -41,20 +43,21 @@ const (
 	maxStatement = 2_000
 )
 
-// statement is one that is being executed.
-type statement struct {
-	watch   *Watch
+// A Statement is one that is being executed. A nil one is not observed.
+type Statement struct {
+	watch   *Statements
 	text    string
 	started time.Time
 	span    *trace.Span
 	done    bool
 }
 
-func (w *Watch) start(ctx context.Context, sql string) *statement {
+// Start begins to observe a statement, which End ends.
+func (w *Statements) Start(ctx context.Context, sql string) *Statement {
 	if w == nil {
 		return nil
 	}
-	s := &statement{watch: w, text: sql, started: time.Now()}
+	s := &Statement{watch: w, text: sql, started: time.Now()}
 	if w.Traces {
 		s.span = trace.Start(ctx, "statement", trace.Client)
 	}
@@ -62,7 +65,7 @@ func (w *Watch) start(ctx context.Context, sql string) *statement {
 }
 
 // endSpan names the span by the statement's first word, e.g. SELECT.
-func (s *statement) endSpan(rows int64, failed bool) {
+func (s *Statement) endSpan(rows int64, failed bool) {
 	if !s.span.Recorded() {
 		return
 	}
@@ -82,8 +85,8 @@ func oneLine(statement string) string {
 	return text.Truncate(strings.Join(strings.Fields(statement), " "), maxStatement)
 }
 
-// end is called when the last row is read. Only the first call counts.
-func (s *statement) end(ctx context.Context, rows int64, err error) {
+// End is called when the last row is read. Only the first call counts.
+func (s *Statement) End(ctx context.Context, rows int64, err error) {
 	if s == nil || s.done {
 		return
 	}
@@ -113,7 +116,7 @@ func (s *statement) end(ctx context.Context, rows int64, err error) {
 
 // admit tells whether one more line may be logged, and how many could not be since
 // the last one.
-func (w *Watch) admit(now time.Time) (skipped int, ok bool) {
+func (w *Statements) admit(now time.Time) (skipped int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now.Sub(w.second) >= time.Second {
@@ -128,7 +131,7 @@ func (w *Watch) admit(now time.Time) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// caller is the file and line of the code above this package that the statement is
+// caller is the file and line of the code above the store that the statement is
 // of; "" if it is a library's.
 func caller() string {
 	const module, own = "github.com/whetstone-dev/whetstone/", "internal/store"
@@ -138,7 +141,7 @@ func caller() string {
 		f, more := frames.Next()
 		if name, ok := strings.CutPrefix(f.Function, module); ok {
 			dir, rest := path.Split(name)
-			if pkg, _, _ := strings.Cut(rest, "."); dir+pkg != own {
+			if pkg, _, _ := strings.Cut(rest, "."); dir+pkg != own && dir+pkg != own+"/watch" {
 				return dir + pkg + "/" + path.Base(f.File) + ":" + strconv.Itoa(f.Line)
 			}
 		}
@@ -152,12 +155,12 @@ type statementKey struct{}
 
 // TraceQueryStart implements pgx.QueryTracer. That of the driver also sees what
 // River asks.
-func (w *Watch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	return context.WithValue(ctx, statementKey{}, w.start(ctx, data.SQL))
+func (w *Statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, statementKey{}, w.Start(ctx, data.SQL))
 }
 
 // TraceQueryEnd implements pgx.QueryTracer.
-func (w *Watch) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
-	s, _ := ctx.Value(statementKey{}).(*statement)
-	s.end(ctx, data.CommandTag.RowsAffected(), data.Err)
+func (w *Statements) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	s, _ := ctx.Value(statementKey{}).(*Statement)
+	s.End(ctx, data.CommandTag.RowsAffected(), data.Err)
 }
