@@ -36,7 +36,6 @@ func TestBrowser(t *testing.T) {
 		}{
 			{"palette", palette},
 			{"filtering", filtering},
-			{"API reference", apiReference},
 			{"pictures", pictures},
 			{"signing in and out", signingInAndOut},
 			{"keyboard", walkingByKeyboard},
