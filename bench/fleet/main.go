@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// recorded are the figures of one run of the benchmark.
+// recorded are figures of the benchmark on two shared cores.
 //
 //go:embed figures.json
 var recorded []byte
