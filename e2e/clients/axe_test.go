@@ -237,7 +237,7 @@ func (d *demo) pages(t *testing.T) (all []string) {
 // fill makes what the demo has no page of, and returns paths to begin with.
 func (d *demo) fill(t *testing.T) []string {
 	t.Helper()
-	account := d.api.Post("/api/v1/service-accounts", map[string]any{"name": "release-bot", "role": "member"}).
+	account := d.api.Post("/api/v1/service-accounts", map[string]any{"name": "nightly-bot", "role": "member"}).
 		Want(http.StatusCreated).Text("service_account", "id")
 	service{data: d.data}.admin(t, "repohost", "init-repo", "acme/deploy")
 	d.api.Post("/api/v1/repohost/installations", map[string]any{"installation_id": 1, "account_login": "acme", "account_type": "Organization"}).
