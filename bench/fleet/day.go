@@ -16,7 +16,10 @@ type day struct {
 
 // typicalDay is an assumption, to be replaced by what a company knows of itself.
 func typicalDay() day {
-	return day{developers: 50_000, zones: 3, sessions: 12, records: 40, pages: 2, syncs: 12, downloads: 1, versions: 0.05, batch: 50, seed: 1}
+	return day{
+		developers: 50_000, zones: 3, batch: 50, seed: 1,
+		sessions: 12, records: 40, pages: 2, syncs: 12, downloads: 1, versions: 0.05,
+	}
 }
 
 func (d day) check() error {
@@ -116,7 +119,7 @@ type queue struct {
 // first served.
 func serve(arrivals []float64, capacity float64) queue {
 	var q queue
-	waits := newWeighted()
+	waits := &weighted{}
 	left, minute := 0.0, 0.0
 	for second, work := range arrivals {
 		if second%60 == 0 {

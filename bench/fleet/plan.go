@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// Hardware is what a fleet is made of, and how far it may be loaded.
+// hardware is what a fleet is made of, and how far it may be loaded.
 type hardware struct {
 	serviceCores, databaseCores int     // of one node
 	contention                  float64 // of PostgreSQL
@@ -105,18 +105,23 @@ func (h hardware) smallest(arrivals []float64) (int, queue) {
 func printPlan(out io.Writer, f fleet, d day, h hardware) {
 	times := d.times()
 	fmt.Fprintf(out, "%s developers: %s sessions, %s records, %s pages a working day; %s records/s in the busiest minute\n\n",
-		short(float64(d.developers)), short(float64(d.developers)*d.sessions), short(times[record]), short(times[page]), short(f.day.records))
+		short(float64(d.developers)), short(float64(d.developers)*d.sessions),
+		short(times[record]), short(times[page]), short(f.day.records))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tnodes\tbusiest minute\twait p99")
-	fmt.Fprintf(w, "service\t%d x %d cores, one of them spare\t%.0f %%\t%.0f ms\n", f.processes, h.serviceCores, 100*f.service.busiest, 1000*f.service.wait)
-	fmt.Fprintf(w, "PostgreSQL\t%d x %d cores, and a standby each\t%.0f %%\t%.0f ms\n", f.shards, f.cores, 100*f.database.busiest, 1000*f.database.wait)
+	fmt.Fprintf(w, "service\t%d x %d cores, one of them spare\t%.0f %%\t%.0f ms\n",
+		f.processes, h.serviceCores, 100*f.service.busiest, 1000*f.service.wait)
+	fmt.Fprintf(w, "PostgreSQL\t%d x %d cores, and a standby each\t%.0f %%\t%.0f ms\n",
+		f.shards, f.cores, 100*f.database.busiest, 1000*f.database.wait)
 	_ = w.Flush() // a tabwriter fails as its writer does, which prints to a terminal
 	fmt.Fprintf(out, "\nlog of each PostgreSQL  %s/s in the busiest minute\n", bytes(f.day.wal/float64(f.shards)))
-	fmt.Fprintf(out, "disk of each PostgreSQL %s with %d days of records and the figures of %g years\n", bytes(f.disk), h.retention, h.years)
+	fmt.Fprintf(out, "disk of each PostgreSQL %s with %d days of records and the figures of %g years\n",
+		bytes(f.disk), h.retention, h.years)
 	fmt.Fprintf(out, "cost                    %.0f a month, %.2f per million sessions, at %g per core and hour and %g per GB and month\n",
 		f.monthly, f.monthly/f.sessions*1e6, h.coreHour, h.gigabyteMonth)
 	if f.shards > 1 {
-		fmt.Fprintf(out, "\nOne PostgreSQL of %d cores and %g TB does not hold this: docs/scale.md says how to shard.\n", h.databaseCores, h.disk)
+		fmt.Fprintf(out, "\nOne PostgreSQL of %d cores and %g TB does not hold this: docs/scale.md says how to shard.\n",
+			h.databaseCores, h.disk)
 	}
 }
 
@@ -175,8 +180,6 @@ func digits(f float64) int { return max(0, 1-int(math.Floor(math.Log10(f)))) }
 
 // weighted are values with weights, of which a quantile is wanted.
 type weighted struct{ all [][2]float64 }
-
-func newWeighted() *weighted { return &weighted{} }
 
 func (w *weighted) add(value, weight float64) { w.all = append(w.all, [2]float64{value, weight}) }
 

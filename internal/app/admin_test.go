@@ -60,7 +60,7 @@ func TestAdminAddress(t *testing.T) {
 	}
 }
 
-// TestNoProfiles without an admin address: nobody gets them.
+// TestNoProfiles checks that pprof is not served without --admin-addr.
 func TestNoProfiles(t *testing.T) {
 	t.Parallel()
 	s := start(t, settings(t))
@@ -71,7 +71,7 @@ func TestNoProfiles(t *testing.T) {
 	}
 }
 
-// TestOpenMetrics is answered to who asks for it.
+// TestOpenMetrics checks content negotiation: OpenMetrics if the Accept header has it.
 func TestOpenMetrics(t *testing.T) {
 	t.Parallel()
 	s := start(t, settings(t, "--admin-addr", "127.0.0.1:0"))

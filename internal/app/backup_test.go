@@ -190,7 +190,7 @@ func (s *service) answers(t *testing.T, keys map[string]string, paths []string) 
 
 // volatile is what two askings never have in common: when they were, when the
 // key was last used, the id of the request, and links that are signed; and the end
-// of sessions, which is told an hour after their last event.
+// of sessions, which is reported an hour after their last event.
 var volatile = regexp.MustCompile(`("(?:ended_at|generated_at|last_used_at|last_seen_at|request_id|download_url|download_expires_at)":)(?:"[^"]*"|null)`)
 
 func compareAnswers(t *testing.T, want, got map[string]string) {

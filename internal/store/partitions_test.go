@@ -362,7 +362,7 @@ func shape(t *testing.T, db *store.DB) []string {
 }
 
 // TestPartitionResumes: a conversion that ended in the middle is done by the next.
-// If nobody does it, the constraint that it left is removed before it refuses rows.
+// If no run resumes it, the constraint that it left is removed before it refuses rows.
 func TestPartitionResumes(t *testing.T) {
 	t.Parallel()
 	db := unpartitioned(t, 10)

@@ -166,7 +166,7 @@ func (r *replica) catchUp(ctx context.Context) error {
 }
 
 func (r *replica) replay(ctx context.Context) error {
-	// A commit that was answered is flushed, unless the server is told not to wait for it.
+	// An acknowledged commit is flushed, unless synchronous_commit is off.
 	rows, err := r.primary.query(ctx, `
 		SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()
 			ELSE pg_current_wal_flush_lsn() END)::TEXT`, nil)

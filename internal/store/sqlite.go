@@ -409,7 +409,7 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, 
 type closingRows struct {
 	*sql.Rows
 	ctx     context.Context
-	running *watch.Statement // nil if nobody watches
+	running *watch.Statement // nil if statements are not observed
 	read    int64
 }
 

@@ -207,7 +207,7 @@ func TestBounded(t *testing.T) {
 			t.Errorf("a trace of 10,000 statements has %d spans", len(c.spans))
 		}
 		c.err = errors.New("away")
-		for range 20_000 { // nobody sends them
+		for range 20_000 { // no sender drains the queue
 			_, root := tracer.Root(t.Context(), "job", trace.Internal)
 			root.End()
 		}

@@ -92,7 +92,7 @@ server_idle_timeout = 5
 	if err != nil {
 		return err
 	}
-	// It ends when nobody holds the other end of its input.
+	// It ends at EOF on its stdin, i.e. with this process.
 	p.cmd = exec.Command("sh", "-c", `"$0" "$1" & pid=$!; cat >/dev/null; kill "$pid"; wait "$pid"`, program, config)
 	p.cmd.SysProcAttr, p.cmd.Dir = attr, p.dir
 	if _, err := p.cmd.StdinPipe(); err != nil {

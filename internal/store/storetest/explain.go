@@ -16,8 +16,8 @@ type Explainer struct {
 	*store.DB
 	T             testing.TB
 	Refuse, Allow *regexp.Regexp
-	// Filled says that the tables have rows and statistics (see Fill), so that
-	// PostgreSQL chooses as it would in earnest. Otherwise it is told to avoid scans.
+	// Filled says that the tables have rows and statistics (see Fill), by which
+	// PostgreSQL then plans. Otherwise enable_seqscan is off.
 	Filled bool
 }
 
