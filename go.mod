@@ -51,7 +51,7 @@ require (
 )
 
 require (
-	github.com/riverqueue/river/riverdriver v0.50.0 // indirect
+	github.com/riverqueue/river/riverdriver v0.50.0
 	github.com/riverqueue/river/rivershared v0.50.0 // indirect
 	github.com/riverqueue/river/rivertype v0.50.0
 	golang.org/x/tools v0.51.0 // indirect

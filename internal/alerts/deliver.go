@@ -51,7 +51,7 @@ func (s *Service) enqueueDeliveries(ctx context.Context, tx *store.Tx, r Rule, e
 		if err := insertDelivery(ctx, tx, d); err != nil {
 			return err
 		}
-		if err := s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns)); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns), jobs.For(r.OrgID)); err != nil {
 			return err
 		}
 	}

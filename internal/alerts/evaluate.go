@@ -60,7 +60,7 @@ func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error
 		return err
 	}
 	// Unique: while an evaluation waits, further pushes enqueue none.
-	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID))
+	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID), jobs.For(orgID))
 }
 
 // Evaluated returns the ids of the rules of an organisation that were evaluated for at

@@ -34,7 +34,7 @@ func (s *Service) PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryI
 			return err
 		}
 	}
-	return s.Jobs.Enqueue(ctx, tx, recount{OrgID: orgID, EntryID: entryID})
+	return s.Jobs.Enqueue(ctx, tx, recount{OrgID: orgID, EntryID: entryID}, jobs.For(orgID))
 }
 
 // recount makes candidates current that wait for nothing any more.
@@ -52,7 +52,7 @@ func (s *Service) recount(ctx context.Context, job recount) error {
 		return nil
 	}
 	job.Cursor = found[len(found)-1].ID
-	return s.DB.InTx(ctx, func(tx *store.Tx) error { return s.Jobs.Enqueue(ctx, tx, job) })
+	return s.DB.InTx(ctx, func(tx *store.Tx) error { return s.Jobs.Enqueue(ctx, tx, job, jobs.For(job.OrgID)) })
 }
 
 // settleNow settles a version that was a candidate a moment ago.

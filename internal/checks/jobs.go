@@ -74,11 +74,11 @@ func (s *Service) Register() {
 	})
 }
 
-func (s *Service) enqueue(ctx context.Context, tx *store.Tx, pullID string) error {
-	return s.Jobs.Enqueue(ctx, tx, advance{PullID: pullID}, jobs.Unique(pullID), repohost.MaxRuns())
+func (s *Service) enqueue(ctx context.Context, tx *store.Tx, pullID, orgID string) error {
+	return s.Jobs.Enqueue(ctx, tx, advance{PullID: pullID}, jobs.Unique(pullID), repohost.MaxRuns(), jobs.For(orgID))
 }
 
 // drop deletes the files of a pull request after the transaction.
 func (s *Service) drop(ctx context.Context, tx *store.Tx, orgID, sourceID string) error {
-	return s.Jobs.Enqueue(ctx, tx, dropSource{OrgID: orgID, SourceID: sourceID})
+	return s.Jobs.Enqueue(ctx, tx, dropSource{OrgID: orgID, SourceID: sourceID}, jobs.For(orgID))
 }

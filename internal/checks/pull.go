@@ -92,7 +92,7 @@ func (s *Service) PullChanged(ctx context.Context, tx *store.Tx, c repohost.Conn
 	if err != nil {
 		return err
 	}
-	return s.enqueue(ctx, tx, id)
+	return s.enqueue(ctx, tx, id, c.OrgID)
 }
 
 // RerunPulls implements repohost.Pulls.
@@ -109,7 +109,7 @@ func (s *Service) RerunPulls(ctx context.Context, tx *store.Tx, c repohost.Conne
 		if err := setAgain(ctx, tx, p.ID); err != nil {
 			return count, err
 		}
-		if err := s.enqueue(ctx, tx, p.ID); err != nil {
+		if err := s.enqueue(ctx, tx, p.ID, c.OrgID); err != nil {
 			return count, err
 		}
 	}
@@ -189,10 +189,10 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, p Pull) error {
 	if err := updatePull(ctx, tx, p); err != nil {
 		return err
 	}
-	if err := s.Jobs.Enqueue(ctx, tx, report{PullID: p.ID}, jobs.Unique(p.ID), repohost.MaxRuns()); err != nil {
+	if err := s.Jobs.Enqueue(ctx, tx, report{PullID: p.ID}, jobs.Unique(p.ID), repohost.MaxRuns(), jobs.For(p.OrgID)); err != nil {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, p.comment(), jobs.Unique(p.comment().id()), repohost.MaxRuns())
+	return s.Jobs.Enqueue(ctx, tx, p.comment(), jobs.Unique(p.comment().id()), repohost.MaxRuns(), jobs.For(p.OrgID))
 }
 
 // comment is the job that writes the comment on the pull request.

@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -116,7 +117,7 @@ func (s *Service) startRepricing(ctx context.Context, tx *store.Tx, orgID string
 	if err := updatePrices(ctx, tx, orgID, own); err != nil || own.repriceAfter == nil {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, reprice{OrgID: orgID})
+	return s.Jobs.Enqueue(ctx, tx, reprice{OrgID: orgID}, jobs.For(orgID))
 }
 
 // adopt starts repricing where the prices of the installation are no longer those

@@ -15,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -98,7 +97,7 @@ func enqueue(ctx context.Context, tx *store.Tx, q *jobs.Queue, d Delivery) error
 	if err := insertDelivery(ctx, tx, d); err != nil || q == nil {
 		return err
 	}
-	return q.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns))
+	return d.enqueue(ctx, tx, q)
 }
 
 // actor is who caused an event.

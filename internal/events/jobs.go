@@ -41,10 +41,15 @@ func (s *Service) Register() {
 // Dispatch enqueues the jobs of deliveries that have none.
 func (s *Service) Dispatch(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		ids, err := lockUnqueued(ctx, tx, maxDispatch)
-		for _, id := range ids {
-			err = errors.Join(err, s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: id}, jobs.Attempts(delivery.MaxRuns)))
+		found, err := lockUnqueued(ctx, tx, maxDispatch)
+		for _, d := range found {
+			err = errors.Join(err, d.enqueue(ctx, tx, s.Jobs))
 		}
 		return err
 	})
+}
+
+// enqueue enqueues the job of a delivery.
+func (d Delivery) enqueue(ctx context.Context, tx *store.Tx, q *jobs.Queue) error {
+	return q.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns), jobs.For(d.OrgID))
 }

@@ -173,11 +173,15 @@ func deliveriesOfWebhook(ctx context.Context, q store.Querier, webhookID string,
 	return all, total, err
 }
 
-// lockUnqueued marks deliveries without a job as queued, and returns their ids.
-func lockUnqueued(ctx context.Context, tx *store.Tx, limit int) ([]string, error) {
+// lockUnqueued marks deliveries without a job as queued, and returns their ids and
+// organisations.
+func lockUnqueued(ctx context.Context, tx *store.Tx, limit int) ([]Delivery, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE event_deliveries SET queued = TRUE
 		WHERE id IN (SELECT id FROM event_deliveries WHERE NOT queued ORDER BY id LIMIT $1`+tx.Dialect().ForUpdate()+`)
-		RETURNING id`, limit)
-	return store.All(rows, err, store.Value[string])
+		RETURNING id, org_id`, limit)
+	return store.All(rows, err, func(row store.Row) (d Delivery, err error) {
+		err = row.Scan(&d.ID, &d.OrgID)
+		return d, err
+	})
 }

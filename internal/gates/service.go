@@ -140,7 +140,7 @@ func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, pullID, 
 }
 
 func (s *Service) enqueue(ctx context.Context, tx *store.Tx, g Gate) error {
-	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID}, jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts))
+	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID}, jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts), jobs.For(g.OrgID))
 }
 
 // DeleteOfEntry implements registry.Dependent. The runs of gates that are not decided
@@ -151,7 +151,7 @@ func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID strin
 		return err
 	}
 	for _, args := range running {
-		if err := s.Jobs.Enqueue(ctx, tx, args); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, args, jobs.For(args.OrgID)); err != nil {
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func (s *Service) enqueue(ctx context.Context, tx *store.Tx, orgID string, ids [
 }
 
 func (s *Service) enqueueBacklog(ctx context.Context, tx *store.Tx, orgID string) error {
-	return s.Jobs.Enqueue(ctx, tx, backlog{OrgID: orgID}, jobs.Unique(orgID))
+	return s.Jobs.Enqueue(ctx, tx, backlog{OrgID: orgID}, jobs.Unique(orgID), jobs.For(orgID))
 }
 
 // queueBacklog queues the sessions of the last days, page by page, to be graded at

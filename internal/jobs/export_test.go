@@ -3,7 +3,26 @@ package jobs
 import (
 	"context"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
+
+// ClaimPlan is how the database claims the next job, or the next 8.
+func ClaimPlan(ctx context.Context, q *Queue, kinds []string) (steps []string, err error) {
+	d := q.db.Dialect()
+	explain, args := "EXPLAIN "+claimInTurn, []any{"", 8, kinds, []string{"big"}, []int64{1}, 6, "", 100}
+	column := store.Value[string]
+	if q.river == nil {
+		in, list := d.In("$2", kinds)
+		explain, args = "EXPLAIN QUERY PLAN "+claimNext(d.Now(), in), []any{"", list, "", 6}
+		column = func(row store.Row) (step string, err error) {
+			err = row.Scan(new(int64), new(int64), new(int64), &step)
+			return step, err
+		}
+	}
+	rows, err := q.db.Query(ctx, explain, args...)
+	return store.All(rows, err, column)
+}
 
 // SetBack does what a queue on SQLite does when the machine's clock is set
 // back, which a test cannot do.

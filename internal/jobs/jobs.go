@@ -5,9 +5,10 @@
 // On SQLite all jobs are in a table of our own (table.go). On PostgreSQL River
 // keeps and runs them (river.go); riverown.go lists what River does not do and
 // is done here instead, each with its reason. Runs, the long jobs of one
-// organisation, are in our own table on both databases, because they are
-// claimed fairly by organisation (runs.go). Package jobstest holds both
-// databases to one behaviour.
+// organisation, are in our own table on both databases, because an
+// organisation with fewer running ones goes first (runs.go). All other jobs
+// take turns by organisation (turns.go). Package jobstest holds both databases
+// to one behaviour.
 //
 // The package owns the tables jobs, job_keys, job_workers, job_schedules and
 // job_turns, and on PostgreSQL River's tables.
@@ -128,6 +129,7 @@ func New(o Options) (_ *Queue, err error) {
 type spec struct {
 	kind        string
 	org         string // whose run it is; "" for every other job
+	forOrg      string // see For
 	args        json.RawMessage
 	key         string // its unique key; "" if it has none
 	maxAttempts int

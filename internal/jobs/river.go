@@ -30,7 +30,10 @@ func Tables(ctx context.Context, db *store.DB) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	if _, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return err
+	}
+	_, err = db.Exec(ctx, riverTurnsIndex)
 	return err
 }
 
@@ -41,14 +44,20 @@ type riverQueue struct {
 	pool     *pgxpool.Pool
 	inserter *river.Client[pgx.Tx] // never started, so it needs no handlers
 	clock    dbClock
+	turns    riverTurns
 }
 
 func newRiver(q *Queue, pool *pgxpool.Pool) (*riverQueue, error) {
 	inserter, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger: warningsOnly(q.log),
-		Hooks:  []rivertype.Hook{river.HookInsertBeginFunc(dueByDatabaseClock)},
+		// A job that follows another within this time is found by a poll only.
+		FetchCooldown: fetchCooldown,
+		Hooks:         []rivertype.Hook{river.HookInsertBeginFunc(dueByDatabaseClock)},
 	})
-	return &riverQueue{q: q, pool: pool, inserter: inserter}, err
+	return &riverQueue{
+		q: q, pool: pool, inserter: inserter,
+		turns: riverTurns{db: q.db, share: share(q.options.Workers), running: map[int64]string{}},
+	}, err
 }
 
 // riverArgs are the arguments of any job as River sees them.
@@ -73,6 +82,7 @@ func (a *riverArgs) UnmarshalJSON(raw []byte) error {
 // metadata is stored beside a job's arguments in River's table.
 type metadata struct {
 	Key string `json:"whetstone_key,omitempty"`
+	Org string `json:"whetstone_org,omitempty"` // see For
 }
 
 func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, s spec) error {
@@ -80,7 +90,7 @@ func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, s spec) error {
 	if !ok {
 		return errors.New("the transaction is of another database")
 	}
-	meta, err := json.Marshal(metadata{Key: s.key})
+	meta, err := json.Marshal(metadata{Key: s.key, Org: s.forOrg})
 	if err != nil {
 		return err
 	}
@@ -107,7 +117,7 @@ func (r *riverQueue) run(ctx context.Context) error {
 		river.AddWorkerArgs(workers, riverArgs{kind: kind}, &riverWorker{r: r, h: h})
 		longest = max(longest, h.timeout)
 	}
-	client, err := river.NewClient(riverpgxv5.New(r.pool), &river.Config{
+	client, err := river.NewClient(fairDriver{riverpgxv5.New(r.pool), &r.turns}, &river.Config{
 		ID:      r.q.worker,
 		Logger:  warningsOnly(r.q.log),
 		Workers: workers,
@@ -155,6 +165,7 @@ func (w *riverWorker) NextRetry(j *river.Job[riverArgs]) time.Time {
 
 // Work runs a job and returns its outcome as River's errors.
 func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error {
+	defer w.r.turns.done(rj.ID)
 	var meta metadata
 	if err := json.Unmarshal(rj.Metadata, &meta); err != nil {
 		return river.JobCancel(err)

@@ -24,7 +24,7 @@ import (
 //   - Reclaiming (reclaimRiver). River rescues a job by its age, which must be
 //     above the longest timeout, an hour; a killed process's jobs are to
 //     continue after its lease, seconds: jobstest Crash, CrashOfMany.
-//   - Fair claims (runs.go): jobstest RunsInTurn.
+//   - Fair claims (turns.go, runs.go): jobstest Turns, Share, RunsInTurn.
 //   - Another clock than the machine's (dbClock, dueByDatabaseClock): TestRiverClock,
 //     TestEnqueueByDatabaseClock, and TestTortureClock in e2e/cluster.
 //   - Counting jobs and saving them (riverAndOwnJobs), and restoring them with
@@ -37,7 +37,7 @@ import (
 // all columns of all rows first.
 const riverAndOwnJobs = `(
 	SELECT id, kind, args, unique_key, state, attempt, max_attempts, run_at, owner, last_error, created_at,
-		discarded_at, org_id
+		discarded_at, org_id, for_org
 	FROM jobs
 	UNION ALL
 	SELECT id, kind, args::TEXT, metadata->>'whetstone_key',
@@ -45,7 +45,7 @@ const riverAndOwnJobs = `(
 		attempt::BIGINT, max_attempts::BIGINT, (EXTRACT(EPOCH FROM scheduled_at) * 1000000)::BIGINT,
 		attempted_by[cardinality(attempted_by)], errors[cardinality(errors)]->>'error',
 		(EXTRACT(EPOCH FROM created_at) * 1000000)::BIGINT, (EXTRACT(EPOCH FROM finalized_at) * 1000000)::BIGINT,
-		NULL::TEXT
+		NULL::TEXT, ` + riverOrg + `
 	FROM river_job
 	WHERE state IN ('available', 'pending', 'retryable', 'scheduled', 'running', 'discarded')) AS jobs`
 
@@ -65,7 +65,7 @@ func reclaimRiver(ctx context.Context, tx *store.Tx) ([]reclaimed, error) {
 
 // restoreRiver is table.restore for River's jobs.
 func restoreRiver(ctx context.Context, tx *store.Tx, s Saved) error {
-	meta, err := json.Marshal(metadata{Key: s.Key})
+	meta, err := json.Marshal(metadata{Key: s.Key, Org: s.ForOrg})
 	if err != nil {
 		return err
 	}

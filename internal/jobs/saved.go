@@ -25,6 +25,8 @@ type Saved struct {
 	// Org is the organisation of a run; "" for every other job, and for a run
 	// saved by a version without runs.
 	Org string `json:"org_id,omitempty"`
+	// ForOrg is the organisation that another job works for, if it said so.
+	ForOrg string `json:"for_org,omitempty"`
 }
 
 // OwnTables are the tables that a backup leaves out: Save and Restore carry
@@ -36,13 +38,13 @@ func (q *Queue) Save(ctx context.Context, tx *store.Tx, fn func(Saved) error) (e
 	defer fault.Wrap(&err, "save jobs")
 	rows, err := tx.Query(ctx, `
 		SELECT kind, args, COALESCE(unique_key, ''), CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END,
-			max_attempts, run_at, created_at, discarded_at, COALESCE(last_error, ''), COALESCE(org_id, '')
+			max_attempts, run_at, created_at, discarded_at, COALESCE(last_error, ''), COALESCE(org_id, ''), for_org
 		FROM `+q.allJobs()+` ORDER BY org_id IS NOT NULL, id`)
 	return store.Each(rows, err, func(row store.Row) error {
 		var s Saved
 		var args string
 		err := row.Scan(&s.Kind, &args, &s.Key, &s.Attempt, &s.MaxAttempts, store.Time(&s.RunAt), store.Time(&s.CreatedAt),
-			store.NullTime(&s.DiscardedAt), &s.LastError, &s.Org)
+			store.NullTime(&s.DiscardedAt), &s.LastError, &s.Org, &s.ForOrg)
 		if err != nil {
 			return err
 		}
@@ -77,9 +79,12 @@ func (*table) restore(ctx context.Context, tx *store.Tx, s Saved) error {
 		store.Micros(s.RunAt), s.LastError, store.Micros(s.CreatedAt), store.NullMicros(s.DiscardedAt),
 	}
 	// A backup is restored into the schema it was made with, which may be one
-	// without runs, and then migrated.
-	if s.Org != "" {
+	// without organisations, and then migrated.
+	switch {
+	case s.Org != "":
 		columns, values, args = columns+", org_id", values+", $11", append(args, s.Org)
+	case s.ForOrg != "":
+		columns, values, args = columns+", for_org", values+", $11", append(args, s.ForOrg)
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO jobs (`+columns+`) VALUES (`+values+`)`, args...)
 	return err

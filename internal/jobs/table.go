@@ -15,6 +15,9 @@ type table struct {
 	q     *Queue
 	plain *lane // used on SQLite only
 	runs  *lane
+	// served is the organisation whose job was claimed last. Only claims on SQLite
+	// use it, of which one runs at a time.
+	served string
 }
 
 // A lane is a pool of workers of this process with the jobs they claim.
@@ -28,7 +31,7 @@ type lane struct {
 func newTable(q *Queue) *table {
 	t := &table{q: q}
 	t.plain = &lane{
-		workers: q.options.Workers, wake: make(chan struct{}, 1), claim: t.claimOldest,
+		workers: q.options.Workers, wake: make(chan struct{}, 1), claim: t.claimNext,
 		waiting: `state = 'waiting' AND org_id IS NULL`,
 	}
 	t.runs = &lane{
@@ -49,9 +52,9 @@ func (l *lane) notify() {
 func (t *table) insert(ctx context.Context, tx *store.Tx, s spec) error {
 	now := tx.Dialect().Now()
 	_, err := tx.Exec(ctx, `
-		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, created_at, org_id)
-		VALUES ($1, $2, $3, 'waiting', 0, $4, `+now+`, `+now+`, $5)`,
-		s.kind, string(s.args), nullable(s.key), s.maxAttempts, nullable(s.org))
+		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, created_at, org_id, for_org)
+		VALUES ($1, $2, $3, 'waiting', 0, $4, `+now+`, `+now+`, $5, $6)`,
+		s.kind, string(s.args), nullable(s.key), s.maxAttempts, nullable(s.org), s.forOrg)
 	// The transaction has not committed yet. On SQLite the claim waits for that,
 	// since there is one writer at a time; on PostgreSQL poll finds the job.
 	if s.org == "" {
@@ -213,18 +216,6 @@ func scanJob(row store.Row) (j job, err error) {
 	err = row.Scan(&j.id, &j.kind, &args, &j.key, &j.attempt, &j.maxAttempts)
 	j.args = json.RawMessage(args)
 	return j, err
-}
-
-// claimOldest claims the job that has been due for the longest time.
-func (t *table) claimOldest(ctx context.Context, tx *store.Tx, kinds []string) ([]job, error) {
-	in, list := tx.Dialect().In("$2", kinds)
-	rows, err := tx.Query(ctx, `
-		UPDATE jobs SET state = 'running', attempt = attempt + 1, owner = $1
-		WHERE id = (
-			SELECT id FROM jobs WHERE `+t.plain.waiting+` AND run_at <= `+tx.Dialect().Now()+` AND kind`+in+`
-			ORDER BY run_at, id LIMIT 1)
-		RETURNING `+claimedColumns, t.q.worker, list)
-	return store.All(rows, err, scanJob)
 }
 
 // complete records the outcome of an attempt. It retries while the database

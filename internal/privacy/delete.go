@@ -43,7 +43,7 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, confirm string) e
 		if err != nil {
 			return err
 		}
-		return s.Jobs.Enqueue(ctx, tx, purge{c.OrgID}, jobs.Unique(c.OrgID), jobs.Attempts(attempts))
+		return s.Jobs.Enqueue(ctx, tx, purge{c.OrgID}, jobs.Unique(c.OrgID), jobs.Attempts(attempts), jobs.For(c.OrgID))
 	})
 	s.Auth.Forget()
 	return err

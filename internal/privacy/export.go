@@ -36,7 +36,7 @@ func (s *Service) Start(ctx context.Context, c access.Caller) (e Export, err err
 		if err := insertExport(ctx, tx, e); err != nil {
 			return err
 		}
-		if err := s.Jobs.Enqueue(ctx, tx, makeArchive{e.OrgID, e.ID}, jobs.Attempts(attempts)); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, makeArchive{e.OrgID, e.ID}, jobs.Attempts(attempts), jobs.For(e.OrgID)); err != nil {
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{

@@ -46,5 +46,5 @@ func (s *Service) Register() {
 // Changed schedules the generation of proposals. It fulfils signals.Watcher and
 // is called in the transaction that stores new signals.
 func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
-	return s.Jobs.Enqueue(ctx, tx, generate{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID))
+	return s.Jobs.Enqueue(ctx, tx, generate{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID), jobs.For(orgID))
 }

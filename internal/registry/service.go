@@ -70,7 +70,7 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 			return err
 		}
 		for some := range slices.Chunk(keys, maxKeys) {
-			if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{Keys: some}); err != nil {
+			if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{Keys: some}, jobs.For(orgID)); err != nil {
 				return err
 			}
 		}

@@ -47,11 +47,11 @@ func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Ev
 // enqueueReconcileOf reconciles the connections of an installation, for commits
 // that were pushed while it had no access.
 func (s *Service) enqueueReconcileOf(ctx context.Context, tx *store.Tx, installationID int64) error {
-	ids, err := connectionsOfInstallation(ctx, tx, installationID)
+	all, err := connectionsOfInstallation(ctx, tx, installationID)
 	if err != nil {
 		return err
 	}
-	return s.enqueueReconcile(ctx, tx, ids)
+	return s.enqueueReconcile(ctx, tx, all...)
 }
 
 // accessChanged reconciles repositories that became readable. Those that no
@@ -99,7 +99,7 @@ func (s *Service) followRepository(ctx context.Context, e host.Event) (changed i
 				continue
 			}
 			changed++
-			if err := s.enqueueReconcile(ctx, tx, []string{c.ID}); err != nil {
+			if err := s.enqueueReconcile(ctx, tx, key{c.ID, c.OrgID}); err != nil {
 				return err
 			}
 		}

@@ -110,7 +110,7 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 		if d.finished() {
 			return nil
 		}
-		return s.enqueueProcess(ctx, tx, d.ID)
+		return s.enqueueProcess(ctx, tx, d)
 	})
 	return d, err
 }
@@ -135,8 +135,10 @@ func used(e host.Event) bool {
 // nothingToDo is the detail of a delivery whose event is not used.
 const nothingToDo = "Nothing is done for this event"
 
-func (s *Service) enqueueProcess(ctx context.Context, tx *store.Tx, id string) error {
-	return s.Jobs.Enqueue(ctx, tx, process{DeliveryID: id}, jobs.Unique(id))
+// enqueueProcess enqueues the job of a delivery, which may concern several
+// organisations: the deliveries of a repository take one turn.
+func (s *Service) enqueueProcess(ctx context.Context, tx *store.Tx, d Delivery) error {
+	return s.Jobs.Enqueue(ctx, tx, process{DeliveryID: d.ID}, jobs.Unique(d.ID), jobs.For("repository "+d.RepoFullName))
 }
 
 // requeue resets a delivery and enqueues its job again.
@@ -145,7 +147,7 @@ func (s *Service) requeue(ctx context.Context, tx *store.Tx, d *Delivery) error 
 	if err := updateDelivery(ctx, tx, *d); err != nil {
 		return err
 	}
-	return s.enqueueProcess(ctx, tx, d.ID)
+	return s.enqueueProcess(ctx, tx, *d)
 }
 
 // Redeliver processes a delivery of the organisation again, whatever its status.
@@ -291,7 +293,7 @@ func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []at
 		if _, err := s.queueAttempt(ctx, tx, a); err != nil {
 			return err
 		}
-		if err := s.enqueuePublish(ctx, tx, a.ConnectionID); err != nil {
+		if err := s.enqueuePublish(ctx, tx, a.ConnectionID, a.OrgID); err != nil {
 			return err
 		}
 	}

@@ -83,12 +83,14 @@ func (s *Service) Register() {
 }
 
 // enqueuePublish enqueues the publish job of a connection, unless it is queued.
-func (s *Service) enqueuePublish(ctx context.Context, tx *store.Tx, connectionID string) error {
-	return s.Jobs.Enqueue(ctx, tx, publish{ConnectionID: connectionID}, jobs.Unique(connectionID), jobs.Attempts(maxRuns))
+func (s *Service) enqueuePublish(ctx context.Context, tx *store.Tx, connectionID, orgID string) error {
+	return s.Jobs.Enqueue(ctx, tx, publish{ConnectionID: connectionID},
+		jobs.Unique(connectionID), jobs.Attempts(maxRuns), jobs.For(orgID))
 }
 
-func (s *Service) enqueueWriteBack(ctx context.Context, tx *store.Tx, attemptID string) error {
-	return s.Jobs.Enqueue(ctx, tx, writeBack{AttemptID: attemptID}, jobs.Unique(attemptID), jobs.Attempts(maxRuns))
+func (s *Service) enqueueWriteBack(ctx context.Context, tx *store.Tx, attemptID, orgID string) error {
+	return s.Jobs.Enqueue(ctx, tx, writeBack{AttemptID: attemptID},
+		jobs.Unique(attemptID), jobs.Attempts(maxRuns), jobs.For(orgID))
 }
 
 // defaultBackoff is the waits after the first and later failures of the code

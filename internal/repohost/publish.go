@@ -124,7 +124,7 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 		a.WriteBack = attempt.Disabled
 		if mode != ModeOff && c.WriteBackEnabled {
 			a.WriteBack = attempt.Pending
-			if err := s.enqueueWriteBack(ctx, tx, a.ID); err != nil {
+			if err := s.enqueueWriteBack(ctx, tx, a.ID, c.OrgID); err != nil {
 				return err
 			}
 		}

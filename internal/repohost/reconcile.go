@@ -17,19 +17,20 @@ import (
 func (s *Service) ReconcileDue(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "reconcile")
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		ids, err := takeDue(ctx, tx, store.Now(), s.Interval)
+		due, err := takeDue(ctx, tx, store.Now(), s.Interval)
 		if err != nil {
 			return err
 		}
-		return s.enqueueReconcile(ctx, tx, ids)
+		return s.enqueueReconcile(ctx, tx, due...)
 	})
 }
 
 // enqueueReconcile allows few attempts, since the schedule repeats the job
 // anyway.
-func (s *Service) enqueueReconcile(ctx context.Context, tx *store.Tx, ids []string) error {
-	for _, id := range ids {
-		if err := s.Jobs.Enqueue(ctx, tx, reconcile{ConnectionID: id}, jobs.Unique(id), jobs.Attempts(3)); err != nil {
+func (s *Service) enqueueReconcile(ctx context.Context, tx *store.Tx, all ...key) error {
+	for _, k := range all {
+		err := s.Jobs.Enqueue(ctx, tx, reconcile{ConnectionID: k.id}, jobs.Unique(k.id), jobs.Attempts(3), jobs.For(k.orgID))
+		if err != nil {
 			return err
 		}
 	}
@@ -89,7 +90,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 	attempts, queued := missingAttempts(c, found, known)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if queued { // its job may have been lost
-			if err := s.enqueuePublish(ctx, tx, c.ID); err != nil {
+			if err := s.enqueuePublish(ctx, tx, c.ID, c.OrgID); err != nil {
 				return err
 			}
 		}

@@ -77,7 +77,7 @@ func (s *Service) VersionDecided(ctx context.Context, tx *store.Tx, orgID, entry
 		if err := attempt.AskWriteBack(ctx, tx, a, message); err != nil {
 			return err
 		}
-		if err := s.enqueueWriteBack(ctx, tx, a.ID); err != nil {
+		if err := s.enqueueWriteBack(ctx, tx, a.ID, c.OrgID); err != nil {
 			return err
 		}
 	}

@@ -177,10 +177,18 @@ const usable = `repohost_connections c
 // maxReconciled is how many connections one run of the job looks at. The next continues.
 const maxReconciled = 1000
 
+// A key names a connection and its organisation.
+type key struct{ id, orgID string }
+
+func scanKey(row store.Row) (k key, err error) {
+	err = row.Scan(&k.id, &k.orgID)
+	return k, err
+}
+
 // takeDue returns the connections whose reconciliation is due, and moves on when it is
 // due next: after the interval, or up to four of them if nothing has happened for long.
 // It is a little less, for the job itself runs once in an interval.
-func takeDue(ctx context.Context, tx *store.Tx, now time.Time, interval time.Duration) ([]string, error) {
+func takeDue(ctx context.Context, tx *store.Tx, now time.Time, interval time.Duration) ([]key, error) {
 	d := tx.Dialect()
 	const (
 		at, every = `CAST($1 AS BIGINT)`, `CAST($2 AS BIGINT)`
@@ -196,8 +204,8 @@ func takeDue(ctx context.Context, tx *store.Tx, now time.Time, interval time.Dur
 		return nil, err
 	}
 	in, list := d.In("$1", due)
-	rows, err = tx.Query(ctx, `SELECT c.id FROM `+usable+` WHERE c.id`+in+` ORDER BY c.id`, list)
-	return store.All(rows, err, store.Value[string])
+	rows, err = tx.Query(ctx, `SELECT c.id, c.org_id FROM `+usable+` WHERE c.id`+in+` ORDER BY c.id`, list)
+	return store.All(rows, err, scanKey)
 }
 
 // connectionsOfEvent returns the connections of an event's repository: by its id
@@ -215,9 +223,9 @@ func connectionsOfEvent(ctx context.Context, q store.Querier, e host.Event, lock
 	return store.All(rows, err, scanConnection)
 }
 
-func connectionsOfInstallation(ctx context.Context, q store.Querier, installationID int64) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT c.id FROM `+usable+` WHERE c.installation_id = $1 ORDER BY c.id`, installationID)
-	return store.All(rows, err, store.Value[string])
+func connectionsOfInstallation(ctx context.Context, q store.Querier, installationID int64) ([]key, error) {
+	rows, err := q.Query(ctx, `SELECT c.id, c.org_id FROM `+usable+` WHERE c.installation_id = $1 ORDER BY c.id`, installationID)
+	return store.All(rows, err, scanKey)
 }
 
 // connectedElsewhere returns the keys of the repositories that other

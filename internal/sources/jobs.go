@@ -68,7 +68,7 @@ func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*s
 	}
 	ctx = context.WithoutCancel(ctx) // the request may have ended
 	failed := s.DB.InTx(ctx, func(tx *store.Tx) error {
-		return s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: p.snapshot.SourceID})
+		return s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: p.snapshot.SourceID}, jobs.For(p.snapshot.OrgID))
 	})
 	if failed != nil {
 		s.Log.Warn("unreferenced blobs wait for the sweep", "error", failed)

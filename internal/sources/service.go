@@ -224,7 +224,7 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err := src.Audit(ctx, tx, "sources.source.delete", nil); err != nil {
 			return err
 		}
-		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID}); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID}, jobs.For(orgID)); err != nil {
 			return err
 		}
 		return s.Quota.Add(ctx, tx, orgID, quota.Sources, -freed)

@@ -78,13 +78,13 @@ func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error
 	if err != nil || !linked {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, deriveOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID))
+	return s.Jobs.Enqueue(ctx, tx, deriveOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID), jobs.For(orgID))
 }
 
 // Suggest enqueues a derivation for a source. It is called in the transaction
 // that changes the evidence.
 func (s *Service) Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error {
-	return s.Jobs.Enqueue(ctx, tx, deriveSource{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID))
+	return s.Jobs.Enqueue(ctx, tx, deriveSource{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID), jobs.For(orgID))
 }
 
 // suggestEach enqueues a derivation for each source.

@@ -261,6 +261,6 @@ func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 		if err := s.notify(ctx, tx, c.OrgID); err != nil {
 			return err
 		}
-		return s.Jobs.Enqueue(ctx, tx, eraseRaw{OrgID: c.OrgID, UserID: c.UserID, Before: time.Now()})
+		return s.Jobs.Enqueue(ctx, tx, eraseRaw{OrgID: c.OrgID, UserID: c.UserID, Before: time.Now()}, jobs.For(c.OrgID))
 	})
 }

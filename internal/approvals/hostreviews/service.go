@@ -53,7 +53,7 @@ func (s *Service) LookAt(ctx context.Context, tx *store.Tx, c repohost.Connectio
 	}
 	for _, w := range waiting {
 		job := look{ConnectionID: c.ID, VersionID: w.versionID, Commit: w.commit}
-		if err := s.Jobs.Enqueue(ctx, tx, job, jobs.Unique(w.versionID), repohost.MaxRuns()); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, job, jobs.Unique(w.versionID), repohost.MaxRuns(), jobs.For(c.OrgID)); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func (s *Service) enqueueMail(ctx context.Context, tx *store.Tx, i Invitation) (
 	if err := insertLetter(ctx, tx, l); err != nil {
 		return nil, err
 	}
-	return &l.Progress, s.Jobs.Enqueue(ctx, tx, mailJob{i.OrgID, i.ID}, jobs.Attempts(delivery.MaxRuns))
+	return &l.Progress, s.Jobs.Enqueue(ctx, tx, mailJob{i.OrgID, i.ID}, jobs.Attempts(delivery.MaxRuns), jobs.For(i.OrgID))
 }
 
 // sendMail makes one attempt to send the link when it is due. A crash between sending and

@@ -58,7 +58,7 @@ func (s *Service) begin(ctx context.Context, now time.Time) error {
 			if sinceMidnight < offsetOf(orgID) {
 				continue
 			}
-			if err := s.Jobs.Enqueue(ctx, tx, night{orgID}, jobs.Unique(orgID)); err != nil {
+			if err := s.Jobs.Enqueue(ctx, tx, night{orgID}, jobs.Unique(orgID), jobs.For(orgID)); err != nil {
 				return err
 			}
 		}

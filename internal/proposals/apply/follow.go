@@ -49,12 +49,12 @@ func (s *Service) Register() {
 }
 
 func (s *Service) enqueue(ctx context.Context, tx *store.Tx, orgID, id string) error {
-	return s.Jobs.Enqueue(ctx, tx, work{OrgID: orgID, ProposalID: id}, jobs.Unique(id), repohost.MaxRuns())
+	return s.Jobs.Enqueue(ctx, tx, work{OrgID: orgID, ProposalID: id}, jobs.Unique(id), repohost.MaxRuns(), jobs.For(orgID))
 }
 
 func (s *Service) enqueueFollow(ctx context.Context, tx *store.Tx, all []key) error {
 	for _, k := range all {
-		if err := s.Jobs.Enqueue(ctx, tx, follow{OrgID: k.orgID, ProposalID: k.id}, jobs.Unique(k.id)); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, follow{OrgID: k.orgID, ProposalID: k.id}, jobs.Unique(k.id), jobs.For(k.orgID)); err != nil {
 			return err
 		}
 	}

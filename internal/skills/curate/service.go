@@ -69,7 +69,7 @@ func (s *Service) merge(ctx context.Context, tx *store.Tx, k *skill, into string
 	if err := k.record(ctx, tx, action, detail); err != nil {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, move{OrgID: k.orgID, SkillID: k.id, From: from}, jobs.Unique(k.id+"/"+from))
+	return s.Jobs.Enqueue(ctx, tx, move{OrgID: k.orgID, SkillID: k.id, From: from}, jobs.Unique(k.id+"/"+from), jobs.For(k.orgID))
 }
 
 // mergeTarget returns the skill that k shall be merged into. There are no chains

@@ -31,7 +31,7 @@ func (s *Service) Register() {
 // Derive enqueues the job. It comes last in a transaction, so that no transaction
 // that waits for its unique key holds counters that others wait for.
 func (s *Service) Derive(ctx context.Context, tx *store.Tx, orgID string) error {
-	return s.Jobs.Enqueue(ctx, tx, deriveOffers{OrgID: orgID}, jobs.Unique(orgID))
+	return s.Jobs.Enqueue(ctx, tx, deriveOffers{OrgID: orgID}, jobs.Unique(orgID), jobs.For(orgID))
 }
 
 const (

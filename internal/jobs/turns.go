@@ -1,0 +1,199 @@
+package jobs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Jobs that are not runs take turns by organisation (see For): a claim goes
+// round the organisations that have waiting jobs, in the order of their ids,
+// from the one after that which was served last, and takes the oldest job of
+// each. So a job waits for one job of every other organisation, not for all
+// that they have enqueued before it. What the service does for itself takes
+// turns like one more organisation. A step is one probe of an index, however
+// many jobs wait (jobstest: Turns, Share; TestClaimPlans).
+//
+// Each process goes round by itself.
+
+// For names the organisation that a job works for. The jobs of organisations
+// take turns, and those of one organisation get at most three quarters of a
+// process's workers, so that slow ones leave some for others.
+func For(orgID string) Option { return func(s *spec) { s.forOrg = orgID } }
+
+// share is how many of a process's workers the jobs of one organisation get.
+func share(workers int) int { return max(1, workers-max(1, workers/4)) }
+
+// claimNext claims on SQLite the next job whose turn it is.
+func (t *table) claimNext(ctx context.Context, tx *store.Tx, kinds []string) ([]job, error) {
+	// Transactions of a group follow each other, so each claim sees the turn of the
+	// one before it. If the group fails, an organisation loses a turn.
+	in, list := tx.Dialect().In("$2", kinds)
+	rows, err := tx.Query(ctx, claimNext(tx.Dialect().Now(), in), t.q.worker, list, t.served, share(t.q.options.Workers))
+	return store.All(rows, err, func(row store.Row) (j job, err error) {
+		var args string
+		err = row.Scan(&j.id, &j.kind, &args, &j.key, &j.attempt, &j.maxAttempts, &t.served)
+		j.args = []byte(args)
+		return j, err
+	})
+}
+
+// claimNext is SQL that claims the oldest job of the next organisation, among
+// those that have less than their share $4 of the workers.
+func claimNext(now, inKinds string) string {
+	oldest := func(orgs string) string {
+		return `(
+			SELECT id FROM jobs INDEXED BY jobs_turns
+			WHERE state = 'waiting' AND org_id IS NULL AND for_org ` + orgs + ` $3 AND run_at <= ` + now + ` AND kind` + inKinds + `
+				AND for_org NOT IN (
+					SELECT for_org FROM jobs WHERE state = 'running' AND org_id IS NULL AND owner = $1 AND for_org <> ''
+					GROUP BY for_org HAVING COUNT(*) >= $4)
+			ORDER BY for_org, run_at, id LIMIT 1)`
+	}
+	return `
+		UPDATE jobs SET state = 'running', attempt = attempt + 1, owner = $1
+		WHERE id = COALESCE(` + oldest(">") + `, ` + oldest("<=") + `)
+		RETURNING ` + claimedColumns + `, for_org`
+}
+
+// riverOrg is SQL for whom a job of River's table works.
+const riverOrg = `COALESCE(metadata->>'whetstone_org', '')`
+
+// riverTurnsIndex is what a step of a claim reads.
+const riverTurnsIndex = `
+	CREATE INDEX IF NOT EXISTS river_job_whetstone_turns ON river_job ((` + riverOrg + `), priority, scheduled_at, id)
+	WHERE state = 'available' AND queue = '` + river.QueueDefault + `'`
+
+// fairDriver is River's driver with claims in turns.
+type fairDriver struct {
+	*riverpgxv5.Driver
+	turns *riverTurns
+}
+
+// GetExecutor implements riverdriver.Driver.
+func (d fairDriver) GetExecutor() riverdriver.Executor {
+	return fairExecutor{d.Driver.GetExecutor(), d.turns}
+}
+
+type fairExecutor struct {
+	riverdriver.Executor
+	turns *riverTurns
+}
+
+// JobGetAvailable implements riverdriver.Executor: River calls it to claim jobs.
+func (e fairExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
+	ids, err := e.turns.claim(ctx, p)
+	if err != nil || len(ids) == 0 {
+		return &riverdriver.JobGetAvailableResult{}, err
+	}
+	claimed, err := e.JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: ids, Schema: p.Schema})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(claimed, func(a, b *rivertype.JobRow) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
+	return &riverdriver.JobGetAvailableResult{Jobs: claimed}, nil
+}
+
+// riverTurns is whose turn it is in a process on PostgreSQL.
+type riverTurns struct {
+	db    *store.DB
+	share int
+
+	mu      sync.Mutex
+	served  string           // the organisation that was served last
+	running map[int64]string // organisations of the jobs that this process runs
+}
+
+// done is called when a claimed job has run.
+func (t *riverTurns) done(id int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.running, id)
+}
+
+// busy are the organisations that this process runs jobs of, and how many.
+func (t *riverTurns) busy() (orgs []string, running []int64) {
+	counts := map[string]int64{}
+	for _, org := range t.running {
+		if org != "" {
+			counts[org]++
+		}
+	}
+	for _, org := range slices.Sorted(maps.Keys(counts)) {
+		orgs, running = append(orgs, org), append(running, counts[org])
+	}
+	return orgs, running
+}
+
+// claimInTurn goes round the organisations, twice as far as jobs are wanted,
+// because one of them may have its share of the workers: no two can. The nth
+// visit to an organisation claims its nth job. The last part is River's own,
+// for a claimed job.
+var claimInTurn = `
+	WITH RECURSIVE visits (org, visit) AS (
+		SELECT COALESCE(` + riverNext("> $1") + `, ` + riverNext("IS NOT NULL") + `), 1
+		UNION ALL
+		SELECT COALESCE(` + riverNext("> v.org") + `, ` + riverNext("IS NOT NULL") + `), v.visit + 1
+		FROM visits v WHERE v.org IS NOT NULL AND v.visit < 2 * $2::BIGINT
+	), seats AS (
+		SELECT org, visit, ROW_NUMBER() OVER (PARTITION BY org ORDER BY visit) AS nth FROM visits WHERE org IS NOT NULL
+	), chosen AS (
+		SELECT j.id, s.org, s.visit FROM seats s
+		LEFT JOIN unnest($4::TEXT[], $5::BIGINT[]) AS busy (org, running) ON busy.org = s.org
+		CROSS JOIN LATERAL (
+			SELECT id FROM river_job
+			WHERE ` + riverWaiting + ` AND ` + riverOrg + ` = s.org
+			ORDER BY priority, scheduled_at, id OFFSET s.nth - 1 LIMIT 1
+			FOR UPDATE SKIP LOCKED) AS j
+		WHERE s.org = '' OR s.nth + COALESCE(busy.running, 0) <= $6::BIGINT
+		ORDER BY s.visit LIMIT $2::BIGINT
+	)
+	UPDATE river_job SET state = 'running', attempt = attempt + 1, attempted_at = now(),
+		attempted_by = array_append(attempted_by[GREATEST(1, cardinality(attempted_by) + 2 - $8::INTEGER):], $7::TEXT)
+	FROM chosen WHERE river_job.id = chosen.id
+	RETURNING river_job.id, chosen.org, chosen.visit`
+
+const riverWaiting = `state = 'available' AND queue = '` + river.QueueDefault + `' AND kind = ANY($3::TEXT[]) AND scheduled_at <= now()`
+
+// riverNext is SQL for the first of some organisations with waiting jobs.
+func riverNext(orgs string) string {
+	return `(SELECT ` + riverOrg + ` FROM river_job WHERE ` + riverWaiting + ` AND ` + riverOrg + ` ` + orgs + `
+		ORDER BY ` + riverOrg + ` LIMIT 1)`
+}
+
+// claim claims the jobs whose turn it is, at most as many as River has workers
+// for, and returns their ids in that order.
+func (t *riverTurns) claim(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]int64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	orgs, running := t.busy()
+	type turn struct {
+		id    int64
+		org   string
+		visit int64
+	}
+	rows, err := t.db.Query(ctx, claimInTurn,
+		t.served, p.MaxToLock, p.Kind, orgs, running, t.share, p.ClientID, p.MaxAttemptedBy)
+	claimed, err := store.All(rows, err, func(row store.Row) (c turn, err error) {
+		err = row.Scan(&c.id, &c.org, &c.visit)
+		return c, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(claimed, func(a, b turn) int { return int(a.visit - b.visit) })
+	var ids []int64
+	for _, c := range claimed {
+		ids = append(ids, c.id)
+		t.running[c.id], t.served = c.org, c.org
+	}
+	return ids, nil
+}

@@ -1,0 +1,7 @@
+-- +goose Up
+-- Oldest binary: 31
+
+-- Jobs that are not runs take turns by organisation: internal/jobs/turns.go. On PostgreSQL
+-- River keeps them, with the organisation in their metadata.
+-- Owner: internal/jobs
+ALTER TABLE jobs ADD COLUMN for_org TEXT NOT NULL DEFAULT '';
