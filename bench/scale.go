@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -182,10 +184,13 @@ func (f *scaleFill) fill(ctx context.Context, s *server, url string) error {
 	defer db.Close()
 	f.db, f.orgID, f.userID = db, me.Organisation.ID, me.User.ID
 	f.firstDay = store.Micros(time.Now())/dayMicros - scaleDays + 1
+	writers, writing := errgroup.WithContext(ctx)
+	writers.SetLimit(2)
 	for first := 0; first < f.organisations; first += scaleChunk {
-		if err := f.chunk(ctx, first, min(first+scaleChunk, f.organisations)); err != nil {
-			return err
-		}
+		writers.Go(func() error { return f.chunk(writing, first, min(first+scaleChunk, f.organisations)) })
+	}
+	if err := writers.Wait(); err != nil {
+		return err
 	}
 	return settle(ctx, db)
 }

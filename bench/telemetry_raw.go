@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const rawBatch = 500 // rows in one of the driver's transactions
+const rawBatch = 500 // rows in one of the driver's transactions, table by table
 
 // ingestTables are those that a push writes, each after those it refers to.
 func ingestTables() []string {
@@ -23,61 +23,183 @@ func ingestTables() []string {
 	}
 }
 
-// timeRaw reads what pushes left in a database, empties it, and tells how long
-// the driver takes to insert the same rows again.
-func timeRaw(ctx context.Context, url string) (time.Duration, error) {
+// rawTimes are how long the driver takes to insert rows.
+type rawTimes struct {
+	apart    time.Duration // table by table, in batches: none fills another's cache
+	together time.Duration // body by body, all tables in one transaction, as they came
+}
+
+// timeRaw reads what bodies left in tables, empties these, and tells how long the
+// driver takes to insert the same rows again, in both ways.
+func timeRaw(ctx context.Context, url string, names []string, batch, bodies int) (times rawTimes, err error) {
+	var db rawDB
 	if path, is := strings.CutPrefix(url, "sqlite:"); is {
-		return timeRawSQLite(ctx, path)
+		db, err = openRawSQLite(path)
+	} else {
+		db, err = openRawPostgres(ctx, url)
 	}
-	return timeRawPostgres(ctx, url)
-}
-
-// A rawTable is the content of a table and the statement that inserts it.
-type rawTable struct {
-	insert string
-	rows   [][]any
-	types  []uint32 // of the columns; PostgreSQL only
-}
-
-func timeRawSQLite(ctx context.Context, path string) (time.Duration, error) {
-	db, err := sql.Open("sqlite", driverDSN(path))
 	if err != nil {
+		return times, err
+	}
+	defer db.close()
+	tables := make([]*rawTable, len(names))
+	for i, name := range names {
+		t, err := db.read(ctx, name)
+		if err != nil {
+			return times, err
+		}
+		t.name = name
+		tables[i] = &t
+	}
+	if times.apart, err = timeInserts(ctx, db, names, apart(tables, batch)); err != nil {
+		return times, err
+	}
+	times.together, err = timeInserts(ctx, db, names, together(tables, bodies))
+	return times, err
+}
+
+func timeInserts(ctx context.Context, db rawDB, names []string, all []rawTx) (time.Duration, error) {
+	if err := db.empty(ctx, names); err != nil {
 		return 0, err
 	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	var tables []rawTable
-	for _, name := range ingestTables() {
-		t, err := readSQLite(ctx, db, name)
-		if err != nil {
-			return 0, err
-		}
-		tables = append(tables, t)
-	}
-	for _, name := range slices.Backward(ingestTables()) {
-		if _, err := db.ExecContext(ctx, "DELETE FROM "+name); err != nil {
-			return 0, err
-		}
-	}
-	// The last two are how the service's writer is set up.
-	for _, statement := range []string{
-		"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA cache_size = -65536", "PRAGMA wal_autocheckpoint = 8000",
-	} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return 0, err
-		}
-	}
 	start := time.Now()
-	for _, t := range tables {
-		if err := t.insertSQLite(ctx, db); err != nil {
+	for _, tx := range all {
+		if err := db.insert(ctx, tx); err != nil {
 			return 0, err
 		}
 	}
 	return time.Since(start), nil
 }
 
-func readSQLite(ctx context.Context, db *sql.DB, table string) (t rawTable, err error) {
-	rows, err := db.QueryContext(ctx, "SELECT * FROM "+table)
+// A rawTable is the content of a table and the statement that inserts it.
+type rawTable struct {
+	name   string
+	insert string
+	rows   [][]any
+	types  []uint32 // of the columns; PostgreSQL only
+}
+
+// A rawTx is one transaction: rows of one table or of several.
+type rawTx []rawRows
+
+type rawRows struct {
+	table *rawTable
+	rows  [][]any
+}
+
+func apart(tables []*rawTable, batch int) (all []rawTx) {
+	for _, t := range tables {
+		for some := range slices.Chunk(t.rows, batch) {
+			all = append(all, rawTx{{t, some}})
+		}
+	}
+	return all
+}
+
+// together spreads the rows of each table over the bodies in their order. Tables
+// with few rows were complete after the first one, and sessions are one body
+// ahead: rows of others refer to them.
+func together(tables []*rawTable, bodies int) []rawTx {
+	all := make([]rawTx, bodies)
+	for _, t := range tables {
+		end := func(body int) int {
+			if len(t.rows) < bodies {
+				return len(t.rows)
+			}
+			if t.name == "agent_sessions" {
+				body++
+			}
+			return min(len(t.rows), (body+1)*len(t.rows)/bodies)
+		}
+		from := 0
+		for i := range all {
+			if to := end(i); to > from {
+				all[i] = append(all[i], rawRows{t, t.rows[from:to]})
+				from = to
+			}
+		}
+	}
+	return all
+}
+
+// rawDB is a database without the service.
+type rawDB interface {
+	read(ctx context.Context, table string) (rawTable, error)
+	empty(ctx context.Context, tables []string) error // later tables refer to earlier ones
+	insert(ctx context.Context, tx rawTx) error
+	close()
+}
+
+type rawSQLite struct {
+	*sql.DB
+	prepared map[*rawTable]*sql.Stmt
+}
+
+func openRawSQLite(path string) (rawDB, error) {
+	db, err := sql.Open("sqlite", driverDSN(path))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return &rawSQLite{db, map[*rawTable]*sql.Stmt{}}, nil
+}
+
+func (db *rawSQLite) close() { _ = db.Close() }
+
+func (db *rawSQLite) empty(ctx context.Context, tables []string) error {
+	var statements []string
+	for _, name := range slices.Backward(tables) {
+		statements = append(statements, "DELETE FROM "+name)
+	}
+	// The last two are how the service's writer is set up.
+	for _, statement := range append(statements,
+		"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA cache_size = -65536", "PRAGMA wal_autocheckpoint = 8000") {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (db *rawSQLite) insert(ctx context.Context, rows rawTx) error {
+	for _, some := range rows {
+		if db.prepared[some.table] != nil {
+			continue
+		}
+		insert, err := db.PrepareContext(ctx, some.table.insert)
+		if err != nil {
+			return err
+		}
+		db.prepared[some.table] = insert
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	for _, some := range rows {
+		insert := tx.StmtContext(ctx, db.prepared[some.table])
+		for _, row := range some.rows {
+			if _, err := insert.ExecContext(ctx, row...); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.Commit()
+}
+
+// arrival puts rows into the order in which they came where SQLite keeps them in
+// the order of their keys, which are random: nobody who inserts them has that.
+func arrival(table string) string {
+	switch table {
+	case "agent_session_events", "agent_session_skills":
+		return "JOIN agent_sessions s ON s.id = t.session_id ORDER BY s.rowid"
+	}
+	return ""
+}
+
+func (db *rawSQLite) read(ctx context.Context, table string) (t rawTable, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT t.* FROM "+table+" t "+arrival(table))
 	if err != nil {
 		return t, err
 	}
@@ -101,51 +223,37 @@ func readSQLite(ctx context.Context, db *sql.DB, table string) (t rawTable, err 
 	return t, rows.Err()
 }
 
-func (t rawTable) insertSQLite(ctx context.Context, db *sql.DB) error {
-	insert, err := db.PrepareContext(ctx, t.insert)
-	if err != nil {
+type rawPostgres struct{ *pgx.Conn }
+
+func openRawPostgres(ctx context.Context, url string) (rawDB, error) {
+	conn, err := pgx.Connect(ctx, url)
+	return rawPostgres{conn}, err
+}
+
+func (db rawPostgres) close() { _ = db.Close(context.Background()) }
+
+func (db rawPostgres) empty(ctx context.Context, tables []string) error {
+	_, err := db.Exec(ctx, "TRUNCATE "+strings.Join(tables, ", ")+" CASCADE")
+	return err
+}
+
+func (db rawPostgres) insert(ctx context.Context, rows rawTx) error {
+	if len(rows) == 1 { // a statement of its own is a transaction of its own
+		_, err := db.Exec(ctx, rows[0].table.insert, rows[0].table.arrays(rows[0].rows)...)
 		return err
 	}
-	defer insert.Close()
-	for some := range slices.Chunk(t.rows, rawBatch) {
-		if err := insertBatch(ctx, db, insert, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func timeRawPostgres(ctx context.Context, url string) (time.Duration, error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	var tables []rawTable
-	for _, name := range ingestTables() {
-		t, err := readPostgres(ctx, conn, name)
-		if err != nil {
-			return 0, err
-		}
-		tables = append(tables, t)
-	}
-	if _, err := conn.Exec(ctx, "TRUNCATE "+strings.Join(ingestTables(), ", ")+" CASCADE"); err != nil {
-		return 0, err
-	}
-	start := time.Now()
-	for _, t := range tables {
-		for some := range slices.Chunk(t.rows, rawBatch) {
-			// A statement of its own is a transaction of its own.
-			if _, err := conn.Exec(ctx, t.insert, t.arrays(some)...); err != nil {
-				return 0, err
+	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		for _, some := range rows {
+			if _, err := tx.Exec(ctx, some.table.insert, some.table.arrays(some.rows)...); err != nil {
+				return err
 			}
 		}
-	}
-	return time.Since(start), nil
+		return nil
+	})
 }
 
-func readPostgres(ctx context.Context, conn *pgx.Conn, table string) (t rawTable, err error) {
-	rows, err := conn.Query(ctx, "SELECT * FROM "+table)
+func (db rawPostgres) read(ctx context.Context, table string) (t rawTable, err error) {
+	rows, err := db.Query(ctx, "SELECT * FROM "+table)
 	if err != nil {
 		return t, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -104,7 +105,7 @@ func (r *reader) batch(e envelope) []Signal {
 		by = r.contributor(cohort)
 	}
 	var wires []wireSignal
-	if json.Unmarshal(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
+	if httpapi.DecodeJSON(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
 		r.elements(e.Signals, by)
 	}
 	if len(r.issues) > 0 {

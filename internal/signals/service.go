@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fair"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -87,7 +87,7 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 	r := &reader{service: s, caller: c, now: time.Now(), user: s.contributor(c.OrgID, "user", c.UserID)}
 	var e envelope
-	if err := json.Unmarshal(body, &e); err != nil {
+	if err := httpapi.DecodeJSON(body, &e); err != nil {
 		return nil, Result{}, fault.Invalid("", "the body must be a JSON object")
 	}
 	switch inner := bytes.TrimLeft(e.Signals, " \t\r\n"); {
@@ -95,10 +95,10 @@ func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 		return nil, Result{}, fault.Invalid("signals", "signals is required")
 	case inner[0] == '{':
 		var f, session fields
-		if err := json.Unmarshal(body, &f); err != nil {
+		if err := httpapi.DecodeJSON(body, &f); err != nil {
 			return nil, Result{}, err
 		}
-		if err := json.Unmarshal(inner, &session); err != nil {
+		if err := httpapi.DecodeJSON(inner, &session); err != nil {
 			return nil, Result{}, err
 		}
 		signal := r.session(f, session)

@@ -2,6 +2,7 @@ package skills
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"math"
 	"time"
@@ -109,16 +110,14 @@ func (r *Report) identify() {
 // digest returns 128 bits of the SHA-256 of the words. Each is prefixed with its
 // length, so that different lists have different digests.
 func digest(words ...string) string {
-	h := sha256.New()
+	var room [256]byte // no allocation for what ids and names need
+	text := room[:0]
 	for _, w := range words {
-		var length [4]byte
-		for i := range length {
-			length[i] = byte(len(w) >> (8 * i))
-		}
-		h.Write(length[:])
-		h.Write([]byte(w))
+		text = binary.LittleEndian.AppendUint32(text, uint32(len(w)))
+		text = append(text, w...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
 
 // billion scales rates to integers, so that their sums are exact and do not
