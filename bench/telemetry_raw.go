@@ -132,7 +132,7 @@ type rawDB interface {
 
 type rawSQLite struct {
 	*sql.DB
-	prepared map[*rawTable]*sql.Stmt
+	prepared map[string]*sql.Stmt // by table
 }
 
 func openRawSQLite(path string) (rawDB, error) {
@@ -141,7 +141,7 @@ func openRawSQLite(path string) (rawDB, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	return &rawSQLite{db, map[*rawTable]*sql.Stmt{}}, nil
+	return &rawSQLite{db, map[string]*sql.Stmt{}}, nil
 }
 
 func (db *rawSQLite) close() { _ = db.Close() }
@@ -161,31 +161,41 @@ func (db *rawSQLite) empty(ctx context.Context, tables []string) error {
 	return nil
 }
 
-func (db *rawSQLite) insert(ctx context.Context, rows rawTx) error {
-	for _, some := range rows {
-		if db.prepared[some.table] != nil {
-			continue
-		}
-		insert, err := db.PrepareContext(ctx, some.table.insert)
-		if err != nil {
+func (db *rawSQLite) insert(ctx context.Context, all rawTx) error {
+	for _, some := range all { // before the transaction has the only connection
+		if err := db.prepare(ctx, some.table); err != nil {
 			return err
 		}
-		db.prepared[some.table] = insert
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	for _, some := range rows {
-		insert := tx.StmtContext(ctx, db.prepared[some.table])
-		for _, row := range some.rows {
-			if _, err := insert.ExecContext(ctx, row...); err != nil {
-				return err
-			}
+	for _, some := range all {
+		if err := db.insertRows(ctx, tx, some); err != nil {
+			return err
 		}
 	}
 	return tx.Commit()
+}
+
+func (db *rawSQLite) prepare(ctx context.Context, t *rawTable) (err error) {
+	if db.prepared[t.name] == nil {
+		db.prepared[t.name], err = db.PrepareContext(ctx, t.insert) //nolint:sqlclosecheck // close closes the database
+	}
+	return err
+}
+
+func (db *rawSQLite) insertRows(ctx context.Context, tx *sql.Tx, some rawRows) error {
+	insert := tx.StmtContext(ctx, db.prepared[some.table.name])
+	defer insert.Close()
+	for _, row := range some.rows {
+		if _, err := insert.ExecContext(ctx, row...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // arrival puts rows into the order in which they came where SQLite keeps them in

@@ -91,7 +91,7 @@ func sharedWorkers(t *testing.T, w *world) {
 		d.add(a.Name)
 		switch {
 		case !strings.HasSuffix(a.Name, "slow"):
-		case orgRun{a.Name}.Org() == "big":
+		case orgRun(a).Org() == "big":
 			<-big
 		default:
 			<-service
