@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -80,25 +81,44 @@ type fairDriver struct {
 
 // GetExecutor implements riverdriver.Driver.
 func (d fairDriver) GetExecutor() riverdriver.Executor {
-	return fairExecutor{d.Driver.GetExecutor(), d.turns}
+	return fairExecutor{d.Driver.GetExecutor(), d}
 }
 
 type fairExecutor struct {
 	riverdriver.Executor
-	turns *riverTurns
+	driver fairDriver
 }
 
 // JobGetAvailable implements riverdriver.Executor: River calls it to claim jobs.
+// They are claimed and read in one transaction: what was claimed and could not
+// be read would belong to this process and never run (TestTorturePostgres).
 func (e fairExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
-	ids, err := e.turns.claim(ctx, p)
-	if err != nil || len(ids) == 0 {
+	t := e.driver.turns
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var turns []turn
+	var claimed []*rivertype.JobRow
+	err := t.db.InTx(ctx, func(tx *store.Tx) (err error) {
+		if turns, err = t.claim(ctx, tx, p); err != nil || len(turns) == 0 {
+			return err
+		}
+		ids := make([]int64, len(turns))
+		for i, c := range turns {
+			ids[i] = c.id
+		}
+		pg, _ := tx.Postgres()
+		claimed, err = e.driver.UnwrapExecutor(pg).JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: ids, Schema: p.Schema})
+		return err
+	})
+	if err != nil || len(turns) == 0 {
 		return &riverdriver.JobGetAvailableResult{}, err
 	}
-	claimed, err := e.JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: ids, Schema: p.Schema})
-	if err != nil {
-		return nil, err
+	visits := map[int64]int64{}
+	for _, c := range turns {
+		t.running[c.id], t.served = c.org, c.org
+		visits[c.id] = c.visit
 	}
-	slices.SortFunc(claimed, func(a, b *rivertype.JobRow) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
+	slices.SortFunc(claimed, func(a, b *rivertype.JobRow) int { return cmp.Compare(visits[a.ID], visits[b.ID]) })
 	return &riverdriver.JobGetAvailableResult{Jobs: claimed}, nil
 }
 
@@ -169,31 +189,23 @@ func riverNext(orgs string) string {
 		ORDER BY ` + riverOrg + ` LIMIT 1)`
 }
 
-// claim claims the jobs whose turn it is, at most as many as River has workers
-// for, and returns their ids in that order.
-func (t *riverTurns) claim(ctx context.Context, p *riverdriver.JobGetAvailableParams) ([]int64, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// A turn is the claim of one job.
+type turn struct {
+	id    int64
+	org   string
+	visit int64
+}
+
+// claim claims the jobs whose turn it is, in that order, at most as many as
+// River has workers for.
+func (t *riverTurns) claim(ctx context.Context, tx *store.Tx, p *riverdriver.JobGetAvailableParams) ([]turn, error) {
 	orgs, running := t.busy()
-	type turn struct {
-		id    int64
-		org   string
-		visit int64
-	}
-	rows, err := t.db.Query(ctx, claimInTurn,
+	rows, err := tx.Query(ctx, claimInTurn,
 		t.served, p.MaxToLock, p.Kind, orgs, running, t.share, p.ClientID, p.MaxAttemptedBy)
-	claimed, err := store.All(rows, err, func(row store.Row) (c turn, err error) {
+	turns, err := store.All(rows, err, func(row store.Row) (c turn, err error) {
 		err = row.Scan(&c.id, &c.org, &c.visit)
 		return c, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(claimed, func(a, b turn) int { return int(a.visit - b.visit) })
-	var ids []int64
-	for _, c := range claimed {
-		ids = append(ids, c.id)
-		t.running[c.id], t.served = c.org, c.org
-	}
-	return ids, nil
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.visit, b.visit) })
+	return turns, err
 }
