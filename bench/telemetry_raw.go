@@ -198,8 +198,8 @@ func (db *rawSQLite) insertRows(ctx context.Context, tx *sql.Tx, some rawRows) e
 	return nil
 }
 
-// arrival puts rows into the order in which they came where SQLite keeps them in
-// the order of their keys, which are random: nobody who inserts them has that.
+// arrival is the ORDER BY for tables WITHOUT ROWID, which SQLite returns sorted by
+// their random primary key. A sorted insert would be faster than any real one.
 func arrival(table string) string {
 	switch table {
 	case "agent_session_events", "agent_session_skills":

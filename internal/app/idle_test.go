@@ -46,7 +46,7 @@ func TestIdleOrganisations(t *testing.T) {
 }
 
 // addIdle makes organisations in which something has happened once: each has a
-// skill and an alert.
+// skill, an alert and a source whose suggestions were derived.
 func (s *service) addIdle(t *testing.T, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
@@ -59,6 +59,10 @@ func (s *service) addIdle(t *testing.T, from, to int) {
 		owner.Post("/api/v1/push", fmt.Sprintf(`{"canonical":{"skill_invocations":[{"skill_invocation_id":"%d","session_id":"s","skill_name":"k",`+
 			`"occurred_at":%q,"normalized_at":%q,"triggered":true}]}}`, n, at, at)).Want(201)
 		owner.Post("/api/v1/alerts", `{"type":"pass_rate_below","threshold":0.1,"channel":"webhook","config":{"webhook_url":"http://127.0.0.1:1/"}}`).Want(201)
+		owner.Upload("/api/v1/cloud-sources/upload",
+			apptest.Part{Name: "label", Content: []byte("idle")},
+			apptest.Part{Name: "skill_id", Content: []byte(owner.Get("/v1/skills/k").Text("skill", "skill_id"))},
+			apptest.Part{Name: "file", File: "skill.tar.gz", Content: []byte(apptest.Archive(t, "idle"))}).Want(201)
 	}
 }
 
@@ -66,7 +70,8 @@ func (s *service) addIdle(t *testing.T, from, to int) {
 // statements each kind needed the second time: the first one does what is new.
 func (s *service) statementsOfSchedules(t *testing.T, c *collector) (counts map[string]int) {
 	t.Helper()
-	kinds := s.scheduled(t)
+	var kinds []string
+	apptest.Eventually(t, "the schedules", func() bool { kinds = s.scheduled(t); return len(kinds) > 0 })
 	for range 2 {
 		apptest.Eventually(t, "the end of all jobs", func() bool { return idle(t, s.App) })
 		c.forget()

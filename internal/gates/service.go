@@ -140,7 +140,8 @@ func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, pullID, 
 }
 
 func (s *Service) enqueue(ctx context.Context, tx *store.Tx, g Gate) error {
-	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID}, jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts), jobs.For(g.OrgID))
+	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID},
+		jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts), jobs.For(g.OrgID))
 }
 
 // DeleteOfEntry implements registry.Dependent. The runs of gates that are not decided

@@ -33,8 +33,7 @@ func Tables(ctx context.Context, db *store.DB) (err error) {
 	if _, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return err
 	}
-	_, err = db.Exec(ctx, riverTurnsIndex)
-	return err
+	return addTurnsIndex(ctx, db)
 }
 
 // riverQueue is the queue on PostgreSQL for all jobs but runs. River stores

@@ -40,7 +40,7 @@ func TestSaved(t *testing.T) {
 			t.Run(from+" to "+to, func(t *testing.T) {
 				t.Parallel()
 				source, target := newSavedQueue(t, from), newSavedQueue(t, to)
-				source.enqueue(t, "plain")
+				source.enqueue(t, "plain", jobs.For("acme"))
 				source.enqueue(t, "keyed", jobs.Unique("k"))
 				source.restore(t, []jobs.Saved{{
 					Kind: "test.saved", Args: json.RawMessage(`{"name": "later"}`), Attempt: 1, MaxAttempts: 3,
@@ -48,8 +48,8 @@ func TestSaved(t *testing.T) {
 				}})
 				source.enqueueArgs(t, savedRun{"run"}, jobs.Unique("r"))
 				want := source.save(t)
-				if len(want) != 4 || want[3].Org != "acme" {
-					t.Fatalf("saved %+v, want four, the last a run", want)
+				if len(want) != 4 || want[0].ForOrg != "acme" || want[3].Org != "acme" {
+					t.Fatalf("saved %+v, want four, the first for acme and the last a run", want)
 				}
 				old := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
 				discarded := jobs.Saved{

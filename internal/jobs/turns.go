@@ -21,13 +21,15 @@ import (
 // each. So a job waits for one job of every other organisation, not for all
 // that they have enqueued before it. What the service does for itself takes
 // turns like one more organisation. A step is one probe of an index, however
-// many jobs wait (jobstest: Turns, Share; TestClaimPlans).
+// many jobs are due (jobstest: Turns, Share; TestClaimPlans). On SQLite it also
+// steps over the jobs that are due later, of organisations on its way.
 //
 // Each process goes round by itself.
 
-// For names the organisation that a job works for. The jobs of organisations
-// take turns, and those of one organisation get at most three quarters of a
-// process's workers, so that slow ones leave some for others.
+// For names the organisation that a job works for, or who else must not keep
+// others waiting. The jobs of organisations take turns, and those of one
+// organisation get at most three quarters of a process's workers, so that slow
+// ones leave some for others.
 func For(orgID string) Option { return func(s *spec) { s.forOrg = orgID } }
 
 // share is how many of a process's workers the jobs of one organisation get.
@@ -68,10 +70,20 @@ func claimNext(now, inKinds string) string {
 // riverOrg is SQL for whom a job of River's table works.
 const riverOrg = `COALESCE(metadata->>'whetstone_org', '')`
 
-// riverTurnsIndex is what a step of a claim reads.
-const riverTurnsIndex = `
-	CREATE INDEX IF NOT EXISTS river_job_whetstone_turns ON river_job ((` + riverOrg + `), priority, scheduled_at, id)
-	WHERE state = 'available' AND queue = '` + river.QueueDefault + `'`
+// addTurnsIndex adds the index that a claim reads. It looks first: CREATE INDEX
+// IF NOT EXISTS would wait for everybody who enqueues, and they for it, at every
+// start.
+func addTurnsIndex(ctx context.Context, db *store.DB) error {
+	rows, err := db.Query(ctx, `SELECT to_regclass('river_job_whetstone_turns') IS NOT NULL`)
+	exists, err := store.One(rows, err, "Index", store.Value[bool])
+	if err != nil || exists {
+		return err
+	}
+	_, err = db.Exec(ctx, `
+		CREATE INDEX IF NOT EXISTS river_job_whetstone_turns ON river_job ((`+riverOrg+`), priority, scheduled_at, id)
+		WHERE state = 'available' AND queue = '`+river.QueueDefault+`'`)
+	return err
+}
 
 // fairDriver is River's driver with claims in turns.
 type fairDriver struct {
@@ -92,10 +104,10 @@ type fairExecutor struct {
 // JobGetAvailable implements riverdriver.Executor: River calls it to claim jobs.
 // They are claimed and read in one transaction: what was claimed and could not
 // be read would belong to this process and never run (TestTorturePostgres).
-func (e fairExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGetAvailableParams) (*riverdriver.JobGetAvailableResult, error) {
+func (e fairExecutor) JobGetAvailable(
+	ctx context.Context, p *riverdriver.JobGetAvailableParams,
+) (*riverdriver.JobGetAvailableResult, error) {
 	t := e.driver.turns
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var turns []turn
 	var claimed []*rivertype.JobRow
 	err := t.db.InTx(ctx, func(tx *store.Tx) (err error) {
@@ -113,23 +125,33 @@ func (e fairExecutor) JobGetAvailable(ctx context.Context, p *riverdriver.JobGet
 	if err != nil || len(turns) == 0 {
 		return &riverdriver.JobGetAvailableResult{}, err
 	}
+	t.note(turns)
 	visits := map[int64]int64{}
 	for _, c := range turns {
-		t.running[c.id], t.served = c.org, c.org
 		visits[c.id] = c.visit
 	}
 	slices.SortFunc(claimed, func(a, b *rivertype.JobRow) int { return cmp.Compare(visits[a.ID], visits[b.ID]) })
 	return &riverdriver.JobGetAvailableResult{Jobs: claimed}, nil
 }
 
-// riverTurns is whose turn it is in a process on PostgreSQL.
+// riverTurns is whose turn it is in a process on PostgreSQL. River claims from
+// one goroutine; jobs end in others.
 type riverTurns struct {
 	db    *store.DB
 	share int
 
-	mu      sync.Mutex
+	mu      sync.Mutex       // not held while the database is asked
 	served  string           // the organisation that was served last
 	running map[int64]string // organisations of the jobs that this process runs
+}
+
+// note remembers claimed jobs until they are done.
+func (t *riverTurns) note(turns []turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range turns {
+		t.running[c.id], t.served = c.org, c.org
+	}
 }
 
 // done is called when a claimed job has run.
@@ -139,8 +161,11 @@ func (t *riverTurns) done(id int64) {
 	delete(t.running, id)
 }
 
-// busy are the organisations that this process runs jobs of, and how many.
-func (t *riverTurns) busy() (orgs []string, running []int64) {
+// now is the organisation that was served last, and of which organisations this
+// process runs jobs, and how many.
+func (t *riverTurns) now() (served string, orgs []string, running []int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	counts := map[string]int64{}
 	for _, org := range t.running {
 		if org != "" {
@@ -150,7 +175,7 @@ func (t *riverTurns) busy() (orgs []string, running []int64) {
 	for _, org := range slices.Sorted(maps.Keys(counts)) {
 		orgs, running = append(orgs, org), append(running, counts[org])
 	}
-	return orgs, running
+	return t.served, orgs, running
 }
 
 // claimInTurn goes round the organisations, twice as far as jobs are wanted,
@@ -181,7 +206,8 @@ var claimInTurn = `
 	FROM chosen WHERE river_job.id = chosen.id
 	RETURNING river_job.id, chosen.org, chosen.visit`
 
-const riverWaiting = `state = 'available' AND queue = '` + river.QueueDefault + `' AND kind = ANY($3::TEXT[]) AND scheduled_at <= now()`
+const riverWaiting = `state = 'available' AND queue = '` + river.QueueDefault + `'
+	AND kind = ANY($3::TEXT[]) AND scheduled_at <= now()`
 
 // riverNext is SQL for the first of some organisations with waiting jobs.
 func riverNext(orgs string) string {
@@ -199,9 +225,9 @@ type turn struct {
 // claim claims the jobs whose turn it is, in that order, at most as many as
 // River has workers for.
 func (t *riverTurns) claim(ctx context.Context, tx *store.Tx, p *riverdriver.JobGetAvailableParams) ([]turn, error) {
-	orgs, running := t.busy()
+	served, orgs, running := t.now()
 	rows, err := tx.Query(ctx, claimInTurn,
-		t.served, p.MaxToLock, p.Kind, orgs, running, t.share, p.ClientID, p.MaxAttemptedBy)
+		served, p.MaxToLock, p.Kind, orgs, running, t.share, p.ClientID, p.MaxAttemptedBy)
 	turns, err := store.All(rows, err, func(row store.Row) (c turn, err error) {
 		err = row.Scan(&c.id, &c.org, &c.visit)
 		return c, err

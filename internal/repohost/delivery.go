@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -136,9 +137,11 @@ func used(e host.Event) bool {
 const nothingToDo = "Nothing is done for this event"
 
 // enqueueProcess enqueues the job of a delivery, which may concern several
-// organisations: the deliveries of a repository take one turn.
+// organisations. The deliveries of an account on the code host take turns with
+// others, however many repositories it has.
 func (s *Service) enqueueProcess(ctx context.Context, tx *store.Tx, d Delivery) error {
-	return s.Jobs.Enqueue(ctx, tx, process{DeliveryID: d.ID}, jobs.Unique(d.ID), jobs.For("repository "+d.RepoFullName))
+	account, _, _ := strings.Cut(d.RepoFullName, "/")
+	return s.Jobs.Enqueue(ctx, tx, process{DeliveryID: d.ID}, jobs.Unique(d.ID), jobs.For("account "+account))
 }
 
 // requeue resets a delivery and enqueues its job again.

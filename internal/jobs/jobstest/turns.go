@@ -48,7 +48,9 @@ func turns(t *testing.T, w *world) {
 	n.enqueue(t, note{"service 001"})
 	n.start(t)
 	d.atLeast(t, 306)
-	for name, latest := range map[string]int{"acme 001": 4, "zoo 001": 4, "service 001": 4, "acme 002": 8, "zoo 002": 8, "acme 003": 12} {
+	for name, latest := range map[string]int{
+		"acme 001": 4, "zoo 001": 4, "service 001": 4, "acme 002": 8, "zoo 002": 8, "acme 003": 12,
+	} {
 		if at := slices.Index(d.read(), name); at < 0 || at >= latest {
 			t.Errorf("%s ran as number %d, want among the first %d of 306", name, at+1, latest)
 		}
