@@ -114,7 +114,7 @@ torture: setup ## Kill everything under load and count what is lost; ARGS="-for 
 
 .PHONY: soak
 soak: setup ## Hold four fifths of the most that is taken for half an hour, and count what is lost; ARGS="-for 5m -database postgres" bounds it
-	@scripts/with-postgres go test ./e2e/soak -v -count=1 -timeout 0 -args $(if $(findstring -for,$(ARGS)),,-for 30m) $(ARGS)
+	@go test ./e2e/soak -v -count=1 -timeout 0 -args $(if $(findstring -for,$(ARGS)),,-for 30m) $(ARGS)
 
 .PHONY: matrix
 matrix: setup ## Ask every route as everybody who might, and print how many cells that were

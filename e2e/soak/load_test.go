@@ -31,10 +31,11 @@ const (
 	patience = 5 * time.Minute
 )
 
-// A load sends records as agents do: half of the senders OTLP by gRPC, the others pushes
-// by HTTP.
+// A load sends records as the agents of a team do: half of the senders OTLP by gRPC, the
+// others pushes by HTTP, each of them a person, whose reports are taken one by one.
 type load struct {
 	url    string
+	keys   []string // of the senders
 	client *clients
 
 	acknowledged, requests, shed atomic.Int64
@@ -84,7 +85,7 @@ func (l *load) run(ctx context.Context, t *testing.T, more func(sent int) bool, 
 			for sent := 0; more(sent); sent++ {
 				// A request that is late does not delay the ones after it.
 				wait(ctx, time.Until(start.Add(time.Duration(sent)*pause)))
-				if err := l.deliver(ctx, send); err != nil {
+				if err := l.deliver(ctx, send, l.keys[i]); err != nil {
 					t.Errorf("sender %d: %v", i, err)
 					return
 				}
@@ -104,17 +105,17 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// A sender sends a batch of a session. It returns how long to wait before a retry if
-// the service is busy, and 0 if the batch was acknowledged.
-type sender func(ctx context.Context, session string) (retry time.Duration, err error)
+// A sender sends a batch of a session with a key. It returns how long to wait before a
+// retry if the service is busy, and 0 if the batch was acknowledged.
+type sender func(ctx context.Context, key, session string) (retry time.Duration, err error)
 
 // deliver sends a batch until it is acknowledged.
-func (l *load) deliver(ctx context.Context, send sender) error {
+func (l *load) deliver(ctx context.Context, send sender, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	session := uuid.NewString()
 	for {
-		retry, err := send(ctx, session)
+		retry, err := send(ctx, key, session)
 		if err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func (l *load) deliver(ctx context.Context, send sender) error {
 }
 
 // push sends invocations of skills as the command line does.
-func (l *load) push(ctx context.Context, session string) (time.Duration, error) {
+func (l *load) push(ctx context.Context, key, session string) (time.Duration, error) {
 	now := time.Now().UTC()
 	invocations := make([]map[string]any, batch)
 	for i := range invocations {
@@ -145,7 +146,7 @@ func (l *load) push(ctx context.Context, session string) (time.Duration, error) 
 	if err != nil {
 		return 0, err
 	}
-	res, answer, err := l.post(ctx, l.client.http1, "/api/v1/push", "application/json", body)
+	res, answer, err := l.post(ctx, l.client.http1, key, "/api/v1/push", "application/json", body)
 	if err != nil {
 		return 0, err
 	}
@@ -164,7 +165,7 @@ func (l *load) push(ctx context.Context, session string) (time.Duration, error) 
 }
 
 // export sends activations of skills as Claude Code does, by gRPC.
-func (l *load) export(ctx context.Context, session string) (time.Duration, error) {
+func (l *load) export(ctx context.Context, key, session string) (time.Duration, error) {
 	now := time.Now()
 	records := make([]*logs.LogRecord, batch)
 	for i := range records {
@@ -189,7 +190,7 @@ func (l *load) export(ctx context.Context, session string) (time.Duration, error
 	}
 	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 	const path = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
-	res, answer, err := l.post(ctx, l.client.http2, path, "application/grpc", frame)
+	res, answer, err := l.post(ctx, l.client.http2, key, path, "application/grpc", frame)
 	if err != nil {
 		return 0, err
 	}
@@ -207,13 +208,13 @@ func text(s string) *common.AnyValue {
 }
 
 func (l *load) post(
-	ctx context.Context, client *http.Client, path, contentType string, body []byte,
+	ctx context.Context, client *http.Client, key, path, contentType string, body []byte,
 ) (*http.Response, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+firstKey)
+	req.Header.Set("Authorization", "Bearer "+key)
 	req.Header.Set("Content-Type", contentType)
 	res, err := client.Do(req)
 	if err != nil {

@@ -54,24 +54,30 @@ const startTimeout = 2 * time.Minute
 
 // New makes a data directory and starts a server with settings such as
 // "max_connections=300".
-func New(settings ...string) (_ *Server, err error) {
+func New(settings ...string) (*Server, error) { return newIn(parentFolder(), settings) }
+
+// NewOnDisk is like New, but the data directory is never in memory.
+func NewOnDisk(settings ...string) (*Server, error) { return newIn("", settings) }
+
+func newIn(parent string, settings []string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
 	}
-	return create(bin, settings, "initdb", "-U", "whetstone", "-A", "trust", "-E", "UTF8", "--locale=C")
+	return create(bin, parent, settings, "initdb", "-U", "whetstone", "-A", "trust", "-E", "UTF8", "--locale=C")
 }
 
 // NewReplica starts a hot standby of the server, which streams from it. It has all
 // databases.
 func (s *Server) NewReplica() (*Server, error) {
-	return create(s.bin, s.settings, "pg_basebackup", "--dbname", s.URL, "--checkpoint", "fast", "--write-recovery-conf")
+	return create(s.bin, filepath.Dir(s.dir), s.settings, "pg_basebackup", "--dbname", s.URL, "--checkpoint", "fast", "--write-recovery-conf")
 }
 
-// create starts a server with a data directory that a program of PostgreSQL makes.
-func create(bin string, settings []string, program string, args ...string) (_ *Server, err error) {
+// create starts a server with a data directory below parent, or in the folder for
+// temporary files if that is empty. A program of PostgreSQL makes it.
+func create(bin, parent string, settings []string, program string, args ...string) (_ *Server, err error) {
 	s := &Server{bin: bin, settings: settings}
-	if s.dir, err = os.MkdirTemp(parentFolder(), "whetstone-postgres"); err != nil {
+	if s.dir, err = os.MkdirTemp(parent, "whetstone-postgres"); err != nil {
 		return nil, err
 	}
 	defer func() {
