@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/riverqueue/river/riverdriver"
+
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -22,6 +24,18 @@ func ClaimPlan(ctx context.Context, q *Queue, kinds []string) (steps []string, e
 	}
 	rows, err := q.db.Query(ctx, explain, args...)
 	return store.All(rows, err, column)
+}
+
+// ClaimInDoubt claims a job on PostgreSQL, of which the answer is lost.
+func ClaimInDoubt(ctx context.Context, q *Queue, kinds []string) (claimed int, err error) {
+	t := &q.river.turns
+	err = q.db.InTx(ctx, func(tx *store.Tx) error {
+		t.doubtful, err = t.claim(ctx, tx, &riverdriver.JobGetAvailableParams{
+			ClientID: q.worker, Kind: kinds, MaxAttemptedBy: 100, MaxToLock: 1,
+		})
+		return err
+	})
+	return len(t.doubtful), err
 }
 
 // SetBack does what a queue on SQLite does when the machine's clock is set

@@ -20,9 +20,8 @@ import (
 // from the one after that which was served last, and takes the oldest job of
 // each. So a job waits for one job of every other organisation, not for all
 // that they have enqueued before it. What the service does for itself takes
-// turns like one more organisation. A step is one probe of an index, however
-// many jobs are due (jobstest: Turns, Share; TestClaimPlans). On SQLite it also
-// steps over the jobs that are due later, of organisations on its way.
+// turns like one more organisation. A step is a probe of an index, however many
+// jobs are due, or wait for a retry (jobstest: Turns, Share; TestClaimPlans).
 //
 // Each process goes round by itself.
 
@@ -50,20 +49,28 @@ func (t *table) claimNext(ctx context.Context, tx *store.Tx, kinds []string) ([]
 }
 
 // claimNext is SQL that claims the oldest job of the next organisation, among
-// those that have less than their share $4 of the workers.
+// those that have less than their share $4 of the workers. It visits those after
+// $3, which was served last, and then those up to it.
 func claimNext(now, inKinds string) string {
-	oldest := func(orgs string) string {
+	const waiting = `FROM jobs INDEXED BY jobs_turns WHERE state = 'waiting' AND org_id IS NULL AND for_org `
+	first := func(orgs string) string { return `(SELECT for_org ` + waiting + orgs + ` ORDER BY for_org LIMIT 1)` }
+	visit := func(from, to string) string {
 		return `(
-			SELECT id FROM jobs INDEXED BY jobs_turns
-			WHERE state = 'waiting' AND org_id IS NULL AND for_org ` + orgs + ` $3 AND run_at <= ` + now + ` AND kind` + inKinds + `
-				AND for_org NOT IN (
+			WITH RECURSIVE visits (org) AS (
+				SELECT ` + first(from) + `
+				UNION ALL SELECT ` + first("> v.org") + ` FROM visits v WHERE v.org ` + to + `
+			), oldest (id) AS (
+				SELECT (SELECT id ` + waiting + `= v.org AND run_at <= ` + now + ` AND kind` + inKinds + ` ORDER BY run_at, id LIMIT 1)
+				FROM visits v
+				WHERE v.org ` + to + ` AND v.org NOT IN (
 					SELECT for_org FROM jobs WHERE state = 'running' AND org_id IS NULL AND owner = $1 AND for_org <> ''
 					GROUP BY for_org HAVING COUNT(*) >= $4)
-			ORDER BY for_org, run_at, id LIMIT 1)`
+			)
+			SELECT id FROM oldest WHERE id IS NOT NULL LIMIT 1)`
 	}
 	return `
 		UPDATE jobs SET state = 'running', attempt = attempt + 1, owner = $1
-		WHERE id = COALESCE(` + oldest(">") + `, ` + oldest("<=") + `)
+		WHERE id = COALESCE(` + visit("> $3", "> $3") + `, ` + visit(">= ''", "<= $3") + `)
 		RETURNING ` + claimedColumns + `, for_org`
 }
 
@@ -111,20 +118,21 @@ func (e fairExecutor) JobGetAvailable(
 	var turns []turn
 	var claimed []*rivertype.JobRow
 	err := t.db.InTx(ctx, func(tx *store.Tx) (err error) {
+		if err := giveBack(ctx, tx, t.doubtful, p.ClientID); err != nil {
+			return err
+		}
 		if turns, err = t.claim(ctx, tx, p); err != nil || len(turns) == 0 {
 			return err
 		}
-		ids := make([]int64, len(turns))
-		for i, c := range turns {
-			ids[i] = c.id
-		}
 		pg, _ := tx.Postgres()
-		claimed, err = e.driver.UnwrapExecutor(pg).JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: ids, Schema: p.Schema})
+		claimed, err = e.driver.UnwrapExecutor(pg).JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: idsOf(turns), Schema: p.Schema})
 		return err
 	})
-	if err != nil || len(turns) == 0 {
+	if err != nil { // perhaps it was committed, and only the answer was lost
+		t.doubtful = append(t.doubtful, turns...)
 		return &riverdriver.JobGetAvailableResult{}, err
 	}
+	t.doubtful = nil
 	t.note(turns)
 	visits := map[int64]int64{}
 	for _, c := range turns {
@@ -137,12 +145,24 @@ func (e fairExecutor) JobGetAvailable(
 // riverTurns is whose turn it is in a process on PostgreSQL. River claims from
 // one goroutine; jobs end in others.
 type riverTurns struct {
-	db    *store.DB
-	share int
+	db       *store.DB
+	share    int
+	doubtful []turn // claims that failed; of River's goroutine
 
 	mu      sync.Mutex       // not held while the database is asked
 	served  string           // the organisation that was served last
 	running map[int64]string // organisations of the jobs that this process runs
+}
+
+// giveBack gives jobs back that the process claimed and does not know of.
+func giveBack(ctx context.Context, tx *store.Tx, claimed []turn, process string) error {
+	if len(claimed) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE river_job SET state = 'available', attempt = attempt - 1
+		WHERE id = ANY($1::BIGINT[]) AND state = 'running' AND attempted_by[cardinality(attempted_by)] = $2::TEXT`, idsOf(claimed), process)
+	return err
 }
 
 // note remembers claimed jobs until they are done.
@@ -220,6 +240,14 @@ type turn struct {
 	id    int64
 	org   string
 	visit int64
+}
+
+func idsOf(turns []turn) []int64 {
+	ids := make([]int64, len(turns))
+	for i, c := range turns {
+		ids[i] = c.id
+	}
+	return ids
 }
 
 // claim claims the jobs whose turn it is, in that order, at most as many as

@@ -1,11 +1,14 @@
 package jobs_test
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -38,9 +41,38 @@ func TestClaimPlans(t *testing.T) {
 			if whole := regexp.MustCompile(`Seq Scan on river_job|SCAN jobs|TEMP B-TREE FOR ORDER BY`); whole.MatchString(plan) {
 				t.Errorf("a claim reads all jobs:\n%s", plan)
 			}
-			if !regexp.MustCompile(`jobs_turns|river_job_whetstone_turns`).MatchString(plan) {
+			if !regexp.MustCompile(`jobs_turns \(for_org=\? AND run_at<\?\)|river_job_whetstone_turns`).MatchString(plan) {
 				t.Errorf("a claim does not go by turns:\n%s", plan)
 			}
 		})
+	}
+}
+
+// TestClaimInDoubt has a claim that was committed, but its answer was lost: the job
+// runs all the same, and its first attempt is not used up.
+func TestClaimInDoubt(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "postgres")
+	q := newQueue(t, jobs.Options{DB: db})
+	ran := make(chan struct{})
+	jobs.Handle(q, func(context.Context, greet) error { close(ran); return nil })
+	err := db.InTx(t.Context(), func(tx *store.Tx) error { return q.Enqueue(t.Context(), tx, greet{}, jobs.Attempts(1)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claimed, err := jobs.ClaimInDoubt(t.Context(), q, []string{"test.greet"}); err != nil || claimed != 1 {
+		t.Fatalf("%d jobs were claimed: %v", claimed, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- q.Run(ctx) }()
+	select {
+	case <-ran:
+	case <-time.After(time.Minute):
+		t.Error("the job does not run")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
