@@ -1,6 +1,7 @@
 package attestations
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -76,12 +77,27 @@ func (s *Service) signingKey(ctx context.Context, tx *store.Tx) (dsse.PrivateKey
 	return s.open(active)
 }
 
+// An openedKey is a private key and how it is stored.
+type openedKey struct {
+	sealed []byte
+	key    dsse.PrivateKey
+}
+
+// open opens a private key. The last one is kept: to open it takes as long as to sign,
+// and on SQLite others wait meanwhile.
 func (s *Service) open(k Key) (dsse.PrivateKey, error) {
+	if last := s.opened.Load(); last != nil && bytes.Equal(last.sealed, k.private) {
+		return last.key, nil
+	}
 	der, err := s.Seal.Open(k.private, place(k.ID))
 	if err != nil {
 		return dsse.PrivateKey{}, err
 	}
-	return dsse.ParsePrivateKey(der)
+	key, err := dsse.ParsePrivateKey(der)
+	if err == nil {
+		s.opened.Store(&openedKey{k.private, key})
+	}
+	return key, err
 }
 
 // addKey makes the active key, unless there is one. The key before endorses it, if
@@ -91,10 +107,7 @@ func (s *Service) addKey(ctx context.Context, tx *store.Tx, before *dsse.Private
 	if err != nil {
 		return k, err
 	}
-	public, err := fresh.Public()
-	if err != nil {
-		return k, err
-	}
+	public := fresh.Public()
 	der, err := fresh.Marshal()
 	if err != nil {
 		return k, err

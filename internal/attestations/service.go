@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/whetstone-dev/whetstone/internal/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/attestations/intoto"
@@ -33,6 +34,8 @@ type Service struct {
 	// those on this machine.
 	CodeHost string
 	Log      *slog.Logger
+
+	opened atomic.Pointer[openedKey]
 }
 
 // A kind is what a statement is about.

@@ -74,7 +74,7 @@ func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 
 // insertVersion also writes file_paths, a copy of the manifest's paths: the index
 // for older installers lists them, and must not parse every manifest.
-func insertVersion(ctx context.Context, q store.Querier, v Version) error {
+func insertVersion(ctx context.Context, tx *store.Tx, v Version) error {
 	if v.Manifest == nil {
 		v.Manifest = []skillpkg.ManifestEntry{}
 	}
@@ -90,7 +90,7 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.Exec(ctx, `
+	_, err = tx.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
 			archive_key, canonical_key, entry_description, state, gate_id, source_commit, source_path)
@@ -102,10 +102,10 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	if err != nil {
 		return err
 	}
-	if err := requirements.Insert(ctx, q, v.OrgID, v.EntryID, v.ID, v.requires); err != nil {
+	if err := requirements.Insert(ctx, tx, v.OrgID, v.EntryID, v.ID, v.requires); err != nil {
 		return err
 	}
-	return treehash.Insert(ctx, q, v.EntryID, v.ID, v.treeHashes)
+	return treehash.Insert(ctx, tx, v.EntryID, v.ID, v.treeHashes)
 }
 
 // ownEntry finds an entry of the organisation.

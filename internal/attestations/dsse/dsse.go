@@ -42,12 +42,23 @@ func PAE(payloadType string, payload []byte) []byte {
 }
 
 // A PrivateKey signs.
-type PrivateKey struct{ key *ecdsa.PrivateKey }
+type PrivateKey struct {
+	key    *ecdsa.PrivateKey
+	public PublicKey
+}
 
 // Generate makes a key.
 func Generate() (PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	return PrivateKey{key}, err
+	if err != nil {
+		return PrivateKey{}, err
+	}
+	return newPrivateKey(key)
+}
+
+func newPrivateKey(key *ecdsa.PrivateKey) (PrivateKey, error) {
+	public, err := newPublicKey(&key.PublicKey)
+	return PrivateKey{key, public}, err
 }
 
 // ParsePrivateKey reads what Marshal returned.
@@ -60,27 +71,23 @@ func ParsePrivateKey(der []byte) (PrivateKey, error) {
 	if !ok {
 		return PrivateKey{}, fmt.Errorf("the key is a %T, not ECDSA", parsed)
 	}
-	return PrivateKey{key}, nil
+	return newPrivateKey(key)
 }
 
 // Marshal returns the key as PKCS #8.
 func (k PrivateKey) Marshal() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(k.key) }
 
 // Public returns the public half.
-func (k PrivateKey) Public() (PublicKey, error) { return newPublicKey(&k.key.PublicKey) }
+func (k PrivateKey) Public() PublicKey { return k.public }
 
 // Sign puts a payload into an envelope. The same payload gives the same bytes
 // (RFC 6979).
 func (k PrivateKey) Sign(payloadType string, payload []byte) (Envelope, error) {
-	public, err := k.Public()
-	if err != nil {
-		return Envelope{}, err
-	}
 	sum := sha256.Sum256(PAE(payloadType, payload))
 	sig, err := k.key.Sign(nil, sum[:], crypto.SHA256)
 	return Envelope{
 		PayloadType: payloadType, Payload: base64.StdEncoding.EncodeToString(payload),
-		Signatures: []Signature{{KeyID: public.ID, Sig: base64.StdEncoding.EncodeToString(sig)}},
+		Signatures: []Signature{{KeyID: k.public.ID, Sig: base64.StdEncoding.EncodeToString(sig)}},
 	}, err
 }
 

@@ -37,11 +37,7 @@ func newKey(t *testing.T) (dsse.PrivateKey, dsse.PublicKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := key.Public()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, public
+	return key, key.Public()
 }
 
 // TestSign verifies with nothing but the standard library.

@@ -24,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Service serves marketplaces.
@@ -192,7 +193,8 @@ func (s *Service) hashes(ctx context.Context, list catalog.Listing) (zips, trees
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := treehash.Insert(ctx, db, l.ID, id, hashes); err != nil {
+		err = db.InTx(ctx, func(tx *store.Tx) error { return treehash.Insert(ctx, tx, l.ID, id, hashes) })
+		if err != nil {
 			return nil, nil, err
 		}
 		for _, h := range hashes {

@@ -2,24 +2,29 @@ package treehash
 
 import (
 	"context"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Insert writes the hashes of a version. Those that are there stay.
-func Insert(ctx context.Context, q store.Querier, entryID, versionID string, hashes []Hash) error {
+func Insert(ctx context.Context, tx *store.Tx, entryID, versionID string, hashes []Hash) error {
 	if len(hashes) == 0 {
 		return nil
 	}
-	pairs := make([][2]string, len(hashes))
+	kinds, hexes := make([]string, len(hashes)), make([]string, len(hashes))
 	for i, h := range hashes {
-		pairs[i] = [2]string{string(h.Kind), h.Hex}
+		kinds[i], hexes[i] = string(h.Kind), h.Hex
 	}
-	from, list := q.Dialect().Pairs("$3", pairs)
-	_, err := q.Exec(ctx, `
-		INSERT INTO registry_tree_hashes (kind, hash, entry_id, version_id)
-		SELECT pairs.a, pairs.b, CAST($1 AS TEXT), CAST($2 AS TEXT) FROM `+from+` WHERE TRUE
-		ON CONFLICT (kind, hash, entry_id, version_id) DO NOTHING`, entryID, versionID, list)
+	_, err := store.Bulk{
+		Table: "registry_tree_hashes",
+		Columns: []store.Column{
+			store.Col("kind", kinds), store.Col("hash", hexes),
+			store.Col("entry_id", slices.Repeat([]string{entryID}, len(hashes))),
+			store.Col("version_id", slices.Repeat([]string{versionID}, len(hashes))),
+		},
+		OnConflict: "ON CONFLICT (kind, hash, entry_id, version_id) DO NOTHING",
+	}.Insert(ctx, tx)
 	return err
 }
 
