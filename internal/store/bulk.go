@@ -9,7 +9,8 @@ import (
 
 // A Bulk inserts many rows at once, each column given as a slice: as arrays in
 // one statement on PostgreSQL, with one prepared statement for every row on
-// SQLite. Each is the fastest way there.
+// SQLite. Each is the fastest way there: a statement of several rows makes SQLite
+// copy every page that it changes, in order to undo it alone (-20 % signals).
 type Bulk struct {
 	Table   string
 	Columns []Column

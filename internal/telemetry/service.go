@@ -198,24 +198,26 @@ func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b 
 }
 
 // count adds a report to the numbers of skills, and the rest of a batch to costs
-// and sessions, which deduplicate it, and calls the hook if they changed any
-// number. Sessions come before costs, whose counters users share.
+// and sessions, which deduplicate it, and calls the hook if they change any
+// number. Costs come last, whose counters users share.
 func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b batch) error {
-	changed, err := s.Skills.Observe(ctx, tx, r, func(c skills.Changes) error {
+	_, err := s.Skills.Observe(ctx, tx, r, func(c skills.Changes) error {
 		err := s.Sessions.Ingest(ctx, tx, sessions.Report{
 			OrgID: r.OrgID, UserID: r.UserID, Sightings: b.sightings, Events: b.events, Skills: c,
 		})
 		if err != nil {
 			return err
 		}
+		if len(c.SkillIDs) > 0 {
+			if err := s.notify(ctx, tx, r.OrgID); err != nil {
+				return err
+			}
+		}
 		return s.Costs.Ingest(ctx, tx, costs.Report{
 			OrgID: r.OrgID, UserID: r.UserID, Requests: b.requests, Marks: b.marks, Sessions: c.Sessions,
 		})
 	})
-	if err != nil || len(changed.SkillIDs) == 0 {
-		return err
-	}
-	return s.notify(ctx, tx, r.OrgID)
+	return err
 }
 
 func (s *Service) notify(ctx context.Context, tx *store.Tx, orgID string) error {
