@@ -44,11 +44,10 @@ func TestReportsAtOnce(t *testing.T) {
 				reports.Add(1)
 				err := db.InTx(t.Context(), func(tx *store.Tx) error {
 					runs.Add(1) // once more if the database found a deadlock
-					_, err := ada.skills.Observe(t.Context(), tx, seen, func(c skills.Changes) error {
+					return ada.skills.Observe(t.Context(), tx, seen, func(c skills.Changes) error {
 						spent.Sessions = c.Sessions
 						return ada.costs.Ingest(t.Context(), tx, spent)
 					})
-					return err
 				})
 				if err != nil {
 					t.Error(err)

@@ -197,11 +197,10 @@ func (s *stream) send(user *apptest.Caller, seen skills.Report, paid costs.Repor
 	ctx := s.w.T.Context()
 	seen.OrgID, seen.UserID, paid.OrgID, paid.UserID = user.Org.ID, user.User.ID, user.Org.ID, user.User.ID
 	err := s.w.DB.InTx(ctx, func(tx *store.Tx) error {
-		_, err := s.skills.Observe(ctx, tx, seen, func(c skills.Changes) error {
+		return s.skills.Observe(ctx, tx, seen, func(c skills.Changes) error {
 			paid.Sessions = c.Sessions
 			return s.costs.Ingest(ctx, tx, paid)
 		})
-		return err
 	})
 	if err != nil {
 		s.Fatalf("%v", err)

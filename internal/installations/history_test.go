@@ -32,14 +32,13 @@ func report(w *registrytest.World, c *registrytest.Client, uses ...use) {
 	c.T.Helper()
 	for _, u := range uses {
 		err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) error {
-			_, err := w.Skills.Observe(w.T.Context(), tx, skills.Report{
+			return w.Skills.Observe(w.T.Context(), tx, skills.Report{
 				OrgID: c.Org.ID, UserID: c.User.ID, DeviceID: u.device,
 				Observations: []skills.Observation{{
 					ID: skills.ID(c.Org.ID, c.User.ID, "test", u.id), SkillName: "pdf", Session: u.id, VersionHash: u.hash,
 					Triggered: true, At: u.at, NormalizedAt: u.at,
 				}},
 			}, nil)
-			return err
 		})
 		if err != nil {
 			c.T.Fatalf("%v", err)

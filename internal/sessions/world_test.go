@@ -50,7 +50,7 @@ func (w *world) ingest(c *apptest.Caller, reports ...report) {
 	w.T.Helper()
 	for _, r := range reports {
 		err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) error {
-			_, err := w.s.Skills.Observe(w.T.Context(), tx, skills.Report{
+			err := w.s.Skills.Observe(w.T.Context(), tx, skills.Report{
 				OrgID: c.Org.ID, UserID: c.User.ID, Observations: r.observations, Gradings: r.gradings,
 			}, func(changes skills.Changes) error {
 				err := w.s.Ingest(w.T.Context(), tx, sessions.Report{

@@ -29,26 +29,24 @@ type Changes struct {
 // must run in the transaction that stores the report. It calls follow, which may
 // be nil, for what follows the changes in that transaction, and only then counts
 // them: users share the counters, and wait for each other from there on.
-func (s *Service) Observe(
-	ctx context.Context, tx *store.Tx, r Report, follow func(Changes) error,
-) (c Changes, err error) {
+func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report, follow func(Changes) error) (err error) {
 	defer fault.Wrap(&err, "observe")
-	in := newIngestion(tx, r)
+	in, changes := newIngestion(tx, r), Changes{}
 	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded)+len(r.Withdrawn) > 0 {
 		in.report.identify()
 		if err := in.loadKnown(ctx); err != nil {
-			return c, err
+			return err
 		}
-		if c, err = in.run(ctx, s); err != nil {
-			return c, err
+		if changes, err = in.run(ctx, s); err != nil {
+			return err
 		}
 	}
 	if follow != nil {
-		if err := follow(c); err != nil {
-			return c, err
+		if err := follow(changes); err != nil {
+			return err
 		}
 	}
-	return c, in.tally.writeCounts(ctx, tx)
+	return in.tally.writeCounts(ctx, tx)
 }
 
 // Reingest attributes stored rows of a user anew: to the skill that theirs is

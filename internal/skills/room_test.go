@@ -76,10 +76,11 @@ func (r *room) grade(skill string, at time.Time, rates ...float64) {
 func (r *room) report(report skills.Report) (touched []string) {
 	r.T.Helper()
 	report.OrgID, report.UserID = r.Org.ID, r.User.ID
-	err := r.World.DB.InTx(r.T.Context(), func(tx *store.Tx) (err error) {
-		changes, err := r.s.Observe(r.T.Context(), tx, report, nil)
-		touched = changes.SkillIDs
-		return err
+	err := r.World.DB.InTx(r.T.Context(), func(tx *store.Tx) error {
+		return r.s.Observe(r.T.Context(), tx, report, func(c skills.Changes) error {
+			touched = c.SkillIDs
+			return nil
+		})
 	})
 	if err != nil {
 		r.T.Errorf("%v", err) // perhaps not on the test's goroutine

@@ -201,7 +201,7 @@ func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b 
 // and sessions, which deduplicate it, and calls the hook if they change any
 // number. Costs come last, whose counters users share.
 func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b batch) error {
-	_, err := s.Skills.Observe(ctx, tx, r, func(c skills.Changes) error {
+	return s.Skills.Observe(ctx, tx, r, func(c skills.Changes) error {
 		err := s.Sessions.Ingest(ctx, tx, sessions.Report{
 			OrgID: r.OrgID, UserID: r.UserID, Sightings: b.sightings, Events: b.events, Skills: c,
 		})
@@ -217,7 +217,6 @@ func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b ba
 			OrgID: r.OrgID, UserID: r.UserID, Requests: b.requests, Marks: b.marks, Sessions: c.Sessions,
 		})
 	})
-	return err
 }
 
 func (s *Service) notify(ctx context.Context, tx *store.Tx, orgID string) error {

@@ -102,8 +102,7 @@ func (w *world) grade(skill string, n int, rate float64) {
 		})
 	}
 	err := w.DB.InTx(w.Client.T.Context(), func(tx *store.Tx) error {
-		_, err := w.skills.Observe(w.Client.T.Context(), tx, r, nil)
-		return err
+		return w.skills.Observe(w.Client.T.Context(), tx, r, nil)
 	})
 	if err != nil {
 		w.Client.T.Fatalf("%v", err)

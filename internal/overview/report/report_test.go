@@ -106,11 +106,10 @@ func (r *room) send(seen skills.Report, spent costs.Report) {
 	r.T.Helper()
 	seen.OrgID, seen.UserID, spent.OrgID, spent.UserID = r.Org.ID, r.User.ID, r.Org.ID, r.User.ID
 	err := r.World.DB.InTx(r.T.Context(), func(tx *store.Tx) error {
-		_, err := r.skills.Observe(r.T.Context(), tx, seen, func(c skills.Changes) error {
+		return r.skills.Observe(r.T.Context(), tx, seen, func(c skills.Changes) error {
 			spent.Sessions = c.Sessions
 			return r.costs.Ingest(r.T.Context(), tx, spent)
 		})
-		return err
 	})
 	if err != nil {
 		r.T.Fatalf("%v", err)

@@ -232,8 +232,7 @@ func (w *world) observe(grades ...float64) {
 		report.Gradings = append(report.Gradings, skills.Grading{ID: id, SkillName: "pdf", Session: id, PassRate: &grade, At: time.Now()})
 	}
 	err := w.DB.InTx(w.World.T.Context(), func(tx *store.Tx) error {
-		_, err := w.Registry.Skills.Observe(w.World.T.Context(), tx, report, nil)
-		return err
+		return w.Registry.Skills.Observe(w.World.T.Context(), tx, report, nil)
 	})
 	if err != nil {
 		w.World.T.Fatal(err)

@@ -32,8 +32,7 @@ func (r reverter) grade(c *registrytest.Client, skill string, grade float64, n i
 			skills.Grading{ID: id, SkillName: skill, Session: id, PassRate: &grade, At: time.Now()})
 	}
 	err := r.DB.InTx(r.T.Context(), func(tx *store.Tx) error {
-		_, err := r.Skills.Observe(r.T.Context(), tx, report, nil)
-		return err
+		return r.Skills.Observe(r.T.Context(), tx, report, nil)
 	})
 	if err != nil {
 		r.T.Fatal(err)

@@ -177,11 +177,10 @@ func TestMergeMoves(t *testing.T) {
 		pdf := add(ada, "pdf")
 		s := &skills.Service{DB: db, Window: 30, Versions: &registry.Service{DB: db}}
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
-			_, err := s.Observe(t.Context(), tx, skills.Report{OrgID: ada.Org.ID, UserID: ada.User.ID, Observations: []skills.Observation{{
+			return s.Observe(t.Context(), tx, skills.Report{OrgID: ada.Org.ID, UserID: ada.User.ID, Observations: []skills.Observation{{
 				ID: skills.ID(ada.Org.ID, ada.User.ID, "test", "1"), SkillName: "acme:pdf", Session: "s", Triggered: true,
 				At: time.Now(), NormalizedAt: time.Now(),
 			}}}, nil)
-			return err
 		})
 		if err != nil {
 			t.Fatal(err)
