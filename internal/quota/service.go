@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -36,19 +37,18 @@ type Usage struct {
 
 // Usage returns the usage of an organisation.
 func (s *Service) Usage(ctx context.Context, orgID string) (Usage, error) {
-	return s.usage(ctx, s.DB, orgID)
+	plan, used, err := readUsed(ctx, s.DB, orgID)
+	return s.usage(plan, used), err
 }
 
 // Used returns the bytes of all organisations that store something, by id.
 func (s *Service) Used(ctx context.Context) (map[string]int64, error) { return usedByAll(ctx, s.DB) }
 
-func (s *Service) usage(ctx context.Context, q store.Querier, orgID string) (u Usage, err error) {
-	plan, used, err := planAndUsed(ctx, q, orgID)
-	u.Used = used
+func (s *Service) usage(plan access.Plan, used int64) Usage {
 	if limit, ok := s.Limits[plan]; ok {
-		u.Limit = &limit
+		return Usage{used, &limit}
 	}
-	return u, err
+	return Usage{Used: used}
 }
 
 // Room fails with fault.TooLarge if Add would. It is an early check, before bytes
@@ -57,13 +57,17 @@ func (s *Service) Room(ctx context.Context, orgID string, n int64) error {
 	if s == nil {
 		return nil
 	}
-	return s.check(ctx, s.DB, orgID, n)
+	u, err := s.Usage(ctx, orgID)
+	if err != nil {
+		return err
+	}
+	return u.check(n)
 }
 
-func (s *Service) check(ctx context.Context, q store.Querier, orgID string, n int64) error {
-	u, err := s.usage(ctx, q, orgID)
-	if err != nil || u.Limit == nil || u.Used+n <= *u.Limit {
-		return err
+// check fails with fault.TooLarge if there is no room for more bytes.
+func (u Usage) check(more int64) error {
+	if u.Limit == nil || u.Used+more <= *u.Limit {
+		return nil
 	}
 	return fault.New(fault.TooLarge, "The organisation stores %s, and its plan allows %s: there is no room for this."+
 		" Delete entries, sources or suites that are not needed, or ask the operator for a higher plan or --quota",
@@ -80,10 +84,11 @@ func (s *Service) Add(ctx context.Context, tx *store.Tx, orgID string, kind Kind
 	if n == 0 {
 		return nil
 	}
-	if err := addBytes(ctx, tx, orgID, kind, n); err != nil || n < 0 || s == nil {
+	plan, used, err := addBytes(ctx, tx, orgID, kind, n)
+	if err != nil || n < 0 || s == nil {
 		return err
 	}
-	return s.check(ctx, tx, orgID, 0)
+	return s.usage(plan, used).check(0)
 }
 
 // recount is the job that corrects the counts. They can only be wrong after
