@@ -18,10 +18,11 @@ import (
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
-var browserAll = flag.Bool("browser-all", false, "TestBrowser visits every page, and walks on PostgreSQL as well")
+var browserAll = flag.Bool("browser-all", false, "TestBrowser visits every page, and does all walks on both databases")
 
 // TestBrowser uses the dashboard as people do, in one real browser: with the
-// demo organisation, and with one whose every text is hostile.
+// demo organisation, and with one whose every text is hostile. `make e2e-browser`
+// does all of it, the tests some.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	c := &chromium{servertest.StartChromium(t)}
@@ -31,33 +32,36 @@ func TestBrowser(t *testing.T) {
 			t.Run("every page", func(t *testing.T) { everyPage(c.tab(t, site), key) })
 		}
 		for _, test := range []struct {
-			name string
-			do   func(b *tab, key string)
+			name  string
+			do    func(b *tab, key string)
+			short bool // also in the tests
 		}{
-			{"palette", palette},
-			{"filtering", filtering},
-			{"pictures", pictures},
-			{"signing in and out", signingInAndOut},
-			{"keyboard", walkingByKeyboard},
-			{"zone and colours", zoneAndColours},
-			{"without scripts", withoutScripts},
-			{"review by keyboard", reviewByKeyboard},
-			{"dropping a folder", droppingFolder},
-			{"dropping a zip", droppingZip},
-			{"live run", liveRun},
-			{"rolling back", rollingBack},
-			{"alert with preview", alertWithPreview},
-			{"approving a device", approvingDevice},
-			{"making a key", makingKey},
+			{"palette", palette, true},
+			{"filtering", filtering, false},
+			{"pictures", pictures, false},
+			{"signing in and out", signingInAndOut, true},
+			{"keyboard", walkingByKeyboard, true},
+			{"zone and colours", zoneAndColours, false},
+			{"without scripts", withoutScripts, true},
+			{"review by keyboard", reviewByKeyboard, false},
+			{"dropping a folder", droppingFolder, true},
+			{"dropping a zip", droppingZip, false},
+			{"live run", liveRun, true},
+			{"rolling back", rollingBack, true},
+			{"alert with preview", alertWithPreview, false},
+			{"approving a device", approvingDevice, false},
+			{"making a key", makingKey, false},
 		} {
-			t.Run(test.name, func(t *testing.T) { test.do(c.tab(t, site), key) })
+			if test.short || *browserAll {
+				t.Run(test.name, func(t *testing.T) { test.do(c.tab(t, site), key) })
+			}
 		}
 	})
-	databases := []string{"sqlite"}
-	if *browserAll {
-		databases = append(databases, "postgres")
+	t.Run("hostile", func(t *testing.T) { hostileTexts(t, c) })
+	if !*browserAll {
+		return
 	}
-	for _, database := range databases {
+	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run("sessions on "+database, func(t *testing.T) { fromNumberToCase(t, c, database) })
 		t.Run("rolling back on "+database, func(t *testing.T) { fromTroubleToRollback(t, c, database) })
 		t.Run("walks on "+database, func(t *testing.T) { walks(t, c, database) })
@@ -66,7 +70,6 @@ func TestBrowser(t *testing.T) {
 		t.Run("trials on "+database, func(t *testing.T) { fromVerdictToTrial(t, c, database) })
 	}
 	t.Run("live improve run", func(t *testing.T) { liveImproveRun(t, c) })
-	t.Run("hostile", func(t *testing.T) { hostileTexts(t, c) })
 }
 
 // object is a JSON object.
