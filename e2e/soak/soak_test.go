@@ -33,9 +33,6 @@ var (
 	senders  = flag.Int("senders", 8, "how many send at once, half of them by gRPC")
 )
 
-// firstKey is the API key of the owner.
-const firstKey = "st_test_0123456789abcdefghijABCDEFGHIJ0123456789abc"
-
 const (
 	shortRequests = 25 // of each sender in the tests
 	// heldShare is how much of the measured maximum is held.
@@ -97,7 +94,7 @@ func serve(t *testing.T, binary, url string) *servertest.Server {
 		Path: binary, Args: []string{"serve"}, Dir: dir,
 		Env: []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "WHETSTONE_ADDR=127.0.0.1:0", "WHETSTONE_DATABASE_URL=" + url,
-			"WHETSTONE_DATA=" + filepath.Join(dir, "data"), "WHETSTONE_BOOTSTRAP_KEY=" + firstKey, "WHETSTONE_LOG_LEVEL=warn",
+			"WHETSTONE_DATA=" + filepath.Join(dir, "data"), "WHETSTONE_LOG_LEVEL=warn",
 		},
 	})
 	if err != nil {
@@ -116,8 +113,10 @@ func keys(t *testing.T, binary, url string) []string {
 	t.Helper()
 	all := make([]string, *senders)
 	for i := range all {
-		out, err := exec.CommandContext(t.Context(), binary, "key", "create", "--database-url", url,
-			"--user", fmt.Sprintf("person-%d@soak.example", i), "--json").Output()
+		cmd := exec.CommandContext(t.Context(), binary, "key", "create", "--database-url", url,
+			"--user", fmt.Sprintf("person-%d@soak.example", i), "--json")
+		cmd.Env = []string{"HOME=" + t.TempDir()} // no settings of who runs the tests
+		out, err := cmd.Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,8 @@ func (e fairExecutor) JobGetAvailable(
 			return err
 		}
 		pg, _ := tx.Postgres()
-		claimed, err = e.driver.UnwrapExecutor(pg).JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: idsOf(turns), Schema: p.Schema})
+		claimed, err = e.driver.UnwrapExecutor(pg).JobGetByIDMany(ctx,
+			&riverdriver.JobGetByIDManyParams{ID: idsOf(turns), Schema: p.Schema})
 		return err
 	})
 	if err != nil { // perhaps it was committed, and only the answer was lost
@@ -161,7 +162,8 @@ func giveBack(ctx context.Context, tx *store.Tx, claimed []turn, process string)
 	}
 	_, err := tx.Exec(ctx, `
 		UPDATE river_job SET state = 'available', attempt = attempt - 1
-		WHERE id = ANY($1::BIGINT[]) AND state = 'running' AND attempted_by[cardinality(attempted_by)] = $2::TEXT`, idsOf(claimed), process)
+		WHERE id = ANY($1::BIGINT[]) AND state = 'running' AND attempted_by[cardinality(attempted_by)] = $2::TEXT`,
+		idsOf(claimed), process)
 	return err
 }
 

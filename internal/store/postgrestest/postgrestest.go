@@ -70,7 +70,8 @@ func newIn(parent string, settings []string) (*Server, error) {
 // NewReplica starts a hot standby of the server, which streams from it. It has all
 // databases.
 func (s *Server) NewReplica() (*Server, error) {
-	return create(s.bin, filepath.Dir(s.dir), s.settings, "pg_basebackup", "--dbname", s.URL, "--checkpoint", "fast", "--write-recovery-conf")
+	return create(s.bin, filepath.Dir(s.dir), s.settings,
+		"pg_basebackup", "--dbname", s.URL, "--checkpoint", "fast", "--write-recovery-conf")
 }
 
 // create starts a server with a data directory below parent, or in the folder for
