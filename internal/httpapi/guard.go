@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -126,23 +125,18 @@ func bearerToken(req *http.Request) (string, error) {
 
 // rateLimit applies the rate limit of a route and sets the RateLimit headers.
 func (a *API) rateLimit(w http.ResponseWriter, req *http.Request, r Route, caller access.Caller) error {
-	var used count
 	if r.Limit.Local {
-		used = a.buckets.take(r, ClientAddr(req.Context()), time.Now())
-	} else {
-		var err error
-		if used, err = a.limiter.take(req.Context(), r.Limit.subject(req, r, caller), *r.Limit); err != nil {
-			return err
-		}
+		return r.Limit.answer(w.Header(), a.buckets.take(r, ClientAddr(req.Context()), time.Now()))
 	}
-	reset := strconv.Itoa(used.secondsLeft)
-	w.Header().Set("RateLimit-Limit", strconv.Itoa(r.Limit.Requests))
-	w.Header().Set("RateLimit-Remaining", strconv.Itoa(max(0, r.Limit.Requests-used.requests)))
-	w.Header().Set("RateLimit-Reset", reset)
-	if used.requests > r.Limit.Requests {
-		w.Header().Set("Retry-After", reset)
-		return fault.New(fault.Limited, "Rate limit of %d requests per %s reached; try again in %s s",
-			r.Limit.Requests, r.Limit.period(), reset)
+	now := newWindow(r.Limit.subject(req, r, caller), r.Limit.Per)
+	state, known := req.Context().Value(stateKey{}).(*requestState)
+	if known && r.Limit.InTx && a.limiter.hasRoom(now, *r.Limit) {
+		state.uncounted = &uncounted{request: req.Context(), limiter: a.limiter, window: now, limit: *r.Limit}
+		return nil
 	}
-	return nil
+	used, err := a.limiter.take(req.Context(), now, *r.Limit)
+	if err != nil {
+		return err
+	}
+	return r.Limit.answer(w.Header(), used)
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -25,29 +26,103 @@ func limited(requests int, by httpapi.Subject) func(*httpapi.API) {
 	}
 }
 
+// limitedInTx is limited with a handler that counts requests in its transaction, unless
+// they are for the id "same", and rolls it back for "none".
+func limitedInTx(db *store.DB, requests int) func(*httpapi.API) {
+	handle := func(ctx context.Context, in idInput) (out findOutput, err error) {
+		err = db.InTx(ctx, func(tx *store.Tx) error {
+			if in.ID != "same" {
+				if err := httpapi.CountInTx(ctx, tx, ctx); err != nil {
+					return err
+				}
+			}
+			out, err = find(ctx, in)
+			return err
+		})
+		return out, err
+	}
+	return func(a *httpapi.API) {
+		limit := &httpapi.Limit{Requests: requests, Per: period, By: httpapi.ByOrg, InTx: true}
+		httpapi.Add(a, handle, httpapi.Route{Method: "GET", Path: "/limited/{id}", Limit: limit})
+	}
+}
+
 // TestLimitIsExact sends more requests than allowed, at once and to two
 // servers on one database.
 func TestLimitIsExact(t *testing.T) {
+	const allowed = 25
+	storetest.Each(t, func(t *testing.T, db *store.DB) { sendTooMany(t, db, allowed, limited(allowed, httpapi.ByOrg)) })
+}
+
+func TestLimitInTxIsExact(t *testing.T) {
+	const allowed = 25
+	storetest.Each(t, func(t *testing.T, db *store.DB) { sendTooMany(t, db, allowed, limitedInTx(db, allowed)) })
+}
+
+func sendTooMany(t *testing.T, db *store.DB, allowed int64, routes func(*httpapi.API)) {
+	const sent = 60
+	frames := []*frame{newFrame(t, db, routes), newFrame(t, db, routes)}
+	var passed, refused atomic.Int64
+	var wait sync.WaitGroup
+	for i := range sent {
+		wait.Go(func() {
+			switch a := frames[i%2].do(t, "GET", "/limited/1", ""); a.Status {
+			case http.StatusOK:
+				passed.Add(1)
+			case http.StatusTooManyRequests:
+				refused.Add(1)
+			default:
+				t.Errorf("status %d: %s", a.Status, a.Body)
+			}
+		})
+	}
+	wait.Wait()
+	if passed.Load() != allowed || refused.Load() != sent-allowed {
+		t.Errorf("%d passed and %d were refused; want %d and %d", passed.Load(), refused.Load(), allowed, sent-allowed)
+	}
+}
+
+// TestLimitInTx: every request counts once, whether its handler counts it, does not, or
+// rolls back.
+func TestLimitInTx(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		const allowed, sent = 25, 60
-		frames := []*frame{newFrame(t, db, limited(allowed, httpapi.ByOrg)), newFrame(t, db, limited(allowed, httpapi.ByOrg))}
-		var passed, refused atomic.Int64
-		var wait sync.WaitGroup
-		for i := range sent {
-			wait.Go(func() {
-				switch a := frames[i%2].do(t, "GET", "/limited/1", ""); a.Status {
-				case http.StatusOK:
-					passed.Add(1)
-				case http.StatusTooManyRequests:
-					refused.Add(1)
-				default:
-					t.Errorf("status %d: %s", a.Status, a.Body)
-				}
-			})
+		one, two := newFrame(t, db, limitedInTx(db, 20)), newFrame(t, db, limitedInTx(db, 20))
+		ids := []struct {
+			id     string
+			status int
+		}{{"1", 200}, {"none", 404}, {"same", 200}, {"too-long", 400}}
+		for n := range 20 {
+			f := []*frame{one, two}[n/4%2]
+			a := f.do(t, "GET", "/limited/"+ids[n%4].id, "")
+			if a.Status != ids[n%4].status {
+				t.Errorf("%s: status %d", ids[n%4].id, a.Status)
+			}
+			a.WantHeader("RateLimit-Limit", "20")
+			a.WantHeader("RateLimit-Remaining", strconv.Itoa(19-n))
 		}
-		wait.Wait()
-		if passed.Load() != allowed || refused.Load() != sent-allowed {
-			t.Errorf("%d passed and %d were refused; want %d and %d", passed.Load(), refused.Load(), allowed, sent-allowed)
+		for n := range 8 {
+			a := two.do(t, "GET", "/limited/"+ids[n%4].id, "")
+			reset := a.Header.Get("RateLimit-Reset")
+			a.WantHeader("Retry-After", reset)
+			a.WantError(429, fmt.Sprintf("Rate limit of 20 requests per 876000h0m0s reached; try again in %s s", reset))
+		}
+	})
+}
+
+// TestLimitInTxOfOthers: another process has used up the limit, of which this one knows
+// nothing yet.
+func TestLimitInTxOfOthers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		one, two := newFrame(t, db, limitedInTx(db, 20)), newFrame(t, db, limitedInTx(db, 20))
+		two.do(t, "GET", "/limited/1", "")
+		for range 19 {
+			one.do(t, "GET", "/limited/1", "").WantHeader("RateLimit-Limit", "20")
+		}
+		for range 3 {
+			a := two.do(t, "GET", "/limited/1", "")
+			a.WantHeader("RateLimit-Remaining", "0")
+			a.WantHeader("Retry-After", a.Header.Get("RateLimit-Reset"))
+			a.WantError(429, fmt.Sprintf("Rate limit of 20 requests per 876000h0m0s reached; try again in %s s", a.Header.Get("RateLimit-Reset")))
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(ctx, stateKey{}, state))
 	w.Header().Set("X-Request-Id", state.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.answerTimeout}
+	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.answerTimeout, before: state.settle}
 	state.control = rec.control
 	if escaped := r.URL.EscapedPath(); len(escaped) > 1 && strings.HasSuffix(escaped, "/") {
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
@@ -151,12 +151,13 @@ func noRoute(r *http.Request) error {
 
 // requestState is what the middleware knows about a request.
 type requestState struct {
-	id      string
-	client  netip.Addr
-	caller  access.Caller
-	control *http.ResponseController
-	memory  *memory.Share // nil until the request reserves some
-	span    *trace.Span
+	id        string
+	client    netip.Addr
+	caller    access.Caller
+	control   *http.ResponseController
+	memory    *memory.Share // nil until the request reserves some
+	span      *trace.Span
+	uncounted *uncounted // nil unless the handler counts the request
 }
 
 type stateKey struct{}
@@ -186,6 +187,7 @@ type recorder struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration // per chunk
+	before  func(header http.Header, status int)
 	status  int
 }
 
@@ -193,17 +195,21 @@ type recorder struct {
 // may take long for the whole answer, but not for this.
 const chunkSize = 256 << 10
 
-func (r *recorder) WriteHeader(status int) {
+// begin is called before the first byte of an answer.
+func (r *recorder) begin(status int) {
 	if r.status == 0 {
+		r.before(r.Header(), status)
 		r.status = status
 	}
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.begin(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
 func (r *recorder) Write(p []byte) (n int, err error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.begin(http.StatusOK)
 	for first := true; err == nil && (first || n < len(p)); first = false {
 		r.extendDeadline()
 		var written int
@@ -216,9 +222,7 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 // ReadFrom keeps sendfile(2), which net/http only uses for an *os.File or an
 // *io.LimitedReader of one, not for other wrappers.
 func (r *recorder) ReadFrom(src io.Reader) (n int64, err error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.begin(http.StatusOK)
 	left := int64(math.MaxInt64)
 	if limited, ok := src.(*io.LimitedReader); ok {
 		src, left = limited.R, limited.N

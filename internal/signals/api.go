@@ -21,7 +21,7 @@ const (
 
 // Mount adds the routes of signals.
 func (s *Service) Mount(a *httpapi.API) {
-	limit := &httpapi.Limit{Requests: 300, Per: time.Hour, By: httpapi.ByOrg}
+	limit := &httpapi.Limit{Requests: 300, Per: time.Hour, By: httpapi.ByOrg, InTx: true}
 	httpapi.Add(a, s.handleIngest, httpapi.Route{
 		Permission: access.TelemetryWrite, Method: "POST", Path: "/api/v1/signals",
 		Also: []int{http.StatusCreated}, HandChecked: true, MaxBody: maxBody, MaxInflated: maxBody,

@@ -9,7 +9,7 @@ import (
 // Store stores signals of any day, as Ingest does.
 func (s *Service) Store(ctx context.Context, orgID string, all []Signal) (int, error) {
 	b := &bodySignals{signals: all}
-	err := s.store(ctx, orgID, []*bodySignals{b})
+	err := s.store(ctx, orgID, []*bodyCall{{Ctx: ctx, Value: b}})
 	return b.accepted, err
 }
 

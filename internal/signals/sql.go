@@ -12,8 +12,9 @@ import (
 )
 
 // insertSignals stores signals with distinct source keys, deduplicated by
-// (organisation, source key), and returns the new ones.
-func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal) ([]Signal, error) {
+// (organisation, source key), and returns the new ones. If they are assumed to be all
+// new and one is not, it may fail with a duplicate.
+func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal, assumeNew bool) ([]Signal, error) {
 	keys, err := store.Bulk{
 		Table: "signals",
 		Columns: []store.Column{
@@ -26,7 +27,7 @@ func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Si
 			store.Col("day", each(signals, func(s Signal) int64 { return s.Day })),
 			store.Col("session", each(signals, sessionText)),
 		},
-		OnConflict: "ON CONFLICT (org_id, source_key) DO NOTHING", Returning: "source_key",
+		OnConflict: "ON CONFLICT (org_id, source_key) DO NOTHING", Returning: "source_key", New: assumeNew,
 	}.InsertReturning(ctx, tx)
 	if err != nil || len(keys) == len(signals) {
 		return signals, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fair"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -33,16 +34,14 @@ func (s *Service) bodies() *fair.GroupCommit[string, *bodySignals] {
 	return s.groups
 }
 
+type bodyCall = fair.GroupCall[*bodySignals]
+
 // storeBodies stores a group of bodies. If that fails, each is stored by itself,
 // so that a body that fails does not fail the others.
-func (s *Service) storeBodies(orgID string, calls []*fair.GroupCall[*bodySignals]) {
+func (s *Service) storeBodies(orgID string, calls []*bodyCall) {
 	if len(calls) > 1 {
-		var all []*bodySignals
-		for _, c := range calls {
-			all = append(all, c.Value)
-		}
 		ctx := access.With(context.Background(), access.From(calls[0].Ctx)) // none of them cancels the others'
-		if err := s.store(ctx, orgID, all); err == nil {
+		if err := s.store(ctx, orgID, calls); err == nil {
 			for _, c := range calls {
 				c.Answer(nil)
 			}
@@ -50,7 +49,7 @@ func (s *Service) storeBodies(orgID string, calls []*fair.GroupCall[*bodySignals
 		}
 	}
 	for _, c := range calls {
-		c.Answer(s.store(c.Ctx, orgID, []*bodySignals{c.Value}))
+		c.Answer(s.store(c.Ctx, orgID, []*bodyCall{c}))
 	}
 }
 
@@ -61,29 +60,15 @@ func (s *Service) storeBodies(orgID string, calls []*fair.GroupCall[*bodySignals
 const cachedMemberships = 100_000
 
 // store inserts signals and counts the new ones, in one transaction.
-func (s *Service) store(ctx context.Context, orgID string, bodies []*bodySignals) error {
-	s.cacheOnce.Do(func() { s.memberships = lru.New[string, bool](cachedMemberships) })
+func (s *Service) store(ctx context.Context, orgID string, bodies []*bodyCall) error {
 	signals, senders := dedup(bodies)
-	var fresh []Signal
-	var added map[string]membership
-	err := s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
-		fresh, err = insertSignals(ctx, tx, orgID, signals)
-		if err != nil || len(fresh) == 0 {
-			return err
-		}
-		if err := s.Watcher.Changed(ctx, tx, orgID); err != nil {
-			return err
-		}
-		t := tallyOf(orgID, fresh)
-		added = t.memberships(func(id string) bool { _, cached := s.memberships.Get(id); return cached })
-		// The cells come last, since their row locks are held until the commit.
-		return incrementCells(ctx, tx, t, added, s.k())
-	})
+	requests := each(bodies, func(b *bodyCall) context.Context { return b.Ctx })
+	fresh, err := s.insert(ctx, orgID, signals, requests, true)
+	if store.IsDuplicate(err) {
+		fresh, err = s.insert(ctx, orgID, signals, requests, false)
+	}
 	if err != nil {
 		return err
-	}
-	for id := range added { // committed
-		s.memberships.Put(id, true, 1)
 	}
 	for _, signal := range fresh {
 		senders[signal.SourceKey].accepted++
@@ -91,16 +76,59 @@ func (s *Service) store(ctx context.Context, orgID string, bodies []*bodySignals
 	return nil
 }
 
+// insert returns the signals that were new. It also counts the requests that they are of.
+func (s *Service) insert(
+	ctx context.Context, orgID string, signals []Signal, requests []context.Context, assumeNew bool,
+) (fresh []Signal, err error) {
+	// Most likely all are new, and counting takes time that the transaction, which
+	// others wait for, need not.
+	all, allMembers := s.count(orgID, signals)
+	var members map[string]membership
+	err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
+		fresh, err = insertSignals(ctx, tx, orgID, signals, assumeNew)
+		if err == nil && len(fresh) > 0 {
+			err = s.Watcher.Changed(ctx, tx, orgID)
+		}
+		if err != nil {
+			return err
+		}
+		// These come last, since their row locks are held until the commit.
+		if err := httpapi.CountInTx(ctx, tx, requests...); err != nil || len(fresh) == 0 {
+			return err
+		}
+		counts := all
+		if members = allMembers; len(fresh) < len(signals) {
+			counts, members = s.count(orgID, fresh)
+		}
+		return incrementCells(ctx, tx, counts, members, s.k())
+	})
+	if err != nil {
+		return nil, err
+	}
+	for id := range members { // committed
+		s.memberships.Put(id, true, 1)
+	}
+	return fresh, nil
+}
+
+// count returns what signals add to the cells, and the memberships among them that are
+// not known to be stored.
+func (s *Service) count(orgID string, signals []Signal) (tally, map[string]membership) {
+	s.cacheOnce.Do(func() { s.memberships = lru.New[string, bool](cachedMemberships) })
+	t := tallyOf(orgID, signals)
+	return t, t.memberships(func(id string) bool { _, cached := s.memberships.Get(id); return cached })
+}
+
 // dedup keeps the first of the signals with the same source key. They are sorted
 // by that key, so that concurrent transactions lock in one order and cannot
 // deadlock. It also returns the body of each signal.
-func dedup(bodies []*bodySignals) ([]Signal, map[string]*bodySignals) {
+func dedup(bodies []*bodyCall) ([]Signal, map[string]*bodySignals) {
 	var signals []Signal
 	senders := map[string]*bodySignals{}
 	for _, b := range bodies {
-		for _, signal := range b.signals {
+		for _, signal := range b.Value.signals {
 			if senders[signal.SourceKey] == nil {
-				senders[signal.SourceKey] = b
+				senders[signal.SourceKey] = b.Value
 				signals = append(signals, signal)
 			}
 		}

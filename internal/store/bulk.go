@@ -24,6 +24,11 @@ type Bulk struct {
 	// Returning is the text column, one of Columns, whose values InsertReturning
 	// returns.
 	Returning string
+	// New says that the rows are most likely all new. InsertReturning may fail then if
+	// one is not (IsDuplicate): on PostgreSQL it inserts them without OnConflict and
+	// Returning, which take a quarter of the time. SQLite's statement stays the same: a
+	// failure there would undo the group of its transaction.
+	New bool
 }
 
 // A Column is a name and its values, one for each row. Make it with Col.
@@ -74,12 +79,17 @@ func (b Bulk) Insert(ctx context.Context, tx *Tx) (int64, error) {
 // InsertReturning inserts the rows and returns the Returning column of those
 // that were written: with ON CONFLICT DO NOTHING, of the new ones.
 func (b Bulk) InsertReturning(ctx context.Context, tx *Tx) ([]string, error) {
-	if tx.dialect.postgres {
+	key := slices.IndexFunc(b.Columns, func(c Column) bool { return c.name == b.Returning })
+	switch {
+	case tx.dialect.postgres && b.New:
+		b.OnConflict = ""
+		_, err := b.Insert(ctx, tx)
+		return b.Columns[key].values.([]string), err
+	case tx.dialect.postgres:
 		rows, err := tx.Query(ctx, b.unnest()+" RETURNING "+b.Returning, b.arrays()...)
 		return All(rows, err, Value[string])
 	}
 	// The number of affected rows costs half of RETURNING.
-	key := slices.IndexFunc(b.Columns, func(c Column) bool { return c.name == b.Returning })
 	written := []string{}
 	err := b.eachRow(func(text string, args []any) error {
 		n, err := tx.Exec(ctx, text, args...)
