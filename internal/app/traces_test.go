@@ -87,6 +87,22 @@ func TestTraces(t *testing.T) {
 		if id := resp.Header.Get("X-Request-Id"); id != traceID {
 			t.Errorf("the request has the id %q, want that of its trace", id)
 		}
+		const signalTrace = "0af7651916cd43dd8448eb211c80319c"
+		body := `{"signals":[{"skill_name":"pdf","signal_type":"missed_trigger","confidence":0.5,"source_key":"a"}]}`
+		if req, err = http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/v1/signals", strings.NewReader(body)); err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+s.FirstKey)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Traceparent", "00-"+signalTrace+"-"+parent+"-01")
+		if resp, err = http.DefaultClient.Do(req); err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		apptest.Eventually(t, "the job in the trace of the request that enqueued it", func() bool {
+			span := c.find("job proposals.generate")
+			return span != nil && hex.EncodeToString(span.GetTraceId()) == signalTrace && len(span.GetParentSpanId()) > 0
+		})
 		apptest.Eventually(t, "an exemplar and the run of a job in the metrics", func() bool {
 			_, _, page := s.adminGet(t, "/metrics", "", "application/openmetrics-text; version=1.0.0")
 			return strings.Contains(page, `# {trace_id="`+traceID+`"}`) && jobRan.MatchString(page)

@@ -139,6 +139,7 @@ type job struct {
 	key         string // its unique key; "" if it has none
 	attempt     int    // the number of this attempt
 	maxAttempts int
+	trace       string // of what enqueued it: see trace.Parent
 }
 
 // outcome is how an attempt ended.
@@ -171,7 +172,7 @@ func (q *Queue) attempt(ctx context.Context, j job) result {
 		return result{outcome: snoozed, wait: q.options.RoomWait, err: "there is no room on the disk"}
 	}
 	started := time.Now()
-	ctx, span := q.options.Tracer.Root(ctx, "job "+j.kind, trace.Internal)
+	ctx, span := q.options.Tracer.Continue(ctx, j.trace, "job "+j.kind, trace.Internal)
 	r := h.result(ctx, j, h.run(ctx, j))
 	span.Set("whetstone.job.kind", j.kind)
 	span.Set("whetstone.job.attempt", j.attempt)

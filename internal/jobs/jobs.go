@@ -134,6 +134,7 @@ type spec struct {
 	key         string // its unique key; "" if it has none
 	maxAttempts int
 	onStart     bool // of a schedule: see RunOnStart
+	trace       string
 }
 
 // An Option changes how one job is enqueued.
@@ -158,6 +159,11 @@ func (q *Queue) Enqueue(ctx context.Context, tx *store.Tx, args Args, opts ...Op
 	s, err := newSpec(args, opts)
 	if err != nil {
 		return err
+	}
+	// A job that enqueues the next of its kind, and that the next, would make a trace
+	// without end.
+	if by, ok := ctx.Value(attemptKey{}).(job); !ok || by.kind != s.kind {
+		s.trace = trace.Parent(ctx)
 	}
 	if s.key != "" {
 		if free, err := acquireKey(ctx, tx, s.kind, s.key); err != nil || !free {

@@ -80,8 +80,9 @@ func (a *riverArgs) UnmarshalJSON(raw []byte) error {
 
 // metadata is stored beside a job's arguments in River's table.
 type metadata struct {
-	Key string `json:"whetstone_key,omitempty"`
-	Org string `json:"whetstone_org,omitempty"` // see For
+	Key   string `json:"whetstone_key,omitempty"`
+	Org   string `json:"whetstone_org,omitempty"` // see For
+	Trace string `json:"whetstone_trace,omitempty"`
 }
 
 func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, s spec) error {
@@ -89,7 +90,7 @@ func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, s spec) error {
 	if !ok {
 		return errors.New("the transaction is of another database")
 	}
-	meta, err := json.Marshal(metadata{Key: s.key, Org: s.forOrg})
+	meta, err := json.Marshal(metadata{Key: s.key, Org: s.forOrg, Trace: s.trace})
 	if err != nil {
 		return err
 	}
@@ -171,6 +172,7 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	}
 	j := job{
 		id: rj.ID, kind: rj.Kind, args: rj.Args.raw, key: meta.Key, attempt: rj.Attempt, maxAttempts: rj.MaxAttempts,
+		trace: meta.Trace,
 	}
 	rj.Args.wait = w.h.backoff(j.attempt) // unless an attempt is made
 	if w.h.org != nil {

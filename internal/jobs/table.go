@@ -52,9 +52,9 @@ func (l *lane) notify() {
 func (t *table) insert(ctx context.Context, tx *store.Tx, s spec) error {
 	now := tx.Dialect().Now()
 	_, err := tx.Exec(ctx, `
-		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, created_at, org_id, for_org)
-		VALUES ($1, $2, $3, 'waiting', 0, $4, `+now+`, `+now+`, $5, $6)`,
-		s.kind, string(s.args), nullable(s.key), s.maxAttempts, nullable(s.org), s.forOrg)
+		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, created_at, org_id, for_org, trace)
+		VALUES ($1, $2, $3, 'waiting', 0, $4, `+now+`, `+now+`, $5, $6, $7)`,
+		s.kind, string(s.args), nullable(s.key), s.maxAttempts, nullable(s.org), s.forOrg, s.trace)
 	// The transaction has not committed yet. On SQLite the claim waits for that,
 	// since there is one writer at a time; on PostgreSQL poll finds the job.
 	if s.org == "" {
@@ -209,11 +209,14 @@ func (t *table) claim(ctx context.Context, l *lane, kinds []string) (claimed []j
 	return claimed, nil
 }
 
-const claimedColumns = `id, kind, args, COALESCE(unique_key, ''), attempt, max_attempts`
+const claimedColumns = `id, kind, args, COALESCE(unique_key, ''), attempt, max_attempts, trace`
 
-func scanJob(row store.Row) (j job, err error) {
+func scanJob(row store.Row) (j job, err error) { return scanClaimed(row) }
+
+// scanClaimed scans claimedColumns, and what follows them.
+func scanClaimed(row store.Row, more ...any) (j job, err error) {
 	var args string
-	err = row.Scan(&j.id, &j.kind, &args, &j.key, &j.attempt, &j.maxAttempts)
+	err = row.Scan(append([]any{&j.id, &j.kind, &args, &j.key, &j.attempt, &j.maxAttempts, &j.trace}, more...)...)
 	j.args = json.RawMessage(args)
 	return j, err
 }

@@ -40,12 +40,7 @@ func (t *table) claimNext(ctx context.Context, tx *store.Tx, kinds []string) ([]
 	// one before it. If the group fails, an organisation loses a turn.
 	in, list := tx.Dialect().In("$2", kinds)
 	rows, err := tx.Query(ctx, claimNext(tx.Dialect().Now(), in), t.q.worker, list, t.served, share(t.q.options.Workers))
-	return store.All(rows, err, func(row store.Row) (j job, err error) {
-		var args string
-		err = row.Scan(&j.id, &j.kind, &args, &j.key, &j.attempt, &j.maxAttempts, &t.served)
-		j.args = []byte(args)
-		return j, err
-	})
+	return store.All(rows, err, func(row store.Row) (job, error) { return scanClaimed(row, &t.served) })
 }
 
 // claimNext is SQL that claims the oldest job of the next organisation, among

@@ -110,18 +110,20 @@ func (t *Tracer) Root(ctx context.Context, name string, kind Kind) (context.Cont
 	return context.WithValue(ctx, spanKey{}, s), s
 }
 
+// Continue starts a span in the trace of a Parent, or a trace of its own without one.
+func (t *Tracer) Continue(ctx context.Context, parent, name string, kind Kind) (context.Context, *Span) {
+	ctx, s := t.Root(ctx, name, kind)
+	if trace, id, sampled, ok := parse(parent); ok && s != nil {
+		s.trace, s.parent, s.sampled = trace, id, sampled
+	}
+	return ctx, s
+}
+
 // Request starts the trace of a request, or continues the client's.
 func (t *Tracer) Request(ctx context.Context, header http.Header) (context.Context, *Span) {
-	if t == nil {
-		return ctx, nil
-	}
-	ctx, s := t.Root(ctx, "request", Server)
-	if trace, parent, sampled, ok := parse(header.Get("Traceparent")); ok {
-		s.trace, s.parent = trace, parent
-		s.sampled = sampled
-		if !t.sampler.FollowParent {
-			s.sampled = t.sampler.sample(trace)
-		}
+	ctx, s := t.Continue(ctx, header.Get("Traceparent"), "request", Server)
+	if s != nil && !t.sampler.FollowParent {
+		s.sampled = t.sampler.sample(s.trace)
 	}
 	return ctx, s
 }
@@ -151,6 +153,15 @@ func Start(ctx context.Context, name string, kind Kind) *Span {
 		tracer: p.tracer, trace: p.trace, id: newID(), parent: p.id, sampled: true, count: p.count,
 		name: name, kind: kind, start: time.Now(),
 	}
+}
+
+// Parent names the context's span to work that is done later, with Continue; "" if it is
+// not recorded.
+func Parent(ctx context.Context) string {
+	if s := from(ctx); s.Recorded() {
+		return s.traceparent()
+	}
+	return ""
 }
 
 // ID is the id of the context's trace in hexadecimal, "" without one.
@@ -234,14 +245,17 @@ func (s *Span) Propagates(address string) bool {
 
 // Inject sets the header that continues the trace at another server.
 func (s *Span) Inject(header http.Header) {
-	if s == nil {
-		return
+	if s != nil {
+		header.Set("Traceparent", s.traceparent())
 	}
+}
+
+func (s *Span) traceparent() string {
 	flags := "00"
 	if s.sampled {
 		flags = "01"
 	}
-	header.Set("Traceparent", "00-"+s.TraceID()+"-"+hex.EncodeToString(s.id[:])+"-"+flags)
+	return "00-" + s.TraceID() + "-" + hex.EncodeToString(s.id[:]) + "-" + flags
 }
 
 // parse reads a header traceparent of W3C Trace Context.

@@ -220,6 +220,29 @@ func TestBounded(t *testing.T) {
 }
 
 // TestPropagation: the id of a trace leaves only to the hosts that are named.
+func TestContinue(t *testing.T) {
+	t.Parallel()
+	tracer := trace.New(trace.Sampler{Ratio: 1}, nil)
+	ctx, request := tracer.Root(t.Context(), "request", trace.Server)
+	_, job := tracer.Continue(t.Context(), trace.Parent(ctx), "job", trace.Internal)
+	if job.TraceID() != request.TraceID() || !job.Recorded() {
+		t.Errorf("the job is in the trace %s, recorded %v; want that of the request", job.TraceID(), job.Recorded())
+	}
+	none := trace.New(trace.Sampler{}, nil)
+	ctx, request = none.Root(t.Context(), "request", trace.Server)
+	if got := trace.Parent(ctx) + trace.Parent(t.Context()); got != "" {
+		t.Errorf("a request that is not recorded, or none, is the parent %q", got)
+	}
+	for _, parent := range []string{"", "00-x"} {
+		if _, job := tracer.Continue(t.Context(), parent, "job", trace.Internal); len(job.TraceID()) != 32 || job.TraceID() == request.TraceID() {
+			t.Errorf("%q: the job has the trace %q", parent, job.TraceID())
+		}
+	}
+	if _, job := (*trace.Tracer)(nil).Continue(t.Context(), "", "job", trace.Internal); job != nil {
+		t.Error("a job is recorded without a tracer")
+	}
+}
+
 func TestPropagation(t *testing.T) {
 	t.Parallel()
 	_, s := trace.New(trace.Sampler{Ratio: 1}, []string{"model.internal", "judge.internal:8443"}).Root(t.Context(), "", trace.Client)
