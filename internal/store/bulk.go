@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -68,11 +69,7 @@ func (b Bulk) Insert(ctx context.Context, tx *Tx) (int64, error) {
 		return tx.Exec(ctx, b.unnest(), b.arrays()...)
 	}
 	var total int64
-	err := b.eachRow(func(text string, args []any) error {
-		n, err := tx.Exec(ctx, text, args...)
-		total += n
-		return err
-	})
+	err := tx.conn.(*sqliteConn).execEach(ctx, b.insertRow(), b.rows(), func(_ []any, n int64) { total += n })
 	return total, err
 }
 
@@ -91,12 +88,10 @@ func (b Bulk) InsertReturning(ctx context.Context, tx *Tx) ([]string, error) {
 	}
 	// The number of affected rows costs half of RETURNING.
 	written := []string{}
-	err := b.eachRow(func(text string, args []any) error {
-		n, err := tx.Exec(ctx, text, args...)
+	err := tx.conn.(*sqliteConn).execEach(ctx, b.insertRow(), b.rows(), func(row []any, n int64) {
 		if n > 0 {
-			written = append(written, args[key].(string))
+			written = append(written, row[key].(string))
 		}
-		return err
 	})
 	return written, err
 }
@@ -134,25 +129,30 @@ func (b Bulk) arrays() []any {
 	return args
 }
 
-// eachRow calls fn with the statement for SQLite and the arguments of every row.
-// Its parameters are ?, which that driver binds ten times faster than $N.
-func (b Bulk) eachRow(fn func(text string, args []any) error) error {
+// insertRow is the statement for SQLite, which inserts one row. Its parameters are ?,
+// which that driver binds ten times faster than $N.
+func (b Bulk) insertRow() string {
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(b.Columns)), ", ")
 	onConflict := b.OnConflict
 	if b.Once != "" {
 		onConflict = "ON CONFLICT (" + b.Once + ") DO NOTHING"
 	}
-	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) %s", b.Table, b.names(), marks, onConflict)
-	args := make([]any, len(b.Columns))
-	for row := range b.Columns[0].rows {
-		for i, c := range b.Columns {
-			args[i] = c.at(row)
-		}
-		if err := fn(text, args); err != nil {
-			return err
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) %s", b.Table, b.names(), marks, onConflict)
+}
+
+// rows are the arguments of every row, in one slice that each is read from before the next.
+func (b Bulk) rows() iter.Seq[[]any] {
+	return func(yield func([]any) bool) {
+		args := make([]any, len(b.Columns))
+		for row := range b.Columns[0].rows {
+			for i, c := range b.Columns {
+				args[i] = c.at(row)
+			}
+			if !yield(args) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // A BulkUpdate sets columns of many rows at once, each identified by its key.
@@ -168,21 +168,12 @@ func (u BulkUpdate) Run(ctx context.Context, tx *Tx) error {
 		_, err := tx.Exec(ctx, u.unnest(), Bulk{Columns: u.columns()}.arrays()...)
 		return err
 	}
-	columns, sets := u.columns(), make([]string, len(u.Set))
+	sets := make([]string, len(u.Set))
 	for i, c := range u.Set {
 		sets[i] = c.name + " = ?"
 	}
 	text := fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?", u.Table, strings.Join(sets, ", "), u.Key.name)
-	args := make([]any, len(columns))
-	for row := range u.Key.rows {
-		for i, c := range columns {
-			args[i] = c.at(row)
-		}
-		if _, err := tx.Exec(ctx, text, args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tx.conn.(*sqliteConn).execEach(ctx, text, Bulk{Columns: u.columns()}.rows(), func([]any, int64) {})
 }
 
 // columns are those to set, then the key, as in the statement.

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -385,24 +387,37 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, 
 	return sqlRows(ctx, c.watch.Start(ctx, text), stmt, args)
 }
 
-func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, error) {
+func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (n int64, err error) {
+	err = c.execEach(ctx, text, slices.Values([][]any{args}), func(_ []any, wrote int64) { n = wrote })
+	return n, err
+}
+
+// execEach runs a statement with every row of arguments, and tells how many rows that
+// wrote. It is observed as one statement, as it is one on PostgreSQL.
+func (c *sqliteConn) execEach(ctx context.Context, text string, rows iter.Seq[[]any], wrote func(row []any, n int64)) (err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return err
 	}
 	ctx = context.WithoutCancel(ctx)
 	stmt, err := c.statement(ctx, text)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	running := c.watch.Start(ctx, text)
-	result, err := stmt.ExecContext(ctx, args...)
-	if err != nil {
-		running.End(ctx, 0, err)
-		return 0, err
+	running, total := c.watch.Start(ctx, text), int64(0)
+	defer func() { running.End(ctx, total, err) }()
+	for row := range rows {
+		result, err := stmt.ExecContext(ctx, row...)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
+		wrote(row, n)
+		total += n
 	}
-	n, err := result.RowsAffected()
-	running.End(ctx, n, err)
-	return n, err
+	return nil
 }
 
 // closingRows adapts *sql.Rows to Rows.
