@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -33,9 +35,24 @@ type FormFile struct {
 // maxParts is how many parts a form may have.
 const maxParts = 1000
 
+// bodyBuffers are what forms are read through: multipart.Reader asks for 4 KiB at a time,
+// each of which would be a system call.
+var bodyBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
+
 // ReadForm reads the body of a request, whose size the caller has bounded. The
 // caller closes the form. Problems of the body are faults.
 func ReadForm(r *http.Request) (_ *Form, err error) {
+	body, buffered := r.Body, bodyBuffers.Get().(*bufio.Reader)
+	buffered.Reset(body)
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{buffered, body}
+	defer func() {
+		r.Body = body
+		buffered.Reset(nil)
+		bodyBuffers.Put(buffered)
+	}()
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, badForm(err)
