@@ -49,7 +49,7 @@ func TestExpensive(t *testing.T) {
 			}
 			cage := newCage(t, memoryLimit)
 			p := startProcessIn(t, cage, database, "--plan", "enterprise")
-			e := &expense{mutator: newMutator(t, p), atOnce: 4}
+			e := &expense{mutator: newMutator(t, p), atOnce: 2}
 			if *expensive {
 				e.atOnce = 32
 			}

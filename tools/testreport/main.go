@@ -50,14 +50,14 @@ type failure struct {
 // A report prints events as they come and remembers what the summary names.
 type report struct {
 	out     io.Writer
-	pending map[test]string   // the output of each unfinished test or package
+	pending map[test][]byte   // the output of each unfinished test or package, of which one may print megabytes
 	builds  map[string]string // the output of each build, by its ImportPath
 	skipped map[string][]test // by reason
 	failed  []failure
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, pending: map[test]string{}, builds: map[string]string{}, skipped: map[string][]test{}}
+	return &report{out: out, pending: map[test][]byte{}, builds: map[string]string{}, skipped: map[string][]test{}}
 }
 
 func (r *report) readAll(in io.Reader) error {
@@ -89,21 +89,21 @@ func (r *report) line(line []byte) {
 		r.builds[e.ImportPath] += e.Output
 	case e.Action == "output" && e.Test == "":
 		r.packageOutput(e.Output)
-		r.pending[t] += e.Output
+		r.pending[t] = append(r.pending[t], e.Output...)
 	case e.Action == "output":
 		if !isProgress(e.Output) {
-			r.pending[t] += e.Output
+			r.pending[t] = append(r.pending[t], e.Output...)
 		}
 	case e.Action == "fail" && e.Test == "":
-		r.pending[t] += r.builds[e.FailedBuild]
+		r.pending[t] = append(r.pending[t], r.builds[e.FailedBuild]...)
 		r.failPackage(e.Package)
 	case e.Action == "fail":
-		r.print(r.pending[t])
+		r.print(string(r.pending[t]))
 		r.fail(t)
 	case e.Action == "pass":
 		delete(r.pending, t)
 	case e.Action == "skip" && e.Test != "":
-		reason := skipReason(r.pending[t])
+		reason := skipReason(string(r.pending[t]))
 		r.skipped[reason] = append(r.skipped[reason], t)
 		delete(r.pending, t)
 	}
@@ -124,7 +124,7 @@ func (r *report) failPackage(pkg string) {
 	running := func(t test) bool { return t.pkg == pkg && t.name != "" }
 	for _, t := range slices.SortedFunc(maps.Keys(r.pending), compareTests) {
 		if running(t) {
-			r.print(r.pending[t])
+			r.print(string(r.pending[t]))
 			r.fail(t)
 		}
 	}
@@ -137,7 +137,7 @@ func (r *report) failPackage(pkg string) {
 // fail remembers a failure, unless a subtest, which fails before its parent,
 // tells why the parent failed.
 func (r *report) fail(t test) {
-	output := r.pending[t]
+	output := string(r.pending[t])
 	delete(r.pending, t)
 	subtest := func(f failure) bool { return f.pkg == t.pkg && strings.HasPrefix(f.name, t.name+"/") }
 	if strings.Count(output, "\n") == 1 && slices.ContainsFunc(r.failed, subtest) {
