@@ -219,7 +219,7 @@ func TestBounded(t *testing.T) {
 	})
 }
 
-// TestPropagation: the id of a trace leaves only to the hosts that are named.
+// TestContinue: work that is done later is in the trace that caused it.
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	tracer := trace.New(trace.Sampler{Ratio: 1}, nil)
@@ -243,6 +243,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
+// TestPropagation: the id of a trace leaves only to the hosts that are named.
 func TestPropagation(t *testing.T) {
 	t.Parallel()
 	_, s := trace.New(trace.Sampler{Ratio: 1}, []string{"model.internal", "judge.internal:8443"}).Root(t.Context(), "", trace.Client)
