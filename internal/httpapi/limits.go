@@ -111,7 +111,7 @@ func newWindow(subject string, per time.Duration) window {
 
 // used is a count of requests in the window.
 func (w window) used(requests int) count {
-	return count{requests: requests, secondsLeft: int((w.end-store.Micros(time.Now()))/1e6) + 1}
+	return count{requests: requests, secondsLeft: int(max(0, w.end-store.Micros(time.Now()))/1e6) + 1}
 }
 
 const (
@@ -185,9 +185,7 @@ func CountInTx(ctx context.Context, tx *store.Tx, requests ...context.Context) e
 		for i, u := range all {
 			u.requests = now - len(all) + 1 + i
 		}
-		u := all[len(all)-1]
-		u.limiter.counts.Put(w, now, 1)
-		if err := u.limit.answer(http.Header{}, w.used(now)); err != nil {
+		if err := all[0].limit.answer(http.Header{}, w.used(now)); err != nil {
 			return err
 		}
 	}
@@ -207,6 +205,8 @@ func (s *requestState) settle(h http.Header, status int) {
 		if used, err = u.limiter.take(context.WithoutCancel(u.request), u.window, u.limit); err != nil {
 			return // the answer matters more than its headers
 		}
+	} else {
+		u.limiter.counts.Put(u.window, u.requests, 1)
 	}
 	_ = u.limit.answer(h, used) // the answer is known already
 }

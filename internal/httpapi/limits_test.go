@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,14 +28,17 @@ func limited(requests int, by httpapi.Subject) func(*httpapi.API) {
 }
 
 // limitedInTx is limited with a handler that counts requests in its transaction, unless
-// they are for the id "same", and rolls it back for "none".
+// they are for the id "same", counts them as three for "three", and rolls it back for "none".
 func limitedInTx(db *store.DB, requests int) func(*httpapi.API) {
 	handle := func(ctx context.Context, in idInput) (out findOutput, err error) {
 		err = db.InTx(ctx, func(tx *store.Tx) error {
-			if in.ID != "same" {
-				if err := httpapi.CountInTx(ctx, tx, ctx); err != nil {
-					return err
-				}
+			all := map[string]int{"same": 0, "three": 3}
+			n, ok := all[in.ID]
+			if !ok {
+				n = 1
+			}
+			if err := httpapi.CountInTx(ctx, tx, slices.Repeat([]context.Context{ctx}, n)...); err != nil {
+				return err
 			}
 			out, err = find(ctx, in)
 			return err
@@ -123,6 +127,28 @@ func TestLimitInTxOfOthers(t *testing.T) {
 			a.WantHeader("RateLimit-Remaining", "0")
 			a.WantHeader("Retry-After", a.Header.Get("RateLimit-Reset"))
 			a.WantError(429, fmt.Sprintf("Rate limit of 20 requests per 876000h0m0s reached; try again in %s s", a.Header.Get("RateLimit-Reset")))
+		}
+	})
+}
+
+// TestLimitInTxRolledBack: requests of one transaction that are over the limit together
+// use up nothing but what they count alone.
+func TestLimitInTxRolledBack(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		one, two := newFrame(t, db, limitedInTx(db, 20)), newFrame(t, db, limitedInTx(db, 20))
+		two.do(t, "GET", "/limited/1", "")
+		for range 17 {
+			one.do(t, "GET", "/limited/1", "")
+		}
+		for _, step := range []struct {
+			id, left string
+			status   int
+		}{{"three", "1", 429}, {"1", "0", 200}, {"1", "0", 429}} {
+			a := two.do(t, "GET", "/limited/"+step.id, "")
+			if a.Status != step.status {
+				t.Errorf("%s: status %d, want %d", step.id, a.Status, step.status)
+			}
+			a.WantHeader("RateLimit-Remaining", step.left)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -181,6 +182,38 @@ func TestIngestRefuses(t *testing.T) {
 		nobody := w.Anonymous()
 		nobody.Key = "st_test_none"
 		nobody.Post(path, batch(good())).Want(http.StatusUnauthorized)
+	})
+}
+
+// TestRateLimitAtOnce: of many bodies that arrive at once, which are counted and stored in
+// groups, exactly as many pass as the limit allows, and only those are stored.
+func TestRateLimitAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		one, two := newWorld(t, db), newWorld(t, db)
+		c := one.org(t)
+		colleague := one.member(t, c.Org, access.Member)
+		colleague.World = two.World
+		var passed atomic.Int64
+		var wg sync.WaitGroup
+		for sender := range 20 {
+			wg.Go(func() {
+				for n := range 17 {
+					from := []*client{c, colleague}[sender%2]
+					switch a := from.post(batch(signal("pdf", "x", fmt.Sprint(sender, "-", n), 0.5, ""))); a.Status {
+					case http.StatusOK:
+						passed.Add(1)
+					case http.StatusTooManyRequests:
+					default:
+						t.Errorf("status %d: %s", a.Status, a.Body)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if stored := one.Count("signals"); passed.Load() != 300 || stored != 300 {
+			t.Errorf("%d of 340 bodies passed, and %d signals are stored; want 300", passed.Load(), stored)
+		}
 	})
 }
 
