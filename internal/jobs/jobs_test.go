@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs/jobstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 
 func TestSQLite(t *testing.T) {
@@ -91,6 +92,54 @@ func TestMetrics(t *testing.T) {
 	if _, err := jobs.New(jobs.Options{DB: db, Metrics: registry}); err == nil {
 		t.Error("two queues share the metrics of one registry")
 	}
+}
+
+// chain is a job that enqueues the next of its kind.
+type chain struct{ Left int }
+
+func (chain) Kind() string { return "chain" }
+
+// TestTraces: a job is in the trace of what enqueues it, unless that is of its kind: a
+// chain would be a trace without end.
+func TestTraces(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		tracer := trace.New(trace.Sampler{Ratio: 1}, nil)
+		q := newQueue(t, jobs.Options{DB: db, Tracer: tracer})
+		ids := make(chan string, 3)
+		enqueue := func(ctx context.Context, args jobs.Args) error {
+			return db.InTx(ctx, func(tx *store.Tx) error { return q.Enqueue(ctx, tx, args) })
+		}
+		jobs.Handle(q, func(ctx context.Context, _ greet) error {
+			ids <- trace.ID(ctx)
+			return enqueue(ctx, chain{Left: 1})
+		})
+		jobs.Handle(q, func(ctx context.Context, c chain) error {
+			ids <- trace.ID(ctx)
+			if c.Left == 0 {
+				return nil
+			}
+			return enqueue(ctx, chain{})
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		request, span := tracer.Root(ctx, "request", trace.Server)
+		if err := enqueue(request, greet{}); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- q.Run(ctx) }()
+		job, caused, next := <-ids, <-ids, <-ids
+		if job != span.TraceID() || caused != span.TraceID() {
+			t.Errorf("the request has the trace %s, its job %s, and the job of that %s", span.TraceID(), job, caused)
+		}
+		if next == caused || len(next) != 32 {
+			t.Errorf("the next of the same kind has the trace %q", next)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // runs are the counted runs by outcome.
