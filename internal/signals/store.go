@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fair"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
@@ -40,7 +39,7 @@ type bodyCall = fair.GroupCall[*bodySignals]
 // so that a body that fails does not fail the others.
 func (s *Service) storeBodies(orgID string, calls []*bodyCall) {
 	if len(calls) > 1 {
-		ctx := access.With(context.Background(), access.From(calls[0].Ctx)) // none of them cancels the others'
+		ctx := context.WithoutCancel(calls[0].Ctx) // none of them cancels the others'
 		if err := s.store(ctx, orgID, calls); err == nil {
 			for _, c := range calls {
 				c.Answer(nil)

@@ -394,7 +394,9 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (n int64
 
 // execEach runs a statement with every row of arguments, and tells how many rows that
 // wrote. It is observed as one statement, as it is one on PostgreSQL.
-func (c *sqliteConn) execEach(ctx context.Context, text string, rows iter.Seq[[]any], wrote func(row []any, n int64)) (err error) {
+func (c *sqliteConn) execEach(
+	ctx context.Context, text string, rows iter.Seq[[]any], wrote func(row []any, n int64),
+) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
