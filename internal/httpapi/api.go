@@ -221,62 +221,77 @@ type None struct{}
 // RawBody with the bytes, an embedded Form from a multipart body. Out is the JSON
 // body of the answer, or None, or Stream.
 func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route) {
-	if r.Status == 0 {
-		r.Status = http.StatusOK
-	}
-	_, raw := reflect.TypeFor[In]().FieldByName("RawBody")
-	a.names.pkg = path.Base(reflect.TypeFor[In]().PkgPath())
-	op := a.operation(r, raw)
-	write := func(h huma.Context, _ context.Context, out Out) { a.writeJSON(h, r.Status, out) }
-	reads := r.Method == http.MethodGet
-	switch any(*new(Out)).(type) {
-	case None:
-		write = func(h huma.Context, _ context.Context, _ Out) { h.SetStatus(r.Status) }
-	case Stream:
-		reads = false // an answer that has begun cannot be tried again
-		op.Responses[strconv.Itoa(r.Status)] = &huma.Response{
+	t := a.newTyped(r, reflect.TypeFor[In](), reflect.TypeFor[Out]())
+	// Add and huma.Register are compiled for every type of input, so they have little in
+	// them: with an output of each type's own, Register was a tenth of the binary.
+	huma.Register(a.huma, t.operation, func(ctx context.Context, in *In) (*streamOutput, error) {
+		return t.answer(ctx, func(ctx context.Context) (any, error) { return fn(ctx, *in) })
+	})
+	a.routes = append(a.routes, t.route)
+	a.document(t.route)
+}
+
+// typed is a route with a typed function.
+type typed struct {
+	api       *API
+	route     Route
+	operation huma.Operation
+	// replica is whether the function reads from the replica, if there is one.
+	replica bool
+}
+
+func (a *API) newTyped(r Route, in, out reflect.Type) *typed {
+	r.Status = cmp.Or(r.Status, http.StatusOK)
+	_, raw := in.FieldByName("RawBody")
+	a.names.pkg = path.Base(in.PkgPath())
+	t := &typed{api: a, route: r, operation: a.operation(r, raw), replica: r.Method == http.MethodGet}
+	switch out {
+	case reflect.TypeFor[None]():
+	case reflect.TypeFor[Stream]():
+		t.replica = false // an answer that has begun cannot be tried again
+		t.operation.Responses[strconv.Itoa(r.Status)] = &huma.Response{
 			Description: http.StatusText(r.Status), Content: a.content(r.Produces),
 		}
-		write = func(h huma.Context, ctx context.Context, out Out) {
-			req, w := humago.Unwrap(h)
-			any(out).(Stream)(w, req.WithContext(ctx))
-		}
 	default:
-		op.Responses[strconv.Itoa(r.Status)] = a.jsonResponse(r.Status, reflect.TypeFor[Out]())
+		t.operation.Responses[strconv.Itoa(r.Status)] = a.jsonResponse(r.Status, out)
 	}
-	// All answers have one type in huma, and write themselves: huma.Register is
-	// compiled for every pair of input and output, to 15 kB of machine code each. With
-	// the three kinds of output it was a tenth of the binary.
-	huma.Register(a.huma, op, func(ctx context.Context, in *In) (*streamOutput, error) {
-		clearReadDeadline(ctx)
-		run := fn
-		if reads && a.db.HasReplica() {
-			run = fromReplica(a, fn)
-		}
-		out, err := run(ctx, *in)
-		if err != nil {
-			return nil, a.failure(ctx, err)
-		}
-		return &streamOutput{Body: func(h huma.Context) { write(h, ctx, out) }}, nil
-	})
-	a.routes = append(a.routes, r)
-	a.document(r)
+	return t
+}
+
+// answer runs the function and returns what writes its output.
+func (t *typed) answer(ctx context.Context, run func(context.Context) (any, error)) (_ *streamOutput, err error) {
+	clearReadDeadline(ctx)
+	var out any
+	if t.replica {
+		err = t.api.FromReplica(ctx, func(ctx context.Context) error {
+			out, err = run(ctx)
+			return err
+		})
+	} else {
+		out, err = run(ctx)
+	}
+	if err != nil {
+		return nil, t.api.failure(ctx, err)
+	}
+	return &streamOutput{Body: func(h huma.Context) { t.write(ctx, h, out) }}, nil
+}
+
+func (t *typed) write(ctx context.Context, h huma.Context, out any) {
+	switch out := out.(type) {
+	case None:
+		h.SetStatus(t.route.Status)
+	case Stream:
+		req, w := humago.Unwrap(h)
+		out(w, req.WithContext(ctx))
+	default:
+		t.api.writeJSON(h, t.route.Status, out)
+	}
 }
 
 // FromReplica lets the function read from the replica of the database, if there is one:
 // see store.DB. Typed routes with the method GET do, and pages.
 func (a *API) FromReplica(ctx context.Context, fn func(context.Context) error) error {
 	return a.db.FromReplica(ctx, fn)
-}
-
-func fromReplica[In, Out any](a *API, fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
-	return func(ctx context.Context, in In) (out Out, err error) {
-		err = a.FromReplica(ctx, func(ctx context.Context) error {
-			out, err = fn(ctx, in)
-			return err
-		})
-		return out, err
-	}
 }
 
 // jsonResponse describes an answer of that type.
