@@ -154,9 +154,10 @@ fmt: ## Format all Go files
 	scripts/tool gofumpt -w .
 
 .PHONY: generate
-generate: ## Write generated code and the OpenAPI document anew
+generate: ## Write generated code, the OpenAPI document and the schema of SQLite anew
 	go generate ./...
 	go test ./internal/app -run TestOpenAPIGolden -update
+	go test ./internal/store -run TestSchemaOfEmptyDatabase -update
 
 .PHONY: clean
 clean: ## Remove what was built; the data in data/ stay

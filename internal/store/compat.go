@@ -2,61 +2,18 @@ package store
 
 import (
 	"context"
-	"io/fs"
-	"regexp"
-	"strconv"
-
-	"github.com/pressly/goose/v3"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store/migrations"
 )
 
 // compatTable stores, for a version of the schema, the oldest binary that works
 // with it. So a binary that is older than the schema, e.g. in a rolling
-// deployment, knows whether it may continue. A binary's version is that of its
-// newest migration.
-//
-// A migration is taken to break all older binaries unless its file has a line
-//
-//	-- Oldest binary: 31
-//
-// which is right for a new table or a column with a default, and for removing
-// what binaries from 31 on do not use.
+// deployment, knows whether it may continue: see migrations.OldestBinary.
 const (
 	compatTable = "schema_compat"
 	compatSince = 31 // the migration that creates it
 )
-
-var oldestLine = regexp.MustCompile(`(?m)^-- Oldest binary: ([0-9]+)$`)
-
-// oldestBinary is the version of the oldest binary that works with a version of
-// the schema, i.e. with all migrations up to it.
-func oldestBinary(files fs.FS, version int64) (oldest int64, err error) {
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
-		number, err := goose.NumericComponent(name)
-		if err != nil {
-			return 0, err
-		}
-		if number > version {
-			continue
-		}
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return 0, err
-		}
-		if line := oldestLine.FindSubmatch(text); line != nil {
-			if number, err = strconv.ParseInt(string(line[1]), 10, 64); err != nil {
-				return 0, err
-			}
-		}
-		oldest = max(oldest, number)
-	}
-	return oldest, nil
-}
 
 // noteOldest stores the oldest binary for a version, for binaries that do not
 // have its migrations.
@@ -64,7 +21,7 @@ func (db *DB) noteOldest(ctx context.Context, version int64) error {
 	if version < compatSince {
 		return nil
 	}
-	oldest, err := oldestBinary(Migrations(db.Dialect()), version)
+	oldest, err := migrations.OldestBinary(migrations.Of(db.Dialect().Name()), version)
 	if err != nil {
 		return err
 	}

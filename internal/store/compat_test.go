@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/migrations"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -48,7 +49,7 @@ func TestNewerSchema(t *testing.T) {
 func TestMigrateNotesOldestBinary(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		want, err := store.OldestBinary(store.Migrations(db.Dialect()), store.Newest())
+		want, err := migrations.OldestBinary(migrations.Of(db.Dialect().Name()), store.Newest())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,15 +85,15 @@ func TestOldestBinary(t *testing.T) {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	for version, want := range map[int64]int64{1: 1, 2: 1, 3: 2, 5: 5, 6: 5} {
-		if got, err := store.OldestBinary(files, version); err != nil || got != want {
+		if got, err := migrations.OldestBinary(files, version); err != nil || got != want {
 			t.Errorf("oldest binary for %d: %d, %v; want %d", version, got, err, want)
 		}
 	}
-	sqlite, err := store.OldestBinary(store.Migrations(store.Dialect{}), store.Newest())
+	sqlite, err := migrations.OldestBinary(migrations.Of("sqlite"), store.Newest())
 	if err != nil {
 		t.Fatal(err)
 	}
-	postgres, err := store.OldestBinary(store.Migrations(storetest.Open(t, "postgres").Dialect()), store.Newest())
+	postgres, err := migrations.OldestBinary(migrations.Of("postgres"), store.Newest())
 	if err != nil || sqlite != postgres {
 		t.Errorf("sqlite's migrations work with binaries from %d on, postgres' from %d (%v): write the same lines into both",
 			sqlite, postgres, err)
@@ -105,7 +106,7 @@ func TestOldestBinary(t *testing.T) {
 // a version that needs neither the old form nor the new one.
 func TestUpgradeNeedsNoStop(t *testing.T) {
 	const before = 84 // newest migration of the version before
-	oldest, err := store.OldestBinary(store.Migrations(store.Dialect{}), store.Newest())
+	oldest, err := migrations.OldestBinary(migrations.Of("sqlite"), store.Newest())
 	if err != nil || oldest > before {
 		t.Errorf("this schema needs a binary of schema %d (%v), the version before has %d: "+
 			"does a migration lack its line \"-- Oldest binary: %d\"?", oldest, err, before, before)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"fmt"
 	"io/fs"
 	"time"
@@ -13,10 +12,8 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store/migrations"
 )
-
-//go:embed migrations
-var migrations embed.FS
 
 // A Companion migrates the tables that a library owns (River's on PostgreSQL),
 // under the same lock as ours. It must be idempotent.
@@ -37,29 +34,10 @@ func (db *DB) MigrateTo(ctx context.Context, version int64, companions ...Compan
 }
 
 // Newest is the version of the schema that this binary works with.
-func Newest() int64 {
-	names, err := fs.Glob(Migrations(Dialect{}), "*.sql")
-	if err != nil || len(names) == 0 {
-		panic("store: no migrations are embedded")
-	}
-	version, err := goose.NumericComponent(names[len(names)-1])
-	if err != nil {
-		panic(err) // the name is embedded, and goose has read it
-	}
-	return version
-}
+func Newest() int64 { return migrations.Newest() }
 
 // Pending reports whether the schema is older than this binary.
 func (db *DB) Pending(ctx context.Context) (bool, error) { return db.engine.pending(ctx) }
-
-// Migrations returns the embedded files of one dialect, for tests.
-func Migrations(d Dialect) fs.FS {
-	sub, err := fs.Sub(migrations, "migrations/"+d.Name())
-	if err != nil {
-		panic(err) // the folder is embedded
-	}
-	return sub
-}
 
 // A migration is one call of Migrate that holds the lock.
 type migration struct {
@@ -80,7 +58,7 @@ func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(dialect, conns, Migrations(m.db.Dialect()))
+	provider, err := goose.NewProvider(dialect, conns, migrations.Of(m.db.Dialect().Name()))
 	if err != nil {
 		return err
 	}
@@ -135,11 +113,33 @@ func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Compa
 		return err
 	}
 	defer db.Close()
+	if to == Newest() {
+		if err := createSchema(ctx, db); err != nil {
+			return unwritable(e.path, err)
+		}
+	}
 	return unwritable(e.path, migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectSQLite3, db))
 }
 
+// createSchema makes the newest schema in an empty database.
+func createSchema(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing is left of it if it was not committed
+	var tables int
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables); err != nil || tables > 0 {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, migrations.SQLite); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
-	return hasPending(ctx, goose.DialectSQLite3, e.readers, Migrations(e.dialect()))
+	return hasPending(ctx, goose.DialectSQLite3, e.readers, migrations.Of(e.dialect().Name()))
 }
 
 // migrationLock is the key of an advisory lock: "whet" in ASCII.
@@ -186,5 +186,5 @@ func (e *postgresEngine) migrateLocked(ctx context.Context, to int64, companions
 func (e *postgresEngine) pending(ctx context.Context) (bool, error) {
 	db := stdlib.OpenDBFromPool(e.pool)
 	defer db.Close()
-	return hasPending(ctx, goose.DialectPostgres, db, Migrations(e.dialect()))
+	return hasPending(ctx, goose.DialectPostgres, db, migrations.Of(e.dialect().Name()))
 }

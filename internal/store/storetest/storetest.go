@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/migrations"
 )
 
 // companions migrate the tables that libraries own, as the service does.
@@ -147,7 +148,7 @@ func createDatabase(t testing.TB, template string) string {
 func templateName(t testing.TB) string {
 	t.Helper()
 	hash := sha256.New()
-	files := store.Migrations(postgres(t).admin.Dialect())
+	files := migrations.Of("postgres")
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

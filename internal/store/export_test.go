@@ -1,4 +1,0 @@
-package store
-
-// OldestBinary is oldestBinary.
-var OldestBinary = oldestBinary
