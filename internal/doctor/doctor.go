@@ -88,6 +88,9 @@ func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
 	if !known {
 		return findings // the checks below read tables that may be missing
 	}
+	if db.Dialect().Name() == "postgres" {
+		findings = append(findings, checkPartitions(ctx, db))
+	}
 	findings = append(findings, checkClock(ctx, db))
 	findings = append(findings, checkOrgs(ctx, d.Config, db)...)
 	findings = append(findings, checkSecretKey(ctx, d.Config, db))
@@ -141,6 +144,20 @@ func checkSchema(ctx context.Context, db *store.DB) (_ exam.Finding, known bool)
 			"upgrade this binary, too", version, newest), true
 	}
 	return exam.Fine("migrations", "the schema is up to date (%d)", version), true
+}
+
+// checkPartitions warns of tables that lack partitions: they work, but their retention
+// deletes row by row.
+func checkPartitions(ctx context.Context, db *store.DB) exam.Finding {
+	count, problems, err := db.CheckPartitions(ctx)
+	switch {
+	case err != nil:
+		return exam.Fail("partitions", "cannot be read: %s", err)
+	case len(problems) > 0:
+		return exam.Warn("partitions", "%s; a job makes them every hour, and of tables from before an upgrade a day after it: "+
+			"does a process with the role worker run, and none of an older version?", strings.Join(problems, "; "))
+	}
+	return exam.Fine("partitions", "%d, for now and the time to come", count)
 }
 
 // checkOrgs counts the organisations. Where several share a server, it warns

@@ -538,6 +538,41 @@ func (e Expiry) committed() {
 	}
 }
 
+// CheckPartitions counts the partitions of all tables, and says which tables the job that
+// calls Partition has not seen to. SQLite has none.
+func (db *DB) CheckPartitions(ctx context.Context) (count int, problems []string, err error) {
+	defer fault.Wrap(&err, "check partitions")
+	if !db.Dialect().postgres {
+		return 0, nil, nil
+	}
+	now, err := db.clockMicros(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, p := range partitionedTables {
+		all, err := partitionsOf(ctx, db, p.table)
+		if err != nil {
+			return 0, nil, err
+		}
+		if count += len(all); len(all) == 0 {
+			problems = append(problems, p.table+" has none yet")
+			continue
+		}
+		if there, err := p.overlaps(ctx, db, p.of(now)); err != nil {
+			return 0, nil, err
+		} else if !there {
+			problems = append(problems, p.table+" has none for this time")
+		}
+		rows, err := db.Query(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT 1 FROM %s WHERE %s < $1)`, p.fallback(), p.column), p.of(now).to)
+		if late, err := One(rows, err, "Row", Value[bool]); err != nil {
+			return 0, nil, err
+		} else if late {
+			problems = append(problems, p.fallback()+" has rows that belong into another")
+		}
+	}
+	return count, problems, nil
+}
+
 // raiseOldest stores that binaries from before partitions no longer work with the
 // schema.
 func (db *DB) raiseOldest(ctx context.Context) error {

@@ -48,6 +48,15 @@ func exec(t *testing.T, db *store.DB, text string, args ...any) {
 	}
 }
 
+// wantPartitions checks what CheckPartitions says.
+func wantPartitions(t *testing.T, db *store.DB, want ...string) {
+	t.Helper()
+	count, problems, err := db.CheckPartitions(t.Context())
+	if err != nil || !slices.Equal(problems, want) || count == 0 && len(want) == 0 {
+		t.Errorf("%d partitions, problems %q, %v; want %q", count, problems, err, want)
+	}
+}
+
 // record inserts a record that was received at a time.
 func record(t *testing.T, db *store.DB, id string, at time.Time) {
 	t.Helper()
@@ -132,9 +141,11 @@ func TestMissingPartition(t *testing.T) {
 			exec(t, db, `DROP TABLE `+name)
 		}
 	}
+	wantPartitions(t, db, "telemetry_records has none for this time")
 	for i := range 10 {
 		record(t, db, fmt.Sprint(i), now)
 	}
+	wantPartitions(t, db, "telemetry_records has none for this time", "telemetry_records_rest has rows that belong into another")
 	if err := db.Partition(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +153,8 @@ func TestMissingPartition(t *testing.T) {
 	if len(all) != 5 || all["telemetry_records_rest"] != 0 || number(t, db, `SELECT COUNT(*) FROM telemetry_records`) != 10 {
 		t.Errorf("partitions %v, want the rows in one of five", all)
 	}
+	record(t, db, "ahead", now.AddDate(1, 0, 0))
+	wantPartitions(t, db)
 }
 
 // TestExpiry deletes what is too old, and no more, in every database: whole
@@ -314,6 +327,8 @@ func TestPartitionOldTables(t *testing.T) {
 		}
 	}
 	wantNone("just upgraded")
+	wantPartitions(t, db, "audit_entries has none yet", "event_records has none yet", "event_deliveries has none yet",
+		"telemetry_prompts has none yet", "telemetry_records has none yet")
 	settle(t, db)
 	exec(t, db, `INSERT INTO job_workers (id, seen_at) VALUES ('before', 0)`)
 	wantNone("a process of before runs")
@@ -329,6 +344,7 @@ func TestPartitionOldTables(t *testing.T) {
 	if now := number(t, db, `SELECT pg_relation_filenode('telemetry_records_p0')::BIGINT`); now != file {
 		t.Error("the rows were copied")
 	}
+	wantPartitions(t, db)
 	if got := oldest(); got < 85 {
 		t.Errorf("oldest binary %d, want one that knows partitions", got)
 	}
