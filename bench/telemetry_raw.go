@@ -153,7 +153,7 @@ func (db *rawSQLite) empty(ctx context.Context, tables []string) error {
 	}
 	// The last two are how the service's writer is set up.
 	for _, statement := range append(statements,
-		"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA cache_size = -65536", "PRAGMA wal_autocheckpoint = 8000") {
+		"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA cache_size = -32768", "PRAGMA wal_autocheckpoint = 8000") {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -36,8 +36,7 @@ type Options struct {
 	Config  config.Config
 	Version string
 	Log     *slog.Logger
-	// Memory is the memory limit of the process in bytes; 0 if there is none.
-	Memory int64
+	Memory  Memory
 	// Timeouts are for tests; 0 means the default.
 	Timeouts Timeouts
 	// Space is for tests: the free bytes and the size of a folder's disk; those of
@@ -60,7 +59,7 @@ type App struct {
 
 	config   config.Config
 	timeouts Timeouts
-	memory   int64
+	memory   Memory
 	disk     *datadir.Reserve
 	log      *slog.Logger
 	keyring  *seal.Keyring
@@ -95,7 +94,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		Metrics: measure.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
 		Traces: a.tracer != nil,
 	}
-	opened := store.Options{Watch: statements}
+	opened := store.Options{Watch: statements, CacheMemory: a.memory.Database}
 	if o.Config.DatabaseReadURL != "" {
 		opened.Replica = &store.Replica{
 			URL: string(o.Config.DatabaseReadURL), MaxLag: time.Duration(o.Config.DatabaseReadLag),

@@ -28,6 +28,9 @@ func (a *App) OpenAPI() ([]byte, error) { return a.parts.api.OpenAPI() }
 // CgroupLimit reads a cgroup's files below a folder.
 var CgroupLimit = cgroupLimit
 
+// ShareMemory shares a memory limit out.
+var ShareMemory = shareMemory
+
 // NewDrainListener wraps a listener as the service does.
 var NewDrainListener = newDrainListener
 

@@ -8,25 +8,42 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// LimitMemory sets the soft memory limit of the Go runtime from the process's
-// cgroup, unless GOMEMLIMIT is set, and returns the limit; 0 if there is none.
-func LimitMemory() int64 {
-	limit := debug.SetMemoryLimit(-1) // the value of GOMEMLIMIT
-	if limit < math.MaxInt64 {
-		return limit
+// Memory is how much the process may take, in bytes.
+type Memory struct {
+	Runtime  int64 // the Go runtime; 0 if there is no limit
+	Database int64 // the caches of SQLite, which the runtime does not count; 0 for as much as they like
+}
+
+// LimitMemory shares the memory limit of the process's cgroup out. It sets the soft limit
+// of the Go runtime, unless GOMEMLIMIT is set, which is then the limit of the runtime.
+func LimitMemory(d config.Database) Memory {
+	m := shareMemory(cgroupLimit("/"), strings.HasPrefix(d.URL(), "sqlite:"))
+	if given := debug.SetMemoryLimit(-1); given < math.MaxInt64 { // the value of GOMEMLIMIT
+		m.Runtime = given
+	} else if m.Runtime > 0 {
+		debug.SetMemoryLimit(m.Runtime)
 	}
-	limit = cgroupLimit("/")
-	if limit == 0 {
-		return 0
+	return m
+}
+
+// maxValues is what SQLite takes beside its caches for values that are written or read,
+// which may be the 25 MB of a webhook, in up to three copies.
+const maxValues = 64 << 20
+
+// shareMemory leaves a tenth for what nobody counts, e.g. files in a tmpfs and the
+// buffers of sockets, and for garbage that is made faster than it is collected.
+func shareMemory(limit int64, sqlite bool) Memory {
+	m := Memory{Runtime: limit / 10 * 9}
+	if sqlite {
+		m.Database = min(limit/8, store.MaxCache)
+		m.Runtime -= m.Database + min(limit/8, maxValues)
 	}
-	// A tenth is left for what the garbage collector does not count, e.g. files in a
-	// tmpfs, and for garbage that is made faster than it is collected.
-	limit = limit / 10 * 9
-	debug.SetMemoryLimit(limit)
-	return limit
+	return m
 }
 
 // cgroupLimit returns the lowest memory limit of the process's cgroup and its
@@ -83,7 +100,7 @@ type budgets struct {
 // maxRequestMemory is the sum of the budgets without a lower memory limit.
 const maxRequestMemory = 1 << 30
 
-// newBudgets gives half of the process's memory to requests. The rest is for the
+// newBudgets gives half of the runtime's memory to requests. The rest is for the
 // process itself, its caches and jobs, and garbage.
 func newBudgets(limit int64) budgets {
 	all := int64(maxRequestMemory)

@@ -80,7 +80,7 @@ type platform struct {
 func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p platform, err error) {
 	c := a.config
 	p.version = version
-	p.db, p.memory, p.metrics = db, newBudgets(a.memory), a.metrics
+	p.db, p.memory, p.metrics = db, newBudgets(a.memory.Runtime), a.metrics
 	p.outbound = measure.NewOutbound(p.metrics)
 	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), RequireSSO: c.RequireSSO, Seal: a.keyring, Log: a.logFor("auth")}
 	p.audit = &audit.Service{DB: db, Retention: time.Duration(c.RetentionAudit)}

@@ -27,7 +27,7 @@ func (c *serveCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	a, err := app.New(ctx, app.Options{
-		Config: c.Config, Version: p.Version, Log: newLog(p.Stderr, c.LogFormat, c.LogLevel), Memory: app.LimitMemory(),
+		Config: c.Config, Version: p.Version, Log: newLog(p.Stderr, c.LogFormat, c.LogLevel), Memory: app.LimitMemory(c.Database),
 	})
 	if err != nil {
 		return err

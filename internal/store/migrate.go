@@ -89,13 +89,16 @@ func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs
 	return provider.HasPending(ctx)
 }
 
+// migrationCache is the cache of the connections that migrate SQLite, in KiB.
+const migrationCache = 8_000
+
 // migrate holds the lock in a second database beside ours: an exclusive
 // transaction works on every system and ends with its process.
 func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
 	if err := makePrivate(e.path + ".lock"); err != nil {
 		return unwritable(e.path, err)
 	}
-	lock, err := sql.Open("sqlite", sqliteDSN(e.path+".lock", "busy_timeout(60000)"))
+	lock, err := sql.Open("sqlite", sqliteDSN(e.path+".lock", migrationCache))
 	if err != nil {
 		return err
 	}
@@ -105,10 +108,10 @@ func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Compa
 		return unwritable(e.path, err)
 	}
 	defer held.Close()
-	if _, err := held.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
+	if _, err := held.ExecContext(ctx, "PRAGMA busy_timeout = 60000; BEGIN EXCLUSIVE"); err != nil {
 		return fmt.Errorf("wait for another migration: %w", unwritable(e.path, err))
 	}
-	db, err := sql.Open("sqlite", sqliteDSN(e.path))
+	db, err := sql.Open("sqlite", sqliteDSN(e.path, migrationCache))
 	if err != nil {
 		return err
 	}

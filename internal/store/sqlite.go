@@ -52,6 +52,10 @@ const maxStatements = 1000
 
 const defaultReaders = 8
 
+// MaxCache is what the page caches of SQLite take at most, in bytes. SQLite counts half of
+// it: the allocator of the driver rounds a page with its header up to 8 KiB.
+const MaxCache = 192 << 20
+
 func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteEngine, err error) {
 	defer func() { err = unwritable(path, err) }()
 	if err := makePrivate(path); err != nil {
@@ -61,10 +65,11 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteEngine, e
 	e := &sqliteEngine{path: path, watch: o.Watch, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
 	e.group.Commit, e.group.MaxSize, e.group.MaxWaiting = e.commitGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
-	// A transaction that changes many pages keeps them in memory (64 MB), and the
-	// WAL is checkpointed every 8,000 pages instead of 1,000: a commit is durable
-	// when it is in the WAL.
-	dsn := sqliteDSN(path, "cache_size(-65536)", "wal_autocheckpoint(8000)")
+	// The writer has a third of the caches (32 MiB): a transaction that changes many
+	// pages keeps them in memory. And the WAL is checkpointed every 8,000 pages instead
+	// of 1,000: a commit is durable when it is in the WAL.
+	third := cmp.Or(o.CacheMemory, MaxCache) / 2 / 3 >> 10 // in KiB, as SQLite counts it
+	dsn := sqliteDSN(path, third, "wal_autocheckpoint(8000)")
 	if e.writers, err = sql.Open("sqlite", dsn); err != nil {
 		return nil, err
 	}
@@ -74,7 +79,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteEngine, e
 		return nil, err
 	}
 	e.writer = &sqliteConn{conn: c, watch: o.Watch, statements: map[string]*sql.Stmt{}}
-	if e.readers, err = sql.Open("sqlite", sqliteDSN(path, "query_only(ON)")); err != nil {
+	if e.readers, err = sql.Open("sqlite", sqliteDSN(path, 2*third/int64(maxConns), "query_only(ON)")); err != nil {
 		return nil, err
 	}
 	e.readers.SetMaxOpenConns(maxConns)
@@ -139,10 +144,10 @@ func unwritable(path string, err error) error {
 
 // sqliteDSN sets synchronous=FULL, so that every commit is fsynced and survives
 // a power cut, and a busy timeout, because the command line may write while the
-// server runs.
-func sqliteDSN(path string, pragmas ...string) string {
+// server runs. No pragma may be there twice: the driver sorts them.
+func sqliteDSN(path string, cacheKiB int64, pragmas ...string) string {
 	query := url.Values{"_pragma": append([]string{
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "cache_size(-8000)",
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", fmt.Sprintf("cache_size(-%d)", cacheKiB),
 	}, pragmas...)}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String()
 }

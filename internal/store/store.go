@@ -73,6 +73,8 @@ type Options struct {
 	// MaxConns limits the connections; 0 means 8 readers on SQLite and 16
 	// connections to PostgreSQL.
 	MaxConns int
+	// CacheMemory bounds what the page caches of SQLite take; MaxCache when 0.
+	CacheMemory int64
 	// Watch, if not nil, observes the statements.
 	Watch *watch.Statements
 	// Replica, if not nil, is a replica of the database, which must be PostgreSQL.

@@ -393,3 +393,31 @@ func TestInNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestCacheMemory: the caches of SQLite are bounded together, a third for the writer.
+func TestCacheMemory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ bytes, writer, reader int64 }{{0, 32 << 10, 8 << 10}, {48 << 20, 8 << 10, 2 << 10}} {
+		db, err := store.Open(t.Context(), store.Options{URL: storetest.URL(t, "sqlite"), CacheMemory: c.bytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var writer, reader int64
+		err = db.InTx(t.Context(), func(tx *store.Tx) error {
+			writer, err = cacheSize(t.Context(), tx)
+			return err
+		})
+		if err == nil {
+			reader, err = cacheSize(t.Context(), db)
+		}
+		if err != nil || writer != -c.writer || reader != -c.reader {
+			t.Errorf("of %d bytes: cache_size %d of the writer and %d of a reader, %v; want %d and %d KiB", c.bytes, writer, reader, err, c.writer, c.reader)
+		}
+	}
+}
+
+func cacheSize(ctx context.Context, q store.Querier) (int64, error) {
+	rows, err := q.Query(ctx, `PRAGMA cache_size`)
+	return store.One(rows, err, "Pragma", store.Value[int64])
+}
