@@ -31,9 +31,9 @@ func LimitMemory(d config.Database) Memory {
 	return m
 }
 
-// maxValues is what SQLite takes beside its caches for values that are written or read,
-// which may be the 25 MB of a webhook, in up to three copies.
-const maxValues = 64 << 20
+// sqliteBeside is what SQLite takes beside its caches: the prepared statements and the schema
+// of each connection, and values that are written or read, such as the 25 MB of a webhook.
+const sqliteBeside = 128 << 20
 
 // shareMemory leaves a tenth for what nobody counts, e.g. files in a tmpfs and the
 // buffers of sockets, and for garbage that is made faster than it is collected.
@@ -41,7 +41,7 @@ func shareMemory(limit int64, sqlite bool) Memory {
 	m := Memory{Runtime: limit / 10 * 9}
 	if sqlite {
 		m.Database = min(limit/8, store.MaxCache)
-		m.Runtime -= m.Database + min(limit/8, maxValues)
+		m.Runtime -= m.Database + min(limit/4, sqliteBeside)
 	}
 	return m
 }

@@ -236,9 +236,9 @@ func TestShareMemory(t *testing.T) {
 		{0, true, app.Memory{}},
 		{0, false, app.Memory{}},
 		{1000 * mib, false, app.Memory{Runtime: 900 * mib}},
-		{400 * mib, true, app.Memory{Runtime: 260 * mib, Database: 50 * mib}},
-		{1000 * mib, true, app.Memory{Runtime: 711 * mib, Database: 125 * mib}},
-		{10_000 * mib, true, app.Memory{Runtime: 8744 * mib, Database: 192 * mib}},
+		{400 * mib, true, app.Memory{Runtime: 210 * mib, Database: 50 * mib}},
+		{1000 * mib, true, app.Memory{Runtime: 647 * mib, Database: 125 * mib}},
+		{10_000 * mib, true, app.Memory{Runtime: 8680 * mib, Database: 192 * mib}},
 	} {
 		if got := app.ShareMemory(c.limit, c.sqlite); got != c.want {
 			t.Errorf("%d MiB, SQLite %t: %+v, want %+v", c.limit/mib, c.sqlite, got, c.want)
