@@ -89,16 +89,13 @@ func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs
 	return provider.HasPending(ctx)
 }
 
-// migrationCache is the cache of the connections that migrate SQLite, in KiB.
-const migrationCache = 8_000
-
 // migrate holds the lock in a second database beside ours: an exclusive
 // transaction works on every system and ends with its process.
 func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
 	if err := makePrivate(e.path + ".lock"); err != nil {
 		return unwritable(e.path, err)
 	}
-	lock, err := sql.Open("sqlite", sqliteDSN(e.path+".lock", migrationCache))
+	lock, err := sql.Open("sqlite", sqliteDSN(e.path+".lock", 100))
 	if err != nil {
 		return err
 	}
@@ -111,28 +108,26 @@ func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Compa
 	if _, err := held.ExecContext(ctx, "PRAGMA busy_timeout = 60000; BEGIN EXCLUSIVE"); err != nil {
 		return fmt.Errorf("wait for another migration: %w", unwritable(e.path, err))
 	}
-	db, err := sql.Open("sqlite", sqliteDSN(e.path, migrationCache))
+	db, err := sql.Open("sqlite", sqliteDSN(e.path, 8_000))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if to == Newest() {
-		if err := createSchema(ctx, db); err != nil {
-			return unwritable(e.path, err)
-		}
+	if err := createSchema(ctx, db, to); err != nil {
+		return unwritable(e.path, err)
 	}
 	return unwritable(e.path, migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectSQLite3, db))
 }
 
-// createSchema makes the newest schema in an empty database.
-func createSchema(ctx context.Context, db *sql.DB) error {
+// createSchema makes the newest schema in an empty database that shall have it.
+func createSchema(ctx context.Context, db *sql.DB, to int64) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing is left of it if it was not committed
 	var tables int
-	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables); err != nil || tables > 0 {
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables); err != nil || tables > 0 || to < Newest() {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, migrations.SQLite); err != nil {

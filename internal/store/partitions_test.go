@@ -325,14 +325,17 @@ func TestPartitionOldTables(t *testing.T) {
 		if all := partitions(t, db, "telemetry_records"); len(all) > 0 || oldest() != before {
 			t.Errorf("%s: partitions %v, oldest binary %d; want none and %d", when, all, oldest(), before)
 		}
+		if count, problems, err := db.CheckPartitions(t.Context()); count > 0 || len(problems) > 0 || err != nil {
+			t.Errorf("%s: %d partitions, problems %q, %v; want none, and that none is missed", when, count, problems, err)
+		}
 	}
 	wantNone("just upgraded")
-	wantPartitions(t, db, "audit_entries has none yet", "event_records has none yet", "event_deliveries has none yet",
-		"telemetry_prompts has none yet", "telemetry_records has none yet")
 	settle(t, db)
 	exec(t, db, `INSERT INTO job_workers (id, seen_at) VALUES ('before', 0)`)
 	wantNone("a process of before runs")
 	exec(t, db, `UPDATE job_workers SET schema_version = $1`, store.Newest())
+	wantPartitions(t, db, "audit_entries has none yet", "event_records has none yet", "event_deliveries has none yet",
+		"telemetry_prompts has none yet", "telemetry_records has none yet")
 	if err := db.Partition(t.Context()); err != nil {
 		t.Fatal(err)
 	}
