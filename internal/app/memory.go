@@ -35,8 +35,9 @@ func LimitMemory(d config.Database) Memory {
 // of each connection, and values that are written or read, such as the 25 MB of a webhook.
 const sqliteBeside = 128 << 20
 
-// shareMemory leaves a tenth for what nobody counts, e.g. files in a tmpfs and the
-// buffers of sockets, and for garbage that is made faster than it is collected.
+// shareMemory leaves headroom of a tenth for memory of the cgroup that is neither the
+// runtime's nor SQLite's, e.g. a tmpfs and socket buffers, and for garbage that is
+// allocated faster than it is collected.
 func shareMemory(limit int64, sqlite bool) Memory {
 	m := Memory{Runtime: limit / 10 * 9}
 	if sqlite {

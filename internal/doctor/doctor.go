@@ -154,9 +154,11 @@ func checkPartitions(ctx context.Context, db *store.DB) exam.Finding {
 	case err != nil:
 		return exam.Fail("partitions", "cannot be read: %s", err)
 	case len(problems) > 0:
-		return exam.Warn("partitions", "%s; a job makes them every hour: does a process with the role worker run?", strings.Join(problems, "; "))
+		return exam.Warn("partitions", "%s; a job makes them every hour: does a process with the role worker run?",
+			strings.Join(problems, "; "))
 	case count == 0:
-		return exam.Fine("partitions", "none yet: a job makes them a day after the upgrade, when no process of an older version is left")
+		return exam.Fine("partitions", "none yet: a job makes them a day after the upgrade, "+
+			"when no process of an older version is left")
 	}
 	return exam.Fine("partitions", "%d, for now and the time to come", count)
 }

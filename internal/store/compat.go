@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store/migrations"
@@ -61,4 +62,28 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 	return fault.New(fault.Conflict, "the data has schema %d, which needs a Whetstone of schema %d or newer, "+
 		"and this one is of schema %d: start the version that upgraded the data, "+
 		"or restore the backup from before the upgrade into an empty place", version, oldest, Newest())
+}
+
+// raiseOldest stores that binaries from before partitions no longer work with the
+// schema.
+func (db *DB) raiseOldest(ctx context.Context) error {
+	_, err := db.Exec(ctx, `UPDATE schema_compat SET oldest = $1 WHERE oldest < $1 AND version >= $1`, partitionsSince)
+	return err
+}
+
+// hasPartitions reports whether a table is partitioned, or about to be.
+func (db *DB) hasPartitions(ctx context.Context) (bool, error) {
+	if !db.Dialect().postgres {
+		return false, nil
+	}
+	var names []string
+	for _, p := range partitionedTables {
+		names = append(names, "'"+p.table+"'")
+	}
+	rows, err := db.Query(ctx, `
+		SELECT COUNT(*) FROM pg_class c WHERE relnamespace = current_schema()::regnamespace
+			AND relname IN (`+strings.Join(names, ", ")+`) AND (relkind = 'p'
+				OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = c.oid AND k.conname = c.relname || '_before'))`)
+	n, err := One(rows, err, "Count", Value[int64])
+	return n > 0, err
 }

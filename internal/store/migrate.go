@@ -127,7 +127,8 @@ func createSchema(ctx context.Context, db *sql.DB, to int64) error {
 	}
 	defer func() { _ = tx.Rollback() }() // nothing is left of it if it was not committed
 	var tables int
-	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables); err != nil || tables > 0 || to < Newest() {
+	err = tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables)
+	if err != nil || tables > 0 || to < Newest() {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, migrations.SQLite); err != nil {

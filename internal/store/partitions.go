@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -538,13 +537,10 @@ func (e Expiry) committed() {
 	}
 }
 
-// CheckPartitions counts the partitions of all tables, and says which tables the job that
-// calls Partition should have seen to. SQLite has none.
+// CheckPartitions counts the partitions of all tables of PostgreSQL, and says which tables
+// the job that calls Partition should have seen to.
 func (db *DB) CheckPartitions(ctx context.Context) (count int, problems []string, err error) {
 	defer fault.Wrap(&err, "check partitions")
-	if !db.Dialect().postgres {
-		return 0, nil, nil
-	}
 	now, err := db.clockMicros(ctx)
 	if err != nil {
 		return 0, nil, err
@@ -577,28 +573,4 @@ func (db *DB) CheckPartitions(ctx context.Context) (count int, problems []string
 		}
 	}
 	return count, problems, nil
-}
-
-// raiseOldest stores that binaries from before partitions no longer work with the
-// schema.
-func (db *DB) raiseOldest(ctx context.Context) error {
-	_, err := db.Exec(ctx, `UPDATE schema_compat SET oldest = $1 WHERE oldest < $1 AND version >= $1`, partitionsSince)
-	return err
-}
-
-// hasPartitions reports whether a table is partitioned, or about to be.
-func (db *DB) hasPartitions(ctx context.Context) (bool, error) {
-	if !db.Dialect().postgres {
-		return false, nil
-	}
-	var names []string
-	for _, p := range partitionedTables {
-		names = append(names, "'"+p.table+"'")
-	}
-	rows, err := db.Query(ctx, `
-		SELECT COUNT(*) FROM pg_class c WHERE relnamespace = current_schema()::regnamespace
-			AND relname IN (`+strings.Join(names, ", ")+`) AND (relkind = 'p'
-				OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = c.oid AND k.conname = c.relname || '_before'))`)
-	n, err := One(rows, err, "Count", Value[int64])
-	return n > 0, err
 }
