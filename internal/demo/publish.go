@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -46,14 +45,15 @@ func (f *filling) release(ctx context.Context, p *published, number int, author 
 		return err
 	}
 	defer pkg.Close()
-	var archive bytes.Buffer
-	if err := pkg.Repack(ctx, &archive, skillpkg.TarGz); err != nil {
+	archive, err := pkg.Repack(ctx, skillpkg.TarGz)
+	if err != nil {
 		return err
 	}
+	defer archive.Close()
 	publication := registry.Publication{
 		OrgID: author.OrgID, UserID: author.UserID, Name: p.name, Type: registry.TypeSkill, Visibility: registry.Org,
 		Version: r.version, ChangeSummary: &r.summary, Source: registry.FromCLI,
-		Archive: bytes.NewReader(archive.Bytes()), Size: int64(archive.Len()), At: f.dayStart(r.daysAgo),
+		Archive: archive, Size: archive.Size(), At: f.dayStart(r.daysAgo),
 	}
 	var v registry.Version
 	if number == 0 {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // A Tree is the files of a commit below a path, which providers fill. It is
@@ -119,11 +119,15 @@ func (t *Tree) folder(name string) (*node, error) {
 func (t *Tree) Package(ctx context.Context) (_ *skillpkg.Package, err error) {
 	limits := skillpkg.DefaultLimits()
 	options := skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: limits}
-	var archive bytes.Buffer
-	if _, err := skillpkg.Pack(ctx, treeFS{t}, &archive, options); err != nil {
+	archive, err := spool.Fill(-1, func(w io.Writer) error {
+		_, err := skillpkg.Pack(ctx, treeFS{t}, w, options)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive.Bytes()), int64(archive.Len()), limits)
+	defer archive.Close()
+	pkg, err := skillpkg.Open(ctx, archive, archive.Size(), limits)
 	if err != nil {
 		return nil, err
 	}

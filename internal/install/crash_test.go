@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -53,10 +54,10 @@ func installAndDie(dir, number string) {
 }
 
 // crash runs installAndDie and returns the step at which it died, or "".
-func crash(t *testing.T, dir string, number int, archive string) string {
+func crash(t *testing.T, dir string, number int, archive io.Reader) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "install-and-die", dir, fmt.Sprint(number))
-	cmd.Stdin = strings.NewReader(archive)
+	cmd.Stdin = archive
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -73,10 +74,11 @@ func crash(t *testing.T, dir string, number int, archive string) string {
 // TestCrash kills the process before every step of an installation: the next
 // one finds the skill as it was or as it should be, and nothing in between.
 func TestCrash(t *testing.T) {
-	var archive strings.Builder
-	if err := pack(t, second).Repack(t.Context(), &archive, skillpkg.TarGz); err != nil {
+	archive, err := pack(t, second).Repack(t.Context(), skillpkg.TarGz)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer archive.Close()
 	users := files{".env": "KEY=1", "scripts/.env": "KEY=2"}
 	for _, c := range []struct {
 		name    string
@@ -119,7 +121,7 @@ func TestCrash(t *testing.T) {
 				after := maps.Clone(second)
 				maps.Copy(after, c.keeps)
 
-				step := crash(t, dir, n, archive.String())
+				step := crash(t, dir, n, archive.Reader())
 				if want := append(c.steps, "")[n-1]; step != want {
 					t.Fatalf("died before %q, want %q", step, want)
 				}

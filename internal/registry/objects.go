@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -43,7 +42,7 @@ func (s *Service) putObjects(ctx context.Context, d draft) error {
 	if err != nil || d.canonical == nil {
 		return err
 	}
-	return s.Blobs.Put(ctx, *v.canonicalKey, bytes.NewReader(d.canonical), int64(len(d.canonical)))
+	return s.Blobs.Put(ctx, *v.canonicalKey, d.canonical.Reader(), d.canonical.Size())
 }
 
 // deleteObjects deletes the objects of a version that was not inserted. A

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -21,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
@@ -66,6 +66,7 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 	if err != nil {
 		return e, v, err
 	}
+	defer d.canonical.Close()
 	err = s.insert(ctx, p.OrgID, d, func(tx *store.Tx) (bool, error) {
 		v = d.version
 		v.EntryDescription = p.describe(v, "")
@@ -153,6 +154,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 	if err != nil {
 		return e, v, false, err
 	}
+	defer d.canonical.Close()
 	// A repeated push, which is common in CI, needs neither room nor objects.
 	if v, err = versionByName(ctx, s.DB, e, p.Version); err == nil {
 		return e, v, false, checkSameContent(v, d.version)
@@ -308,7 +310,7 @@ func orNow(at time.Time) time.Time {
 type draft struct {
 	version   Version // without what only its entry knows
 	archive   io.ReaderAt
-	canonical []byte // nil if that is the archive itself, or there is none
+	canonical *spool.Spool // nil if that is the archive itself, or there is none
 }
 
 // read checks the archive against the limits and the sender's claims. A skill
@@ -374,24 +376,22 @@ func (d *draft) addCanonical(ctx context.Context, pkg *skillpkg.Package) error {
 		return err
 	}
 	if asSent {
-		hash, key := v.ContentHash, v.archiveKey
-		v.CanonicalHash, v.canonicalKey = &hash, &key
+		v.CanonicalHash, v.canonicalKey = new(v.ContentHash), new(v.archiveKey)
 		return nil
 	}
-	var b bytes.Buffer
-	err = pkg.Repack(ctx, &b, skillpkg.TarGz)
+	canonical, err := pkg.Repack(ctx, skillpkg.TarGz)
 	if _, unfit := errors.AsType[*skillpkg.Error](err); unfit {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	hash, err := hashOf(bytes.NewReader(b.Bytes()))
+	hash, err := hashOf(canonical.Reader())
 	if err != nil {
-		return err
+		return errors.Join(err, canonical.Close())
 	}
 	key := objectKey(v.ID, hash)
-	d.canonical, v.CanonicalHash, v.canonicalKey = b.Bytes(), &hash, &key
+	d.canonical, v.CanonicalHash, v.canonicalKey = canonical, &hash, &key
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
@@ -56,11 +56,12 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	if err != nil {
 		return v, false, err
 	}
-	var archive bytes.Buffer
-	if err := p.Package.Repack(ctx, &archive, skillpkg.TarGz); err != nil {
+	archive, err := p.Package.Repack(ctx, skillpkg.TarGz)
+	if err != nil {
 		return v, false, err
 	}
-	publication := p.publication(archive.Bytes())
+	defer archive.Close()
+	publication := p.publication(archive)
 	if issues := publication.checkPush(); len(issues) > 0 {
 		return v, false, fault.Issues(issues...)
 	}
@@ -69,6 +70,7 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	if err != nil {
 		return v, false, err
 	}
+	defer d.canonical.Close()
 	// Most deliveries of a code host do not change the skill.
 	if v, err = p.existing(ctx, s.DB, e, d.version); err == nil {
 		return v, false, checkSameTree(v, d.version)
@@ -82,12 +84,12 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	return v, made, err
 }
 
-func (p *RepoPublication) publication(archive []byte) Publication {
+func (p *RepoPublication) publication(archive *spool.Spool) Publication {
 	summary := text.TruncateRunes(p.ChangeSummary, maxSummary)
 	return Publication{
 		OrgID: p.OrgID, UserID: p.UserID, Version: p.Version, ChangeSummary: &summary,
 		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo, SourceCommit: p.SourceCommit, SourcePath: p.SourcePath,
-		Archive: bytes.NewReader(archive), Size: int64(len(archive)),
+		Archive: archive, Size: archive.Size(),
 	}
 }
 

@@ -1,7 +1,6 @@
 package repohost
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -81,14 +80,15 @@ func (s *Service) createEntry(
 	if err != nil {
 		return e, err
 	}
-	var archive bytes.Buffer
-	if err := pkg.Repack(ctx, &archive, skillpkg.TarGz); err != nil {
+	archive, err := pkg.Repack(ctx, skillpkg.TarGz)
+	if err != nil {
 		return e, err
 	}
+	defer archive.Close()
 	e, _, err = s.Registry.Create(ctx, registry.Publication{
 		OrgID: c.OrgID, UserID: c.UserID, Name: skill.Name, Type: registry.TypeSkill, Visibility: registry.Org,
 		EntryRepo: &n.RepoFullName, Version: refs.Prerelease(commit), Source: registry.FromRepohostDirect, SourceRef: &commit,
-		SourceRepo: &n.RepoFullName, SourceCommit: commit, SourcePath: n.SkillPath, Archive: bytes.NewReader(archive.Bytes()), Size: int64(archive.Len()),
+		SourceRepo: &n.RepoFullName, SourceCommit: commit, SourcePath: n.SkillPath, Archive: archive, Size: archive.Size(),
 	})
 	return e, err
 }

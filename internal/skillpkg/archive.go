@@ -5,13 +5,13 @@
 package skillpkg
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"hash/maphash"
 	"io"
 	"io/fs"
 
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
@@ -78,14 +78,17 @@ type Package struct {
 	offsets map[string]int64
 }
 
-// Read reads an archive of unknown length. It has the packed bytes in memory
-// until it returns. See Open.
+// Read reads an archive of unknown length. See Open.
 func Read(ctx context.Context, r io.Reader, limits Limits) (*Package, error) {
-	packed, err := io.ReadAll(io.LimitReader(r, limits.Packed+1))
+	packed, err := spool.Fill(-1, func(w io.Writer) error {
+		_, err := chunk.Copy(w, io.LimitReader(r, limits.Packed+1))
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	return Open(ctx, bytes.NewReader(packed), int64(len(packed)), limits)
+	defer packed.Close()
+	return Open(ctx, packed, packed.Size(), limits)
 }
 
 // Open reads the archive in the first size bytes of r, which is not used after

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -67,11 +69,16 @@ func pack(t testing.TB, fsys fs.FS, format skillpkg.Format) ([]byte, *skillpkg.P
 
 func repack(t testing.TB, p *skillpkg.Package, format skillpkg.Format) []byte {
 	t.Helper()
-	var out bytes.Buffer
-	if err := p.Repack(t.Context(), &out, format); err != nil {
+	archive, err := p.Repack(t.Context(), format)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
+	defer archive.Close()
+	all, err := io.ReadAll(archive.Reader())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func TestPack(t *testing.T) {
@@ -374,7 +381,8 @@ func checkZip(t *testing.T, data []byte) {
 func TestRepackLongNames(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 101), "résumé.md"} {
 		p := read(t, makeZip(t, file("SKILL.md", skillText), file(name, "x")))
-		wantCode(t, p.Repack(t.Context(), io.Discard, skillpkg.TarGz), skillpkg.CodeNotPortable)
+		_, err := p.Repack(t.Context(), skillpkg.TarGz)
+		wantCode(t, err, skillpkg.CodeNotPortable)
 		if again := read(t, repack(t, p, skillpkg.Zip)); again.TreeDigest() != p.TreeDigest() {
 			t.Errorf("the zip with %q holds another tree", name)
 		}
@@ -409,5 +417,32 @@ func TestWithSkill(t *testing.T) {
 	script, err := after.ReadFile("scripts/run.sh")
 	if err != nil || string(script) != files["scripts/run.sh"] || len(after.Installed()) != 2 {
 		t.Errorf("got %q of %v, %v", script, after.Installed(), err)
+	}
+}
+
+// TestMemory: a large archive is in a temporary file whatever is done with it, since many
+// requests and jobs do it at the same time.
+func TestMemory(t *testing.T) {
+	const size = 9 << 20
+	content := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // never fails
+	archive := makeTarGz(t, file("SKILL.md", skillText), file("large.bin", string(content)))
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	changed, err := read(t, archive).WithSkill(t.Context(), skillText+"\nMore.\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changed.Close()
+	packed, err := changed.Repack(t.Context(), skillpkg.TarGz)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	runtime.ReadMemStats(&after)
+	// The least that three archives in memory would take is thrice the size.
+	if used := after.TotalAlloc - before.TotalAlloc; packed.Size() < size || used > 2*size {
+		t.Errorf("an archive of %d bytes took %d bytes of memory", packed.Size(), used)
 	}
 }

@@ -25,11 +25,7 @@ func canonical(t *testing.T, p *skillpkg.Package, err error) string {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	var b bytes.Buffer
-	if err := p.Repack(t.Context(), &b, skillpkg.TarGz); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return string(repack(t, p, skillpkg.TarGz))
 }
 
 // TestFromParts checks that the same files are the same package in whatever

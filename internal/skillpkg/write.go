@@ -3,7 +3,6 @@ package skillpkg
 import (
 	"archive/tar"
 	"archive/zip"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,29 +18,32 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // packTime is the time of every packed file, so that archives are reproducible:
 // the first that a zip can represent.
 func packTime() time.Time { return time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// Repack writes a canonical archive of the Installed files: the skill at its
+// Repack returns a canonical archive of the Installed files: the skill at its
 // root, sorted names, no links, folders, owners or times. The same files give
 // the same bytes as long as the compression library stays the same. The tar has
 // plain ustar headers, since not every installer reads others: a name that does
-// not fit is an *Error, and the caller can use a zip.
-func (p *Package) Repack(ctx context.Context, w io.Writer, format Format) (err error) {
+// not fit is an *Error, and the caller can use a zip. The caller closes the archive.
+func (p *Package) Repack(ctx context.Context, format Format) (_ *spool.Spool, err error) {
 	defer fault.Wrap(&err, "repack")
 	if format == TarGz {
 		if err := checkPlainNames(p.installed); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	out, err := newWriter(w, format, tar.FormatUSTAR)
-	if err != nil {
-		return err
-	}
-	return p.writeTo(ctx, out)
+	return spool.Fill(p.PackedSize, func(w io.Writer) error {
+		out, err := newWriter(w, format, tar.FormatUSTAR)
+		if err != nil {
+			return err
+		}
+		return p.writeTo(ctx, out)
+	})
 }
 
 // WithSkill returns the package with another SKILL.md. The caller closes both.
@@ -50,26 +52,29 @@ func (p *Package) WithSkill(ctx context.Context, text string) (_ *Package, err e
 	if err := p.RequireSkill(); err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	out, err := newWriter(&b, Zip, tar.FormatUSTAR) // which takes every name
+	changed, err := spool.Fill(p.PackedSize, func(w io.Writer) error {
+		out, err := newWriter(w, Zip, tar.FormatUSTAR) // which takes every name
+		if err != nil {
+			return err
+		}
+		for _, f := range p.installed {
+			var content io.Reader = p.content(f)
+			if f.Path == p.SkillPath {
+				f.Size, content = int64(len(text)), strings.NewReader(text)
+			}
+			if _, err := addContent(out, f, content); err != nil {
+				return err
+			}
+		}
+		return out.Close()
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range p.installed {
-		var content io.Reader = p.content(f)
-		if f.Path == p.SkillPath {
-			f.Size, content = int64(len(text)), strings.NewReader(text)
-		}
-		if _, err := addContent(out, f, content); err != nil {
-			return nil, err
-		}
-	}
-	if err := out.Close(); err != nil {
-		return nil, err
-	}
+	defer changed.Close()
 	limits := StoredLimits()
 	limits.Packed, limits.Ratio = 2*limits.Unpacked, limits.Unpacked
-	return Open(ctx, bytes.NewReader(b.Bytes()), int64(b.Len()), limits)
+	return Open(ctx, changed, changed.Size(), limits)
 }
 
 func (p *Package) writeTo(ctx context.Context, out writer) error {

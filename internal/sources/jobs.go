@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"bytes"
 	"context"
 	"path"
 	"slices"
@@ -47,9 +46,10 @@ const blobPrefix = "sources/"
 func blobKey(sourceID, contentHash string) string { return blobPrefix + sourceID + "/" + contentHash }
 
 // storeSnapshot puts the blob of a snapshot, then calls commit to insert the rows
-// that refer to it. If commit fails, a job deletes the blob unless the source
+// that refer to it, and closes the archive. If commit fails, a job deletes the blob unless the source
 // exists; if the process dies in between, the sweep does.
 func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*store.Tx) error) error {
+	defer p.archive.Close()
 	key := blobKey(p.snapshot.SourceID, p.snapshot.ContentHash)
 	known, err := hasContent(ctx, s.DB, p.snapshot)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*s
 			return err
 		}
 	}
-	if err := s.Blobs.Put(ctx, key, bytes.NewReader(p.archive), int64(len(p.archive))); err != nil {
+	if err := s.Blobs.Put(ctx, key, p.archive.Reader(), p.archive.Size()); err != nil {
 		return err
 	}
 	if err = s.DB.InTx(ctx, commit); err == nil {

@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,12 +13,14 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/sarif"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
@@ -178,7 +179,7 @@ func (s *Service) addPrepared(ctx context.Context, src Source, p *prepared) (r R
 type prepared struct {
 	snapshot Snapshot
 	report   Report
-	archive  []byte
+	archive  *spool.Spool
 }
 
 // prepare packs and validates a package, outside of any transaction.
@@ -188,13 +189,17 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 		return nil, err
 	}
 	found, err := lint.Check(ctx, pkg)
+	digest := sha256.New()
+	if err == nil {
+		_, err = chunk.Copy(digest, archive.Reader())
+	}
 	if err != nil {
+		_ = archive.Close() // the first error is the cause
 		return nil, err
 	}
-	sum := sha256.Sum256(archive)
 	p := &prepared{archive: archive}
 	p.snapshot = Snapshot{
-		ID: store.NewID(), OrgID: src.OrgID, SourceID: src.ID, ContentHash: hex.EncodeToString(sum[:]),
+		ID: store.NewID(), OrgID: src.OrgID, SourceID: src.ID, ContentHash: hex.EncodeToString(digest.Sum(nil)),
 		Files: []File{}, Runnable: found.Status() != lint.StatusFail, CreatedBy: c.UserID,
 	}
 	for _, f := range pkg.Installed() {
@@ -214,14 +219,12 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 // canonicalArchive packs the files of a package reproducibly: the same files
 // give the same bytes, and so the same content hash, however they were sent. It
 // is a tar.gz, or a zip where a file's name does not fit into a plain tar.
-func canonicalArchive(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
-	var b bytes.Buffer
-	err := pkg.Repack(ctx, &b, skillpkg.TarGz)
+func canonicalArchive(ctx context.Context, pkg *skillpkg.Package) (*spool.Spool, error) {
+	archive, err := pkg.Repack(ctx, skillpkg.TarGz)
 	if refused, ok := errors.AsType[*skillpkg.Error](err); ok && refused.Code == skillpkg.CodeNotPortable {
-		b.Reset()
-		err = pkg.Repack(ctx, &b, skillpkg.Zip)
+		return pkg.Repack(ctx, skillpkg.Zip)
 	}
-	return b.Bytes(), err
+	return archive, err
 }
 
 // maxText is where a name or description of a SKILL.md is truncated, in

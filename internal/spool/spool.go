@@ -4,6 +4,7 @@
 package spool
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,22 @@ type Spool struct {
 // ReadForm, which cannot know it, makes publishing 12 % slower (bench publish).
 func New(expected int64) *Spool {
 	return &Spool{mem: make([]byte, 0, min(max(expected, 0), maxMemory))}
+}
+
+// Fill returns a spool of what write writes; see New for the expected number of bytes. The
+// caller closes it.
+func Fill(expected int64, write func(io.Writer) error) (*Spool, error) {
+	s := New(expected)
+	w := bufio.NewWriterSize(s, 64<<10) // a compressor writes some hundred bytes at a time
+	err := write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		_ = s.Close() // the first error is the cause
+		return nil, err
+	}
+	return s, nil
 }
 
 // Size is the number of bytes written.
@@ -102,9 +119,13 @@ func (s *Spool) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// Close removes the file, if there is one. Closing twice is not an error.
+// Reader returns a reader of all bytes.
+func (s *Spool) Reader() *io.SectionReader { return io.NewSectionReader(s, 0, s.size) }
+
+// Close removes the file, if there is one. Closing twice is not an error, nor is closing
+// a nil spool.
 func (s *Spool) Close() error {
-	if s.closed.Swap(true) || s.file == nil {
+	if s == nil || s.closed.Swap(true) || s.file == nil {
 		return nil
 	}
 	err := s.file.Close()

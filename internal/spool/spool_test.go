@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/spool"
@@ -22,7 +23,7 @@ func TestSpool(t *testing.T) {
 			}
 		}
 		for range 2 {
-			got, err := io.ReadAll(io.NewSectionReader(s, 0, s.Size()))
+			got, err := io.ReadAll(s.Reader())
 			if err != nil || !bytes.Equal(got, content) {
 				t.Errorf("%d bytes came back as %d, %v", size, len(got), err)
 			}
@@ -53,5 +54,39 @@ func TestErrorIsSticky(t *testing.T) {
 	}
 	if _, err := s.Write([]byte("x")); err == nil {
 		t.Error("a write after a failed one succeeds")
+	}
+}
+
+func TestFill(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	content := bytes.Repeat([]byte("abc"), 1<<20)
+	s, err := spool.Fill(-1, func(w io.Writer) error {
+		for part := range slices.Chunk(content, 100) {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(s.Reader()); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes came back as %d, %v", len(content), len(got), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	cause := errors.New("the source is broken")
+	s, err = spool.Fill(0, func(w io.Writer) error {
+		_, _ = w.Write(content) // it is the source that fails
+		return cause
+	})
+	if s != nil || !errors.Is(err, cause) {
+		t.Errorf("Fill = %v, %v", s, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("closing no spool: %v", err)
 	}
 }

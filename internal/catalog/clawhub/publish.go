@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
@@ -283,9 +284,10 @@ func (s *Service) publish(
 	if err != nil {
 		return e, ver, err
 	}
+	defer archive.Close()
 	push := registry.Publication{
 		OrgID: c.OrgID, UserID: c.UserID, Name: p.Slug, Type: registry.TypeSkill, Visibility: registry.Org,
-		Version: p.Version, Source: registry.FromCLI, Archive: bytes.NewReader(archive), Size: int64(len(archive)),
+		Version: p.Version, Source: registry.FromCLI, Archive: archive, Size: archive.Size(),
 	}
 	if p.Changelog != "" {
 		push.ChangeSummary = &p.Changelog
@@ -314,8 +316,8 @@ func (s *Service) publish(
 	return e, ver, fault.New(fault.Conflict, "The skill is being created and deleted at the same time; publish again")
 }
 
-// pack makes the archive that installers want.
-func pack(ctx context.Context, parts []skillpkg.Part) ([]byte, error) {
+// pack makes the archive that installers want. The caller closes it.
+func pack(ctx context.Context, parts []skillpkg.Part) (*spool.Spool, error) {
 	limits := skillpkg.DefaultLimits()
 	limits.Packed = limits.Unpacked // of the files as they are; the registry checks the archive
 	pkg, err := skillpkg.FromParts(ctx, parts, limits)
@@ -329,9 +331,7 @@ func pack(ctx context.Context, parts []skillpkg.Part) ([]byte, error) {
 	if pkg.SkillPath != "SKILL.md" {
 		return nil, fault.New(fault.Malformed, "The file %s must be called SKILL.md", pkg.SkillPath)
 	}
-	var b bytes.Buffer
-	err = pkg.Repack(ctx, &b, skillpkg.TarGz)
-	return b.Bytes(), err
+	return pkg.Repack(ctx, skillpkg.TarGz)
 }
 
 // checkTexts refuses what the databases cannot store.

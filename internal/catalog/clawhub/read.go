@@ -2,7 +2,6 @@ package clawhub
 
 import (
 	"context"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -276,7 +275,7 @@ func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if _, err := chunk.Copy(w, io.NewSectionReader(packed, 0, packed.Size())); err == nil { // else the client is gone
+	if _, err := chunk.Copy(w, packed.Reader()); err == nil { // else the client is gone
 		s.seen(context.WithoutCancel(r.Context()), v.caller, ver)
 	}
 	return nil
@@ -300,10 +299,5 @@ func (s *Service) zip(ctx context.Context, ver registry.Version) (*spool.Spool, 
 		return nil, fault.New(fault.Unavailable, "The archive cannot be read now").Because(err)
 	}
 	defer pkg.Close()
-	packed := spool.New(ver.Size)
-	if err := pkg.Repack(ctx, packed, skillpkg.Zip); err != nil {
-		_ = packed.Close() // the first error is the cause
-		return nil, err
-	}
-	return packed, nil
+	return pkg.Repack(ctx, skillpkg.Zip)
 }

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
@@ -41,10 +41,11 @@ func (s *Service) publish(ctx context.Context, p proposals.Proposal) error {
 	if err != nil {
 		return err
 	}
+	defer archive.Close()
 	summary := text.Ellipsis(fmt.Sprintf("%s\n\nProposal %s", p.Reason, p.ID), 10_000)
 	_, _, _, err = s.Registry.Push(ctx, e.ID, registry.Publication{
 		OrgID: p.OrgID, UserID: p.Outcome.AppliedBy, Version: p.Outcome.Version, ChangeSummary: &summary,
-		Source: registry.FromCLI, SourceRepo: current.SourceRepo, Archive: bytes.NewReader(archive), Size: int64(len(archive)),
+		Source: registry.FromCLI, SourceRepo: current.SourceRepo, Archive: archive, Size: archive.Size(),
 		Onto: current.ID,
 	})
 	if err != nil {
@@ -87,8 +88,8 @@ func (s *Service) rename(ctx context.Context, p proposals.Proposal) (name string
 	return name, err
 }
 
-// pack returns the archive of a version with another SKILL.md.
-func (s *Service) pack(ctx context.Context, v registry.Version, skillMD string) ([]byte, error) {
+// pack returns the archive of a version with another SKILL.md. The caller closes it.
+func (s *Service) pack(ctx context.Context, v registry.Version, skillMD string) (*spool.Spool, error) {
 	pkg, err := s.Registry.Open(ctx, v)
 	if err != nil {
 		return nil, err
@@ -99,9 +100,7 @@ func (s *Service) pack(ctx context.Context, v registry.Version, skillMD string) 
 		return nil, err
 	}
 	defer changed.Close()
-	var b bytes.Buffer
-	err = changed.Repack(ctx, &b, skillpkg.TarGz)
-	return b.Bytes(), err
+	return changed.Repack(ctx, skillpkg.TarGz)
 }
 
 // followVersion writes what the registry says about the outcome's version.
