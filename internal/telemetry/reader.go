@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/jsonarray"
 )
 
 // A reader turns a push into a batch, record by record.
@@ -54,27 +54,19 @@ func recordKinds() []kind {
 // array.
 func readAs[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kind, json.RawMessage) {
 	return func(r *reader, k kind, array json.RawMessage) {
-		var items []json.RawMessage
-		if err := httpapi.DecodeJSON(array, &items); err != nil {
-			r.reject(k.name, 0, fmt.Errorf("%s must be an array", k.array))
-			return
-		}
-		// Decoding all at once takes half the time of one by one, which is needed
-		// only to find the invalid record.
-		var records []*T
-		if httpapi.DecodeJSON(array, &records) != nil {
-			records = make([]*T, len(items))
-		}
-		for i, item := range items {
+		err := jsonarray.Each(array, func(i int, record *T, text json.RawMessage) {
 			var err error
-			if records[i] == nil {
-				records[i] = new(T)
-				err = decode(item, records[i])
+			if record == nil { // decoded once more for the error
+				record = new(T)
+				err = decode(text, record)
 			}
 			if err == nil {
-				err = fn(r, *records[i], item)
+				err = fn(r, *record, text)
 			}
 			r.tally(k.name, i, err)
+		})
+		if err != nil {
+			r.reject(k.name, 0, fmt.Errorf("%s must be an array", k.array))
 		}
 	}
 }
