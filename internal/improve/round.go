@@ -145,6 +145,9 @@ func (x *execution) held(ctx context.Context, it Iteration) (subject.Ref, error)
 	if it.N == 0 {
 		return r.subject(), nil
 	}
+	if snapshot, err := x.s.Sources.Snapshot(ctx, r.OrgID, *it.sourceID, ""); !fault.Is(err, fault.NotFound) {
+		return subject.Ref{SnapshotID: snapshot.ID}, err // of an earlier round
+	}
 	skill, err := x.s.Runs.Subjects().FindPinned(ctx, r.OrgID, r.Subject)
 	if err != nil {
 		return subject.Ref{}, err

@@ -41,6 +41,8 @@ type Skill struct {
 	Pin Ref
 	// Open reads the content. The caller closes the package.
 	Open func(ctx context.Context) (*skillpkg.Package, error)
+	// file reads one file of it.
+	file func(ctx context.Context, path string) ([]byte, error)
 }
 
 // A Pinned is the skill of a run as the run stores it.
@@ -117,6 +119,7 @@ func (f Finder) skillOfVersion(e registry.Entry, v registry.Version) Skill {
 		Name: e.Name, Description: v.Description, ContentHash: v.ContentHash, Label: v.Version,
 		Pin:  Ref{EntryID: e.ID, Version: v.Version},
 		Open: func(ctx context.Context) (*skillpkg.Package, error) { return f.Registry.Open(ctx, v) },
+		file: func(ctx context.Context, path string) ([]byte, error) { return f.Registry.File(ctx, v, path) },
 	}
 }
 
@@ -126,6 +129,7 @@ func (f Finder) skillOfSnapshot(snapshot sources.Snapshot) Skill {
 		SourceID: snapshot.SourceID,
 		Pin:      Ref{SourceID: snapshot.SourceID, SnapshotID: snapshot.ID},
 		Open:     func(ctx context.Context) (*skillpkg.Package, error) { return f.Sources.OpenSnapshot(ctx, snapshot) },
+		file:     func(ctx context.Context, path string) ([]byte, error) { return f.Sources.FileOf(ctx, snapshot, path) },
 	}
 }
 
@@ -175,7 +179,10 @@ func (skill Skill) Read(ctx context.Context) (_ *skillpkg.Package, text string, 
 
 // Text reads the skill's SKILL.md.
 func (skill Skill) Text(ctx context.Context) (string, error) {
-	content, text, err := skill.Read(ctx)
+	if raw, err := skill.file(ctx, "SKILL.md"); !fault.Is(err, fault.NotFound) {
+		return string(raw), err
+	}
+	content, text, err := skill.Read(ctx) // its name may be spelled otherwise
 	if err != nil {
 		return "", err
 	}
