@@ -46,8 +46,8 @@ const blobPrefix = "sources/"
 func blobKey(sourceID, contentHash string) string { return blobPrefix + sourceID + "/" + contentHash }
 
 // storeSnapshot puts the blob of a snapshot, then calls commit to insert the rows
-// that refer to it, and closes the archive. If commit fails, a job deletes the blob unless the source
-// exists; if the process dies in between, the sweep does.
+// that refer to it, and closes the archive. If commit fails, a job deletes the blob
+// unless the source exists; if the process dies in between, the sweep does.
 func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*store.Tx) error) error {
 	defer p.archive.Close()
 	key := blobKey(p.snapshot.SourceID, p.snapshot.ContentHash)
