@@ -34,7 +34,7 @@ func (s *Service) EvaluateDue(ctx context.Context) error {
 		err := s.Evaluate(ctx, orgID)
 		if err != nil {
 			now := store.Now()
-			err = errors.Join(err, schedule(ctx, s.DB, orgID, now, now.Add(s.Interval)))
+			err = errors.Join(err, postpone(ctx, s.DB, orgID, now, now.Add(s.Interval)))
 		}
 		failures = append(failures, err)
 	}

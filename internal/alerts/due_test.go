@@ -3,6 +3,7 @@ package alerts_test
 import (
 	"math/rand/v2"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,5 +88,35 @@ func TestSweepAtRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		due()
+	})
+}
+
+// TestMadeMeanwhile: a rule that is made during an evaluation, which does not see it, is
+// due afterwards. SQLite makes it when the evaluation has ended.
+func TestMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.alert(passRate(hookURL))
+		ada.sessions("pdf", repeat(0, 5)...)
+		made := make(chan struct{})
+		w.alerts.OnTransition(sync.OnceFunc(func() {
+			go func() {
+				defer close(made)
+				ada.alert(passRate(hookURL))
+			}()
+			select {
+			case <-made:
+			case <-time.After(time.Second):
+			}
+		}))
+		for _, want := range [][]string{{"firing pdf"}, {"firing pdf", "firing pdf"}} {
+			if err := w.alerts.EvaluateDue(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-made
+			ada.wantEvents(want...)
+		}
 	})
 }

@@ -111,7 +111,7 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 		if err := upsertStates(ctx, tx, e.changed); err != nil {
 			return err
 		}
-		return schedule(ctx, tx, orgID, e.now, e.due.at(orgID, e.now))
+		return schedule(ctx, tx, rules, e.now, e.due.at(orgID, e.now))
 	})
 }
 

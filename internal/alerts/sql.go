@@ -121,13 +121,25 @@ func orgsDue(ctx context.Context, q store.Querier, now time.Time, limit int) ([]
 	return store.All(rows, err, store.Value[string])
 }
 
-// schedule sets when the rules of an organisation are due next. Those that are due
-// later than now and earlier than that are left alone: an evaluation after ingest, of
-// which there may be many, writes nothing.
-func schedule(ctx context.Context, q store.Querier, orgID string, now, due time.Time) error {
-	_, err := q.Exec(ctx, `
-		UPDATE alert_rules SET due_at = $3 WHERE org_id = $1 AND enabled AND (due_at <= $2 OR due_at > $3)`,
-		orgID, store.Micros(now), store.Micros(due))
+// schedule sets when rules that were evaluated are due next. Those that are due later
+// than now and earlier than that are left alone: an evaluation after ingest, of which
+// there may be many, writes nothing. A rule that was made or turned on meanwhile stays
+// due.
+func schedule(ctx context.Context, tx *store.Tx, rules []Rule, now, due time.Time) error {
+	ids := make([]string, len(rules))
+	for i, r := range rules {
+		ids[i] = r.ID
+	}
+	in, list := tx.Dialect().In("$1", ids)
+	_, err := tx.Exec(ctx, `UPDATE alert_rules SET due_at = $3 WHERE id`+in+` AND (due_at <= $2 OR due_at > $3)`,
+		list, store.Micros(now), store.Micros(due))
+	return err
+}
+
+// postpone sets when the rules of an organisation that are due are tried again.
+func postpone(ctx context.Context, q store.Querier, orgID string, now, until time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE alert_rules SET due_at = $3 WHERE org_id = $1 AND enabled AND due_at <= $2`,
+		orgID, store.Micros(now), store.Micros(until))
 	return err
 }
 
