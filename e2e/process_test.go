@@ -55,6 +55,10 @@ func startProcessIn(t *testing.T, c *cage, database string, flags ...string) *pr
 		if err := p.end(); err != nil {
 			t.Error(err)
 		}
+		if t.Failed() {
+			said, err := os.ReadFile(filepath.Join(p.dir, "server.log"))
+			t.Logf("the server said: %s (%v)", said[max(0, len(said)-20_000):], err)
+		}
 	})
 	return p
 }
