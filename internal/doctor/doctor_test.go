@@ -19,6 +19,9 @@ func TestThresholds(t *testing.T) {
 		{clockFinding("its", time.Hour), exam.Broken},
 		{diskFinding("here", 50<<30, 100<<30, 512<<20), exam.Good},
 		{diskFinding("here", 3<<30, 100<<30, 512<<20), exam.Advice},
+		{diskFinding("here", 11<<30, 4000<<30, 512<<20), exam.Good},
+		{diskFinding("here", 11<<30, 4000<<30, 8<<30), exam.Advice},
+		{diskFinding("here", 1<<30, 3<<30, 512<<20), exam.Advice},
 		{diskFinding("here", 10<<20, 100<<30, 0), exam.Broken},
 		{diskFinding("here", 500<<20, 100<<30, 512<<20), exam.Broken},
 	} {

@@ -112,7 +112,7 @@ func diskFinding(where string, free, total, reserve uint64) exam.Finding {
 		return exam.Fail("disk", "%s: only reads, deletes and sign-ins are served; make room now", left)
 	case free < 100<<20:
 		return exam.Fail("disk", "%s; make room now", left)
-	case free < 1<<30 || free < total/20:
+	case free-reserve < min(max(1<<30, total/20), 10<<30): // on a large disk, a twentieth lasts for long
 		return exam.Warn("disk", "%s; make room soon", left)
 	}
 	return exam.Fine("disk", "%s", left)
