@@ -173,7 +173,8 @@ func TestCompose(t *testing.T) {
 			Environment map[string]string
 			Healthcheck *struct{ Test []string }
 			Privileged  bool
-			ReadOnly    bool     `json:"read_only"`
+			ReadOnly    bool `json:"read_only"`
+			Volumes     []struct{ Type, Target string }
 			CapDrop     []string `json:"cap_drop"`
 			MemLimit    string   `json:"mem_limit"`
 		}
@@ -196,6 +197,10 @@ func TestCompose(t *testing.T) {
 		service, ok := project.Services[name]
 		if !ok || service.Privileged || !service.ReadOnly || !slices.Contains(service.CapDrop, "ALL") || service.MemLimit == "" {
 			t.Fatalf("%s is not held back: %+v", name, service)
+		}
+		// A tmpfs would count as memory, and large archives are there.
+		if !slices.Contains(service.Volumes, struct{ Type, Target string }{"volume", "/tmp"}) {
+			t.Errorf("%s has no disk at /tmp: %+v", name, service.Volumes)
 		}
 		wantSettings(t, service.Environment)
 		servers[name] = pod{service.Command, service.Environment}.run(t, s, replace)

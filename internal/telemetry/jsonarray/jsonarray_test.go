@@ -27,6 +27,7 @@ func TestEach(t *testing.T) {
 		"[{\"id\":1,\"x\":\"\xff\"}]":       {"0 1 {\"id\":1,\"x\":\"\xff\"}"},
 		`[{"id":1,"more":[1,{"a":["]"]}]}]`: {`0 1 {"id":1,"more":[1,{"a":["]"]}]}`},
 		`[7]`:                               {`0 nil 7`},
+		`[{"id":1,"x":"\ud800"}]`:           {`0 1 {"id":1,"x":"\ud800"}`},
 	} {
 		var got []string
 		err := jsonarray.Each(json.RawMessage(array), func(i int, r *record, text json.RawMessage) {
