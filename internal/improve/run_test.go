@@ -1,6 +1,9 @@
 package improve_test
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -115,6 +119,28 @@ func wantProposal(c *client, run object) {
 		len(p.Edits) != 1 || p.Edits[0].Op != "replace" {
 		c.T.Errorf("the proposal is %+v", p)
 	}
+}
+
+// lostBlobs has nothing to read.
+type lostBlobs struct{ blob.Bucket }
+
+// Get implements blob.Bucket.
+func (lostBlobs) Get(context.Context, string) (io.ReadCloser, blob.Info, error) {
+	return nil, blob.Info{}, errors.New("the blobs are away")
+}
+
+// TestEstimateIsCheap: an estimate needs the SKILL.md of a version, not its archive of
+// up to 10 MiB.
+func TestEstimateIsCheap(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := runstest.New(t, db)
+		c := w.Org("acme")
+		suite := c.Create(improvable())
+		body := object{"entry_id": c.Entry(), "suite_id": suite["id"]}
+		w.Registry.Blobs = lostBlobs{w.Registry.Blobs}
+		c.Post(improvePath+"/estimate", body).Want(http.StatusOK)
+	})
 }
 
 // TestImproveRefused has a row for everything that keeps an improve run from
