@@ -39,9 +39,17 @@ func checkPage(t *testing.T, p *page) {
 			t.Errorf("%s: %s is %q, want %q", p.name, name, got, want)
 		}
 	}
+	landmarks := map[string]bool{}
 	for n := range p.doc.Descendants() {
-		if n.Type == html.ElementNode {
-			checkElement(t, p, n)
+		if n.Type != html.ElementNode {
+			continue
+		}
+		checkElement(t, p, n)
+		if name := landmark(n); name != "" {
+			if landmarks[name] {
+				t.Errorf("%s has two landmarks %s", p.name, name)
+			}
+			landmarks[name] = true
 		}
 	}
 	if got := len(p.all("h1")); got != 1 {
@@ -52,6 +60,16 @@ func checkPage(t *testing.T, p *page) {
 			t.Errorf("%s has no %s", p.name, landmark)
 		}
 	}
+}
+
+// landmark returns the role and name by which readers of screens jump to an element;
+// "" if they do not.
+func landmark(n *html.Node) string {
+	name := attr(n, "aria-label") + attr(n, "aria-labelledby")
+	if n.Data == "nav" || n.Data == "aside" || (n.Data == "section" || n.Data == "form") && name != "" {
+		return n.Data + " " + name
+	}
+	return ""
 }
 
 func checkElement(t *testing.T, p *page, n *html.Node) {

@@ -61,7 +61,7 @@ func TestGatePages(t *testing.T) {
 		checkPage(t, viewer.get("/gates?verdict=block").want(http.StatusOK).wantText("pdf 1.1.0", "block"))
 		p = viewer.get(gate).want(http.StatusOK).wantText("Gate of pdf 1.1.0", "block", "Queries", "Case <3>", "0 of 2", "Sign test", "p = 0.0020", "Runs 1.1.0 · 1.0.0").wantForms()
 		checkPage(t, p)
-		checkPage(t, viewer.get(p.href("Case <3>")).want(http.StatusOK).wantText("Case <3>", "With the skill 1.0.0", "With the skill 1.1.0"))
+		checkPage(t, viewer.get(p.href("Case <3>")).want(http.StatusOK).wantText("Case <3>", "Before: with the skill 1.0.0", "After: with the skill 1.1.0"))
 		w.otherOrg(access.Team).get(gate).want(http.StatusNotFound)
 		admin.api.Do(http.MethodPut, "/api/v1/settings/gate-policy", object{"policy": object{"mode": "enforce", "floors": object{"skill_md_tokens": 1}}}).
 			Want(http.StatusOK)

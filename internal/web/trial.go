@@ -30,7 +30,7 @@ type trialView struct {
 type trialColumn struct {
 	trials.Trial
 	Missing bool   // there is no such trial
-	Title   string // e.g. "With the skill"
+	Title   string // e.g. "With the skill", "Before: with the skill 1.0.0"
 	URL     string
 	Files   []trialFile
 	Turns   []sessionTurn // a page of them
@@ -237,6 +237,9 @@ func (s *Service) handleTrialsBeside(v *visit) (answer, error) {
 		column, err := s.besideColumn(v, key)
 		if err != nil {
 			return answer{}, err
+		}
+		if with != "" { // both are with the skill, perhaps with the same version
+			column.Title = [...]string{"Before: ", "After: "}[i] + strings.ToLower(column.Title[:1]) + column.Title[1:]
 		}
 		view.Columns[i] = column
 		view.Label, view.Asked = cmp.Or(view.Label, caseLabel(column.Case)), cmp.Or(view.Asked, column.Asked)

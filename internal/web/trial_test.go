@@ -108,7 +108,8 @@ func TestTrial(t *testing.T) {
 			second := b.run(suite, source, url.Values{"agent": {"claude-code claude-sonnet-4-5"}})
 			viewer.get(second + "/trials/1/compare?case=one").want(http.StatusNotFound)
 			p = viewer.get(second + "/trials/1/compare?case=one&with=" + id(run)).want(http.StatusOK)
-			if diff := cmp.Diff([]string{"Asked", "With the skill", "With the skill"}, p.texts("h2")); diff != "" {
+			checkPage(t, p)
+			if diff := cmp.Diff([]string{"Asked", "Before: with the skill", "After: with the skill"}, p.texts("h2")); diff != "" {
 				t.Errorf("columns of two runs (-want +got):\n%s", diff)
 			}
 			viewer.get(second + "/trials/1/compare?case=one&with=" + session).want(http.StatusNotFound)
