@@ -19,9 +19,10 @@ type lab struct {
 	dir    string // removed at the end
 	binary string
 	quick  bool
+	full   bool
 }
 
-func newLab(ctx context.Context, quick bool) (*lab, error) {
+func newLab(ctx context.Context, o options) (*lab, error) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func newLab(ctx context.Context, quick bool) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{root: root, dir: dir, binary: filepath.Join(dir, "whetstone"), quick: quick}
+	l := &lab{root: root, dir: dir, binary: filepath.Join(dir, "whetstone"), quick: o.quick, full: o.full}
 	if err := l.build(ctx); err != nil {
 		l.close()
 		return nil, err

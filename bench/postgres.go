@@ -33,7 +33,7 @@ func (l *lab) onBoth(ctx context.Context, measure func(context.Context, string, 
 	if err != nil {
 		return nil, err
 	}
-	server, err := startPostgres()
+	server, err := l.startPostgres()
 	if err != nil {
 		return rows, err
 	}
@@ -42,11 +42,15 @@ func (l *lab) onBoth(ctx context.Context, measure func(context.Context, string, 
 	return append(rows, more...), err
 }
 
-func startPostgres() (_ *postgres, err error) {
+func (l *lab) startPostgres() (_ *postgres, err error) {
 	p := &postgres{}
 	raw := os.Getenv("WHETSTONE_TEST_POSTGRES")
 	if raw == "" {
-		p.server, err = postgrestest.New(postgrestest.Throwaway()...)
+		start := postgrestest.New
+		if l.full { // too much for a server whose files are in memory
+			start = postgrestest.NewOnDisk
+		}
+		p.server, err = start(postgrestest.Throwaway()...)
 		if errors.Is(err, postgrestest.ErrNotInstalled) {
 			return nil, fmt.Errorf("PostgreSQL is %w", errMissing)
 		}

@@ -30,7 +30,7 @@ func benchSource(ctx context.Context, l *lab) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := startPostgres()
+	server, err := l.startPostgres()
 	if err != nil {
 		return rows, err
 	}

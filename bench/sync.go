@@ -27,7 +27,7 @@ func benchSync(ctx context.Context, l *lab) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := startPostgres()
+	server, err := l.startPostgres()
 	if err != nil {
 		return rows, err
 	}

@@ -24,7 +24,7 @@ const (
 // the disk of the database. Unlike rates, these can be added up: bench/fleet
 // makes a plan of them.
 func benchWork(ctx context.Context, l *lab) ([]row, error) {
-	database, err := startPostgres()
+	database, err := l.startPostgres()
 	if err != nil {
 		return nil, err
 	}
