@@ -20,31 +20,32 @@ var ErrFull = errors.New("too many calls wait")
 // Organisations take turns: however many calls of one wait, those of the others are
 // in the next group. When too many wait, the organisation with the most loses one.
 //
-// It has no goroutine of its own. The first caller of a group, its leader,
-// commits it and then hands the lead to a caller that waits.
+// While a key has calls, a goroutine commits its groups one after the other. (A
+// caller that commits for the others, and hands that on, leaves the database idle
+// until the next has woken up.)
 type GroupCommit[K comparable, T any] struct {
 	// Commit commits the calls of a group, those of an organisation in the order in
 	// which they arrived, and answers each.
 	Commit func(K, []*GroupCall[T])
-	// MaxSize is how many calls form a group.
+	// MaxSize is how many calls form a group; 0 means one.
 	MaxSize int
 	// MaxWaiting is how many calls of a key may wait; 0 means any number.
 	MaxWaiting int
-	// Leaders is how many groups of a key may be committed at once; 0 means one.
-	Leaders int
+	// Parallel is how many groups of a key may be committed at once; 0 means one.
+	Parallel int
 
 	mu   sync.Mutex
-	keys map[K]*groupQueue[T] // those that have a leader
+	keys map[K]*groupQueue[T] // those that have calls
 }
 
 // sharedGroup is how many calls of each organisation are in a group when several
 // have some waiting: each waits for the whole group.
 const sharedGroup = 32
 
-// groupQueue is the waiting calls of a key and the number of its leaders.
+// groupQueue is the waiting calls of a key and how many goroutines commit them.
 type groupQueue[T any] struct {
-	waiting Queue[*GroupCall[T]]
-	leaders int
+	waiting    Queue[*GroupCall[T]]
+	committers int
 }
 
 // A GroupCall is one call of GroupCommit.Do.
@@ -53,7 +54,6 @@ type GroupCall[T any] struct {
 	Value T
 
 	done     chan error
-	lead     chan struct{}
 	answered bool
 }
 
@@ -69,20 +69,14 @@ func (c *GroupCall[T]) Answer(err error) {
 // It does not return early when the context ends, because the value may be
 // committed already.
 func (g *GroupCommit[K, T]) Do(ctx context.Context, key K, value T) error {
-	c := &GroupCall[T]{Ctx: ctx, Value: value, done: make(chan error, 1), lead: make(chan struct{}, 1)}
+	c := &GroupCall[T]{Ctx: ctx, Value: value, done: make(chan error, 1)}
 	if err := g.join(key, c); err != nil {
 		return err
 	}
-	select {
-	case err := <-c.done:
-		return err
-	case <-c.lead:
-		g.leadGroup(key, c)
-		return <-c.done
-	}
+	return <-c.done
 }
 
-// join makes a call a leader if its key may have one more, else it waits.
+// join enqueues a call, and starts a goroutine that commits if the key may have one more.
 func (g *GroupCommit[K, T]) join(key K, c *GroupCall[T]) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,45 +96,46 @@ func (g *GroupCommit[K, T]) join(key K, c *GroupCall[T]) error {
 		}
 		dropped.Answer(ErrFull)
 	}
-	if q.leaders < max(g.Leaders, 1) {
-		q.leaders++
-		c.lead <- struct{}{}
-		return nil
-	}
 	q.waiting.Push(org, c)
+	if q.committers < max(g.Parallel, 1) {
+		q.committers++
+		go g.commitAll(key, q)
+	}
 	return nil
 }
 
-// leadGroup commits the leader's call with those that wait, and hands on the
-// lead.
-func (g *GroupCommit[K, T]) leadGroup(key K, leader *GroupCall[T]) {
+// commitAll commits groups until no call waits.
+func (g *GroupCommit[K, T]) commitAll(key K, q *groupQueue[T]) {
+	for {
+		group := g.next(key, q)
+		if group == nil {
+			return
+		}
+		g.commit(key, group)
+	}
+}
+
+// next takes the next group from the queue. It returns nil if no call waits, and the
+// caller must stop then.
+func (g *GroupCommit[K, T]) next(key K, q *groupQueue[T]) (group []*GroupCall[T]) {
 	g.mu.Lock()
-	q := g.keys[key]
-	group, most := []*GroupCall[T]{leader}, g.MaxSize
+	defer g.mu.Unlock()
+	most := max(g.MaxSize, 1)
 	if n := q.waiting.Tenants(); n > 1 {
 		most = min(most, n*sharedGroup)
 	}
 	for q.waiting.Len() > 0 && len(group) < most {
 		group = append(group, q.waiting.Pop())
 	}
-	g.mu.Unlock()
-
-	g.commit(key, group)
-
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case q.waiting.Len() > 0:
-		q.waiting.Pop().lead <- struct{}{}
-	case q.leaders > 1:
-		q.leaders--
-	default:
-		delete(g.keys, key)
+	if group == nil {
+		if q.committers--; q.committers == 0 {
+			delete(g.keys, key)
+		}
 	}
+	return group
 }
 
-// commit answers every call, also after a panic: it happens on one caller's
-// goroutine and must not leave the others waiting.
+// commit answers every call, also after a panic.
 func (g *GroupCommit[K, T]) commit(key K, calls []*GroupCall[T]) {
 	err := errors.New("the call was not answered")
 	defer func() {

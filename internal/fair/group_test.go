@@ -27,11 +27,13 @@ func TestGroupCommit(t *testing.T) {
 			var values []int
 			for _, c := range calls {
 				values = append(values, c.Value)
-				c.Answer(nil)
 			}
 			mu.Lock()
-			defer mu.Unlock()
 			runs[key] = append(runs[key], values)
+			mu.Unlock()
+			for _, c := range calls {
+				c.Answer(nil)
+			}
 		}}
 		var wg sync.WaitGroup
 		for i := range 5 {
@@ -115,13 +117,13 @@ func TestGroupCommitFull(t *testing.T) {
 	})
 }
 
-// TestGroupCommitLeaders allows two groups of a key to be committed at once.
-func TestGroupCommitLeaders(t *testing.T) {
+// TestGroupCommitParallel allows two groups of a key to be committed at once.
+func TestGroupCommitParallel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
 		var running, served atomic.Int32
-		g := fair.GroupCommit[int, int]{MaxSize: 2, Leaders: 2, Commit: func(_ int, calls []*fair.GroupCall[int]) {
+		g := fair.GroupCommit[int, int]{MaxSize: 2, Parallel: 2, Commit: func(_ int, calls []*fair.GroupCall[int]) {
 			running.Add(1)
 			<-open
 			running.Add(-1)
@@ -138,7 +140,7 @@ func TestGroupCommitLeaders(t *testing.T) {
 				}
 			})
 		}
-		for left := 9; left > 0; { // 1 and 1, 2 and 2, 2 and then 1
+		for left := 9; left > 0; { // at most two at a time
 			synctest.Wait()
 			if n := running.Load(); n > 2 || n < 2 && left > 2 {
 				t.Fatalf("%d groups are being committed with %d calls left", n, left)
@@ -149,6 +151,25 @@ func TestGroupCommitLeaders(t *testing.T) {
 		}
 		wg.Wait()
 	})
+}
+
+// TestGroupCommitZero: without a size, every call is a group.
+func TestGroupCommitZero(t *testing.T) {
+	t.Parallel()
+	g := fair.GroupCommit[int, int]{Commit: func(_ int, calls []*fair.GroupCall[int]) {
+		for _, c := range calls {
+			c.Answer(nil)
+		}
+	}}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			if err := g.Do(t.Context(), 1, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func as(ctx context.Context, org string) context.Context {

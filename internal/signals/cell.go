@@ -150,6 +150,8 @@ type sum struct {
 	people        map[string]bool
 }
 
+func newTally(orgID string) tally { return tally{orgID: orgID, sums: map[place]*sum{}} }
+
 func newSum() *sum { return &sum{people: map[string]bool{}} }
 
 // tallyOf counts signals. Signals of a batch are mostly of few kinds, so those of
@@ -161,13 +163,13 @@ func tallyOf(orgID string, signals []Signal) tally {
 	}
 	alike := map[kind]*sum{}
 	places := map[kind][]place{}
-	t := tally{orgID: orgID, sums: map[place]*sum{}}
+	t := newTally(orgID)
 	for _, s := range signals {
 		k := kind{s.SkillName, s.Type, s.Day}
 		if s.Session != nil {
-			one := newSum()
-			one.count(s)
-			t.add(s.places(), one)
+			for _, p := range s.places() {
+				t.at(p).count(s)
+			}
 			continue
 		}
 		if alike[k] == nil {
@@ -176,7 +178,9 @@ func tallyOf(orgID string, signals []Signal) tally {
 		alike[k].count(s)
 	}
 	for k, c := range alike {
-		t.add(places[k], c)
+		for _, p := range places[k] {
+			t.at(p).add(c)
+		}
 	}
 	return t
 }
@@ -190,17 +194,27 @@ func (c *sum) count(s Signal) {
 	}
 }
 
-func (t tally) add(places []place, more *sum) {
-	for _, p := range places {
-		c := t.sums[p]
-		if c == nil {
-			c = newSum()
-			c.id = p.id(t.orgID)
-			t.sums[p] = c
-		}
-		c.signals += more.signals
-		c.confidenceSum += more.confidenceSum
-		c.lastDay = max(c.lastDay, more.lastDay)
-		maps.Copy(c.people, more.people)
+// at returns the sum of a cell, to add to.
+func (t tally) at(p place) *sum {
+	c := t.sums[p]
+	if c == nil {
+		c = newSum()
+		c.id = p.id(t.orgID)
+		t.sums[p] = c
 	}
+	return c
+}
+
+// merge adds another tally of the organisation.
+func (t tally) merge(more tally) {
+	for p, c := range more.sums {
+		t.at(p).add(c)
+	}
+}
+
+func (c *sum) add(more *sum) {
+	c.signals += more.signals
+	c.confidenceSum += more.confidenceSum
+	c.lastDay = max(c.lastDay, more.lastDay)
+	maps.Copy(c.people, more.people)
 }

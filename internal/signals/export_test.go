@@ -6,11 +6,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 )
 
-// Store stores signals of any day, as Ingest does.
-func (s *Service) Store(ctx context.Context, orgID string, all []Signal) (int, error) {
-	b := &bodySignals{signals: all}
-	err := s.store(ctx, orgID, []*bodyCall{{Ctx: ctx, Value: b}})
-	return b.accepted, err
+// Store stores bodies with signals of any day, as Ingest does with those of a group,
+// and returns how many of each were new.
+func (s *Service) Store(ctx context.Context, orgID string, bodies ...[]Signal) ([]int, error) {
+	calls := each(bodies, func(signals []Signal) *bodyCall {
+		return &bodyCall{Ctx: ctx, Value: &bodySignals{batch: s.batchOf(orgID, signals)}}
+	})
+	err := s.store(ctx, orgID, calls)
+	return each(calls, func(c *bodyCall) int { return c.Value.accepted }), err
 }
 
 // Names of days and weeks in responses.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -42,6 +43,49 @@ func TestRecount(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// TestRecountGroup: bodies of one group are counted together, also if they share
+// signals, or one of them is stored already. The first body of a signal has it.
+func TestRecountGroup(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		for _, test := range []struct {
+			bodies []string // source keys of a letter each
+			want   []int
+		}{
+			{[]string{"ab", "cd"}, []int{2, 2}},
+			{[]string{"ab", "bc", "abd"}, []int{2, 1, 1}},
+			{[]string{"aa", "z"}, []int{1, 0}},
+			{[]string{"az", "b"}, []int{1, 1}},
+			{[]string{"z", "z"}, []int{0, 0}},
+		} {
+			c := w.org(t)
+			body := func(keys string) (all []signals.Signal) {
+				for _, key := range keys {
+					all = append(all, signals.Signal{
+						SourceKey: string(key), SkillName: "pdf", Type: "x", Contributor: fmt.Sprint("of ", key%2), Confidence: new(int64(key)), Day: 20_000,
+					})
+				}
+				return all
+			}
+			if _, err := w.signals.Store(t.Context(), c.Org.ID, body("z")); err != nil {
+				t.Fatal(err)
+			}
+			var bodies [][]signals.Signal
+			for _, keys := range test.bodies {
+				bodies = append(bodies, body(keys))
+			}
+			got, err := w.signals.Store(t.Context(), c.Org.ID, bodies...)
+			if err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("of %q %v were new (%v), want %v", test.bodies, got, err, test.want)
+			}
+			if diff := cmp.Diff(c.recount(), c.counted()); diff != "" {
+				t.Errorf("%q: cells (-recount +kept):\n%s", test.bodies, diff)
+			}
+		}
 	})
 }
 

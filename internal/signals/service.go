@@ -74,7 +74,7 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 	if err != nil {
 		return result, err
 	}
-	b := &bodySignals{signals: signals}
+	b := &bodySignals{batch: s.batchOf(c.OrgID, signals)}
 	if err := s.bodies().Do(ctx, c.OrgID, b); err != nil {
 		return result, err
 	}
