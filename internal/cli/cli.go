@@ -9,8 +9,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -112,7 +115,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		}
 		options = append(options, kong.Resolvers(file))
 	}
-	parser, err := newParser(root, options...)
+	parser, err := newParser(root, append(options, only(args)...)...)
 	if err != nil {
 		return p.Fail(err)
 	}
@@ -134,6 +137,40 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 	p.UseProcess()
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	return p.End(ctx, kctx.Run(p))
+}
+
+// only leaves out all commands but the one that is run, if the first argument names
+// it. The parser of all of them takes 50 ms to make, which is more than most take to
+// run: many accept all settings of the server.
+func only(args []string) []kong.Option {
+	if len(args) == 0 || args[0] == "help" || strings.HasPrefix(args[0], "-") {
+		return nil
+	}
+	named, others := false, []string{}
+	for _, field := range commandFields(reflect.TypeFor[commands]()) {
+		name := cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name))
+		if strings.ReplaceAll(name, "-", "") == strings.ReplaceAll(args[0], "-", "") {
+			named = true
+		} else {
+			others = append(others, field.Name)
+		}
+	}
+	if !named {
+		return nil
+	}
+	return []kong.Option{kong.IgnoreFields(`^commands\.(` + strings.Join(others, "|") + `)$`)}
+}
+
+// commandFields returns the fields that are commands, also of embedded structs.
+func commandFields(t reflect.Type) (fields []reflect.StructField) {
+	for field := range t.Fields() {
+		if _, embedded := field.Tag.Lookup("embed"); embedded {
+			fields = append(fields, commandFields(field.Type)...)
+		} else if _, command := field.Tag.Lookup("cmd"); command {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
 
 // newParser returns the parser of the command line, whose help is arranged.

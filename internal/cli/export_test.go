@@ -19,5 +19,8 @@ func RunInitRepo(ctx context.Context, p *term.Program, data, fullName string) er
 	return (&repohostInitRepo{Database: config.Database{Data: data}, FullName: fullName}).Run(ctx, p)
 }
 
+// Only leaves out all commands but the one that is run.
+var Only = only
+
 // NewParser returns the parser of the command line.
 func NewParser(options ...kong.Option) (*kong.Kong, error) { return newParser(&commands{}, options...) }

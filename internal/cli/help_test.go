@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -35,6 +36,48 @@ func newParser(t *testing.T, w io.Writer) *kong.Kong {
 		t.Fatal(err)
 	}
 	return parser
+}
+
+// TestOnly: the parser of one command knows all of it, and nothing else.
+func TestOnly(t *testing.T) {
+	for _, whole := range newParser(t, io.Discard).Model.Children {
+		args := []string{whole.Name}
+		parser, err := cli.NewParser(cli.Only(args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		children := parser.Model.Children
+		if whole.Name == "help" {
+			if len(children) == 1 {
+				t.Error("help does not know the other commands")
+			}
+			continue
+		}
+		if len(children) != 1 {
+			t.Errorf("%s: the parser knows %d commands", whole.Name, len(children))
+			continue
+		}
+		if diff := cmp.Diff(summaries(whole), summaries(children[0])); diff != "" {
+			t.Errorf("%s (-all +only):\n%s", whole.Name, diff)
+		}
+	}
+	for _, args := range [][]string{nil, {""}, {"-"}, {"--json", "list"}, {"--help"}, {"-list"}, {"brew"}, {"json"}} {
+		if got := cli.Only(args); got != nil {
+			t.Errorf("%q leaves out commands", args)
+		}
+	}
+}
+
+// summaries returns lines about a command, its flags and the commands below it.
+func summaries(node *kong.Node) []string {
+	lines := []string{node.FullPath() + ": " + node.Summary() + ": " + node.Help}
+	for _, flag := range node.Flags {
+		lines = append(lines, flag.String()+": "+flag.Help)
+	}
+	for _, child := range node.Children {
+		lines = append(lines, summaries(child)...)
+	}
+	return lines
 }
 
 // TestBareCall: a group of commands without a command shows its help.
