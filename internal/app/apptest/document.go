@@ -1,6 +1,7 @@
 package apptest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,22 +32,17 @@ type documentedBodies map[string]*jsonschema.Schema
 func NewDocument(raw []byte) (*Document, error) {
 	var parsed struct {
 		Paths map[string]map[string]struct {
-			RequestBody struct {
-				Content map[string]struct{ Schema any }
-			}
-			Responses map[string]struct {
-				Content map[string]any
-			}
+			RequestBody struct{ Content contents }
+			Responses   map[string]struct{ Content contents }
 		}
+		Components struct{ Schemas map[string]any }
 	}
-	if err := json.Unmarshal(raw, &parsed); err != nil {
+	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte("#/components/schemas/"), []byte(definitions)), &parsed); err != nil {
 		return nil, err
 	}
-	compiler, err := newCompiler(raw)
-	if err != nil {
-		return nil, err
-	}
+	closeObjects(parsed.Components.Schemas)
 	d := &Document{operations: map[string]documented{}, requests: map[string]documentedBodies{}, mux: http.NewServeMux()}
+	all := schemas{definitions: parsed.Components.Schemas}
 	for path, methods := range parsed.Paths {
 		for method, operation := range methods {
 			bodies := documented{}
@@ -56,44 +52,69 @@ func NewDocument(raw []byte) (*Document, error) {
 					return nil, err
 				}
 				bodies[n] = map[string]*jsonschema.Schema{}
-				for media := range response.Content {
-					at := pointer("paths", path, method, "responses", status, "content", media, "schema")
-					if bodies[n][media], err = compiler.Compile(documentURL + at); err != nil {
-						return nil, err
-					}
-				}
+				all.add(bodies[n], response.Content, method, path, status)
 			}
 			// Only the last parameter of a path may hold slashes.
 			pattern := strings.ToUpper(method) + " " + strings.Replace(path, "{path}", "{path...}", 1)
 			d.operations[pattern] = bodies
+			maps.DeleteFunc(operation.RequestBody.Content, func(_ string, c content) bool { return c.Schema == nil }) // any body
 			d.requests[pattern] = documentedBodies{}
-			for media, content := range operation.RequestBody.Content {
-				if content.Schema == nil {
-					continue // any body
-				}
-				at := pointer("paths", path, method, "requestBody", "content", media, "schema")
-				if d.requests[pattern][media], err = compiler.Compile(documentURL + at); err != nil {
-					return nil, err
-				}
-			}
+			all.add(d.requests[pattern], operation.RequestBody.Content, method, path)
 			d.mux.Handle(pattern, http.NotFoundHandler())
 		}
 	}
-	return d, nil
+	return d, all.compile()
 }
 
-const documentURL = "openapi.json"
+// contents are the bodies of a request or a response, by media type.
+type contents map[string]content
 
-func newCompiler(raw []byte) (*jsonschema.Compiler, error) {
-	var document map[string]any
-	if err := json.Unmarshal(raw, &document); err != nil {
-		return nil, err
+type content struct{ Schema any }
+
+const (
+	documentURL = "openapi.json"
+	definitions = "#/$defs/"
+)
+
+// schemas are those of a document. They are all below $defs, where the compiler finds
+// them at once: for each that is elsewhere it copies what it has found before.
+type schemas struct {
+	definitions map[string]any
+	wanted      []wantedSchema
+}
+
+type wantedSchema struct {
+	into        map[string]*jsonschema.Schema
+	media, name string
+}
+
+// add adds the schemas of bodies, to be compiled into a map.
+func (s *schemas) add(into map[string]*jsonschema.Schema, bodies contents, place ...string) {
+	for media, body := range bodies {
+		name := strings.Join(append(place, media), " ")
+		s.definitions[name] = body.Schema
+		s.wanted = append(s.wanted, wantedSchema{into, media, name})
 	}
-	closeObjects(document["components"])
+}
+
+func (s *schemas) compile() error {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
-	return compiler, compiler.AddResource(documentURL, document)
+	if err := compiler.AddResource(documentURL, map[string]any{"$defs": s.definitions}); err != nil {
+		return err
+	}
+	for _, w := range s.wanted {
+		schema, err := compiler.Compile(documentURL + definitions + escape.Replace(w.name))
+		if err != nil {
+			return err
+		}
+		w.into[w.media] = schema
+	}
+	return nil
 }
+
+// escape escapes a step of a JSON pointer in the fragment of a URL.
+var escape = strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", "{", "%7B", "}", "%7D", " ", "%20")
 
 // closeObjects refuses fields that the document does not know. Clients must
 // ignore them, and therefore it allows them, but the service has none to send.
@@ -111,16 +132,6 @@ func closeObjects(value any) {
 			closeObjects(member)
 		}
 	}
-}
-
-// pointer is a JSON pointer, as the fragment of a URL.
-func pointer(steps ...string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", "{", "%7B", "}", "%7D")
-	all := "#"
-	for _, step := range steps {
-		all += "/" + escape.Replace(step)
-	}
-	return all
 }
 
 // CheckBody says in what a JSON body is not as the document describes the request.
