@@ -113,9 +113,11 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		if err != nil {
 			return p.Fail(err)
 		}
-		options = append(options, kong.Resolvers(file))
+		options = append(options, kong.Resolvers(file)) // which has settings of any command
+	} else {
+		options = append(options, only(args)...)
 	}
-	parser, err := newParser(root, append(options, only(args)...)...)
+	parser, err := newParser(root, options...)
 	if err != nil {
 		return p.Fail(err)
 	}

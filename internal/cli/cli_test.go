@@ -206,6 +206,10 @@ func TestConfig(t *testing.T) {
 	if len(settings) != strings.Count(r.stdout, "\n") || settings[0].Name != "data" || settings[0].Value != "./data" {
 		t.Errorf("JSON has %d settings, the first %+v", len(settings), settings[0])
 	}
+	t.Setenv("WHETSTONE_CONFIG", file)
+	if r := run(t, "version"); r.code != term.ExitOK {
+		t.Errorf("a file with settings that the command does not have: %+v", r)
+	}
 }
 
 func TestConfigShowsWhatItRefuses(t *testing.T) {
