@@ -142,8 +142,8 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 }
 
 // only leaves out all commands but the one that is run, if the first argument names
-// it. The parser of all of them takes 50 ms to make, which is more than most take to
-// run: many accept all settings of the server.
+// it. The parser of all of them takes a third of the time of a short command to make,
+// since many accept all settings of the server.
 func only(args []string) []kong.Option {
 	if len(args) == 0 || args[0] == "help" || strings.HasPrefix(args[0], "-") {
 		return nil
