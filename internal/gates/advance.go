@@ -279,9 +279,22 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 		earlier.gateID, earlier.arm = g.ID, currentArm
 		return []plannedRun{fresh, {trialRun: earlier}}, nil
 	}
-	n.Subject, n.Seed, n.Baseline = g.current(), fresh.run.Seed, runs.NoBaseline
-	current, err := s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID)
+	current, err := s.planCurrent(ctx, g, suite, n, fresh)
 	return []plannedRun{fresh, current}, err
+}
+
+// planCurrent plans the run of the current version under the conditions of the new
+// one's, which is created after it: of two runs that people compare, the earlier is
+// the one before.
+func (s *Service) planCurrent(
+	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, fresh plannedRun,
+) (current plannedRun, err error) {
+	n.Subject, n.Seed, n.Baseline = g.current(), fresh.run.Seed, runs.NoBaseline
+	if current, err = s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID); err != nil {
+		return current, err
+	}
+	current.run.CreatedAt, fresh.run.CreatedAt = fresh.run.CreatedAt, current.run.CreatedAt
+	return current, nil
 }
 
 // earlierRun finds the newest complete run of the current version on a suite, and
@@ -367,8 +380,7 @@ func (s *Service) startConfirm(ctx context.Context, g Gate, again map[string][]s
 		if err != nil {
 			return err
 		}
-		n.Subject, n.Seed = g.current(), fresh.run.Seed
-		current, err := s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID)
+		current, err := s.planCurrent(ctx, g, suite, n, fresh)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -62,6 +63,12 @@ func TestGatePages(t *testing.T) {
 		p = viewer.get(gate).want(http.StatusOK).wantText("Gate of pdf 1.1.0", "block", "Queries", "Case <3>", "0 of 2", "Sign test", "p = 0.0020", "Runs 1.1.0 · 1.0.0").wantForms()
 		checkPage(t, p)
 		checkPage(t, viewer.get(p.href("Case <3>")).want(http.StatusOK).wantText("Case <3>", "Before: with the skill 1.0.0", "After: with the skill 1.1.0"))
+		trials, err := url.Parse(p.href("Case <3>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of the two runs the one of the current version is the one before.
+		viewer.get(strings.Replace(trials.Path, "/trials/1/", "/", 1)+"?with="+trials.Query().Get("with")).want(http.StatusOK).wantText("pdf 1.0.0 After,")
 		w.otherOrg(access.Team).get(gate).want(http.StatusNotFound)
 		admin.api.Do(http.MethodPut, "/api/v1/settings/gate-policy", object{"policy": object{"mode": "enforce", "floors": object{"skill_md_tokens": 1}}}).
 			Want(http.StatusOK)
