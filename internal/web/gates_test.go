@@ -68,7 +68,7 @@ func TestGatePages(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Of the two runs the one of the current version is the one before.
-		viewer.get(strings.Replace(trials.Path, "/trials/1/", "/", 1)+"?with="+trials.Query().Get("with")).want(http.StatusOK).wantText("pdf 1.0.0 After,")
+		viewer.get(strings.Replace(trials.Path, "/trials/1/", "/", 1) + "?with=" + trials.Query().Get("with")).want(http.StatusOK).wantText("pdf 1.0.0 After,")
 		w.otherOrg(access.Team).get(gate).want(http.StatusNotFound)
 		admin.api.Do(http.MethodPut, "/api/v1/settings/gate-policy", object{"policy": object{"mode": "enforce", "floors": object{"skill_md_tokens": 1}}}).
 			Want(http.StatusOK)
