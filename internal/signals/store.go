@@ -51,9 +51,9 @@ const maxBodies = 16
 // one writer, and two groups would only be smaller ones (about -10 % by 4 senders).
 func (s *Service) bodies() *fair.GroupCommit[string, *bodySignals] {
 	s.bodiesOnce.Do(func() {
-		parallel := 1
-		if s.DB.Dialect().Name() == "postgres" {
-			parallel = 2
+		parallel := 2
+		if s.DB.Dialect().OneWriter() {
+			parallel = 1
 		}
 		s.groups = &fair.GroupCommit[string, *bodySignals]{Commit: s.storeBodies, MaxSize: maxBodies, Parallel: parallel}
 	})

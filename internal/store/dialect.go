@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// A Dialect names every difference between the databases that SQL text cannot
-// avoid.
+// A Dialect names the differences of the databases that SQL text cannot avoid.
 type Dialect struct {
 	postgres bool
 }
@@ -18,6 +17,9 @@ func (d Dialect) Name() string {
 	}
 	return "sqlite"
 }
+
+// OneWriter reports whether transactions that write run one after the other.
+func (d Dialect) OneWriter() bool { return !d.postgres }
 
 // ForUpdate ends a SELECT that locks its rows until the transaction ends. On
 // SQLite it is empty, since there is one writer at a time.
