@@ -124,13 +124,21 @@ matrix: setup ## Ask every route as everybody who might, and print how many cell
 mutate: setup ## Send 100,000 broken requests to each database's server; ARGS="-mutations 5000 -mutation-seed 7"
 	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestMutations$$' ./e2e -args -mutations 100000 $(ARGS)
 
+.PHONY: bypass
+bypass: setup ## Try 2,000 random sequences of calls on each database that could get a version past its gate or approvals; ARGS="-bypass-sequences 150"
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestBypass$$' ./internal/app -args $(or $(ARGS),-bypass-sequences 2000)
+
 .PHONY: expensive
 expensive: setup ## Send every route the most expensive requests that its limits allow, 32 at once, to a server with 512 MiB
 	@scripts/with-postgres go test -v -count=1 -timeout 2h -parallel 1 -run '^TestExpensive$$' ./e2e -args -expensive $(ARGS)
 
 .PHONY: recount
-recount: setup ## Recount all figures of 500 random streams on each database; ARGS="-rapid.checks=5000"
-	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs ./internal/installations -args -rapid.checks=500 $(ARGS)
+recount: setup ## Recount all figures of 1,000 random streams on each database; ARGS="-rapid.checks=5000"
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs ./internal/installations -args -rapid.checks=1000 $(ARGS)
+
+.PHONY: promises
+promises: ## Simulate what decisions promise, e.g. false alarms, and print the table with goals; a small sample is part of the tests
+	@scripts/promises
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s), in turn; ARGS=FuzzPush runs one

@@ -24,6 +24,28 @@ type Alert struct {
 	UpdatedAt      time.Time         `json:"updated_at"`
 	Warnings       []string          `json:"warnings,omitempty"`
 	SigningSecret  *string           `json:"signing_secret,omitempty"` // of a new webhook; not shown again
+	States         []AlertState      `json:"states"`                   // by skill
+}
+
+// An AlertState is how an alert is for a skill.
+type AlertState struct {
+	SkillID        string         `json:"skill_id"`
+	State          string         `json:"state"` // ok or firing
+	Since          time.Time      `json:"since"`
+	AcknowledgedBy *string        `json:"acknowledged_by"`
+	AcknowledgedAt *time.Time     `json:"acknowledged_at"`
+	SnoozedUntil   *time.Time     `json:"snoozed_until"`
+	Rollback       *AlertRollback `json:"rollback"` // nil as long as nothing had to be done
+}
+
+// An AlertRollback is a version that an alert took back and when, or why it took none
+// back: too_few_sessions (so many that Needs says), no_good_version or
+// already_rolled_back.
+type AlertRollback struct {
+	Version   string     `json:"version,omitempty"`
+	At        *time.Time `json:"at,omitempty"`
+	BlockedBy string     `json:"blocked_by,omitempty"`
+	Needs     *int64     `json:"needs,omitempty"` // graded sessions still missing
 }
 
 // A NewAlert is the input of CreateAlert.
@@ -31,7 +53,7 @@ type NewAlert struct {
 	SkillID     string            `json:"skill_id,omitempty"` // empty: all skills
 	Type        string            `json:"type"`
 	Threshold   *float64          `json:"threshold,omitempty"`   // nil: the default of the type
-	Sensitivity string            `json:"sensitivity,omitempty"` // empty: point
+	Sensitivity string            `json:"sensitivity,omitempty"` // empty: sequential with a rollback or of worse_than_previous, else point
 	Action      string            `json:"action,omitempty"`
 	Channel     string            `json:"channel"`
 	Config      map[string]string `json:"config"`
@@ -106,20 +128,21 @@ func (c *Client) SnoozeAlert(ctx context.Context, id string, until *time.Time) (
 
 // An AlertEvent is something that an alert noticed.
 type AlertEvent struct {
-	ID             string    `json:"id"`
-	AlertID        string    `json:"alert_id"`
-	SkillID        string    `json:"skill_id"`
-	SkillName      string    `json:"skill_name"`
-	Type           string    `json:"type"`
-	Transition     string    `json:"transition"` // firing, resolved or reminder
-	Threshold      float64   `json:"threshold"`
-	PassRate       *float64  `json:"pass_rate"`
-	GradedSessions int64     `json:"graded_sessions"`
-	Measured       *float64  `json:"measured"`
-	Reference      *float64  `json:"reference"`
-	Version        *string   `json:"version"`
-	Note           *string   `json:"note"`
-	OccurredAt     time.Time `json:"occurred_at"`
+	ID             string       `json:"id"`
+	AlertID        string       `json:"alert_id"`
+	SkillID        string       `json:"skill_id"`
+	SkillName      string       `json:"skill_name"`
+	Type           string       `json:"type"`
+	Transition     string       `json:"transition"` // firing, resolved or reminder
+	Threshold      float64      `json:"threshold"`
+	PassRate       *float64     `json:"pass_rate"`
+	GradedSessions int64        `json:"graded_sessions"`
+	Measured       *float64     `json:"measured"`
+	Reference      *float64     `json:"reference"`
+	Version        *string      `json:"version"`
+	Note           *string      `json:"note"`
+	OccurredAt     time.Time    `json:"occurred_at"`
+	States         []AlertState `json:"states"` // of its skill, as it is now
 }
 
 // AlertEvents lists the last events of an alert, newest first.

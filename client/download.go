@@ -19,6 +19,9 @@ type Wanted struct {
 	// ContentHash is the SHA-256 of the version in the registry. A download with
 	// another one is an ErrHash.
 	ContentHash string
+	// Withdrawn says that a version is wanted although it was withdrawn: otherwise that is an
+	// *Error with the status 410 and the code "withdrawn".
+	Withdrawn bool
 	// Progress, when set, is called with the number of bytes received and the total,
 	// which is -1 if the server does not send it. It starts at 0 again with every
 	// retry.
@@ -45,6 +48,9 @@ func (c *Client) Download(ctx context.Context, link string, w Wanted) (archive [
 // DownloadVersion fetches the archive of one version of an entry.
 func (c *Client) DownloadVersion(ctx context.Context, entryID, version string, w Wanted) (archive []byte, err error) {
 	path := entryPath(entryID) + "/versions/" + url.PathEscape(version) + "/download"
+	if w.Withdrawn {
+		path += "?withdrawn=true"
+	}
 	err = retry(ctx, true, func() error {
 		req, err := c.request(ctx, call{method: http.MethodGet, path: path})
 		if err != nil {

@@ -17,6 +17,8 @@ type Error struct {
 	Status int
 	// Message is for people.
 	Message string
+	// Code is for programs, e.g. "protected_suite"; "" where the status says enough.
+	Code string
 	// Issues are all problems of an invalid request.
 	Issues []Issue
 	// RequestID identifies the request in the server's log.
@@ -82,10 +84,11 @@ func (e *Error) decode(raw []byte) {
 	var structured struct {
 		Error struct {
 			Message string `json:"message"`
+			Code    string `json:"code"`
 		} `json:"error"`
 	}
 	if json.Unmarshal(raw, &structured) == nil {
-		e.Message = structured.Error.Message
+		e.Message, e.Code = structured.Error.Message, structured.Error.Code
 		return
 	}
 	var validation struct {

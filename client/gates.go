@@ -87,6 +87,19 @@ type GateSuite struct {
 	NoSkillP  *float64        `json:"no_skill_p"`
 	Interval  *[2]float64     `json:"interval"`
 	Results   []GateCase      `json:"results"` // the cases that changed
+	// Changes say who changed the suite since the last gate of a version, oldest first.
+	Changes []GateSuiteChange `json:"changed_since_last_gate"`
+}
+
+// A GateSuiteChange is one change of a suite, with the names of its cases.
+type GateSuiteChange struct {
+	By       string    `json:"by"`    // id of a user
+	Email    string    `json:"email"` // empty if they are gone
+	At       time.Time `json:"at"`
+	Added    []string  `json:"added"`
+	Removed  []string  `json:"removed"`
+	Changed  []string  `json:"changed"`
+	Settings []string  `json:"settings"` // of the suite, e.g. resource_limits_json
 }
 
 // A GateCase has the decided trials of a case on both versions.

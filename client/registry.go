@@ -52,8 +52,9 @@ type Version struct {
 	SourceRepo           *string   `json:"source_repo"`
 	IsCurrent            bool      `json:"is_current"`
 	RolledBack           bool      `json:"rolled_back"`
-	State                string    `json:"state"`   // candidate, published or withdrawn
-	GateID               *string   `json:"gate_id"` // its newest gate
+	State                string    `json:"state"`            // candidate, published or withdrawn
+	WithdrawnReason      *string   `json:"withdrawn_reason"` // nil unless it is withdrawn
+	GateID               *string   `json:"gate_id"`          // its newest gate
 	PushedAt             time.Time `json:"pushed_at"`
 	PushedBy             string    `json:"pushed_by"` // empty for other organisations
 	Size                 int64     `json:"size"`
@@ -106,6 +107,9 @@ type Filter struct {
 	Name   string // exactly this name, when not empty
 	Query  string // text in name or description, when not empty
 	Public bool   // the public entries of all organisations instead of the caller's
+	// Organisation selects, of the public entries, those of one organisation. With Name, too,
+	// an unlisted one is found.
+	Organisation string
 }
 
 // ListEntries lists the entries of the caller's organisation, or the public ones
@@ -115,7 +119,7 @@ func (c *Client) ListEntries(ctx context.Context, f Filter) ([]ListedEntry, erro
 	if f.Public {
 		path += "/public"
 	}
-	query := newQuery(map[string]string{"per_page": "1000", "name": f.Name, "q": f.Query})
+	query := newQuery(map[string]string{"per_page": "1000", "name": f.Name, "q": f.Query, "organisation": f.Organisation})
 	return listAll[ListedEntry](ctx, c, path, "entries", query)
 }
 
@@ -145,6 +149,17 @@ func (c *Client) Versions(ctx context.Context, id string) ([]Version, error) {
 	}
 	err := c.get(ctx, entryPath(id)+"/versions", nil, &out)
 	return out.Versions, err
+}
+
+// SetVisibility changes who may see an entry: public, org or unlisted. It needs the
+// permission admin, or ownership of the entry.
+func (c *Client) SetVisibility(ctx context.Context, id, visibility string) (Entry, error) {
+	var out struct {
+		Entry Entry `json:"entry"`
+	}
+	body := encode(map[string]string{"visibility": visibility})
+	_, err := c.do(ctx, call{method: http.MethodPatch, path: entryPath(id), body: body, idempotent: true}, &out)
+	return out.Entry, err
 }
 
 // DeleteEntry deletes an entry with all its versions. If an answer is lost, the

@@ -59,7 +59,9 @@ type Connection struct {
 	AutoPublish      bool            `json:"auto_publish"`
 	WriteBackEnabled bool            `json:"write_back_enabled"`
 	TagPattern       string          `json:"tag_pattern"`
+	Codeowners       bool            `json:"codeowners"` // the repository's CODEOWNERS file names the owners of the entry
 	CreatedBy        string          `json:"created_by"`
+	ChosenBy         string          `json:"chosen_by"` // who last changed repository, branch, path or tag pattern
 	CreatedAt        time.Time       `json:"created_at"`
 	UpdatedAt        time.Time       `json:"updated_at"`
 	LastAttempt      *PublishAttempt `json:"last_attempt"`
@@ -87,6 +89,8 @@ type NewConnection struct {
 	AutoPublish      *bool  `json:"auto_publish,omitempty"`
 	WriteBackEnabled bool   `json:"write_back_enabled,omitempty"`
 	TagPattern       string `json:"tag_pattern,omitempty"`
+	// Codeowners needs admin or ownership of the entry.
+	Codeowners bool `json:"codeowners,omitempty"`
 }
 
 // ConnectionSync is the result of a sync of a connection.

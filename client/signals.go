@@ -49,6 +49,7 @@ type SkillSignals struct {
 
 // A SignalsOverview summarises the contributors' signals about all skills.
 type SignalsOverview struct {
+	AsOf             *time.Time     `json:"as_of"` // the snapshot that the figures are of, nil before the first
 	Signals          *int64         `json:"total_signals"`
 	Contributors     *int           `json:"total_contributors"`
 	ActiveSkills     int            `json:"active_skills"`

@@ -34,7 +34,10 @@ func TestSendSignals(t *testing.T) {
 		t.Fatalf("overview %+v, %v", got, err)
 	}
 	n, people := int64(12), 3
-	got.Skills[0].LastSignalAt, got.PendingProposals = time.Time{}, 0
+	if got.AsOf == nil || got.AsOf.IsZero() {
+		t.Errorf("as of %v", got.AsOf)
+	}
+	got.Skills[0].LastSignalAt, got.PendingProposals, got.AsOf = time.Time{}, 0, nil
 	want := client.SignalsOverview{
 		Signals: &n, Contributors: &people, ActiveSkills: 1,
 		Skills: []client.SkillSignals{{SkillName: "pdf", Signals: &n, Contributors: &people, Actionable: true}},

@@ -297,7 +297,7 @@ func (w *mendWorld) publish(id string) {
 	w.grade(1)
 	skill := w.api.Get("/v1/skills/invoices").Want(http.StatusOK).Text("skill", "skill_id")
 	w.api.Post("/api/v1/alerts", apptest.Object{
-		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "channel": "webhook",
+		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "sensitivity": "confident", "channel": "webhook",
 		"config": apptest.Object{"webhook_url": w.model.URL(judgetest.OpenAI)}, // which refuses it
 	}).Want(http.StatusCreated)
 

@@ -338,7 +338,8 @@ func (r *badRelease) follow(dir string, other func(want string)) {
 	r.wantInstalled(installed, "Good words.")
 	skill := r.api.Get("/v1/skills/deploy").Want(http.StatusOK).Text("skill", "skill_id")
 	r.api.Post("/api/v1/alerts", apptest.Object{
-		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "channel": "webhook", "config": apptest.Object{"webhook_url": r.hooked.URL},
+		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "sensitivity": "confident",
+		"channel": "webhook", "config": apptest.Object{"webhook_url": r.hooked.URL},
 	}).Want(http.StatusCreated)
 	sha := r.tag("1.1.0", "Bad words.")
 	client("sync")

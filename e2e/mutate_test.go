@@ -49,7 +49,9 @@ func TestMutations(t *testing.T) {
 			m.report(before, after)
 			m.checkUsage(before, after)
 			m.checkLog()
-			m.filler.Fill(t, p.newKey(t, "after"), "after", 4712) // everything still works
+			key := p.newKey(t, "after")
+			p.command(t, "repohost", "allow", "after", "after") // with two organisations, the operator does
+			m.filler.Fill(t, key, "after", 4712)                // everything still works
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"slices"
@@ -231,6 +230,69 @@ func TestReservedPackages(t *testing.T) {
 	report(t, reservedUses(readTree(t)))
 }
 
+// starters are the packages that start programs.
+var starters = map[string]string{
+	"internal/sandbox/spawn":                "it gives each program an environment without the server's secrets",
+	"internal/sandbox/browser":              "the person's own browser, on the person's own machine",
+	"internal/sandbox/relay":                "it runs inside a sandbox, and its environment is that of the agent",
+	"internal/sandbox/sandboxtest/attacker": "it attacks the sandbox that it runs in",
+}
+
+// starts are the names by which a program is started or an environment handed on. What
+// no reservation knows is *exec.Cmd, which a function may get.
+var starts = []reservation{
+	{of: "os/exec", names: []string{"Command", "CommandContext", "Cmd"}},
+	{of: "os", names: []string{"StartProcess", "Environ"}},
+	{of: "syscall", names: []string{"Exec", "ForkExec", "StartProcess", "Environ"}},
+	{of: "golang.org/x/sys/unix", names: []string{"Exec", "Environ"}},
+}
+
+// TestEnvironmentOfPrograms: no program that the server starts gets the server's
+// environment, which has its secret key and the passwords of its database.
+func TestEnvironmentOfPrograms(t *testing.T) {
+	report(t, inheritedEnvironments(readTree(t)))
+}
+
+func inheritedEnvironments(files []*source) (problems []string) {
+	for _, f := range files {
+		if f.forTests || starters[f.dir] != "" {
+			continue
+		}
+		var found []token.Pos
+		for _, r := range starts {
+			found = append(found, f.uses(r)...)
+		}
+		_, commands := f.imports()["os/exec"]
+		ast.Inspect(f.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if slices.ContainsFunc(n.Lhs, isEnv) && (commands || slices.ContainsFunc(n.Rhs, isNil)) {
+					found = append(found, n.Pos())
+				}
+			case *ast.CallExpr:
+				if method, ok := n.Fun.(*ast.SelectorExpr); ok && commands && method.Sel.Name == "Environ" && !slices.Contains(found, method.Pos()) {
+					found = append(found, n.Pos())
+				}
+			}
+			return true
+		})
+		for _, use := range found {
+			problems = append(problems, f.at(use)+" may hand on the server's environment: start programs with spawn.Command")
+		}
+	}
+	return problems
+}
+
+func isEnv(e ast.Expr) bool {
+	field, ok := e.(*ast.SelectorExpr)
+	return ok && field.Sel.Name == "Env"
+}
+
+func isNil(e ast.Expr) bool {
+	name, ok := e.(*ast.Ident)
+	return ok && name.Name == "nil"
+}
+
 // TestPackageComments wants to know what each package does for someone.
 func TestPackageComments(t *testing.T) {
 	report(t, missingComments(readTree(t)))
@@ -239,44 +301,6 @@ func TestPackageComments(t *testing.T) {
 // TestNoInitFunctions looks at the tests, too: two servers live in one of them.
 func TestNoInitFunctions(t *testing.T) {
 	report(t, initFunctions(readTree(t)))
-}
-
-// maxPackage is how many lines a package may have without its tests: more is not read
-// in one go.
-const maxPackage = 3_000
-
-// larger are the packages that have more, with the most that they may have. A limit
-// only falls, and the entry goes when the package has been split.
-var larger = map[string]int{
-	"client":             3_500, // one type and method for each route of the API
-	"internal/runs":      3_250,
-	"internal/skills":    3_300,
-	"internal/telemetry": 3_250,
-	"internal/web":       9_500, // one handler for each page; they share nothing but the frame
-}
-
-// TestPackageSizes keeps packages small enough to be read.
-func TestPackageSizes(t *testing.T) {
-	report(t, oversizedPackages(readTree(t)))
-}
-
-func oversizedPackages(files []*source) (problems []string) {
-	lines := map[string]int{}
-	for _, f := range files {
-		if !f.forTests {
-			lines[f.dir] += f.files.File(f.file.Pos()).LineCount()
-		}
-	}
-	for _, dir := range slices.Sorted(maps.Keys(lines)) {
-		most, listed := larger[dir]
-		switch n := lines[dir]; {
-		case listed && n <= maxPackage:
-			problems = append(problems, fmt.Sprintf("%s has %d lines: remove it from larger in internal/arch_test.go", dir, n))
-		case n > max(most, maxPackage):
-			problems = append(problems, fmt.Sprintf("%s has %d lines, at most %d are allowed: move a part of it to a package of its own", dir, n, max(most, maxPackage)))
-		}
-	}
-	return problems
 }
 
 func report(t *testing.T, problems []string) {

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -22,9 +23,14 @@ func (s *Service) Acknowledge(ctx context.Context, c access.Caller, id string) (
 		if r, err = s.ruleByID(ctx, tx, c.OrgID, id, tx.Dialect().ForUpdate()); err != nil {
 			return err
 		}
-		if firing, err = acknowledgeStates(ctx, tx, id, c.UserID, store.Now()); err != nil {
+		if err := acknowledgeStates(ctx, tx, id, c.UserID, store.Now()); err != nil {
 			return err
 		}
+		all, err := statesOf(ctx, tx, []string{id})
+		if err != nil {
+			return err
+		}
+		firing = slices.DeleteFunc(all, func(s State) bool { return s.State != "firing" })
 		return r.recordAudit(ctx, tx, "alerts.rule.acknowledge", audit.Detail{"skills": len(firing)})
 	})
 	return r, firing, err

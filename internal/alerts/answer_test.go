@@ -1,6 +1,7 @@
 package alerts_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func (c *client) gradedAt(skill string, at time.Time, grades ...float64) {
 	}
 }
 
-// TestSequential gathers evidence: five failures after any number of passes fire,
+// TestSequential gathers evidence: seven failures after any number of passes fire,
 // gradings that come late count in their place, and a new version begins anew.
 func TestSequential(t *testing.T) {
 	t.Parallel()
@@ -31,7 +32,7 @@ func TestSequential(t *testing.T) {
 		ada.alert(apptest.With(passRate(hookURL), object{"sensitivity": "sequential"}))
 		begin := time.Now()
 		ada.gradedAt("pdf", begin, repeat(1, 20)...)
-		ada.gradedAt("pdf", begin.Add(time.Minute), repeat(0, 4)...)
+		ada.gradedAt("pdf", begin.Add(time.Minute), repeat(0, 6)...)
 		w.evaluate(ada, 3)
 		ada.wantEvents()
 		ada.gradedAt("pdf", begin.Add(3*time.Minute), 0)
@@ -41,21 +42,79 @@ func TestSequential(t *testing.T) {
 		if event["evidence"].(float64) < event["evidence_limit"].(float64) || event["last_graded_at"] == nil {
 			t.Errorf("got the event %v", event)
 		}
-		ada.gradedAt("pdf", begin.Add(2*time.Minute), repeat(1, 3)...)
+		ada.gradedAt("pdf", begin.Add(2*time.Minute), repeat(1, 4)...)
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing pdf") // less evidence than fires, more than resolves
-		ada.gradedAt("pdf", begin.Add(2*time.Minute+10*time.Second), repeat(1, 7)...)
+		ada.gradedAt("pdf", begin.Add(2*time.Minute+10*time.Second), repeat(1, 12)...)
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing pdf", "resolved pdf")
 
 		ada.gradedAt("pdf", begin.Add(4*time.Minute), repeat(0, 4)...)
 		ada.publish(entry, "pdf", "2.0")
-		ada.gradedAt("pdf", time.Now().Add(5*time.Minute), repeat(0, 4)...)
+		ada.gradedAt("pdf", time.Now().Add(5*time.Minute), repeat(0, 6)...)
 		w.evaluate(ada, 3)
-		ada.wantEvents("firing pdf", "resolved pdf") // four of the new version
+		ada.wantEvents("firing pdf", "resolved pdf") // six of the new version
 		ada.gradedAt("pdf", time.Now().Add(6*time.Minute), 0)
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing pdf", "resolved pdf", "firing pdf")
+	})
+}
+
+// TestEvidenceOfChangedGradings gathers the evidence again when gradings change and leave
+// the number of sessions and their pass rate as they were.
+func TestEvidenceOfChangedGradings(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		entry := ada.publish("", "csv", "1.0")
+		ada.publish(entry, "csv", "2.0")
+		versions := ada.Get("/api/v1/registry/" + entry).Want(http.StatusOK).List("versions") // newest first
+		ada.alert(apptest.With(passRate(hookURL), object{"sensitivity": "sequential"}))
+		begin := time.Now()
+		regraded := func(skill string, n int, failing bool, later time.Duration) {
+			grade := 1.0
+			if failing {
+				grade = 0
+			}
+			session, at := fmt.Sprint(skill, n), begin.Add(time.Duration(n)*time.Second+later).UTC().Format(time.RFC3339Nano)
+			ada.pushRecords(object{"grading_results": []object{{
+				"grading_id": session, "session_id": session, "skill_name": skill, "graded_at": at, "pass_rate": grade,
+			}}})
+		}
+		used := func(skill string, n int, at time.Time, hash any) {
+			session := fmt.Sprint(skill, n)
+			ada.pushRecords(object{"skill_invocations": []object{{
+				"skill_invocation_id": session + at.String(), "session_id": session, "skill_name": skill, "triggered": true,
+				"occurred_at": at.UTC().Format(time.RFC3339Nano), "skill_version_hash": hash,
+			}}})
+		}
+		// Seven failures, then passes: the failures move to the end.
+		for n := range 20 {
+			used("pdf", n, begin, nil)
+			regraded("pdf", n, n < 7, 0)
+		}
+		w.evaluate(ada, 2)
+		ada.wantEvents()
+		for n := range 7 {
+			regraded("pdf", n, false, time.Millisecond)
+			regraded("pdf", 19-n, true, time.Millisecond)
+		}
+		w.evaluate(ada, 2)
+		ada.wantEvents("firing pdf")
+
+		// Failures of the version before turn out to be of the current one.
+		for n := range 10 {
+			used("csv", n, begin, versions[1]["content_hash"])
+			regraded("csv", n, true, 0)
+		}
+		w.evaluate(ada, 2)
+		ada.wantEvents("firing pdf")
+		for n := range 10 {
+			used("csv", n, begin.Add(time.Second), versions[0]["content_hash"])
+		}
+		w.evaluate(ada, 2)
+		ada.wantEvents("firing pdf", "firing csv")
 	})
 }
 
@@ -86,7 +145,7 @@ func TestWorseThanPrevious(t *testing.T) {
 				ada.publish(entry, "pdf", "1.1")
 				ada.Post("/api/v1/registry/"+entry+"/rollback", object{"target_version": "1.0"}).Want(http.StatusOK)
 				ada.publish(entry, "pdf", "4.0")
-				ada.gradedAt("pdf", time.Now(), repeat(0, 25)...)
+				ada.gradedAt("pdf", time.Now(), repeat(0, 30)...)
 				w.evaluate(ada, 2)
 				ada.wantEvents("firing pdf")
 				event := ada.Get("/api/v1/alert-events").List("events")[0]
@@ -227,7 +286,11 @@ func TestNewTypes(t *testing.T) {
 		ada := newWorld(t, db, setup{}).org("acme")
 		for kind, want := range map[string]any{"worse_than_previous": 0.1, "silent_fall": 0.5, "pass_rate_below": 0.8, "no_data": 7.0} {
 			got := ada.Post(alertsPath, apptest.With(passRate(hookURL), object{"type": kind})).Want(http.StatusCreated).Object()
-			if got["threshold"] != want || got["sensitivity"] != "point" || got["snoozed_until"] != nil {
+			sensitivity := "point"
+			if kind == "worse_than_previous" {
+				sensitivity = "sequential"
+			}
+			if got["threshold"] != want || got["sensitivity"] != sensitivity || got["snoozed_until"] != nil {
 				t.Errorf("%s: got %v", kind, got)
 			}
 		}
@@ -239,5 +302,28 @@ func TestNewTypes(t *testing.T) {
 			WantIssueWith("threshold", "threshold must be between 0 and 1")
 		ada.Post(alertsPath, apptest.With(passRate(hookURL), object{"sensitivity": "wild"})).Want(http.StatusBadRequest)
 		ada.Post(alertsPath, apptest.With(cost, object{"threshold": 1, "action": "rollback"})).WantIssueWith("action", "action rollback needs")
+	})
+}
+
+// TestRollbackSensitivity: an alert that rolls back is never point.
+func TestRollbackSensitivity(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db, setup{}).org("acme")
+		ada.sessions("pdf", 1)
+		body := apptest.With(passRate(hookURL), object{"skill_id": ada.skill("pdf"), "action": "rollback"})
+		for _, kind := range []string{"pass_rate_below", "worse_than_previous"} {
+			body := apptest.With(body, object{"type": kind})
+			ada.Post(alertsPath, apptest.With(body, object{"sensitivity": "point"})).
+				WantIssueWith("sensitivity", "sensitivity must be confident or sequential with action rollback")
+			made := ada.Post(alertsPath, body).Want(http.StatusCreated).Object()
+			if made["sensitivity"] != "sequential" {
+				t.Errorf("%s: got %v", kind, made)
+			}
+			path := alertsPath + "/" + made["id"].(string)
+			ada.Do(http.MethodPatch, path, object{"sensitivity": "point"}).
+				WantIssueWith("sensitivity", "sensitivity must be confident or sequential with action rollback")
+			ada.Do(http.MethodPatch, path, object{"sensitivity": "confident"}).Want(http.StatusOK)
+		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 )
 
 // Mount adds the routes of alerts.
@@ -77,7 +78,7 @@ type createInput struct {
 		SkillID     *string        `json:"skill_id,omitempty" format:"uuid" doc:"Omitted: all skills"`
 		Type        Type           `json:"type" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall"`
 		Threshold   *float64       `json:"threshold,omitempty" example:"0.75" doc:"pass_rate_below: 0 to 1, default 0.8; no_data: 0 to 90 days, default 7; worse_than_previous: by how much, 0 to 1, default 0.1; cost_above: USD for a use, required; silent_fall: by how much of the usual share, 0 to 1, default 0.5"`
-		Sensitivity Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident,sequential" default:"point"`
+		Sensitivity Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident,sequential" doc:"Omitted: sequential for an alert that rolls back, which cannot be point, and for worse_than_previous, else point. For cost_above and silent_fall sequential is the same as confident"`
 		Action      *Action        `json:"action,omitempty" enum:"rollback" doc:"What to do when it fires"`
 		Channel     notify.Channel `json:"channel" enum:"chat_a,chat_b,email,owners,webhook" doc:"owners: a mail to each person who owns the skill; config is empty"`
 		Config      ConfigInput    `json:"config"`
@@ -100,9 +101,64 @@ type RuleOutput struct {
 	CreatedAt      httpapi.Time      `json:"created_at"`
 	UpdatedAt      httpapi.Time      `json:"updated_at"`
 	Warnings       []string          `json:"warnings,omitempty" doc:"Why notices will not arrive as things are"`
+	States         []StateOutput     `json:"states" nullable:"false" doc:"Of each skill that was evaluated and is or was worth a note, by skill id"`
 }
 
-func (s *Service) newRuleOutput(r Rule) RuleOutput {
+// StateOutput is the state of an alert for a skill on the wire.
+type StateOutput struct {
+	SkillID        string          `json:"skill_id" format:"uuid"`
+	State          string          `json:"state" enum:"ok,firing"`
+	Since          httpapi.Time    `json:"since"`
+	AcknowledgedBy *string         `json:"acknowledged_by" format:"uuid"`
+	AcknowledgedAt *httpapi.Time   `json:"acknowledged_at"`
+	SnoozedUntil   *httpapi.Time   `json:"snoozed_until"`
+	Rollback       *RollbackOutput `json:"rollback" doc:"Of an alert that rolls back: what it did, or why it did nothing; null as long as nothing had to be done"`
+}
+
+// RollbackOutput has either what was taken back and when, or why nothing was.
+type RollbackOutput struct {
+	Version   string          `json:"version,omitempty" doc:"That was taken back"`
+	At        *httpapi.Time   `json:"at,omitempty"`
+	BlockedBy release.Blocked `json:"blocked_by,omitempty" enum:"too_few_sessions,no_good_version,already_rolled_back"`
+	Needs     *int64          `json:"needs,omitempty" doc:"With blocked_by: the graded sessions still missing"`
+}
+
+// newStateOutputs returns the states of a rule that is snoozed until a time.
+func newStateOutputs(states []State, snoozed *time.Time) []StateOutput {
+	all := make([]StateOutput, len(states))
+	for i, s := range states {
+		all[i] = StateOutput{
+			SkillID: s.SkillID, State: s.State, Since: httpapi.Time(s.Since), AcknowledgedBy: s.AcknowledgedBy,
+			AcknowledgedAt: httpapi.NullTime(s.AcknowledgedAt), SnoozedUntil: httpapi.NullTime(snoozed),
+		}
+		switch b := s.Rollback; {
+		case b.BlockedBy != "":
+			all[i].Rollback = &RollbackOutput{BlockedBy: b.BlockedBy, Needs: &b.Needs}
+		case b.Version != "":
+			all[i].Rollback = &RollbackOutput{Version: b.Version, At: httpapi.NullTime(&b.At)}
+		}
+	}
+	return all
+}
+
+func (s *Service) newRuleOutput(ctx context.Context, r Rule) (RuleOutput, error) {
+	all, err := s.newRuleOutputs(ctx, r)
+	if err != nil {
+		return RuleOutput{}, err
+	}
+	return all[0], nil
+}
+
+func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]RuleOutput, error) {
+	states, err := s.States(ctx, rules...)
+	all := make([]RuleOutput, len(rules))
+	for i, r := range rules {
+		all[i] = s.ruleOutput(r, states[r.ID])
+	}
+	return all, err
+}
+
+func (s *Service) ruleOutput(r Rule, states []State) RuleOutput {
 	config := map[string]string{}
 	if field := addressField(r.Channel); field != "" {
 		config[field] = notify.Mask(r.Channel, r.Address)
@@ -112,6 +168,7 @@ func (s *Service) newRuleOutput(r Rule) RuleOutput {
 		Channel: r.Channel, Config: config,
 		Enabled: r.Enabled, DisabledReason: r.DisabledReason, SnoozedUntil: httpapi.NullTime(r.SnoozedUntil),
 		CreatedAt: httpapi.Time(r.CreatedAt), UpdatedAt: httpapi.Time(r.UpdatedAt), Warnings: s.Warnings(r),
+		States: newStateOutputs(states, r.SnoozedUntil),
 	}
 }
 
@@ -129,7 +186,7 @@ func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutpu
 	if err != nil {
 		return createOutput{}, err
 	}
-	return createOutput{s.newRuleOutput(r), r.Secret}, nil
+	return createOutput{s.ruleOutput(r, nil), r.Secret}, nil
 }
 
 // RulePath names an alert in a path.
@@ -144,11 +201,11 @@ type listOutput struct {
 
 func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
 	rules, total, err := s.Rules(ctx, access.From(ctx).OrgID, in.Rows())
-	out := listOutput{Alerts: make([]RuleOutput, len(rules)), Pagination: in.Of(total)}
-	for i, r := range rules {
-		out.Alerts[i] = s.newRuleOutput(r)
+	if err != nil {
+		return listOutput{}, err
 	}
-	return out, err
+	all, err := s.newRuleOutputs(ctx, rules...)
+	return listOutput{Alerts: all, Pagination: in.Of(total)}, err
 }
 
 func (s *Service) handleGet(ctx context.Context, in RulePath) (RuleOutput, error) {
@@ -156,7 +213,7 @@ func (s *Service) handleGet(ctx context.Context, in RulePath) (RuleOutput, error
 	if err != nil {
 		return RuleOutput{}, err
 	}
-	return s.newRuleOutput(r), nil
+	return s.newRuleOutput(ctx, r)
 }
 
 type updateInput struct {
@@ -180,7 +237,8 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (createOutpu
 	if err != nil {
 		return createOutput{}, err
 	}
-	return createOutput{s.newRuleOutput(r), made}, nil
+	out, err := s.newRuleOutput(ctx, r)
+	return createOutput{out, made}, err
 }
 
 func (s *Service) handleDelete(ctx context.Context, in RulePath) (httpapi.None, error) {
@@ -226,13 +284,14 @@ func (s *Service) handleAcknowledge(ctx context.Context, in RulePath) (acknowled
 	if err != nil {
 		return acknowledgeOutput{}, err
 	}
-	out := acknowledgeOutput{s.newRuleOutput(r), make([]acknowledgedOutput, len(states))}
+	rule, err := s.newRuleOutput(ctx, r)
+	out := acknowledgeOutput{rule, make([]acknowledgedOutput, len(states))}
 	for i, state := range states {
 		out.Acknowledged[i] = acknowledgedOutput{
 			state.SkillID, httpapi.Time(state.Since), httpapi.Time(*state.AcknowledgedAt), *state.AcknowledgedBy,
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 type snoozeInput struct {
@@ -247,7 +306,7 @@ func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (RuleOutput,
 	if err != nil {
 		return RuleOutput{}, err
 	}
-	return s.newRuleOutput(r), nil
+	return s.newRuleOutput(ctx, r)
 }
 
 type deliveryOutput struct {
@@ -324,6 +383,7 @@ type eventOutput struct {
 	Version         *string       `json:"version" doc:"Current in the registry at that time"`
 	Note            *string       `json:"note"`
 	OccurredAt      httpapi.Time  `json:"occurred_at"`
+	States          []StateOutput `json:"states" nullable:"false" doc:"How the alert is now for the skill of the event; empty if the alert was deleted"`
 }
 
 type eventsOutput struct {
@@ -335,6 +395,10 @@ func (s *Service) handleEvents(ctx context.Context, in eventsInput) (eventsOutpu
 	all, total, err := s.Events(ctx, access.From(ctx).OrgID, EventFilter{
 		RuleID: in.AlertID, SkillID: in.SkillID, Limit: in.PerPage, Offset: in.Offset(),
 	})
+	if err != nil {
+		return eventsOutput{}, err
+	}
+	states, err := s.statesOfEvents(ctx, all)
 	out := eventsOutput{Events: make([]eventOutput, len(all)), Pagination: in.Of(total)}
 	for i, e := range all {
 		out.Events[i] = eventOutput{
@@ -345,6 +409,7 @@ func (s *Service) handleEvents(ctx context.Context, in eventsInput) (eventsOutpu
 			Version: e.Version, Note: e.Note, OccurredAt: httpapi.Time(e.OccurredAt),
 			LastGradedAt: httpapi.NullTime(e.LastGradedAt), Measured: e.Measured, Reference: e.Reference,
 			ReferenceOf: e.ReferenceVersion, Evidence: e.Evidence, EvidenceLimit: e.EvidenceLimit,
+			States: newStateOutputs(states[i].States, states[i].SnoozedUntil),
 		}
 	}
 	return out, err

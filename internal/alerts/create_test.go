@@ -50,7 +50,7 @@ func TestCreate(t *testing.T) {
 		usual := object{
 			"skill_id": nil, "type": "pass_rate_below", "threshold": 0.8, "sensitivity": "point", "action": nil,
 			"channel": "chat_a", "config": object{"chat_a_webhook_url": "https://hooks.example.org/…"},
-			"enabled": true, "disabled_reason": nil,
+			"enabled": true, "disabled_reason": nil, "states": []any{},
 		}
 		for _, c := range []struct {
 			name string

@@ -260,6 +260,28 @@ func (s *Service) Deliveries(ctx context.Context, orgID, ruleID string, limit, o
 	return deliveriesOfRule(ctx, s.DB, ruleID, limit, offset)
 }
 
+// eventState is how the rule of an event is now for its skill.
+type eventState struct {
+	States       []State // one, or none if the rule was deleted
+	SnoozedUntil *time.Time
+}
+
+// statesOfEvents returns those of a page of events.
+func (s *Service) statesOfEvents(ctx context.Context, events []Event) ([]eventState, error) {
+	pairs := make([][2]string, len(events))
+	for i, e := range events {
+		pairs[i] = [2]string{e.RuleID, e.SkillID}
+	}
+	states, snoozed, err := statesOfPairs(ctx, s.DB, pairs)
+	all := make([]eventState, len(events))
+	for i, e := range events {
+		if state, ok := states[stateKey{e.RuleID, e.SkillID}]; ok {
+			all[i] = eventState{[]State{state}, snoozed[e.RuleID]}
+		}
+	}
+	return all, err
+}
+
 // EventFilter selects events of a listing.
 type EventFilter struct {
 	RuleID, SkillID string // "" for all

@@ -88,7 +88,7 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 		if err != nil {
 			return err
 		}
-		states, err := statesOfOrg(ctx, tx, orgID)
+		states, err := statesByKey(ctx, tx, rules)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,22 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 		skill.evidence, gathered = state.Evidence, state.Evidence.of != before
 	}
 	snoozed := r.SnoozedUntil != nil && e.now.Before(*r.SnoozedUntil)
-	next, transition, changed := state.next(r.evaluate(skill, e.now), e.now, snoozed)
+	verdict := r.evaluate(skill, e.now)
+	next, transition, changed := state.next(verdict, e.now, snoozed)
+	var back *release.Result
+	if r.Action != nil && next.State == firing {
+		if next.Rollback, back, err = e.revert(ctx, r, skill, verdict, next.Rollback); err != nil {
+			return err
+		}
+		changed = changed || next.Rollback != state.Rollback
+	}
+	if back != nil && transition == none { // it fires for longer already
+		transition = Reminder
+		next.Sequence++
+		if !snoozed {
+			next.LastNoticeAt = &e.now
+		}
+	}
 	e.due.add(r, skill, next)
 	if !changed && !gathered {
 		return nil
@@ -161,23 +176,19 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	}
 	event.Sequence, event.EpisodeID = next.Sequence, *next.EpisodeID
 	e.changed = append(e.changed, next)
-	if event.Version, err = e.service.Registry.CurrentVersion(ctx, e.tx, r.OrgID, event.SkillID); err != nil {
-		return err
-	}
-	// The rollback commits with the event: once for each episode, whatever crashes.
-	// Reminders do not roll back again.
-	if limit, known := r.passRateLimit(skill); r.Action != nil && transition == Firing && known {
-		result, done, err := e.service.Release.Revert(ctx, e.tx, skills.Revert{
-			OrgID: r.OrgID, SkillID: event.SkillID, UserID: r.CreatedBy, Threshold: limit, Reason: "alert " + r.ID,
-		})
+	if back != nil { // the event is about the version that was taken back
+		event.Version = &back.From.Version
+		event.addNote(back.String())
+		if err := e.openIncident(ctx, r, event, *back); err != nil {
+			return err
+		}
+	} else {
+		event.Version, err = e.service.Registry.CurrentVersion(ctx, e.tx, r.OrgID, event.SkillID)
 		if err != nil {
 			return err
 		}
-		if done {
-			event.addNote(result.String())
-			if err := e.openIncident(ctx, r, event, result); err != nil {
-				return err
-			}
+		if note := next.Rollback.note(skill.lineage.Current); note != "" && transition != Resolved {
+			event.addNote(note)
 		}
 	}
 	if r.Type.onGrades() {
@@ -194,7 +205,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	if err := insertEvent(ctx, e.tx, event); err != nil {
 		return err
 	}
-	if transition == Firing && snoozed || transition == Resolved && state.LastNoticeAt == nil {
+	if transition != Resolved && snoozed || transition == Resolved && state.LastNoticeAt == nil {
 		return nil // the firing was not notified
 	}
 	if err := e.service.emit(ctx, e.tx, event); err != nil {

@@ -22,16 +22,18 @@ type Evidence struct {
 	Sum      *float64 // nil without a session
 	Limit    *float64 // at which the alert fires
 	Sessions int
+	Reached  bool   // the limit was reached, and the evidence is still above half of it
 	of       string // the figures that it was computed from
 }
 
 // verdict has a hysteresis: between the limit and half of it an alert that fires
-// goes on firing.
+// goes on firing. So it does not matter how many sessions are graded between two
+// evaluations.
 func (e Evidence) verdict() verdict {
 	switch {
 	case e.Sum == nil || e.Sessions < minGraded:
 		return insufficient
-	case *e.Sum >= *e.Limit:
+	case e.Reached:
 		return breached
 	case *e.Sum <= evidenceOfResolve**e.Limit:
 		return healthy
@@ -40,31 +42,40 @@ func (e Evidence) verdict() verdict {
 }
 
 // gatherEvidence goes through the graded sessions of a skill since its version
-// became current, at most evidenceDays back. The dispersion and the number of
-// sessions in a week are, on each day, those of the days before.
-func gatherEvidence(all []graded.Session, threshold float64, v lineage.Lineage, now time.Time) (e Evidence) {
+// became current, at most evidenceDays back. The dispersion is, on each day, that of
+// the days before. Of a skill with more gradings than are read, what was before the
+// first sessions is not known: week and month, the graded sessions of the last
+// WindowDays and evidenceDays, tell that and stand in for it.
+func gatherEvidence(all []graded.Session, threshold float64, v lineage.Lineage, week, month int64, now time.Time) Evidence {
 	days := newGradedDays(all, now)
+	cut := int64(days.sessions(len(days.all)-evidenceDays, len(days.all))) < month
 	since := now.Add(-evidenceDays * day)
 	if v.Since.After(since) {
 		since = v.Since
 	}
-	sum, on := 0.0, -1
+	var w walk
 	var c cusum
+	on, today := -1, 0
 	for _, s := range all {
+		if i := days.index(s.At); i != on {
+			on, today = i, 0
+			before := days.all[max(0, on-dispersionDays):on]
+			if cut {
+				before = days.all
+			}
+			c = newCusum(threshold, dispersion(before))
+		}
+		today++
 		if s.At.Before(since) || v.CurrentID != "" && s.VersionID != v.CurrentID {
 			continue
 		}
-		if i := days.index(s.At); i != on {
-			c, on = days.cusum(threshold, i), i
+		n := days.sessions(on-WindowDays+1, on) + today
+		if cut {
+			n = max(n, int(week))
 		}
-		sum = c.add(sum, s.PassRate)
-		e.Sessions++
+		w.add(c, s.PassRate, n)
 	}
-	if e.Sessions > 0 {
-		limit := days.cusum(threshold, len(days.all)-1).limit
-		e.Sum, e.Limit = &sum, &limit
-	}
-	return e
+	return w.evidence()
 }
 
 // gradedDays are the graded sessions of a skill by day (UTC), today last.
@@ -77,10 +88,7 @@ func newGradedDays(sessions []graded.Session, now time.Time) gradedDays {
 	const length = evidenceDays + dispersionDays + 1
 	d := gradedDays{now.UTC().Truncate(day).AddDate(0, 0, 1-length), make([]gradedDay, length)}
 	for _, s := range sessions {
-		of := &d.all[d.index(s.At)]
-		of.sessions++
-		of.sum += s.PassRate
-		of.squares += s.PassRate * s.PassRate
+		d.all[d.index(s.At)].add(s.PassRate)
 	}
 	return d
 }
@@ -91,11 +99,10 @@ func (d gradedDays) index(at time.Time) int {
 	return min(max(int(at.Sub(d.first)/day), 0), len(d.all)-1)
 }
 
-// cusum is that of a day.
-func (d gradedDays) cusum(threshold float64, on int) cusum {
-	week := 0
-	for _, before := range d.all[max(0, on-WindowDays):on] {
-		week += before.sessions
+// sessions counts those of the days from one on until another.
+func (d gradedDays) sessions(from, until int) (count int) {
+	for _, of := range d.all[max(0, from):until] {
+		count += of.sessions
 	}
-	return newCusum(threshold, dispersion(d.all[max(0, on-dispersionDays):on]), week)
+	return count
 }

@@ -63,11 +63,12 @@ func (s *Service) readFigures(
 			return f, err
 		}
 	}
-	if versions {
+	if versions || rollback {
 		var compared []string
 		for _, l := range f.lineages {
+			compared = append(compared, l.CurrentID)
 			if l.BeforeID != "" {
-				compared = append(compared, l.CurrentID, l.BeforeID)
+				compared = append(compared, l.BeforeID)
 			}
 		}
 		if f.quality, err = s.Skills.Quality(ctx, tx, compared); err != nil {
@@ -104,8 +105,10 @@ func (f figuresOf) gather(
 	if recent.PassRate != nil {
 		rate = *recent.PassRate
 	}
-	of := fmt.Sprintf("%s %d %d %v %v",
-		one.lineage.CurrentID, now.Unix()/int64(day.Seconds()), recent.GradedSessions, rate, threshold)
+	// The counter tells gradings that moved to another version, or changed and left the
+	// pass rate as it was; servers of the version before do not count.
+	of := fmt.Sprintf("3 %s %d %d %d %d %v %v", one.lineage.CurrentID, one.lineage.Since.UnixMicro(),
+		now.Unix()/int64(day.Seconds()), recent.GradingChanges, recent.GradedSessions, rate, threshold)
 	if of == known.of {
 		return known, nil
 	}
@@ -118,7 +121,7 @@ func (f figuresOf) gather(
 		}
 		f.sessions[one.ID] = sessions
 	}
-	e := gatherEvidence(sessions, threshold, one.lineage, now)
+	e := gatherEvidence(sessions, threshold, one.lineage, one.GradedSessions, recent.GradedSessions, now)
 	e.of = of
 	return e, nil
 }
@@ -147,8 +150,8 @@ const (
 	// referenceMargin is how many standard errors below its pass rate the reference is
 	// taken to be. TestReference holds the false alarms that are left.
 	referenceMargin = 1
-	// minRequests is how many model requests say what a use costs.
-	minRequests = 5
+	// minPriced is how many uses whose price is known say what a use costs.
+	minPriced = 5
 	// minOffered is how many sessions that were offered the skill say how often it
 	// is used.
 	minOffered = 20
@@ -178,10 +181,16 @@ func (r Rule) evaluateVersion(f figures) verdict {
 
 // evaluateCost looks at the median: a few expensive uses are no alarm.
 func (r Rule) evaluateCost(f figures) verdict {
-	switch {
-	case f.cost == nil || f.cost.PerUseP50 == nil || f.cost.Requests < minRequests:
+	if f.cost == nil || f.cost.PerUseP50 == nil || f.cost.Uses < minPriced {
 		return insufficient
-	case *f.cost.PerUseP50 > r.Threshold:
+	}
+	cost := f.cost.PerUseP50
+	if r.Sensitivity != Point { // the lower end of the interval of the median
+		if cost = f.cost.PerUseLow; cost == nil {
+			return insufficient
+		}
+	}
+	if *cost > r.Threshold {
 		return breached
 	}
 	return healthy

@@ -8,20 +8,29 @@ import (
 )
 
 func TestEvaluateCost(t *testing.T) {
-	cost := func(perUse float64, requests int64) *pricing.Cost {
-		return &pricing.Cost{PerUseP50: &perUse, Requests: requests}
+	cost := func(perUse float64, uses int64) *pricing.Cost {
+		return &pricing.Cost{PerUseP50: &perUse, Requests: 100, Uses: uses}
+	}
+	wide := func(c *pricing.Cost, low float64) *pricing.Cost {
+		c.PerUseLow = &low
+		return c
 	}
 	for name, c := range map[string]struct {
-		cost *pricing.Cost
-		want verdict
+		cost        *pricing.Cost
+		sensitivity Sensitivity
+		want        verdict
 	}{
-		"unknown":          {nil, insufficient},
-		"no price":         {&pricing.Cost{Requests: 100}, insufficient},
-		"four requests":    {cost(9, 4), insufficient},
-		"above":            {cost(0.51, 5), breached},
-		"at the threshold": {cost(0.5, 5), healthy},
+		"unknown":             {nil, Point, insufficient},
+		"no price":            {&pricing.Cost{Requests: 100}, Point, insufficient},
+		"four uses":           {cost(9, 4), Point, insufficient},
+		"above":               {cost(0.51, 5), Point, breached},
+		"at the threshold":    {cost(0.5, 5), Point, healthy},
+		"five are not proof":  {cost(9, 5), Confident, insufficient},
+		"above, not surely":   {wide(cost(0.9, 9), 0.5), Confident, healthy},
+		"above, and surely":   {wide(cost(0.9, 9), 0.51), Confident, breached},
+		"sequential the same": {wide(cost(0.9, 9), 0.5), Sequential, healthy},
 	} {
-		if got := (Rule{Type: CostAbove, Threshold: 0.5}).evaluate(figures{cost: c.cost}, noon); got != c.want {
+		if got := (Rule{Type: CostAbove, Threshold: 0.5, Sensitivity: c.sensitivity}).evaluate(figures{cost: c.cost}, noon); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

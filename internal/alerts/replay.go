@@ -44,23 +44,20 @@ func (r Rule) Replay(samples []Sample) []bool {
 // pastEvidence is gathered from whole days, in which the single sessions are not
 // known any more: as if each had passed or failed.
 type pastEvidence struct {
-	days     []gradedDay
-	sum      float64
-	sessions int
+	days []gradedDay
+	walk walk
 }
 
 func (p *pastEvidence) add(threshold float64, s Sample) Evidence {
 	week := 0
-	for _, d := range p.days[max(0, len(p.days)-WindowDays):] {
+	for _, d := range p.days[max(0, len(p.days)-WindowDays+1):] {
 		week += d.sessions
 	}
-	c := newCusum(threshold, dispersion(p.days[max(0, len(p.days)-dispersionDays):]), week)
-	for range s.DaySessions {
-		p.sum = c.add(p.sum, s.DayPassRate)
+	c := newCusum(threshold, dispersion(p.days[max(0, len(p.days)-dispersionDays):]))
+	for i := range s.DaySessions {
+		p.walk.add(c, s.DayPassRate, week+i+1)
 	}
-	p.sessions += s.DaySessions
 	passed := s.DayPassRate * float64(s.DaySessions)
 	p.days = append(p.days, gradedDay{s.DaySessions, passed, passed})
-	sum, limit := p.sum, c.limit
-	return Evidence{Sum: &sum, Limit: &limit, Sessions: p.sessions}
+	return p.walk.evidence()
 }

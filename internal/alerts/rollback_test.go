@@ -17,14 +17,20 @@ import (
 // and returns its id.
 func (c *client) publish(id, name, version string) string {
 	c.T.Helper()
+	return c.pushText(id, name, version, name+" "+version, http.StatusCreated)
+}
+
+// pushText is publish with a description, and with the status of the answer.
+func (c *client) pushText(id, name, version, description string, status int) string {
+	c.T.Helper()
 	path := "/api/v1/registry"
 	if id != "" {
 		path += "/" + id + "/versions"
 	}
-	text := "---\nname: demo\ndescription: " + name + " " + version + "\n---\n# Demo\n"
+	text := "---\nname: demo\ndescription: " + description + "\n---\n# Demo\n"
 	metadata := apptest.JSONPart(c.T, "metadata", object{"name": name, "version": version})
 	archive := apptest.Part{Name: "archive", File: "skill.tar.gz", Content: []byte(apptest.Pack(c.w.T, "SKILL.md", text))}
-	return apptest.Text(c.Upload(path, metadata, archive).Want(http.StatusCreated).Object(), "entry", "id")
+	return apptest.Text(c.Upload(path, metadata, archive).Want(status).Object(), "entry", "id")
 }
 
 // entry returns an entry's current version and its rollbacks, newest first.
@@ -89,19 +95,22 @@ func TestRollback(t *testing.T) {
 		ada.wantEvents("firing pdf", "resolved pdf", "firing pdf")
 		event = ada.Get("/api/v1/alert-events").List("events")[0]
 		current, rollbacks = ada.entry(entry)
-		if event["note"] != nil || event["version"] != "2.0" || current != "2.0" || len(rollbacks) != 2 {
+		if current != "2.0" || len(rollbacks) != 2 || event["version"] != "2.0" || event["note"] !=
+			"Not rolled back: version 2.0 was rolled back before, and somebody made it current again." {
 			t.Errorf("event %v, current %s, rollbacks %v, want no second one", event, current, rollbacks)
 		}
 	})
 }
 
-// TestNoRollback: where a rollback would not help, the alert only notifies.
+// TestNoRollback: where there is nothing to go back to, the alert says so.
 func TestNoRollback(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		ada.publish(ada.publish("", "sick", "1.0"), "sick", "2.0") // 1.0 has no sessions
+		sick := ada.publish("", "sick", "1.0")
+		ada.sessions("sick", repeat(0, 10)...)
+		ada.publish(sick, "sick", "2.0")
 		fine := ada.publish("", "told", "1.0")
 		ada.sessions("told", repeat(1, 10)...)
 		ada.publish(fine, "told", "2.0")
@@ -116,8 +125,12 @@ func TestNoRollback(t *testing.T) {
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing loose", "firing sick", "firing told")
 		for _, e := range ada.Get("/api/v1/alert-events").List("events") {
-			if e["note"] != nil {
-				t.Errorf("event %v, want no note", e)
+			want := any(nil)
+			if e["skill_name"] != "told" {
+				want = "Not rolled back: no earlier version that was current is left that is not rolled back, withdrawn or below the threshold."
+			}
+			if e["note"] != want {
+				t.Errorf("event %v, want the note %v", e, want)
 			}
 		}
 		if n := w.Count("registry_rollbacks"); n != 0 {

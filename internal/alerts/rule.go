@@ -89,6 +89,14 @@ func defaultThreshold(t Type) float64 {
 	}[t]
 }
 
+// defaultSensitivity is that of a rule that names none.
+func defaultSensitivity(t Type, a *Action) Sensitivity {
+	if a != nil || t == WorseThanPrevious {
+		return Sequential // of harmless versions, point would find two in five worse
+	}
+	return Point
+}
+
 // rotationGrace is how long an old secret signs beside the new one, so that a
 // receiver can change over without losing a notification.
 const rotationGrace = 24 * time.Hour
@@ -119,10 +127,15 @@ func (r Rule) issues() (all []fault.Issue) {
 	if !slices.Contains(sensitivities, r.Sensitivity) {
 		issue("sensitivity", "sensitivity must be %s", oneOf(sensitivities))
 	}
-	if r.Action != nil && *r.Action != Rollback {
+	switch {
+	case r.Action == nil:
+	case *r.Action != Rollback:
 		issue("action", "action must be %s", Rollback)
-	} else if r.Action != nil && (!r.Type.onGrades() || r.SkillID == nil) {
+	case !r.Type.onGrades() || r.SkillID == nil:
 		issue("action", "action rollback needs an alert of type %s or %s on one skill", PassRateBelow, WorseThanPrevious)
+	case r.Sensitivity == Point:
+		issue("sensitivity", "sensitivity must be %s or %s with action rollback: %s would take back harmless versions",
+			Confident, Sequential, Point)
 	}
 	return append(all, r.targetIssues()...)
 }

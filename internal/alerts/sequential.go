@@ -4,21 +4,19 @@ import "math"
 
 // A cusum is the evidence that a skill's pass rate has fallen below a threshold,
 // gathered session by session since its version became current: the log of how
-// much likelier a bad rate makes the sessions than a good one, never below 0. It
+// much likelier a bad rate makes the sessions than a sound one, never below 0. It
 // forgets a good past at once and needs no window.
 type cusum struct {
 	pass, fail float64 // what a session with that result adds
-	limit      float64 // the evidence that fires, and the highest that is kept
 	phi        float64 // dispersion: how much of a session is evidence of its own
+	slack      float64 // see calibration
 }
 
 const (
-	// shift is how far, in log odds, the good and the bad failure rate lie from
-	// that of the threshold.
-	shift = 0.9
-	// bar makes it one false alarm in 1,000 weeks of a skill that is 10 points
-	// above its threshold; simulated.
-	bar = -1.5
+	// soundMargin is how far above the threshold the pass rate of a sound skill is, and
+	// maxShift how far at most in log odds.
+	soundMargin = 0.1
+	maxShift    = 0.9
 	// dispersionDays is what the dispersion is estimated from.
 	dispersionDays = 28
 	// minDispersed is how many graded sessions an estimate of it needs.
@@ -29,32 +27,96 @@ const (
 	falseAlarmsPerSkillWeeks = 1000
 )
 
-// newCusum is that of a threshold, for a skill with so many graded sessions in
-// the last 7 days.
-func newCusum(threshold, dispersion float64, week int) cusum {
+// calibration has, for thresholds, what the limit is lower than the logarithm of the
+// sessions in 1,000 weeks, so that a sound skill reaches it once in 1,000 weeks: the
+// logarithm of the mean number of sessions until a sound skill reaches 7, less 7.
+var calibration = []struct{ threshold, slack float64 }{
+	{0.3, 2.87}, {0.4, 2.79}, {0.5, 2.96}, {0.6, 2.83}, {0.7, 2.65}, {0.75, 2.50}, {0.8, 2.36}, {0.85, 2.44}, {0.9, 2.70}, {0.95, 3.42},
+}
+
+// slackOf interpolates calibration.
+func slackOf(threshold float64) float64 {
+	below := calibration[0]
+	for _, above := range calibration {
+		if threshold <= above.threshold {
+			if above == below {
+				return above.slack
+			}
+			share := (threshold - below.threshold) / (above.threshold - below.threshold)
+			return below.slack + share*(above.slack-below.slack)
+		}
+		below = above
+	}
+	return below.slack
+}
+
+// newCusum is that of a threshold, for a skill with that dispersion.
+func newCusum(threshold, dispersion float64) cusum {
 	// At 0 and 1 the odds of a failure are infinite: nothing could be told.
 	failure := min(max(1-threshold, 0.001), 0.999)
-	odds := math.Log(failure / (1 - failure))
-	good, bad := logistic(odds-shift), logistic(odds+shift)
+	shift := maxShift
+	if failure > soundMargin {
+		shift = min(shift, logit(failure)-logit(failure-soundMargin))
+	}
+	sound, bad := logistic(logit(failure)-shift), logistic(logit(failure)+shift)
 	return cusum{
-		pass:  math.Log((1-bad)/(1-good)) / dispersion,
-		fail:  math.Log(bad/good) / dispersion,
-		limit: max(1, math.Log(falseAlarmsPerSkillWeeks*float64(max(minGraded, week))/dispersion)+bar),
+		pass:  math.Log((1-bad)/(1-sound)) / dispersion,
+		fail:  math.Log(bad/sound) / dispersion,
 		phi:   dispersion,
+		slack: slackOf(threshold),
 	}
 }
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// add returns the evidence after one more graded session.
-func (c cusum) add(evidence, passRate float64) float64 {
-	return min(max(evidence+passRate*c.pass+(1-passRate)*c.fail, 0), c.limit)
+func logit(p float64) float64 { return math.Log(p / (1 - p)) }
+
+// limit is the evidence that fires, for a skill with so many graded sessions in the
+// last 7 days.
+func (c cusum) limit(week int) float64 {
+	return math.Log(falseAlarmsPerSkillWeeks*float64(max(minGraded, week))/c.phi) - c.slack
+}
+
+// A walk gathers the evidence of sessions one after the other.
+type walk struct {
+	sum, limit float64
+	sessions   int
+	reached    bool // the limit was, and the sum is not down at evidenceOfResolve of it since
+}
+
+// add adds one more graded session, the last of so many in a week. The sum is never
+// above the limit, so that a skill that recovers is soon resolved.
+func (w *walk) add(c cusum, passRate float64, week int) {
+	w.limit = c.limit(week)
+	w.sum = min(max(w.sum+passRate*c.pass+(1-passRate)*c.fail, 0), w.limit)
+	w.sessions++
+	switch {
+	case w.sum >= w.limit && w.sessions >= minGraded:
+		w.reached = true
+	case w.sum <= evidenceOfResolve*w.limit:
+		w.reached = false
+	}
+}
+
+func (w walk) evidence() Evidence {
+	e := Evidence{Sessions: w.sessions, Reached: w.reached}
+	if w.sessions > 0 {
+		e.Sum, e.Limit = &w.sum, &w.limit
+	}
+	return e
 }
 
 // A gradedDay has the graded sessions of a skill on one day.
 type gradedDay struct {
 	sessions     int
 	sum, squares float64 // of their pass rates and of the squares of them
+}
+
+// add counts a session.
+func (d *gradedDay) add(passRate float64) {
+	d.sessions++
+	d.sum += passRate
+	d.squares += passRate * passRate
 }
 
 // dispersion estimates how much the sessions of a skill vary, relative to

@@ -50,8 +50,8 @@ type Service struct {
 type NewRule struct {
 	SkillID     *string
 	Type        Type
-	Threshold   *float64 // nil: the type's default
-	Sensitivity Sensitivity
+	Threshold   *float64    // nil: the type's default
+	Sensitivity Sensitivity // "": the default of the type and the action
 	Action      *Action
 	Channel     notify.Channel
 	Config      Config
@@ -71,6 +71,9 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 	}
 	if n.Threshold != nil {
 		r.Threshold = *n.Threshold
+	}
+	if n.Sensitivity == "" {
+		r.Sensitivity = defaultSensitivity(n.Type, n.Action)
 	}
 	r.setTarget(n.Channel, n.Config)
 	issues := r.issues()
@@ -243,6 +246,21 @@ func (s *Service) Rule(ctx context.Context, orgID, id string) (Rule, error) {
 // number.
 func (s *Service) Rules(ctx context.Context, orgID string, p store.Page) ([]Rule, int, error) {
 	return s.rulesOfOrg(ctx, s.DB, orgID, p)
+}
+
+// States returns the states of rules, by rule and ordered by skill: of each skill for
+// which something is known.
+func (s *Service) States(ctx context.Context, rules ...Rule) (map[string][]State, error) {
+	ids := make([]string, len(rules))
+	for i, r := range rules {
+		ids[i] = r.ID
+	}
+	all, err := statesOf(ctx, s.DB, ids)
+	states := map[string][]State{}
+	for _, state := range all {
+		states[state.RuleID] = append(states[state.RuleID], state)
+	}
+	return states, err
 }
 
 // Delete removes a rule, if the caller may change it. A firing alert ends

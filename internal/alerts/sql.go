@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -143,36 +144,91 @@ func postpone(ctx context.Context, q store.Querier, orgID string, now, until tim
 	return err
 }
 
-func statesOfOrg(ctx context.Context, q store.Querier, orgID string) (map[stateKey]State, error) {
-	rows, err := q.Query(ctx, `
-		SELECT s.rule_id, s.skill_id, s.state, s.since, s.good_streak, s.sequence, s.episode_id, s.last_notice_at,
-			s.acknowledged_at, s.acknowledged_by, s.evidence, s.evidence_limit, s.evidence_sessions, s.evidence_of
-		FROM alert_states s JOIN alert_rules r ON r.id = s.rule_id WHERE r.org_id = $1`, orgID)
-	states := map[stateKey]State{}
-	_, err = store.All(rows, err, func(row store.Row) (s State, err error) {
-		err = row.Scan(&s.RuleID, &s.SkillID, &s.State, store.Time(&s.Since), &s.GoodStreak, &s.Sequence,
-			&s.EpisodeID, store.NullTime(&s.LastNoticeAt), store.NullTime(&s.AcknowledgedAt), &s.AcknowledgedBy,
-			&s.Evidence.Sum, &s.Evidence.Limit, &s.Evidence.Sessions, &s.Evidence.of)
-		states[stateKey{s.RuleID, s.SkillID}] = s
-		return s, err
+const stateColumns = `rule_id, skill_id, state, since, good_streak, sequence, episode_id, last_notice_at,
+	acknowledged_at, acknowledged_by, evidence, evidence_limit, evidence_sessions, evidence_of, evidence_reached,
+	rollback_version, rollback_at, rollback_blocked_by, rollback_needs`
+
+func scanState(row store.Row) (s State, err error) {
+	var version, blockedBy *string
+	var at *time.Time
+	err = row.Scan(&s.RuleID, &s.SkillID, &s.State, store.Time(&s.Since), &s.GoodStreak, &s.Sequence,
+		&s.EpisodeID, store.NullTime(&s.LastNoticeAt), store.NullTime(&s.AcknowledgedAt), &s.AcknowledgedBy,
+		&s.Evidence.Sum, &s.Evidence.Limit, &s.Evidence.Sessions, &s.Evidence.of, &s.Evidence.Reached,
+		&version, store.NullTime(&at), &blockedBy, &s.Rollback.Needs)
+	if version != nil && at != nil {
+		s.Rollback.Version, s.Rollback.At = *version, *at
+	}
+	if blockedBy != nil {
+		s.Rollback.BlockedBy = release.Blocked(*blockedBy)
+	}
+	return s, err
+}
+
+// statesOf returns the states of rules, ordered by skill.
+func statesOf(ctx context.Context, q store.Querier, ruleIDs []string) ([]State, error) {
+	if len(ruleIDs) == 0 {
+		return nil, nil
+	}
+	in, list := q.Dialect().In("$1", ruleIDs)
+	rows, err := q.Query(ctx, `SELECT `+stateColumns+` FROM alert_states WHERE rule_id`+in+` ORDER BY skill_id`, list)
+	return store.All(rows, err, scanState)
+}
+
+// statesOfPairs returns states by pairs of rule and skill, and until when the rules are
+// snoozed.
+func statesOfPairs(
+	ctx context.Context, q store.Querier, pairs [][2]string,
+) (states map[stateKey]State, snoozed map[string]*time.Time, err error) {
+	states, snoozed = map[stateKey]State{}, map[string]*time.Time{}
+	if len(pairs) == 0 {
+		return states, snoozed, nil
+	}
+	from, list := q.Dialect().ByPair("alert_states", "rule_id", "skill_id", "$1", pairs)
+	rows, err := q.Query(ctx, `SELECT `+stateColumns+` FROM `+from, list)
+	all, err := store.All(rows, err, scanState)
+	if err != nil {
+		return nil, nil, err
+	}
+	ruleIDs := make([]string, len(all))
+	for i, s := range all {
+		states[stateKey{s.RuleID, s.SkillID}], ruleIDs[i] = s, s.RuleID
+	}
+	in, list := q.Dialect().In("$1", ruleIDs)
+	rows, err = q.Query(ctx, `SELECT id, snoozed_until FROM alert_rules WHERE id`+in, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id string
+		var until *time.Time
+		err := row.Scan(&id, store.NullTime(&until))
+		snoozed[id] = until
+		return err
 	})
-	return states, err
+	return states, snoozed, err
 }
 
 func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
 	for _, s := range states {
+		var version, blockedBy *string
+		var at *time.Time
+		if s.Rollback.Version != "" {
+			version, at = &s.Rollback.Version, &s.Rollback.At
+		}
+		if s.Rollback.BlockedBy != "" {
+			blockedBy = (*string)(&s.Rollback.BlockedBy)
+		}
 		_, err := tx.Exec(ctx, `
-			INSERT INTO alert_states (rule_id, skill_id, state, since, good_streak, sequence, episode_id, last_notice_at,
-				acknowledged_at, acknowledged_by, evidence, evidence_limit, evidence_sessions, evidence_of)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+			INSERT INTO alert_states (`+stateColumns+`)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 			ON CONFLICT (rule_id, skill_id) DO UPDATE SET state = excluded.state, since = excluded.since,
 				good_streak = excluded.good_streak, sequence = excluded.sequence, episode_id = excluded.episode_id,
 				last_notice_at = excluded.last_notice_at, acknowledged_at = excluded.acknowledged_at,
 				acknowledged_by = excluded.acknowledged_by, evidence = excluded.evidence,
 				evidence_limit = excluded.evidence_limit, evidence_sessions = excluded.evidence_sessions,
-				evidence_of = excluded.evidence_of`,
+				evidence_of = excluded.evidence_of, evidence_reached = excluded.evidence_reached,
+				rollback_version = excluded.rollback_version, rollback_at = excluded.rollback_at,
+				rollback_blocked_by = excluded.rollback_blocked_by, rollback_needs = excluded.rollback_needs`,
 			s.RuleID, s.SkillID, s.State, store.Micros(s.Since), s.GoodStreak, s.Sequence, s.EpisodeID, store.NullMicros(s.LastNoticeAt),
-			store.NullMicros(s.AcknowledgedAt), s.AcknowledgedBy, s.Evidence.Sum, s.Evidence.Limit, s.Evidence.Sessions, s.Evidence.of)
+			store.NullMicros(s.AcknowledgedAt), s.AcknowledgedBy, s.Evidence.Sum, s.Evidence.Limit, s.Evidence.Sessions, s.Evidence.of,
+			s.Evidence.Reached, version, store.NullMicros(at), blockedBy, s.Rollback.Needs)
 		if err != nil {
 			return err
 		}
@@ -180,22 +236,13 @@ func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
 	return nil
 }
 
-// acknowledgeStates acknowledges the firing states of a rule, and returns them.
-// Those that are acknowledged stay as they are.
-func acknowledgeStates(ctx context.Context, tx *store.Tx, ruleID, userID string, at time.Time) ([]State, error) {
+// acknowledgeStates acknowledges the firing states of a rule. Those that are
+// acknowledged stay as they are.
+func acknowledgeStates(ctx context.Context, tx *store.Tx, ruleID, userID string, at time.Time) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE alert_states SET acknowledged_at = $2, acknowledged_by = $3
 		WHERE rule_id = $1 AND state = 'firing' AND acknowledged_at IS NULL`, ruleID, store.Micros(at), userID)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := tx.Query(ctx, `
-		SELECT rule_id, skill_id, since, acknowledged_at, acknowledged_by FROM alert_states
-		WHERE rule_id = $1 AND state = 'firing' ORDER BY skill_id`, ruleID)
-	return store.All(rows, err, func(row store.Row) (s State, err error) {
-		err = row.Scan(&s.RuleID, &s.SkillID, store.Time(&s.Since), store.NullTime(&s.AcknowledgedAt), &s.AcknowledgedBy)
-		return s, err
-	})
+	return err
 }
 
 // nextSequence counts a further notification of the rule and the skill.

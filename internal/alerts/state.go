@@ -1,10 +1,12 @@
 package alerts
 
 import (
+	"context"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // State is the state machine of a rule for one skill:
@@ -28,6 +30,21 @@ type State struct {
 	AcknowledgedAt  *time.Time // by a person: no more reminders of this firing
 	AcknowledgedBy  *string
 	Evidence        Evidence // of a sequential rule
+	Rollback        Outcome  // of a rule that rolls back
+}
+
+// statesByKey reads the states of rules.
+func statesByKey(ctx context.Context, q store.Querier, rules []Rule) (map[stateKey]State, error) {
+	ids := make([]string, len(rules))
+	for i, r := range rules {
+		ids[i] = r.ID
+	}
+	all, err := statesOf(ctx, q, ids)
+	states := make(map[stateKey]State, len(all))
+	for _, s := range all {
+		states[stateKey{s.RuleID, s.SkillID}] = s
+	}
+	return states, err
 }
 
 // The states that are stored.
@@ -35,6 +52,9 @@ const (
 	ok     = "ok"
 	firing = "firing"
 )
+
+// Fires reports whether the rule fires for the skill.
+func (s State) Fires() bool { return s.State == firing }
 
 // A verdict is the result of evaluating one skill.
 type verdict int
@@ -86,20 +106,28 @@ func (r Rule) evaluate(f figures, now time.Time) verdict {
 		return r.evaluateOffers(f)
 	case PassRateBelow, WorseThanPrevious:
 	}
+	if r.Type == WorseThanPrevious && f.lineage.BeforeID == "" {
+		return healthy // nothing is left that the version could be worse than, e.g. after a rollback
+	}
 	if r.Sensitivity == Sequential {
 		return f.evidence.verdict()
 	}
 	if r.Type == WorseThanPrevious {
 		return r.evaluateVersion(f)
 	}
-	if f.GradedSessions < minGraded {
+	return r.evaluateRate(f.PassRate, f.GradedSessions, r.Threshold)
+}
+
+// evaluateRate compares the pass rate of so many graded sessions with a threshold.
+func (r Rule) evaluateRate(rate *float64, graded int64, threshold float64) verdict {
+	if rate == nil || graded < minGraded {
 		return insufficient
 	}
-	value := *f.PassRate
+	value := *rate
 	if r.Sensitivity == Confident {
-		_, value = stats.Wilson(*f.PassRate, int(f.GradedSessions))
+		_, value = stats.Wilson(value, int(graded))
 	}
-	if skills.Below(value, r.Threshold) {
+	if skills.Below(value, threshold) {
 		return breached
 	}
 	return healthy
@@ -155,6 +183,9 @@ func (s State) next(v verdict, now time.Time, snoozed bool) (_ State, _ Transiti
 func (s State) enter(state string, now time.Time) State {
 	s.State, s.Since, s.GoodStreak = state, now, 0
 	s.AcknowledgedAt, s.AcknowledgedBy = nil, nil
+	if state == firing || s.Rollback.BlockedBy != "" {
+		s.Rollback = Outcome{}
+	}
 	s.Sequence++
 	s.LastNoticeAt = &now
 	return s

@@ -389,6 +389,10 @@ func changes(hook string) []change {
 		{route: "DELETE " + suites + "/{id}", path: suites + "/{suite}", action: "evals.suite.delete"},
 		{route: "DELETE " + sources + "/{id}", path: sources + "/{source}", action: "sources.source.delete"},
 		{route: "DELETE /api/v1/me/data", path: "/api/v1/me/data", action: "telemetry.data.erase"},
+		{
+			route: "PATCH /api/v1/registry/{id}", path: "/api/v1/registry/{entry}",
+			action: "registry.entry.visibility", body: object{"visibility": "unlisted"},
+		},
 		{route: "DELETE /api/v1/registry/{id}", path: "/api/v1/registry/{entry}", action: "registry.entry.delete"},
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -70,6 +71,9 @@ func newHouse(t *testing.T, flags []string, set ...func(*app.Options)) *house {
 		t.Fatal(err)
 	}
 	h.orgID = own.ID
+	if err := claims.Allow(t.Context(), people.DB, own.ID, "acme", false); err != nil {
+		t.Fatal(err)
+	}
 	h.stranger = h.issue(people, other.ID, access.Owner)
 	h.viewer = h.issue(people, own.ID, access.Viewer)
 	return h

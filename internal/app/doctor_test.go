@@ -63,7 +63,6 @@ var breakages = []struct {
 	{`UPDATE stored_bytes SET bytes = bytes + 1 WHERE kind = 'registry'`, "quota", "stored bytes of kind registry were counted wrong"},
 	{`SELECT 1`, "repohost", "wait for an hour to be published: 1, such as a"}, // the same row
 	{`INSERT INTO repohost_claims (account_key, org_id, claimed_at) VALUES ('contested', NULL, 1)`, "repohost", "whetstone repohost allow ORG contested"},
-	{`INSERT INTO organisations (id, name, plan, created_at) VALUES ('second', 'second', 'pro', 1)`, "repohost-claims", "set --repohost-claims operator"},
 	{`UPDATE alert_deliveries SET status = 'pending', created_at = 1 WHERE id = (SELECT MIN(id) FROM alert_deliveries)`, "alerts", "were not attempted for an hour: 1"},
 	{`INSERT INTO alert_deliveries (id, org_id, rule_id, channel, status, attempts, created_at)
 		VALUES ('z', 'o', 'r', 'webhook', 'failed', 1, 9000000000000000)`, "alerts", "could not be sent"},

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func (m *matrix) askPage(r httpapi.Route, c caller) {
 	case row.Others["run"] == http.StatusSeeOther:
 		m.want(r, c.name, a, http.StatusSeeOther)
 	default:
-		m.want(r, c.name, a, http.StatusOK)
+		m.want(r, c.name, a, cmp.Or(row.Status, http.StatusOK))
 	}
 	if !c.good {
 		m.wantNothing(r, c.name, a, m.ours.Things)

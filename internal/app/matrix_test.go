@@ -219,6 +219,9 @@ func (m *matrix) admitAll(r httpapi.Route, callers []caller) {
 		if row.Whole && len(c.may) < len(rolePermissions[c.role]) {
 			want = http.StatusForbidden
 		}
+		if row.Also != "" && !slices.Contains(c.may, row.Also) {
+			want = http.StatusForbidden
+		}
 		a := m.ask(r, row.Request(m, r, things), c.header)
 		m.want(r, c.name, a, want)
 		if !c.good {

@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -90,6 +91,10 @@ func (m *matrix) fill(filler *apptest.Filler, mark, prefix string, installation 
 	}
 	for _, role := range access.Roles() {
 		m.keys[prefix+string(role)], _ = m.key(org, string(role), role)
+	}
+	// The server has several organisations, so the operator assigns their accounts.
+	if err := claims.Allow(m.Context(), m.service.Auth().DB, org.ID, mark, false); err != nil {
+		m.Fatal(err)
 	}
 	filling, _ := m.key(org, "filler", access.Owner)
 	m.keys[prefix+"filler"] = filling

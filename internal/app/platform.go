@@ -56,7 +56,7 @@ type platform struct {
 	auth         *auth.Service
 	audit        *audit.Service
 	blobs        blob.Bucket
-	downloads    *blob.Files // serves blobs; nil if they are in S3
+	links        *blob.Links // the same, with signed URLs that this server serves and can end
 	outbound     *measure.Outbound
 	queue        *jobs.Queue
 	quota        *quota.Service
@@ -84,12 +84,9 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	p.outbound = measure.NewOutbound(p.metrics)
 	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), RequireSSO: c.RequireSSO, Seal: a.keyring, Log: a.logFor("auth")}
 	p.audit = &audit.Service{DB: db, Retention: time.Duration(c.RetentionAudit)}
-	bucket, err := a.openBlobs(ctx, p.auth)
-	if err != nil {
+	if err := a.openBlobs(ctx, &p); err != nil {
 		return p, err
 	}
-	p.downloads, _ = bucket.(*blob.Files)
-	p.blobs = blob.Measured(bucket, measure.NewBlobs(p.metrics))
 	if p.queue, err = jobs.New(jobs.Options{
 		DB: db, Log: a.logFor("jobs"), Metrics: p.metrics, Tracer: a.tracer, Room: a.disk.HasRoom,
 		Workers: c.Workers, RunWorkers: c.RunWorkers, Drain: time.Duration(c.DrainTimeout),
@@ -116,7 +113,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	}
 	if p.judge, err = judge.New(judge.Options{
 		API: c.JudgeAPI, URL: string(c.JudgeURL), Model: c.JudgeModel, Key: string(c.JudgeKey), Concurrency: c.JudgeConcurrency,
-		Peer: p.outbound.To("judge"),
+		Secrets: c.SecretValues(), Peer: p.outbound.To("judge"),
 	}); err != nil {
 		return p, err
 	}
@@ -168,24 +165,30 @@ func storedCounts() []quota.Count {
 	}
 }
 
-func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {
+func (a *App) openBlobs(ctx context.Context, p *platform) error {
 	// Nothing may be written to a bucket that a restore is filling, or has left half
 	// filled.
 	bucket, err := openBucket(ctx, a.config)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := backup.CheckFinished(ctx, bucket); err != nil {
-		return nil, err
+		return err
 	}
-	secret, err := secrets.Secret(ctx, "blob-urls")
+	secret, err := p.auth.Secret(ctx, "blob-urls")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return blob.Open(ctx, blob.Options{
+	o := blob.Options{
 		URL: string(a.config.BlobURL), Dir: filepath.Join(a.config.Data, "blobs"),
 		PublicURL: a.URL, Secret: secret, Log: a.logFor("blob"),
-	})
+	}
+	if bucket, err = blob.Open(ctx, o); err != nil {
+		return err
+	}
+	p.blobs = blob.Measured(bucket, measure.NewBlobs(p.metrics))
+	p.links, err = blob.NewLinks(p.blobs, o)
+	return err
 }
 
 // newCollector returns where the audit log is sent, or nil.
@@ -240,7 +243,7 @@ func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger, peer *measu
 	if err != nil {
 		return nil, err
 	}
-	models, err := gateway.New(gateway.Options{Models: c.Models(), Prices: prices, Log: log, Peer: peer})
+	models, err := gateway.New(gateway.Options{Models: c.Models(), Prices: prices, Secrets: c.SecretValues(), Log: log, Peer: peer})
 	if err != nil {
 		return nil, err
 	}

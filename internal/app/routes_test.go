@@ -235,6 +235,7 @@ var contractRoutes = map[string]gate{
 	"GET /api/v1/repohost/deliveries":                 repohost,
 	"POST /api/v1/repohost/deliveries/{id}/redeliver": repohost,
 
+	"PATCH /api/v1/registry/{id}":                                  {"", access.RegistryPush}, // and admin or ownership
 	"GET /api/v1/registry/public":                                  read,
 	"GET /api/v1/registry/{id}/versions/{version}/download":        read,
 	"GET /api/v1/registry/{id}/versions/{version}/files/{path...}": read,
@@ -359,7 +360,10 @@ var formGates = map[string]gate{
 
 	"POST /device":                                 none, // about the caller's own logins and sessions
 	"POST /account/sessions/{id}/end":              none,
+	"POST /account/link":                           none,
+	"POST /account/identities/{id}/unlink":         none,
 	"POST /account/leave":                          none,
+	"POST /registry/{id}/visibility":               {"", access.RegistryPush},
 	"POST /settings/members/{id}/role":             admin,
 	"POST /settings/members/{id}/transfer":         admin,
 	"POST /settings/members/{id}/remove":           admin,
@@ -393,6 +397,8 @@ var pageGates = map[string]gate{
 	"GET /invite/{token}":                 none,
 	"GET /device":                         none,
 	"GET /account":                        none,
+	"GET /account/link/{name}":            none,
+	"GET /account/link":                   none,
 	"GET /repohost":                       repohost,
 	"GET /repohost/connections/new":       repohost,
 	"GET /repohost/connections/{id}":      repohost,

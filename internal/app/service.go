@@ -19,7 +19,7 @@ import (
 var servicePaths = []string{"/healthz", "/readyz", "/metrics"}
 
 // mountService adds the routes for operators: liveness, readiness, metrics unless
-// they have an address of their own, and the download of blobs that are kept in files.
+// they have an address of their own, and the download of blobs by signed URLs.
 func (p *parts) mountService(log *slog.Logger, hasAdmin bool) {
 	p.api.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeStatus(w, http.StatusOK, map[string]any{"status": "ok"})
@@ -30,12 +30,10 @@ func (p *parts) mountService(log *slog.Logger, hasAdmin bool) {
 		scrapes := &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress, Local: true}
 		p.api.Handle("GET /metrics", scrapes, metricsHandler(p.metrics))
 	}
-	if p.downloads != nil {
-		// Many machines behind one address may install many skills at once.
-		downloads := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
-		for _, path := range blob.DownloadPaths() {
-			p.api.Handle(path, downloads, p.downloads)
-		}
+	// Many machines behind one address may install many skills at once.
+	downloads := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
+	for _, path := range blob.DownloadPaths() {
+		p.api.Handle(path, downloads, p.links)
 	}
 }
 

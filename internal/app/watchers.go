@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
@@ -54,6 +55,18 @@ func (a admission) Admit(ctx context.Context, tx *store.Tx, e registry.Entry, v 
 		return nil, false, err
 	}
 	return a.gates.Admit(ctx, tx, e, v)
+}
+
+// guard says which entries not every member may connect to a repository.
+type guard struct{ *teams.Service }
+
+// Guarded implements repohost.Guard.
+func (g guard) Guarded(ctx context.Context, q store.Querier, orgID, entryID string) (bool, error) {
+	p, err := gates.PolicyIn(ctx, q, registry.Entry{OrgID: orgID, ID: entryID})
+	if err != nil || p.Mode == gates.Enforce || p.Approvals > 0 {
+		return err == nil, err
+	}
+	return g.Owned(ctx, q, orgID, entryID)
 }
 
 // archives reads archives of the registry by the ids of their versions.

@@ -152,7 +152,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.resolve = &resolve.Service{DB: db}
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
 	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry}
-	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
+	p.installations = &installations.Service{DB: db, Blobs: on.links, Jobs: queue, Registry: p.registry}
 	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{
 		Registry: p.registry, Tokens: p.tokens, Keys: on.auth, Memory: on.memory.work, PublicURL: a.URL(), Log: log("catalog"),
@@ -268,20 +268,23 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	versions := versionWatchers{p.checks, p.apply, p.attestations}
 	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
-	p.gates.Approvals, p.release.Approvals, p.approvals.Watcher = p.approvals, p.approvals, versions
-	p.repohost.Reviews, p.approvals.Reviews = p.hostReviews, p.hostReviews
+	p.gates.Approvals, p.release.Approvals, p.approvals.Watcher = p.approvals, approvals.Promoting{Service: p.approvals}, versions
+	p.repohost.Reviews = p.hostReviews
+	p.repohost.Guard = guard{p.teams}
 	p.repohost.Owners, p.registry.Owners = p.teams, p.teams.ShownOwners
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
+	p.registry.Owns, on.links.Allow = p.teams.MayAsOwner, p.registry.CheckLink
 	p.registry.Sign, p.runs.Sign, p.clawhub.Attestations = p.attestations.SignVersion, p.attestations.SignRun, p.attestations
-	p.release.Clients = p.installations
+	p.release.Clients, p.release.Gates = p.installations, p.gates
 	p.release.Owns, p.proposals.Owns = p.teams.MayAsOwner, p.teams.MayAsOwner
 	p.sessions.Content = p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
 	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
+	p.sources.Guard, p.gates.Owners = p.gates, p.teams
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{

@@ -80,6 +80,12 @@ func (r Review) missing() string {
 	return ""
 }
 
+// PublishedBy reports whether a person published a version: they pushed it, connected the
+// repository that it came from, or chose its branch or tags.
+func PublishedBy(v registry.Version, userID string) bool {
+	return v.PushedBy == userID || v.ChosenBy != nil && *v.ChosenBy == userID
+}
+
 // Approvers says who may approve.
 type Approvers interface {
 	// MayApprove reports whether a member may approve versions of an entry of the
@@ -94,10 +100,4 @@ type ByRole access.Role
 // MayApprove implements Approvers.
 func (r ByRole) MayApprove(_ context.Context, _ store.Querier, _ string, who access.Caller) (bool, error) {
 	return who.Role.Includes(access.Role(r)), nil
-}
-
-// person reports whether a request is made by a person: keys of machines never
-// approve, nor do keys that allow less than the person's role.
-func person(c access.Caller) bool {
-	return c.UserID != "" && !c.ServiceAccount && !c.Relay && c.EntryID == "" && !c.Narrowed() && !auth.User{Email: c.Email, Role: c.Role}.Machine()
 }

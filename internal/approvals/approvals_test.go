@@ -1,6 +1,7 @@
 package approvals_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -86,7 +87,7 @@ func TestWhoMayApprove(t *testing.T) {
 		w := newWorld(t, db, object{"approvals": 1})
 		w.push(w.ben, "1.1.0")
 		org := w.ada.Org
-		machine, err := w.Auth.CreateUser(t.Context(), auth.NewUser{OrgID: org.ID, Email: "admin@localhost", Role: access.AdminRole})
+		machine, _, _, err := w.Auth.IssueKey(t.Context(), auth.Holder{Role: access.AdminRole}, auth.NewKey{OrgID: org.ID, Name: "CI"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,9 @@ func TestWhoMayApprove(t *testing.T) {
 		}
 		w.want("1.1.0", "candidate", "1.0.0")
 		w.policy(object{"approvals": 1, "self_approval": true})
-		wantReview(w.answer(w.ben, "1.1.0", "approve"), "published", 1, 1, nil)
+		w.answer(w.ben, "1.1.0", "approve").WantErrorWith(http.StatusForbidden, "another person") // what waits goes on waiting
+		w.push(w.ben, "1.2.0")
+		wantReview(w.answer(w.ben, "1.2.0", "approve"), "published", 1, 1, nil)
 	})
 }
 
@@ -205,12 +208,12 @@ func TestEveryRoad(t *testing.T) {
 		if v := publish("1.2.0"); v.State != registry.Candidate {
 			t.Errorf("the code host published version %s", v.Version)
 		}
-		// A version below the current one is published for those who ask for it by name.
-		if v := publish("0.1.0"); v.State != registry.Published {
+		// A version below the current one waits, too.
+		if v := publish("0.1.0"); v.State != registry.Candidate {
 			t.Errorf("version %s is %s", v.Version, v.State)
 		}
-		rollBack("0.1.0", false).WantErrorWith(http.StatusConflict, "was never current, and it has 0 of 1 approvals")
-		rollBack("0.1.0", true).WantErrorWith(http.StatusConflict, "was never current")
+		rollBack("0.1.0", false).WantErrorWith(http.StatusConflict, "is candidate")
+		rollBack("0.1.0", true).WantErrorWith(http.StatusConflict, "is candidate")
 		w.want("1.2.0", "candidate", "1.0.0")
 
 		// A version that was current is not asked about again.
@@ -266,8 +269,8 @@ func TestWhatCounts(t *testing.T) {
 		}
 		wantReview(w.answer(w.cyd, "1.1.0", "approve"), "candidate", 1, 2, "it has 1 of 2 approvals")
 		w.policy(object{"approvals": 1})
-		wantReview(w.ada.Get(w.path("1.1.0")), "candidate", 1, 1, nil)
-		wantReview(w.answer(w.cyd, "1.1.0", "approve"), "published", 1, 1, nil) // the same answer again
+		wantReview(w.ada.Get(w.path("1.1.0")), "candidate", 1, 2, "it has 1 of 2 approvals")
+		wantReview(w.answer(w.cyd, "1.1.0", "approve"), "candidate", 1, 2, "it has 1 of 2 approvals") // what waits goes on waiting
 	})
 }
 
@@ -382,30 +385,33 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestPolicyLowered: a candidate that has enough approvals by a new policy becomes
-// current without another answer; one that was rejected or overtaken does not.
+// TestPolicyLowered: what waits goes on waiting for what was asked of it, and an admin
+// promotes it. What is pushed later meets the new policy.
 func TestPolicyLowered(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, object{"approvals": 3})
+		w := newWorld(t, db, object{"approvals": 2})
 		other := w.dan.Made("csv", "1.0.0", registrytest.Skill(t, "one"))
 		w.push(w.dan, "1.1.0")
-		w.push(w.dan, "1.2.0")
 		w.answer(w.ben, "1.1.0", "approve").Want(http.StatusOK)
-		w.answer(w.ben, "1.2.0", "approve").Want(http.StatusOK)
-		w.answer(w.cyd, "1.2.0", "approve").Want(http.StatusOK)
-		w.push(w.dan, "1.3.0")
-		w.answer(w.ben, "1.3.0", "reject").Want(http.StatusOK)
 		w.Work()
-		w.policy(object{"approvals": 4}) // asks for more
-		w.policy(object{"approvals": 2})
-		apptest.Eventually(t, "version 1.2.0 to become current", func() bool { return w.ada.Current(w.entry) == "1.2.0" })
-		w.want("1.2.0", "published", "1.2.0")
-		w.want("1.1.0", "candidate", "1.2.0")
-		w.want("1.3.0", "candidate", "1.2.0")
-		wantReview(w.ben.Get(w.path("1.3.0")), "candidate", 0, 2, "1 person rejected it")
+		w.policy(object{"approvals": 1, "self_approval": true})
+		w.Settle()
+		w.want("1.1.0", "candidate", "1.0.0")
+		wantReview(w.ben.Get(w.path("1.1.0")), "candidate", 1, 2, "it has 1 of 2 approvals")
+		w.answer(w.ben, "1.1.0", "approve").Want(http.StatusOK) // again
+		w.want("1.1.0", "candidate", "1.0.0")
+		if waiting := w.cyd.Get("/api/v1/approvals").Want(http.StatusOK).List("waiting"); len(waiting) != 1 || waiting[0]["needed"] != 2.0 {
+			t.Errorf("what waits for another admin: %v", waiting)
+		}
+		w.policy(object{"approvals": 0})
+		w.want("1.1.0", "candidate", "1.0.0")
+		// A promotion goes by the current policy.
+		w.ada.Post(registrytest.VersionPath(w.entry, "1.1.0")+"/promote", object{"reason": "one is enough"}).Want(http.StatusOK)
+		w.want("1.1.0", "published", "1.1.0")
+		w.dan.Push(w.entry, "1.2.0", registrytest.Skill(t, "three")).Want(http.StatusCreated)
 
-		// The default of the organisation counts for entries without a policy of their own.
+		// The default of the organisation is lowered in the same sense.
 		standard := func(approvals int) {
 			t.Helper()
 			w.ada.Do(http.MethodPut, "/api/v1/settings/gate-policy", object{"policy": object{"mode": "off", "approvals": approvals}}).Want(http.StatusOK)
@@ -414,11 +420,40 @@ func TestPolicyLowered(t *testing.T) {
 		w.dan.Push(other, "1.1.0", registrytest.Skill(t, "two")).Want(http.StatusAccepted)
 		w.ben.Post(registrytest.VersionPath(other, "1.1.0")+"/approvals", object{"decision": "approve"}).Want(http.StatusOK)
 		standard(1)
-		apptest.Eventually(t, "version 1.1.0 to become current", func() bool { return w.ada.Current(other) == "1.1.0" })
-		w.want("1.3.0", "candidate", "1.2.0")
-		w.answer(w.ben, "1.3.0", "approve").Want(http.StatusOK)
-		w.want("1.3.0", "candidate", "1.2.0")
-		w.policy(object{"approvals": 1, "self_approval": true})
-		apptest.Eventually(t, "version 1.3.0 to become current", func() bool { return w.ada.Current(w.entry) == "1.3.0" })
+		w.Settle()
+		if current := w.ada.Current(other); current != "1.0.0" {
+			t.Errorf("version %s is current", current)
+		}
+		w.cyd.Post(registrytest.VersionPath(other, "1.1.0")+"/approvals", object{"decision": "approve"}).Want(http.StatusOK)
+		if current := w.ada.Current(other); current != "1.1.0" {
+			t.Errorf("version %s is current after two approvals", current)
+		}
+	})
+}
+
+// TestApart: a version from a branch, or a tag below the current version, waits for
+// approvals as every other one, and does not become current by them.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, object{"approvals": 1})
+		for _, version := range []string{"0.0.0-repohost.5bb8228", "0.5.0"} {
+			archive := registrytest.Skill(t, version)
+			pkg, err := skillpkg.Open(t.Context(), bytes.NewReader(archive), int64(len(archive)), skillpkg.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, made, err := w.Registry.PublishRepo(t.Context(), registry.RepoPublication{
+				OrgID: w.ada.Org.ID, UserID: w.dan.User.ID, EntryID: w.entry, Version: version, Source: registry.FromRepohost,
+				SourceRef: "x", SourceRepo: "acme/skills", SourceCommit: "5bb8228", SourcePath: ".", Package: pkg, Latest: true,
+			})
+			if err != nil || !made {
+				t.Fatalf("version %s: made %v, %v", version, made, err)
+			}
+			w.want(version, "candidate", "1.0.0")
+			w.ada.Post(registrytest.EntryPath(w.entry)+"/rollback", object{"target_version": version}).Want(http.StatusConflict)
+			w.answer(w.ben, version, "approve").Want(http.StatusOK)
+			w.want(version, "published", "1.0.0")
+		}
 	})
 }

@@ -11,13 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Reviews looks for reviews on the code host.
-type Reviews interface {
-	// PolicyLowered is called when the policy of an entry asks for less than before, or the
-	// organisation's default if the id is empty.
-	PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error
-}
-
 // A HostReview is a review of a pull request that approves a version. It is stored as
 // the API shows it.
 type HostReview struct {

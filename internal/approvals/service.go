@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -23,7 +24,6 @@ type Service struct {
 	Gates     *gates.Service
 	Approvers Approvers
 	Watcher   release.Watcher // may be nil
-	Reviews   Reviews         // may be nil
 }
 
 const (
@@ -33,19 +33,39 @@ const (
 	maxWaiting  = 200
 )
 
-// Missing implements gates.Approvals and release.Approvals.
+// Missing implements gates.Approvals.
 func (s *Service) Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
 	r, err := s.tally(ctx, q, e, v)
 	return r.missing(), err
 }
 
-// tally counts the answers to a version by the policy of now. The answer of a person
-// who was removed, or may not approve any more, does not count.
+// Promoting answers for a person who promotes a version: the current policy counts, also
+// where it was lowered while the version waited.
+type Promoting struct{ *Service }
+
+// Missing implements release.Approvals.
+func (p Promoting) Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
+	policy, err := gates.PolicyIn(ctx, q, e)
+	if err != nil {
+		return "", err
+	}
+	r, err := p.tallyBy(ctx, q, e, v, policy)
+	return r.missing(), err
+}
+
+// tally counts the answers to a version by the policy that it must meet. The answer of a
+// person who was removed, or may not approve any more, does not count.
 func (s *Service) tally(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (r Review, err error) {
-	p, err := gates.PolicyIn(ctx, q, e)
+	p, err := gates.PolicyFor(ctx, q, e, v)
 	if err != nil {
 		return r, err
 	}
+	return s.tallyBy(ctx, q, e, v, p)
+}
+
+func (s *Service) tallyBy(
+	ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, p gates.Policy,
+) (r Review, err error) {
 	r = Review{Entry: e, Version: v, Needed: p.Approvals, SelfApproval: p.SelfApproval, HostReviews: p.HostReviews}
 	if r.Answers, err = answersTo(ctx, q, v.ID); err != nil {
 		return r, err
@@ -53,7 +73,7 @@ func (s *Service) tally(ctx context.Context, q store.Querier, e registry.Entry, 
 	for i := range r.Answers {
 		a := &r.Answers[i]
 		if a.Replaced || a.Decision == Comment || a.User.RemovedAt != nil ||
-			a.Decision == Approve && !p.SelfApproval && (a.User.ID == v.PushedBy || a.Review != nil && a.Review.Own) ||
+			a.Decision == Approve && !p.SelfApproval && (PublishedBy(v, a.User.ID) || a.Review != nil && a.Review.Own) ||
 			a.Review != nil && !p.HostReviews {
 			continue
 		}
@@ -105,7 +125,7 @@ func (s *Service) review(ctx context.Context, q store.Querier, e registry.Entry,
 // MayAnswer reports whether the caller may approve or reject a version, and otherwise
 // says why not.
 func (s *Service) MayAnswer(ctx context.Context, q store.Querier, c access.Caller, r Review, d Decision) error {
-	if !person(c) {
+	if !auth.Person(c) {
 		return fault.New(fault.Denied, "Only people approve: sign in, or use a key of your own with all permissions of your role")
 	}
 	if ok, err := s.Approvers.MayApprove(ctx, q, r.Entry.ID, c); err != nil {
@@ -113,7 +133,7 @@ func (s *Service) MayAnswer(ctx context.Context, q store.Querier, c access.Calle
 	} else if !ok {
 		return fault.New(fault.Denied, "You may not approve versions of %s: its owners may, or admins if it has none", r.Entry.Name)
 	}
-	if d == Approve && r.Version.PushedBy == c.UserID && !r.SelfApproval {
+	if d == Approve && PublishedBy(r.Version, c.UserID) && !r.SelfApproval {
 		return fault.New(fault.Denied, "You published version %s: another person must approve it", r.Version.Version)
 	}
 	return nil
@@ -246,7 +266,7 @@ func (s *Service) Override(ctx context.Context, c access.Caller, entryID, versio
 		return r, err
 	}
 	err = s.change(ctx, c, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
-		if !person(c) {
+		if !auth.Person(c) {
 			return fault.New(fault.Denied, "Only people override approvals: sign in, or use a key of your own with all permissions of your role")
 		}
 		before, err := s.tally(ctx, tx, e, v)
@@ -322,7 +342,7 @@ func (s *Service) change(
 // newest first.
 func (s *Service) Waiting(ctx context.Context, c access.Caller) (all []Review, err error) {
 	defer fault.Wrap(&err, "what waits for approval")
-	if !person(c) {
+	if !auth.Person(c) {
 		return nil, nil
 	}
 	found, err := candidatesWithout(ctx, s.DB, c)

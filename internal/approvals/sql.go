@@ -111,14 +111,15 @@ type candidate struct {
 // caller has not decided about. Those that a later push has superseded are left out.
 func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([]candidate, error) {
 	rows, err := q.Query(ctx, `
-		SELECT e.id, e.org_id, e.name, e.current_version, v.id, v.version, v.pushed_by, v.pushed_at, v.gate_id,
-			COALESCE(own.policy, everyone.policy, '{}'),
+		SELECT e.id, e.org_id, e.name, e.current_version, v.id, v.version, v.pushed_by, v.chosen_by, v.pushed_at, v.gate_id,
+			COALESCE(own.policy, everyone.policy, '{}'), COALESCE(kept.approvals, 0), COALESCE(kept.self_approval, TRUE),
 			(SELECT COUNT(*) FROM version_approvals a
 				WHERE a.version_id = v.id AND a.replaced_at IS NULL AND a.decision = 'approve')
 		FROM registry_entries e
 		JOIN registry_versions v ON v.entry_id = e.id AND v.state = 'candidate'
 		LEFT JOIN registry_versions current ON current.id = e.current_version_id
 		LEFT JOIN gate_policies own ON own.org_id = e.org_id AND own.entry_id = e.id
+		LEFT JOIN gate_requirements kept ON kept.version_id = v.id
 		LEFT JOIN gate_policies everyone ON everyone.org_id = e.org_id AND everyone.entry_id = ''
 		WHERE e.org_id = $1 AND (current.id IS NULL OR current.pushed_at < v.pushed_at) AND NOT EXISTS (
 			SELECT 1 FROM version_approvals a
@@ -126,27 +127,16 @@ func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $3`, c.OrgID, c.UserID, maxWaiting)
 	return store.All(rows, err, func(row store.Row) (w candidate, err error) {
 		var policy string
+		var kept gates.Policy
 		e, v := &w.entry, &w.version
-		err = row.Scan(&e.ID, &e.OrgID, &e.Name, &e.CurrentVersion, &v.ID, &v.Version, &v.PushedBy, store.Time(&v.PushedAt), &v.GateID,
-			&policy, &w.approvals)
+		err = row.Scan(&e.ID, &e.OrgID, &e.Name, &e.CurrentVersion, &v.ID, &v.Version, &v.PushedBy, &v.ChosenBy, store.Time(&v.PushedAt), &v.GateID,
+			&policy, &kept.Approvals, &kept.SelfApproval, &w.approvals)
 		if err != nil {
 			return w, err
 		}
 		v.State, v.OrgID, v.EntryID = registry.Candidate, e.OrgID, e.ID
-		return w, json.Unmarshal([]byte(policy), &w.policy)
-	})
-}
-
-// candidatesOf lists the candidates of an entry or, without one, of the organisation,
-// newest first, from the one after cursor: later pushes come first, and overtake others.
-func candidatesOf(ctx context.Context, q store.Querier, orgID, entryID, cursor string, limit int) ([]registry.Version, error) {
-	rows, err := q.Query(ctx, `
-		SELECT v.id, v.entry_id FROM registry_entries e
-		JOIN registry_versions v ON v.entry_id = e.id AND v.state = 'candidate'
-		WHERE e.org_id = $1 AND ($2 = '' OR e.id = $2) AND ($3 = '' OR v.id < $3)
-		ORDER BY v.id DESC LIMIT $4`, orgID, entryID, cursor, limit)
-	return store.All(rows, err, func(row store.Row) (v registry.Version, err error) {
-		err = row.Scan(&v.ID, &v.EntryID)
-		return v, err
+		err = json.Unmarshal([]byte(policy), &w.policy)
+		w.policy = w.policy.Keeping(kept)
+		return w, err
 	})
 }

@@ -17,8 +17,7 @@ const (
 	entryKeyKept = time.Hour
 )
 
-// A NewEntryKey describes a key that pushes versions of one registry entry, and does
-// nothing else.
+// A NewEntryKey describes a key that pushes versions of one registry entry, and does nothing else.
 type NewEntryKey struct {
 	OrgID, EntryID string
 	Name           string
@@ -41,8 +40,7 @@ func (s *Service) CreateEntryKey(ctx context.Context, tx *store.Tx, n NewEntryKe
 	})
 }
 
-// PublisherHolder returns the holder of the keys for one entry, and adds it to the
-// organisation if needed.
+// PublisherHolder returns the holder of the keys for one entry, and adds it to the organisation if needed.
 func (*Service) PublisherHolder(ctx context.Context, tx *store.Tx, orgID string) (User, error) {
 	return findHolder(ctx, tx, orgID, Holder{Email: publisherEmail})
 }

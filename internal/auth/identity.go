@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -37,21 +36,6 @@ func LinkableMember(ctx context.Context, tx *store.Tx, orgID, email string) (Use
 		return u, fault.New(fault.Conflict, "%s holds the keys of machines and cannot sign in", email)
 	}
 	return u, nil
-}
-
-// AssignRole gives a member the role that their groups have at an identity provider. The
-// last owner stays one. LockMember has locked them.
-func AssignRole(ctx context.Context, tx *store.Tx, u User, role access.Role) (User, error) {
-	if u.Role == role {
-		return u, nil
-	}
-	if u.Role == access.Owner {
-		owners, err := lockedOwners(ctx, tx, u.OrgID)
-		if err != nil || slices.Equal(owners, []string{u.ID}) {
-			return u, err
-		}
-	}
-	return changeRole(ctx, tx, u, role)
 }
 
 // IdentityKey returns the id of the key that the sessions of an identity hang on: the one
@@ -93,8 +77,16 @@ func OpenSession(ctx context.Context, tx *store.Tx, v VouchedSession) (Session, 
 	return session, token, recordSession(ctx, tx, "auth.session.start", session, v.Detail)
 }
 
-// EndVouched ends the sessions that were signed in to with an identity: its person may not
-// enter any more.
+// EndVouched ends the sessions that were signed in to with an identity: its person may not enter any more.
 func EndVouched(ctx context.Context, tx *store.Tx, orgID, identityID string) (ended int64, err error) {
 	return deleteSessionsOfIdentity(ctx, tx, orgID, identityID)
+}
+
+// EndIdentityKey revokes the key of an identity, and the logins that it approved.
+func EndIdentityKey(ctx context.Context, tx *store.Tx, orgID, keyID string) error {
+	doomed, err := lockWholeLineage(ctx, tx, orgID, keyID, onlyLogins)
+	if err != nil {
+		return err
+	}
+	return revokeAll(ctx, tx, doomed, onlyLogins)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -76,10 +77,14 @@ type Joiner struct {
 
 // Join adds a person and creates a key for them, in the caller's transaction. It
 // returns the raw key, which is not stored. An address that a member has is
-// fault.Conflict; that of a removed member is free, and belongs to a new user, who
-// sees nothing of what the removed one alone could see.
+// fault.Conflict, and that of an inactive person fault.Denied; that of a removed member
+// is free, and belongs to a new user, who sees nothing of what the removed one alone
+// could see.
 func Join(ctx context.Context, tx *store.Tx, j Joiner) (u User, k Key, raw string, err error) {
 	if err := j.normalise(); err != nil {
+		return u, k, "", err
+	}
+	if err := inactive.Refuse(ctx, tx, j.OrgID, "", j.Email); err != nil {
 		return u, k, "", err
 	}
 	u = User{ID: store.NewID(), OrgID: j.OrgID, Email: j.Email, Name: j.Name, Role: j.Role, CreatedAt: store.Now()}

@@ -52,8 +52,11 @@ func (s *Service) setRole(ctx context.Context, c *access.Caller, wanted User) (u
 			return errNoMember()
 		}
 		// The old role is checked too: an admin must not demote an owner.
-		if err := crew.checkMay(u.Role, wanted.Role); err != nil || u.Role == wanted.Role {
+		if err := crew.checkMay(u.Role, wanted.Role); err != nil {
 			return err
+		}
+		if u.Role == wanted.Role {
+			return updateRole(ctx, tx, u) // no sign-in lowers it now
 		}
 		if u.Machine() {
 			return fault.New(fault.Conflict, "%s holds the keys of machines with the role %s, which cannot be changed; "+
@@ -71,6 +74,7 @@ func (s *Service) setRole(ctx context.Context, c *access.Caller, wanted User) (u
 	return u, err
 }
 
+// changeRole gives a member a role that a person chose.
 func changeRole(ctx context.Context, tx *store.Tx, u User, role access.Role) (User, error) {
 	before := u.Role
 	u.Role = role
@@ -78,7 +82,7 @@ func changeRole(ctx context.Context, tx *store.Tx, u User, role access.Role) (Us
 		return u, err
 	}
 	return u, audit.Record(ctx, tx, audit.Entry{
-		OrgID: u.OrgID, Action: "auth.user.set-role", Target: u.target(), Detail: audit.Detail{"from": before, "to": role},
+		OrgID: u.OrgID, Action: "auth.user.set-role", Target: u.target(), Detail: audit.Detail{"from": before, "to": u.Role},
 	})
 }
 

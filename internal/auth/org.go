@@ -40,10 +40,17 @@ type User struct {
 	ServiceAccount bool
 }
 
-// Machine reports whether the user holds the keys of machines, of which there is one
-// for each role. That of owners is also the first owner of the installation, so it
-// counts as a person.
-func (u User) Machine() bool { return u.Role != access.Owner && u.Email == string(u.Role)+"@localhost" }
+// Machine reports whether the user holds the keys of machines with a role, or of trusted publishers.
+// That of owners is also the first owner of the installation, so it counts as a person.
+func (u User) Machine() bool {
+	return u.Email == publisherEmail || u.Role != access.Owner && u.Email == string(u.Role)+"@localhost"
+}
+
+// Person reports whether a request is made by a person: not with the key of a machine, nor
+// with one that allows less than the person's role.
+func Person(c access.Caller) bool {
+	return c.UserID != "" && !c.ServiceAccount && !c.Relay && c.EntryID == "" && !c.Narrowed() && !User{Email: c.Email, Role: c.Role}.Machine()
+}
 
 func (u User) target() audit.Target { return audit.Target{Kind: "user", ID: u.ID, Name: u.Email} }
 
@@ -66,7 +73,7 @@ func checkPlan(plan access.Plan) error {
 }
 
 // normalise validates the user, puts the address into lower case, and fills in the
-// name.
+// name. The address of a holder of machines' keys is no person's, except for the first owner's.
 func (u *NewUser) normalise() error {
 	address, err := mail.ParseAddress(u.Email)
 	if err != nil || address.Address != strings.TrimSpace(u.Email) || len(address.Address) > 254 {
@@ -81,6 +88,9 @@ func (u *NewUser) normalise() error {
 	}
 	if !u.Role.Valid() {
 		return fault.Invalid("role", "role must be viewer, member, admin or owner")
+	}
+	if IsMachineAddress(u.Email) && u.Email != string(access.Owner)+"@localhost" {
+		return fault.Invalid("email", "%s holds the keys of machines, and is no person", u.Email)
 	}
 	return nil
 }

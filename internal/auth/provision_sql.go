@@ -10,7 +10,7 @@ import (
 // reinstateUser undoes markUserRemoved, and reports whether the user was removed.
 func reinstateUser(ctx context.Context, tx *store.Tx, u User) (bool, error) {
 	n, err := tx.Exec(ctx, `
-		UPDATE users SET removed_at = NULL, former_email = NULL, email = $3, name = $4, role = $5
+		UPDATE users SET removed_at = NULL, former_email = NULL, email = $3, name = $4, role = $5, given_role = $5
 		WHERE org_id = $1 AND id = $2 AND removed_at IS NOT NULL`, u.OrgID, u.ID, u.Email, u.Name, u.Role)
 	return n > 0, err
 }
@@ -31,13 +31,13 @@ func lockOwnersAnd(ctx context.Context, tx *store.Tx, orgID string, ids []string
 	return store.All(rows, err, scanUser)
 }
 
-// updateRoles writes the roles of users who are locked.
-func updateRoles(ctx context.Context, tx *store.Tx, changes []roleChange) error {
-	ids, roles := make([]string, len(changes)), make([]string, len(changes))
-	for i, c := range changes {
+// updateRoles writes roles that were given to users who are locked.
+func updateRoles(ctx context.Context, tx *store.Tx, given []roleChange) error {
+	ids, roles := make([]string, len(given)), make([]string, len(given))
+	for i, c := range given {
 		ids[i], roles[i] = c.ID, string(c.to)
 	}
 	return store.BulkUpdate{
-		Table: "users", Key: store.Col("id", ids), Set: []store.Column{store.Col("role", roles)},
+		Table: "users", Key: store.Col("id", ids), Set: []store.Column{store.Col("role", roles), store.Col("given_role", roles)},
 	}.Run(ctx, tx)
 }

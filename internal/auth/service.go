@@ -104,8 +104,7 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 	return o, err
 }
 
-// CreateUser adds a person to an organisation. An address that is taken is
-// fault.Conflict.
+// CreateUser adds a person to an organisation. An address that is taken is fault.Conflict.
 func (s *Service) CreateUser(ctx context.Context, n NewUser) (u User, err error) {
 	if err := n.normalise(); err != nil {
 		return User{}, err
@@ -176,8 +175,7 @@ type Holder struct {
 	Role  access.Role // "" for the role the holder has; new ones are members
 }
 
-// IssueKey creates a key for a person and, in the same transaction, adds the
-// person to the organisation if needed.
+// IssueKey creates a key for a person and, in the same transaction, adds them to the organisation if needed.
 func (s *Service) IssueKey(ctx context.Context, h Holder, n NewKey) (u User, k Key, raw string, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if u, err = findHolder(ctx, tx, n.OrgID, h); err != nil {
@@ -199,7 +197,7 @@ func findHolder(ctx context.Context, tx *store.Tx, orgID string, h Holder) (User
 		h.Email = string(h.Role) + "@localhost"
 	}
 	n := NewUser{OrgID: orgID, Email: h.Email, Role: cmp.Or(h.Role, access.DefaultRole)}
-	if err := n.normalise(); err != nil {
+	if err := n.normalise(); err != nil && !IsMachineAddress(n.Email) {
 		return User{}, err
 	}
 	u, err := userByEmail(ctx, tx, orgID, n.Email)

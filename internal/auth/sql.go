@@ -71,7 +71,7 @@ func updatePlan(ctx context.Context, q store.Querier, orgID string, plan access.
 
 func insertUser(ctx context.Context, q store.Querier, u User) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		INSERT INTO users (id, org_id, email, name, role, given_role, created_at) VALUES ($1, $2, $3, $4, $5, $5, $6)`,
 		u.ID, u.OrgID, u.Email, u.Name, u.Role, store.Micros(u.CreatedAt))
 	return err
 }
@@ -121,8 +121,9 @@ func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, er
 	return store.All(rows, err, store.Value[string])
 }
 
+// updateRole writes a role that a person gave.
 func updateRole(ctx context.Context, q store.Querier, u User) error {
-	_, err := q.Exec(ctx, `UPDATE users SET role = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, u.Role)
+	_, err := q.Exec(ctx, `UPDATE users SET role = $3, given_role = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, u.Role)
 	return err
 }
 

@@ -4,16 +4,21 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -22,7 +27,7 @@ import (
 // downloadPath is where the server mounts Files as a handler.
 const downloadPath = "/blobs/"
 
-// DownloadPaths are the patterns that Files is mounted at: the objects that signed
+// DownloadPaths are the patterns that Links are mounted at: the objects that signed
 // URLs are made for. One pattern for all would meet /{skill}/.well-known of the
 // catalogs.
 func DownloadPaths() []string {
@@ -34,18 +39,70 @@ const (
 	paramExpires  = "expires" // seconds since the epoch
 	paramFilename = "filename"
 	paramType     = "type"
+	paramFor      = "for"
 	beforeSig     = "&sig=" // comes last, and signs all before it
 )
 
+// A signer makes URLs that this server serves, and recognises them.
+type signer struct {
+	publicURL func() string
+	lastBase  atomic.Pointer[signedBase]
+	macs      sync.Pool // of the HMACs that sign with the secret
+}
+
+func (s *signer) init(o Options) error {
+	if len(o.Secret) < minSecret {
+		return fmt.Errorf("secret has %d bytes, must have at least %d", len(o.Secret), minSecret)
+	}
+	s.publicURL = o.PublicURL
+	s.macs.New = func() any { return hmac.New(sha256.New, o.Secret) }
+	return nil
+}
+
+// Links is a bucket whose signed URLs this server serves itself, whatever the bucket is, so
+// that a URL can end before it expires. It is the http.Handler of them, also of those of
+// Files.
+type Links struct {
+	Bucket
+	signer
+
+	// Allow refuses what must no longer be read by a URL that was signed for a reader
+	// (SignOptions.For, "" if it has none), e.g. a version that was withdrawn. Nil allows all.
+	Allow func(ctx context.Context, key, reader string) error
+	log   *slog.Logger
+}
+
+// NewLinks returns Links of a bucket; o has their PublicURL, Secret and Log.
+func NewLinks(b Bucket, o Options) (*Links, error) {
+	l := &Links{Bucket: b, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}
+	return l, l.init(o)
+}
+
+// SignedURL implements Bucket.
+func (l *Links) SignedURL(_ context.Context, key string, o SignOptions) (string, error) {
+	return l.signedURL(key, o)
+}
+
+// ServeHTTP answers GET and HEAD of signed URLs, whole or in ranges. It is mounted at
+// DownloadPaths; the signature and Allow are the only authorization. An invalid or expired
+// URL is answered with 403, a missing blob with 404, what was taken back with 410.
+func (l *Links) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.serve(w, r, l.Bucket, l.Allow, l.log)
+}
+
 // SignedURL implements Bucket.
 func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string, error) {
+	return f.signedURL(key, o)
+}
+
+func (s *signer) signedURL(key string, o SignOptions) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
 	}
 	if err := o.check(); err != nil {
 		return "", err
 	}
-	base, err := f.linkBase()
+	base, err := s.linkBase()
 	if err != nil {
 		return "", fmt.Errorf("sign blob %s: %w", key, err)
 	}
@@ -58,7 +115,10 @@ func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string,
 	if o.ContentType != "" {
 		query += "&" + paramType + "=" + url.QueryEscape(o.ContentType)
 	}
-	return base + (&url.URL{Path: key}).EscapedPath() + "?" + query + beforeSig + f.sign(key, query), nil
+	if o.For != "" {
+		query += "&" + paramFor + "=" + url.QueryEscape(o.For)
+	}
+	return base + (&url.URL{Path: key}).EscapedPath() + "?" + query + beforeSig + s.sign(key, query), nil
 }
 
 // A signedBase is the beginning of signed URLs, and the public URL it was made of.
@@ -66,9 +126,9 @@ type signedBase struct{ public, base string }
 
 // linkBase parses the public URL only when it has changed: one sync signs up to
 // a thousand URLs.
-func (f *Files) linkBase() (string, error) {
-	public := f.publicURL()
-	if last := f.lastBase.Load(); last != nil && last.public == public {
+func (s *signer) linkBase() (string, error) {
+	public := s.publicURL()
+	if last := s.lastBase.Load(); last != nil && last.public == public {
 		return last.base, nil
 	}
 	u, err := url.Parse(public)
@@ -80,24 +140,24 @@ func (f *Files) linkBase() (string, error) {
 	}
 	u.RawPath, u.RawQuery, u.Fragment = "", "", ""
 	base := strings.TrimSuffix(u.String(), "/") + downloadPath
-	f.lastBase.Store(&signedBase{public, base})
+	s.lastBase.Store(&signedBase{public, base})
 	return base, nil
 }
 
 // sign returns the signature of a key with the query before it. Neither a key
 // nor an encoded query can contain the line break between them.
-func (f *Files) sign(key, query string) string {
-	mac := f.macs.Get().(hash.Hash)
-	defer f.macs.Put(mac)
+func (s *signer) sign(key, query string) string {
+	mac := s.macs.Get().(hash.Hash)
+	defer s.macs.Put(mac)
 	mac.Reset()
 	mac.Write([]byte("blob\n" + key + "\n" + query))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // verify returns the options that were given to SignedURL, or a Denied fault.
-func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
+func (s *signer) verify(key, rawQuery string) (SignOptions, error) {
 	signed, sig, _ := strings.Cut(rawQuery, beforeSig)
-	if !hmac.Equal([]byte(sig), []byte(f.sign(key, signed))) {
+	if !hmac.Equal([]byte(sig), []byte(s.sign(key, signed))) {
 		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
 	}
 	// The signature is right, so SignedURL wrote the query.
@@ -116,6 +176,8 @@ func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
 			o.Filename = value
 		case paramType:
 			o.ContentType = value
+		case paramFor:
+			o.For = value
 		}
 	}
 	if o.Expires <= 0 {
@@ -124,29 +186,39 @@ func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
 	return o, nil
 }
 
-// ServeHTTP answers GET and HEAD of signed URLs, whole or in ranges. It is
-// mounted at DownloadPaths; the signature is the only authorization. An invalid or
-// expired URL is answered with 403, a missing blob with 404.
-func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP is that of Links that allow everything.
+func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.serve(w, r, f, nil, f.log) }
+
+func (s *signer) serve(
+	w http.ResponseWriter, r *http.Request, b Bucket, allow func(ctx context.Context, key, reader string) error, log *slog.Logger,
+) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		writeError(w, http.StatusMethodNotAllowed, "Method not allowed")
+		writeError(w, http.StatusMethodNotAllowed, "Method not allowed", "")
 		return
 	}
 	key := strings.TrimPrefix(r.URL.Path, downloadPath)
-	o, err := f.verify(key, r.URL.RawQuery)
+	o, err := s.verify(key, r.URL.RawQuery)
 	if err != nil {
-		writeError(w, http.StatusForbidden, err.Error())
+		writeError(w, http.StatusForbidden, err.Error(), "")
 		return
 	}
-	err = Serve(w, r, f, key, o)
-	if fault.Is(err, fault.NotFound) {
-		writeError(w, http.StatusNotFound, "Blob not found")
-		return
+	if allow != nil {
+		err = allow(r.Context(), key, o.For)
 	}
-	if err != nil {
-		f.log.ErrorContext(r.Context(), "blob not served", "key", key, "err", err)
-		writeError(w, http.StatusInternalServerError, "Internal server error")
+	if err == nil {
+		err = Serve(w, r, b, key, o)
+	}
+	gone, _ := errors.AsType[*fault.Error](err)
+	switch {
+	case err == nil:
+	case fault.Is(err, fault.NotFound):
+		writeError(w, http.StatusNotFound, "Blob not found", "")
+	case fault.Is(err, fault.Gone):
+		writeError(w, http.StatusGone, gone.Message, gone.Code)
+	default:
+		log.ErrorContext(r.Context(), "blob not served", "key", key, "err", err)
+		writeError(w, http.StatusInternalServerError, "Internal server error", "")
 	}
 }
 
@@ -220,7 +292,7 @@ func (w *rangeWriter) WriteHeader(status int) {
 	w.refused = true
 	w.Header().Del("Content-Disposition")
 	w.Header().Del("Digest")
-	writeError(w.ResponseWriter, status, "Range not satisfiable")
+	writeError(w.ResponseWriter, status, "Range not satisfiable", "")
 }
 
 func (w *rangeWriter) Write(p []byte) (int, error) {
@@ -232,10 +304,11 @@ func (w *rangeWriter) Write(p []byte) (int, error) {
 
 // writeError writes the structured error body of the API. The package that
 // writes it elsewhere, httpapi, imports this one.
-func writeError(w http.ResponseWriter, status int, message string) {
+func writeError(w http.ResponseWriter, status int, message, code string) {
 	type content struct {
 		Message string `json:"message"`
 		Status  int    `json:"status"`
+		Code    string `json:"code,omitempty"`
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -243,5 +316,5 @@ func writeError(w http.ResponseWriter, status int, message string) {
 	// An error here means that the client is gone.
 	_ = json.NewEncoder(w).Encode(struct {
 		Error content `json:"error"`
-	}{content{message, status}})
+	}{content{message, status, code}})
 }

@@ -3,9 +3,7 @@ package blob
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,11 +36,9 @@ const minSecret = 32
 // Files is a bucket in a directory. Open makes it. Only one process at a time
 // may write to the directory.
 type Files struct {
-	root      *os.Root
-	publicURL func() string
-	lastBase  atomic.Pointer[signedBase]
-	macs      sync.Pool // of the HMACs that sign with the secret
-	log       *slog.Logger
+	signer
+	root *os.Root
+	log  *slog.Logger
 
 	// parts has the names of the partial files that are being written. RemoveParts
 	// must not take them for left over, however old the wall clock, which may be
@@ -58,8 +53,9 @@ type Files struct {
 }
 
 func openFiles(o Options) (Bucket, error) {
-	if len(o.Secret) < minSecret {
-		return nil, fmt.Errorf("secret has %d bytes, must have at least %d", len(o.Secret), minSecret)
+	f := &Files{cache: newFileCache(), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}
+	if err := f.init(o); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
@@ -68,13 +64,7 @@ func openFiles(o Options) (Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{
-		root:      root,
-		publicURL: o.PublicURL,
-		macs:      sync.Pool{New: func() any { return hmac.New(sha256.New, o.Secret) }},
-		cache:     newFileCache(),
-		log:       cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-	}
+	f.root = root
 	if err := f.makeDir(objectDir); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}

@@ -24,6 +24,8 @@ type SignOptions struct {
 	// ContentType is the media type of the answer; empty means
 	// application/octet-stream.
 	ContentType string
+	// For is who may read the blob with the URL, for Links.Allow; S3 ignores it.
+	For string
 }
 
 func (o SignOptions) check() error {

@@ -22,7 +22,8 @@ const (
 	makeShare = 10
 )
 
-// A Cache keeps what was made of the skills of shelves, until these change.
+// A Cache keeps what was made of the skills of shelves, until these change. What was made
+// before something was removed from a shelf is not served after that.
 type Cache[V any] struct {
 	Registry *registry.Service
 	Limit    int64 // of the costs of all values
@@ -40,7 +41,23 @@ type cacheKey struct {
 type kept[V any] struct {
 	value      V
 	revision   registry.Revision
-	freshUntil time.Time // until then it is used even if the shelf has changed
+	freshUntil time.Time // until then it is used even if something was added to the shelf
+}
+
+func (k kept[V]) usable(now registry.Revision) bool {
+	return k.revision == now || k.revision.Removals == now.Removals && time.Now().Before(k.freshUntil)
+}
+
+// madeOf is the key of a context in which a value is made: it has the revision of the kept
+// value that it is made of, if there is one.
+type madeOf struct{}
+
+// use notes that a value was used to make another one, which is as old as that.
+func (k kept[V]) use(ctx context.Context) V {
+	if of, ok := ctx.Value(madeOf{}).(*registry.Revision); ok {
+		*of = k.revision
+	}
+	return k.value
 }
 
 // Get returns the value of a name and a shelf, kept or newly made. What costs
@@ -56,12 +73,13 @@ func (c *Cache[V]) Get(
 	if err != nil {
 		return none, err
 	}
-	if known, ok := c.kept.Get(key); ok && (known.revision == revision || time.Now().Before(known.freshUntil)) {
-		return known.value, nil
+	if known, ok := c.kept.Get(key); ok && known.usable(revision) {
+		return known.use(ctx), nil
 	}
 	// It is made for all requests that wait, so it must not be cancelled with one
-	// of them.
-	made := c.making.DoChan(fmt.Sprintf("%t %q %q", sh.Private, sh.OrgName, name), func() (any, error) {
+	// of them. One that comes after a removal does not wait for what began before it.
+	flight := fmt.Sprintf("%t %q %q %d", sh.Private, sh.OrgName, name, revision.Removals)
+	made := c.making.DoChan(flight, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTimeout)
 		defer cancel()
 		start := time.Now()
@@ -72,23 +90,25 @@ func (c *Cache[V]) Get(
 			return none, err
 		}
 		var cost int64
-		if fresh.value, cost, err = build(ctx); err != nil {
+		of := fresh.revision
+		if fresh.value, cost, err = build(context.WithValue(ctx, madeOf{}, &of)); err != nil {
 			return none, err
 		}
+		fresh.revision = of
 		if took := time.Since(start); took > slowMake {
 			fresh.freshUntil = time.Now().Add(makeShare * took)
 		}
 		if cost > 0 {
 			c.kept.Put(key, fresh, cost)
 		}
-		return fresh.value, nil
+		return fresh, nil
 	})
 	select {
 	case result := <-made:
 		if result.Err != nil {
 			return none, result.Err
 		}
-		return result.Val.(V), nil
+		return result.Val.(kept[V]).use(ctx), nil
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}

@@ -79,9 +79,9 @@ func TestDiscoveryIndexes(t *testing.T) {
 					if diff := cmp.Diff(c.want, got); diff != "" {
 						t.Errorf("skills (-want +got):\n%s", diff)
 					}
-					wantCache := "public, max-age=60"
+					wantCache := "public, no-cache"
 					if strings.Contains(c.base, ada.Key) {
-						wantCache = "private, max-age=60"
+						wantCache = "private, no-cache"
 					}
 					if got := a.Header.Get("Cache-Control"); got != wantCache {
 						t.Errorf("Cache-Control %q, want %q", got, wantCache)

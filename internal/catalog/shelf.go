@@ -37,12 +37,13 @@ type Shelf struct {
 	keyID string // of the API key in the path, if there is one
 }
 
-// CacheControl keeps private skills out of shared caches.
+// CacheControl keeps private skills out of shared caches. These ask before they serve what
+// they have: what was withdrawn must not stay in a proxy.
 func (sh Shelf) CacheControl() string {
 	if sh.Private {
-		return "private, max-age=60"
+		return "private, no-cache"
 	}
-	return "public, max-age=60"
+	return "public, no-cache"
 }
 
 // Shelf finds the shelf of a request under one of the Bases. A token that does not

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
@@ -67,7 +68,7 @@ func (s *Service) Register() {
 	})
 	jobs.Handle(s.Jobs, func(ctx context.Context, args comment) error { return s.comment(ctx, args) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args dropSource) error {
-		if err := s.Sources.Delete(ctx, args.OrgID, args.SourceID); !fault.Is(err, fault.NotFound) {
+		if err := s.Sources.Delete(ctx, access.Caller{OrgID: args.OrgID}, args.SourceID); !fault.Is(err, fault.NotFound) {
 			return err
 		}
 		return nil // it was never stored, or deleted before a crash

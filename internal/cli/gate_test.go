@@ -104,9 +104,11 @@ func TestGate(t *testing.T) {
 		Verdict string
 		Suites  []struct{ Worse []string }
 	}
-	r = m.run(t, "gate", bad, "--suite", suite, "--format", "json")
-	if err := json.Unmarshal([]byte(r.stdout), &gate); err != nil || gate.Verdict != "block" || len(gate.Suites[0].Worse) != 10 {
-		t.Errorf("JSON: %v: %s", err, r.stdout)
+	for _, args := range [][]string{{"--format", "json"}, {"--json"}, {"--json", "--format", "junit"}} {
+		r = m.run(t, append([]string{"gate", bad, "--suite", suite}, args...)...)
+		if err := json.Unmarshal([]byte(r.stdout), &gate); err != nil || gate.Verdict != "block" || len(gate.Suites[0].Worse) != 10 {
+			t.Errorf("%v: %v: %s", args, err, r.stdout)
+		}
 	}
 }
 

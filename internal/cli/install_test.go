@@ -183,6 +183,25 @@ func TestInstallTampered(t *testing.T) {
 	}
 }
 
+// TestInstallWithdrawn refuses a version that was withdrawn, with the reason, unless it is
+// wanted all the same.
+func TestInstallWithdrawn(t *testing.T) {
+	s := startService(t)
+	m := s.loggedIn(t)
+	m.push(t, skillFolder(t, "pdf", "one"))
+	m.must(t, "install", "pdf")
+	m.must(t, "withdraw", "pdf", "1.0.0", "--reason", "It leaks file names.")
+	m.run(t, "install", "pdf@1.0.0").want(t, term.ExitFailed, "Version 1.0.0 of pdf was withdrawn: It leaks file names.")
+	m.run(t, "install", "pdf").want(t, term.ExitFailed, "pdf has no current version")
+	if got := m.must(t, "sync"); !strings.Contains(got, "gone from the registry, kept") {
+		t.Errorf("sync says %q", got)
+	}
+	m.run(t, "install", "pdf@1.0.0", "--withdrawn").want(t, term.ExitOK, "")
+	m.run(t, "install", "--frozen", "--force").want(t, term.ExitFailed, "withdrawn")
+	m.must(t, "withdraw", "pdf", "1.0.0", "--undo")
+	m.must(t, "install", "pdf")
+}
+
 // TestInstallOfOthers has public entries of another organisation.
 func TestInstallOfOthers(t *testing.T) {
 	s := startService(t)
@@ -197,6 +216,12 @@ func TestInstallOfOthers(t *testing.T) {
 	m := memberOf("acme", "free")
 	m.run(t, "install", "default/pdf").want(t, term.ExitOK, "pdf is installed, but the server has no record of it: ")
 	m.run(t, "install", "hidden").want(t, term.ExitFailed, "No entry is named hidden")
+	m.run(t, "install", "default/hidden").want(t, term.ExitOK, "hidden is installed")
+	owner := s.loggedIn(t)
+	owner.must(t, "visibility", "hidden", "org")
+	m.run(t, "install", "default/hidden").want(t, term.ExitFailed, "No entry is named default/hidden")
+	owner.run(t, "visibility", "hidden", "secret").want(t, term.ExitUsage, "public")
+	owner.must(t, "visibility", "hidden", "unlisted")
 	m.run(t, "push", skillFolder(t, "mine", "x")).want(t, term.ExitDenied, "pro")
 	m.must(t, "history", "pdf")
 	m.must(t, "history", "default/pdf")

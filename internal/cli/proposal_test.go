@@ -99,12 +99,12 @@ func TestProposals(t *testing.T) {
 	write(t, file, oldSkill)
 	says(run(s, "apply", "p", "--as", "patch", "--dir", dir, "--dry-run"), term.ExitOK, "+Read it twice.")
 	holds(oldSkill)
-	says(run(s, "apply", "p", "--dir", dir), term.ExitUsage, "--dir is for --as patch")
+	says(run(s, "apply", "p", "--as", "version", "--dir", dir), term.ExitUsage, "--dir is for --as patch")
 	says(run(s, "apply", "p", "--as", "patch", "--dir", filepath.Join(dir, "none")), term.ExitUsage, "no such file")
 	if len(s.sent) > 0 {
 		t.Errorf("nothing was applied, and the server was told %v", s.sent)
 	}
-	says(run(s, "apply", "p", "--as", "patch", "--dir", dir), term.ExitOK, "Changed "+file)
+	says(run(s, "apply", "p", "--dir", dir), term.ExitOK, "Changed "+file)
 	holds(newSkill)
 	says(run(startProposals(t), "apply", "p", "--as", "patch"), term.ExitOK, "+Read it twice.")
 	says(run(startProposals(t), "apply", "p"), term.ExitOK, "as a version: candidate")

@@ -153,11 +153,42 @@ func TestVerify(t *testing.T) {
 		remove(t, filepath.Join("pdf", "more.md"))
 	})
 
+	t.Run("a link to the folder", func(t *testing.T) {
+		link := filepath.Join(t.TempDir(), "pdf")
+		if err := os.Symlink(folder, link); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.run(t, "verify", link, "--as", "pdf", "--strict"); !strings.HasPrefix(got.stdout, link+" is default/pdf@1.0.1\n") {
+			t.Errorf("got %q", got.stdout)
+		}
+		m.verify(t, "", link, "--as", "pdf", "--strict")
+		put(t, folder, "more.md", "x")
+		m.verify(t, "changed_file", link, "--as", "pdf")
+		remove(t, filepath.Join(folder, "more.md"))
+		planted := filepath.Join(folder, "linked")
+		if err := os.Symlink(t.TempDir(), planted); err != nil {
+			t.Fatal(err)
+		}
+		m.verify(t, "changed_file", link, "--as", "pdf") // only the named link is followed
+		remove(t, planted)
+	})
+
 	t.Run("files", func(t *testing.T) {
 		put(t, folder, "__pycache__/x.pyc", "x")
 		if got := m.verify(t, "", folder); !slices.Equal(got.Unchecked, []string{"__pycache__/"}) {
 			t.Errorf("unchecked: %v", got.Unchecked)
 		}
+		put(t, folder, ".env", "PATH=.")
+		m.verify(t, "", folder)
+		strict := m.run(t, "verify", "--strict", folder)
+		strict.want(t, term.ExitFailed, "")
+		for _, want := range []string{"PROBLEM: .env is not part of the skill\n", "PROBLEM: __pycache__/ is not", "NOT verified."} {
+			if !strings.Contains(strict.stdout, want) {
+				t.Errorf("%q lacks %q", strict.stdout, want)
+			}
+		}
+		m.verify(t, "extra_file", "--strict", folder)
+		remove(t, filepath.Join(folder, ".env"))
 		put(t, folder, "SKILL.md", "changed")
 		put(t, folder, "more.md", "added")
 		remove(t, filepath.Join(folder, "scripts", "x.sh"))

@@ -126,7 +126,7 @@ func TestAlerts(t *testing.T) {
 	m.must(t, "push", bad)
 	m.must(t, "install", "pdf")
 	s.graded(t, 0)
-	m.answers(t, &made, "alert", "create", "--skill", "pdf", "--sensitivity", "point", "--rollback", "--webhook", hook.URL)
+	m.answers(t, &made, "alert", "create", "--skill", "pdf", "--sensitivity", "confident", "--rollback", "--webhook", hook.URL)
 	var all []client.Incident
 	for range 1200 {
 		if m.answers(t, &all, "incident", "list", "--state", "open"); len(all) > 0 {

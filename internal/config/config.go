@@ -88,7 +88,7 @@ type Config struct {
 	RepohostToken         Secret `placeholder:"TOKEN" help:"Access token of the code host."`
 	RepohostWebhookSecret Secret `placeholder:"SECRET" help:"Secret that signs the code host's deliveries; made at first start when empty."`
 
-	RepohostClaims   string   `default:"first" enum:"first,operator" help:"Which organisation may bind an unassigned account of the code host: the first that does, or only the one named with repohost allow: ${enum}."`
+	RepohostClaims   string   `default:"first" enum:"first,operator" help:"Which organisation may bind an unassigned account of the code host: the first that does, while there is one organisation, or only the one named with repohost allow: ${enum}."`
 	RepohostInterval Duration `default:"15m" placeholder:"15m" help:"How often branches and tags are compared with what was published."`
 
 	AllowPrivateTargets bool `help:"Allow private addresses in users' URLs."`
@@ -282,7 +282,11 @@ func (u URL) hasScheme(schemes ...string) bool {
 		return slices.Contains(schemes, "sqlite") && rest != ""
 	}
 	parsed, err := url.Parse(string(u))
-	return err == nil && slices.Contains(schemes, parsed.Scheme) && parsed.Host != ""
+	if err != nil || !slices.Contains(schemes, parsed.Scheme) {
+		return false
+	}
+	// The folder of a Unix socket is a parameter, e.g. postgres://u@/w?host=/run/postgresql.
+	return parsed.Host != "" || strings.HasPrefix(parsed.Scheme, "postgres") && parsed.Query().Get("host") != ""
 }
 
 func (c *Config) checkReplica() (issues []fault.Issue) {

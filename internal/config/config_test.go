@@ -40,6 +40,8 @@ func TestCheck(t *testing.T) {
 			"--workers=1000", "--database-conns=2", "--addr=[::1]:0", "--plan=enterprise",
 		}, ""},
 		{"all well with SQLite by name", []string{"--database-url=sqlite:/srv/w.db"}, ""},
+		{"a Unix socket", []string{"--database-url=postgres://u@/w?host=/run/postgresql"}, ""},
+		{"a database without a server", []string{"--database-url=postgres:///w"}, "database-url"},
 		{"no port", []string{"--addr=127.0.0.1"}, "addr"},
 		{"other database", []string{"--database-url=mysql://db.example/w"}, "database-url"},
 		{"database without a host", []string{"--database-url=postgres:w"}, "database-url"},

@@ -105,3 +105,44 @@ func TestBackfilledSession(t *testing.T) {
 		}
 	})
 }
+
+// TestBackfilledVersion: what was paid for in a session moves to the version that it
+// activated last.
+func TestBackfilledVersion(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newRoom(t, db)
+		r.skills.Jobs = r.World.Queue
+		at := time.Now().Add(-time.Hour)
+		activated := func(id, version string, at time.Time) skills.Observation {
+			return skills.Observation{ID: id, SkillName: "pdf", Session: "s", VersionHash: version, Triggered: true, At: at, NormalizedAt: at}
+		}
+		r.send(skills.Report{Observations: []skills.Observation{activated("a", "1", at)}}, costs.Report{})
+		r.pay(costs.Request{Session: "s", Turn: "1", Skill: "pdf", Micros: paid(7), At: at})
+		// As versions before 120 left it: the later activation did not move what was paid.
+		err := r.World.DB.InTx(t.Context(), func(tx *store.Tx) error {
+			of := skills.Report{
+				OrgID: r.Org.ID, UserID: r.User.ID, Observations: []skills.Observation{activated("b", "2", at.Add(time.Minute))},
+			}
+			return r.skills.Observe(t.Context(), tx, of, nil)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.World.Exec(`INSERT INTO skill_backfill (step, after_id) VALUES ('last_gradings', ''), ('last_versions', '')`)
+		want := func(when, version string) {
+			t.Helper()
+			subject := versionOf(r.skillID("pdf"), version)
+			if n := r.World.Count(`cost_days WHERE subject_id = '` + subject + `' AND micros = 7`); n != 1 {
+				t.Errorf("%s: %d days of version %s, want 1", when, n, version)
+			}
+		}
+		want("at first", "1")
+		r.skills.Register()
+		defer r.World.Work()()
+		apptest.Eventually(t, "the backfill", func() bool { return r.World.Count("skill_backfill") == 0 })
+		want("after the backfill", "2")
+		if found, err := r.costs.Check(t.Context(), db); err != nil || found[0].Status != exam.Good {
+			t.Errorf("%v, %v", found, err)
+		}
+	})
+}

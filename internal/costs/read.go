@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // Texts is a hook for the registry, which is above this package and fulfils it.
@@ -42,6 +43,8 @@ func (s *Service) CostsOf(
 		}
 		c := d.cost()
 		c.PerUseP50, c.PerUseP95 = histograms[id].quantile(50), histograms[id].quantile(95)
+		c.Uses = histograms[id].uses()
+		c.PerUseLow = histograms[id].at(int64(stats.MedianRank(int(c.Uses))))
 		c.Standing, c.Load = context.standing(id, org), context.load(id, d)
 		all[id] = c
 	}
@@ -96,11 +99,21 @@ type histogram []bucketCount
 // quantile returns the cost of the use at the nearest rank: the mean of its bucket,
 // which is exact where all costs of the bucket are equal. It is nil without uses.
 func (h histogram) quantile(percent int64) *float64 {
-	var uses int64
+	return h.at((percent*h.uses() + 99) / 100)
+}
+
+func (h histogram) uses() (count int64) {
 	for _, b := range h {
-		uses += b.uses
+		count += b.uses
 	}
-	rank := (percent*uses + 99) / 100 // from 1
+	return count
+}
+
+// at is the cost of the use at a rank, counted from 1; nil for 0.
+func (h histogram) at(rank int64) *float64 {
+	if rank == 0 {
+		return nil
+	}
 	for _, b := range h {
 		if rank -= b.uses; rank <= 0 {
 			return dollars(divide(b.micros, b.uses))

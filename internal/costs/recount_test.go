@@ -82,15 +82,16 @@ type sentObservation struct {
 // checks numbers the organisations of all checks.
 var checks atomic.Int64
 
-// versions is a registry in which every skill has the versions v1 and v2.
-type versions struct{}
+// versions is a registry in which every skill has the versions v1 and v2, of which v1
+// became current at a time.
+type versions struct{ since time.Time }
 
-func (versions) Timelines(_ context.Context, _ store.Querier, ids []string) (map[string]inuse.Timeline, error) {
+func (v versions) Timelines(_ context.Context, _ store.Querier, ids []string) (map[string]inuse.Timeline, error) {
 	all := map[string]inuse.Timeline{}
 	for _, id := range ids {
 		all[id] = inuse.Timeline{
 			ByHash:   map[string]string{"1": versionOf(id, "1"), "2": versionOf(id, "2")},
-			Currents: []inuse.Current{{VersionID: versionOf(id, "1")}},
+			Currents: []inuse.Current{{VersionID: versionOf(id, "1"), Since: v.since}},
 		}
 	}
 	return all, nil
@@ -105,10 +106,14 @@ func newStream(w *apptest.World, t *rapid.T) *stream {
 	}
 	s.org = w.Org(fmt.Sprintf("org of check %d", checks.Add(1)))
 	s.users = []*apptest.Caller{s.org, w.Member(s.org.Org, access.Member)}
-	s.skills = &skills.Service{DB: w.DB, Versions: versions{}, Window: 30}
+	s.skills = &skills.Service{DB: w.DB, Versions: versions{s.published()}, Window: 30}
 	s.costs = &costs.Service{DB: w.DB, Jobs: w.Queue, Skills: s.skills, Prices: base}
 	return s
 }
+
+// published is when the first version became current: activations before it that name
+// no version have none.
+func (s *stream) published() time.Time { return s.start.Add(30 * time.Minute) }
 
 func pick[T any](s *stream, label string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(s.T, label)
@@ -153,7 +158,7 @@ func (s *stream) report() {
 	for range rapid.IntRange(0, 2).Draw(s.T, "observations") {
 		seen.Observations = append(seen.Observations, skills.Observation{
 			ID:        skills.ID(user.Org.ID, user.User.ID, "o", pick(s, "observation", "1", "2", "3", "4")),
-			SkillName: pick(s, "skill", "pdf", "xls"), Session: pick(s, "session", "s", "t"), VersionHash: pick(s, "version", "1", "2"),
+			SkillName: pick(s, "skill", "pdf", "xls"), Session: pick(s, "session", "s", "t"), VersionHash: pick(s, "version", "", "1", "2"),
 			Triggered: pick(s, "triggered", true, true, false), At: s.at(), NormalizedAt: now,
 		})
 		now = now.Add(time.Nanosecond * 1000)
@@ -212,6 +217,9 @@ func (s *stream) send(user *apptest.Caller, seen skills.Report, paid costs.Repor
 		s.marks = append(s.marks, sentMark{user.User.ID, m})
 	}
 	for _, o := range seen.Observations {
+		if o.VersionHash == "" { // what is left out stays
+			o.VersionHash = s.observations[o.ID].VersionHash
+		}
 		s.observations[o.ID] = sentObservation{user.User.ID, o}
 	}
 	for _, g := range seen.Gradings {
@@ -556,14 +564,20 @@ func (s *stream) cost(r costs.Request) *int64 {
 	return nil
 }
 
-// version is the greatest that the session activated on its last day.
+// version is the one that the session activated last, of those that are known.
 func (s *stream) version(session [3]string) string {
 	var best *sentObservation
 	for _, o := range s.observations {
 		if !o.Triggered || [3]string{o.user, o.Session, o.SkillName} != session {
 			continue
 		}
-		if best == nil || cmp.Or(strings.Compare(day(o.At), day(best.At)), strings.Compare(o.VersionHash, best.VersionHash)) > 0 {
+		if o.VersionHash == "" {
+			if o.At.Before(s.published()) {
+				continue
+			}
+			o.VersionHash = "1"
+		}
+		if best == nil || cmp.Or(o.At.Compare(best.At), strings.Compare(o.VersionHash, best.VersionHash)) > 0 {
 			best = &o
 		}
 	}

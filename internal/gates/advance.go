@@ -63,7 +63,7 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if v.State != registry.Candidate || e.CurrentVersionID != deref(g.AgainstID) {
+		if v.State != registry.Candidate || !v.Apart && e.CurrentVersionID != deref(g.AgainstID) {
 			// conclude finds out in its transaction, and writes no verdict.
 			return s.end(ctx, g, all, decision.Inconclusive, "", g.Result)
 		}
@@ -115,6 +115,9 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 func (s *Service) end(
 	ctx context.Context, g Gate, all []trialRun, verdict decision.Verdict, reason string, result Result,
 ) (bool, error) {
+	if err := s.addChanges(ctx, g, all, result.Suites); err != nil {
+		return false, err
+	}
 	if err := s.conclude(ctx, g, verdict, reason, result); err != nil {
 		return false, err
 	}
@@ -165,9 +168,36 @@ func (s *Service) begin(ctx context.Context, g Gate) (wait bool, err error) {
 		return s.end(ctx, g, nil, decision.Inconclusive, problem, g.Result)
 	}
 	if len(planned) == 0 {
-		return s.end(ctx, g, nil, decision.Skipped, "no suite has cases for this skill", g.Result)
+		return s.withoutSuites(ctx, g)
 	}
 	return true, s.start(ctx, g, planned)
+}
+
+// withoutSuites ends a gate that has nothing to ask. Where it is enforced and had suites
+// before, somebody took them away, and nothing is known of the version.
+func (s *Service) withoutSuites(ctx context.Context, g Gate) (bool, error) {
+	had := false
+	if g.Policy.Mode == Enforce {
+		var err error
+		if had, err = s.hadSuites(ctx, g); err != nil {
+			return false, err
+		}
+	}
+	if had {
+		return s.end(ctx, g, nil, decision.Inconclusive, "no suite is left that has cases for this skill", g.Result)
+	}
+	return s.end(ctx, g, nil, decision.Skipped, "no suite has cases for this skill", g.Result)
+}
+
+func (s *Service) hadSuites(ctx context.Context, g Gate) (bool, error) {
+	if ran, err := ranSuites(ctx, s.DB, g.EntryID); ran || err != nil {
+		return ran, err
+	}
+	e, err := s.Registry.Own(ctx, g.OrgID, g.EntryID)
+	if err != nil || e.SkillID == nil {
+		return false, err
+	}
+	return s.Suites.Ever(ctx, s.DB, g.OrgID, *e.SkillID)
 }
 
 // A plannedRun is one that a gate is about to start, or to share with an earlier

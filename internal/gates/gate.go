@@ -1,10 +1,11 @@
 // Package gates lets no version of a skill become current without proof that it
 // is not worse than the one before: it tries both on the same cases, decides with
 // a known rate of false blocks, and publishes the candidate or keeps it back. It
-// owns the tables gate_policies, gates and gate_runs.
+// owns the tables gate_policies, gate_requirements, gates and gate_runs.
 package gates
 
 import (
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
@@ -22,6 +23,7 @@ type Gate struct {
 	// commit would make, where Pull is set.
 	VersionID, Version string
 	Pull               *Pull   // the head of a pull request that is tried instead of a version
+	Apart              bool    // as registry.Version.Apart
 	AgainstID, Against *string // nil for the first version of an entry
 	Policy             Policy  // as it was at the push
 	Status             Status
@@ -57,6 +59,18 @@ type Result struct {
 	CostUSD *float64        `json:"cost_usd"`
 }
 
+// stored returns the result without addresses: the database has those of users once.
+func (r Result) stored() Result {
+	r.Suites = slices.Clone(r.Suites)
+	for i := range r.Suites {
+		r.Suites[i].Changes = slices.Clone(r.Suites[i].Changes)
+		for j := range r.Suites[i].Changes {
+			r.Suites[i].Changes[j].Email = ""
+		}
+	}
+	return r
+}
+
 // A Pull is the head of a pull request, or a folder: content that is tried before it
 // is merged or pushed, and that no verdict publishes.
 type Pull struct {
@@ -88,12 +102,19 @@ func (g Gate) subject() subject.Ref {
 // current is the version that the trials are compared with.
 func (g Gate) current() subject.Ref { return subject.Ref{EntryID: g.EntryID, Version: *g.Against} }
 
-// pullID is that of the pull request, "" for a version.
-func (g Gate) pullID() string {
-	if g.Pull == nil {
-		return ""
+// apart is the lane of versions that do not become current. It is no id of a pull request.
+const apart = "apart"
+
+// lane tells gates apart that do not supersede each other: those of an entry's pushes, of
+// versions that do not become current, and of each pull request.
+func (g Gate) lane() string {
+	switch {
+	case g.Pull != nil:
+		return g.Pull.ID
+	case g.Apart:
+		return apart
 	}
-	return g.Pull.ID
+	return ""
 }
 
 // Shown is the verdict or, without one, the status.
@@ -111,6 +132,9 @@ func (g Gate) Output() gateapi.Gate {
 		Reason: g.Reason, Suites: append([]gateapi.Suite{}, g.Result.Suites...), Floors: append([]gateapi.Floor{}, g.Result.Floors...),
 		FalseBlockRate: decision.FalseBlockRate, CostUSD: g.Result.CostUSD,
 		CreatedAt: httpapi.Time(g.CreatedAt), DecidedAt: httpapi.NullTime(g.DecidedAt),
+	}
+	for i := range out.Suites { // gates of before have none
+		out.Suites[i].Changes = append([]gateapi.SuiteChange{}, out.Suites[i].Changes...)
 	}
 	if g.Verdict != nil {
 		verdict := string(*g.Verdict)

@@ -110,7 +110,7 @@ func TestOutcomes(t *testing.T) {
 		}{
 			{"few cases hold", "2.0.0", object{"min_cases": 21}, "inconclusive", "21 are needed", false},
 			{"few cases pass", "2.1.0", object{"min_cases": 21, "on_inconclusive": "pass"}, "inconclusive", "21 are needed", true},
-			{"no suite", "2.2.0", object{"suites": []any{}}, "skipped", "no suite", true},
+			{"no suite left", "2.2.0", object{"suites": []any{}}, "inconclusive", "no suite is left", false},
 			{"tokens", "2.3.0", object{"floors": object{"skill_md_tokens": 5}}, "block", "at most 5", false},
 			{"validation", "2.4.0", object{"floors": object{"validation": "warn"}}, "pass", "", true},
 			{"pass rate", "2.5.0", object{"floors": object{"pass_rate": 0.9}}, "block", "pass_rate is 20 of 20 cases", false},

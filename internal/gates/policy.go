@@ -144,8 +144,7 @@ func (s *Service) PolicyOf(ctx context.Context, orgID, entryID string) (p Policy
 // default.
 func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string, p Policy) (_ Policy, err error) {
 	defer fault.Wrap(&err, "set the gate policy of %s", entryID)
-	before, _, err := s.PolicyOf(ctx, c.OrgID, entryID)
-	if err != nil {
+	if _, _, err := s.PolicyOf(ctx, c.OrgID, entryID); err != nil {
 		return p, err // whose entry it is comes before what the policy says
 	}
 	if string(p.Agent) == "null" {
@@ -172,20 +171,27 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string
 			}
 			target = audit.Target{Kind: "entry", ID: e.ID, Name: e.Name}
 		}
-		if err := upsertPolicy(ctx, tx, c, entryID, p); err != nil {
+		before, _, err := policyOf(ctx, tx, c.OrgID, entryID)
+		if err != nil {
 			return err
 		}
-		lowered := p.Approvals < before.Approvals || p.SelfApproval && !before.SelfApproval || p.HostReviews && !before.HostReviews
-		if lowered && s.Approvals != nil {
-			if err := s.Approvals.PolicyLowered(ctx, tx, c.OrgID, entryID); err != nil {
+		lowered := p.lowers(before)
+		if len(lowered) > 0 {
+			if err := mayLower(c, lowered); err != nil {
 				return err
 			}
+			if err := keepRequirements(ctx, tx, c.OrgID, entryID, before); err != nil {
+				return err
+			}
+		}
+		if err := upsertPolicy(ctx, tx, c, entryID, p); err != nil {
+			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
 			OrgID: c.OrgID, Action: "gates.policy.change", Target: target,
 			Detail: audit.Detail{
 				"mode": p.Mode, "suites": len(p.Suites), "on_inconclusive": p.OnInconclusive, "approvals": p.Approvals,
-				"self_approval": p.SelfApproval, "host_reviews": p.HostReviews,
+				"self_approval": p.SelfApproval, "host_reviews": p.HostReviews, "lowered": lowered,
 			},
 		})
 	})

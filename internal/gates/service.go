@@ -32,6 +32,7 @@ type Service struct {
 	Watcher  Watcher // may be nil
 	// Approvals is a hook that knows what people decided; nil: nobody is asked.
 	Approvals Approvals
+	Owners    Owners // may be nil
 	Log       *slog.Logger
 }
 
@@ -57,13 +58,14 @@ func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
 }
 
 // Admit implements registry.Gate. A push whose gate is off costs it one query. A
-// version that needs approvals is a candidate in every mode.
+// version that needs approvals is a candidate in every mode. One that would not become
+// current is gated only where the gate is enforced.
 func (s *Service) Admit(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version,
 ) (gate *gateapi.Gate, hold bool, err error) {
 	defer fault.Wrap(&err, "gate of version %s", v.Version)
 	p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
-	if err != nil || p.Mode == Off {
+	if err != nil || p.Mode == Off || v.Apart && p.Mode == Report {
 		return nil, p.Approvals > 0, err
 	}
 	g, err := s.open(ctx, tx, e, newGate(e, v, p, v.PushedBy))
@@ -99,7 +101,7 @@ func (s *Service) SupersedePull(ctx context.Context, tx *store.Tx, entryID, pull
 func newGate(e registry.Entry, v registry.Version, p Policy, userID string) Gate {
 	return Gate{
 		ID: store.NewID(), OrgID: e.OrgID, EntryID: e.ID, VersionID: v.ID, Version: v.Version, Policy: p, Status: Queued,
-		CreatedBy: userID, CreatedAt: store.Now(),
+		CreatedBy: userID, CreatedAt: store.Now(), Apart: v.Apart,
 	}
 }
 
@@ -110,7 +112,7 @@ func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Ga
 		g.AgainstID, g.Against = &e.CurrentVersionID, &e.CurrentVersion
 	}
 	reason := fmt.Sprintf("the gate of version %s was started after it", g.Version)
-	if err := s.supersede(ctx, tx, e.ID, g.pullID(), reason); err != nil {
+	if err := s.supersede(ctx, tx, e.ID, g.lane(), reason); err != nil {
 		return g, err
 	}
 	if err := insertGate(ctx, tx, g); err != nil {
@@ -122,10 +124,9 @@ func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Ga
 	return g, s.enqueue(ctx, tx, g)
 }
 
-// supersede ends the open gates of an entry's pushes or, with an id, of a pull
-// request.
-func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, pullID, reason string) error {
-	open, err := openGates(ctx, tx, entryID, pullID)
+// supersede ends the open gates of a lane of an entry.
+func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, lane, reason string) error {
+	open, err := openGates(ctx, tx, entryID, lane)
 	if err != nil {
 		return err
 	}
@@ -248,7 +249,7 @@ func firstFailures(run runs.Report) map[string]int {
 func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh Gate, err error) {
 	defer fault.Wrap(&err, "rerun gate %s", id)
 	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
-		open, err := openGates(ctx, tx, e.ID, g.pullID())
+		open, err := openGates(ctx, tx, e.ID, g.lane())
 		if err != nil {
 			return err
 		}
@@ -435,7 +436,7 @@ func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, 
 	case v.ID != g.VersionID || v.State != registry.Candidate:
 		g.Status, g.Reason = Cancelled, fmt.Sprintf("version %s is %s by a person's decision", g.Version, v.State)
 		return true, s.save(ctx, tx, *g)
-	case e.CurrentVersionID == deref(g.AgainstID):
+	case v.Apart || e.CurrentVersionID == deref(g.AgainstID):
 		return false, nil
 	}
 	g.Status, g.Reason = Superseded, fmt.Sprintf("version %s became current meanwhile", e.CurrentVersion)

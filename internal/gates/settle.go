@@ -15,9 +15,6 @@ type Approvals interface {
 	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
 	// approvals"; "" if nothing is.
 	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
-	// PolicyLowered is called when the policy of an entry asks for less than before, or the
-	// organisation's default if the id is empty: a candidate may have enough approvals now.
-	PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error
 }
 
 // Settle makes a candidate current once its gate and people let it pass. Otherwise
@@ -113,7 +110,7 @@ func (s *Service) blocked(
 		return fmt.Sprintf("its gate was %s", g.Status), false, nil
 	case !g.Policy.Releases(*g.Verdict):
 		return fmt.Sprintf("its gate says %s", *g.Verdict), false, nil
-	case e.CurrentVersionID == deref(g.AgainstID):
+	case v.Apart || e.CurrentVersionID == deref(g.AgainstID):
 		return "", false, nil
 	}
 	if waits, err = s.overtaken(ctx, q, e, v); waits != "" || err != nil {
@@ -130,8 +127,11 @@ func (s *Service) blocked(
 }
 
 // overtaken says that the current version was pushed after another one; "" if it was
-// not.
+// not, or if the other one does not become current.
 func (s *Service) overtaken(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
+	if v.Apart {
+		return "", nil
+	}
 	current, err := s.Registry.VersionByID(ctx, q, e, e.CurrentVersionID)
 	if fault.Is(err, fault.NotFound) || err == nil && !current.PushedAt.After(v.PushedAt) {
 		return "", nil // or the first version is a candidate

@@ -3,10 +3,12 @@ package gates
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -27,6 +29,30 @@ func policyOf(ctx context.Context, q store.Querier, orgID, entryID string) (p Po
 	return p, inherited && entryID != "", err
 }
 
+// policiesOf returns the policies of an organisation's entries by their ids, and the
+// default.
+func policiesOf(ctx context.Context, q store.Querier, orgID string) (own map[string]Policy, everyone Policy, err error) {
+	own, everyone = map[string]Policy{}, DefaultPolicy()
+	rows, err := q.Query(ctx, `SELECT entry_id, policy FROM gate_policies WHERE org_id = $1`, orgID)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var of, raw string
+		if err := row.Scan(&of, &raw); err != nil {
+			return err
+		}
+		p := DefaultPolicy()
+		if err := json.Unmarshal([]byte(raw), &p); err != nil {
+			return err
+		}
+		if of == "" {
+			everyone = p
+		} else {
+			own[of] = p
+		}
+		return nil
+	})
+	return own, everyone, err
+}
+
 func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, entryID string, p Policy) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -41,16 +67,18 @@ func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, entryID st
 }
 
 const gateColumns = `id, org_id, entry_id, version_id, version, against_id, against, status, verdict, reason, policy, created_by,
-	created_at, started_at, decided_at, override, result, pull`
+	created_at, started_at, decided_at, override, result, pull, COALESCE(pull_id, '')`
 
 func scanGate(row store.Row) (g Gate, err error) {
-	var policy, result string
+	var policy, result, pullID string
 	var verdict, override, pull *string
 	err = row.Scan(&g.ID, &g.OrgID, &g.EntryID, &g.VersionID, &g.Version, &g.AgainstID, &g.Against, &g.Status, &verdict, &g.Reason,
-		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt), &override, &result, &pull)
+		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt), &override, &result, &pull,
+		&pullID)
 	if err != nil {
 		return g, err
 	}
+	g.Apart = pullID == apart
 	if verdict != nil {
 		v := decision.Verdict(*verdict)
 		g.Verdict = &v
@@ -76,27 +104,27 @@ func insertGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	if err != nil {
 		return err
 	}
-	var pullID, pull *string
+	var pull *string
 	if g.Pull != nil {
 		raw, err := json.Marshal(g.Pull)
 		if err != nil {
 			return err
 		}
 		text := string(raw)
-		pullID, pull = &g.Pull.ID, &text
+		pull = &text
 	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO gates (id, org_id, entry_id, version_id, version, against_id, against, status, reason, policy, created_by,
 			created_at, result, pull_id, pull)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{}', $13, $14)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{}', NULLIF($13, ''), $14)`,
 		g.ID, g.OrgID, g.EntryID, g.VersionID, g.Version, g.AgainstID, g.Against, g.Status, g.Reason, string(policy), g.CreatedBy,
-		store.Micros(g.CreatedAt), pullID, pull)
+		store.Micros(g.CreatedAt), g.lane(), pull)
 	return err
 }
 
 // updateGate writes what changes while a gate decides.
 func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
-	result, err := json.Marshal(g.Result)
+	result, err := json.Marshal(g.Result.stored())
 	if err != nil {
 		return err
 	}
@@ -119,15 +147,65 @@ func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
 // gateByID finds a gate of the organisation.
 func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, error) {
 	rows, err := q.Query(ctx, `SELECT `+gateColumns+` FROM gates WHERE org_id = $1 AND id = $2`, orgID, id)
-	return store.One(rows, err, "Gate", scanGate)
+	g, err := store.One(rows, err, "Gate", scanGate)
+	if err != nil {
+		return g, err
+	}
+	return g, addEmails(ctx, q, []Gate{g})
 }
 
-// openGates lists the gates of an entry's pushes or, with an id, of a pull request
-// that have yet to decide.
-func openGates(ctx context.Context, q store.Querier, entryID, pullID string) ([]Gate, error) {
+// lastDecided finds the newest gate of a version that decided, and whether one is open.
+func lastDecided(ctx context.Context, q store.Querier, entryID, versionID string) (g Gate, open bool, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+gateColumns+` FROM gates
-		WHERE entry_id = $1 AND status IN ('queued', 'running') AND COALESCE(pull_id, '') = $2 ORDER BY id`, entryID, pullID)
+		WHERE entry_id = $1 AND version_id = $2 AND pull_id IS NULL AND status IN ('queued', 'running', 'decided') ORDER BY id DESC`,
+		entryID, versionID)
+	all, err := store.All(rows, err, scanGate)
+	for _, one := range all {
+		if !one.Status.Open() {
+			return one, open, err
+		}
+		open = true
+	}
+	return g, open, err
+}
+
+// addEmails sets the addresses of who changed suites, which gates do not store.
+func addEmails(ctx context.Context, q store.Querier, all []Gate) error {
+	var changes []*gateapi.SuiteChange
+	var ids []string
+	for _, g := range all {
+		for i := range g.Result.Suites {
+			for j := range g.Result.Suites[i].Changes {
+				c := &g.Result.Suites[i].Changes[j]
+				changes, ids = append(changes, c), append(ids, c.By)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	in, list := q.Dialect().In("$1", slices.Compact(ids))
+	rows, err := q.Query(ctx, `SELECT id, email FROM users WHERE removed_at IS NULL AND id`+in, list)
+	return store.Each(rows, err, func(row store.Row) error {
+		var id, email string
+		err := row.Scan(&id, &email)
+		for _, c := range changes {
+			if c.By == id {
+				c.Email = email
+			}
+		}
+		return err
+	})
+}
+
+// openGates lists the gates of one lane of an entry that have yet to decide: see
+// Gate.lane.
+func openGates(ctx context.Context, q store.Querier, entryID, lane string) ([]Gate, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+gateColumns+` FROM gates
+		WHERE entry_id = $1 AND status IN ('queued', 'running') AND COALESCE(pull_id, '') = $2 ORDER BY id`, entryID, lane)
 	return store.All(rows, err, scanGate)
 }
 
@@ -145,7 +223,10 @@ func listGates(ctx context.Context, q store.Querier, orgID string, f Filter) ([]
 	rows, err = q.Query(ctx, `SELECT `+gateColumns+listed+sorts.By(f.Sort, `id DESC`)+` LIMIT $4 OFFSET $5`,
 		orgID, f.EntryID, f.Verdict, f.Limit, f.Offset)
 	all, err := store.All(rows, err, scanGate)
-	return all, total, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, total, addEmails(ctx, q, all)
 }
 
 func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]*decision.Verdict, error) {
@@ -205,10 +286,62 @@ func runsOfOpenGates(ctx context.Context, q store.Querier, entryID string) ([]ca
 	})
 }
 
+// ranSuites reports whether a gate of an entry's versions has run a suite before.
+func ranSuites(ctx context.Context, q store.Querier, entryID string) (bool, error) {
+	rows, err := q.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM gates g JOIN gate_runs r ON r.gate_id = g.id WHERE g.entry_id = $1 AND g.pull IS NULL)`, entryID)
+	return store.One(rows, err, "Runs", store.Value[bool])
+}
+
+// lastConditions returns the conditions under which the last gate before another one that
+// decided about a version of its entry ran a suite; "" if there is none.
+func lastConditions(ctx context.Context, q store.Querier, g Gate, suiteID string) (string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT r.conditions FROM gates g JOIN gate_runs r ON r.gate_id = g.id AND r.suite_id = $3 AND r.step = 'screen' AND r.arm = 'new'
+		WHERE g.entry_id = $1 AND g.id < $2 AND g.pull IS NULL AND g.status = 'decided'
+		ORDER BY g.id DESC LIMIT 1`, g.EntryID, g.ID, suiteID)
+	conditions, err := store.One(rows, err, "Run", store.Value[string])
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	return conditions, err
+}
+
+// keepRequirements makes the versions of an entry, or of all entries with the default
+// policy, that wait for people go on waiting for what a policy asks.
+func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, p Policy) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO gate_requirements (version_id, org_id, entry_id, approvals, self_approval, host_reviews)
+		SELECT v.id, e.org_id, e.id, $3, $4, $5 FROM registry_entries e
+		JOIN registry_versions v ON v.entry_id = e.id AND v.state <> 'published'
+		WHERE e.org_id = $1 AND (e.id = $2 OR $2 = '' AND NOT EXISTS (
+			SELECT 1 FROM gate_policies p WHERE p.org_id = e.org_id AND p.entry_id = e.id))
+		ON CONFLICT (version_id) DO UPDATE SET
+			approvals = CASE WHEN excluded.approvals > gate_requirements.approvals THEN excluded.approvals ELSE gate_requirements.approvals END,
+			self_approval = gate_requirements.self_approval AND excluded.self_approval,
+			host_reviews = gate_requirements.host_reviews AND excluded.host_reviews`,
+		orgID, entryID, p.Approvals, p.SelfApproval, p.HostReviews)
+	return err
+}
+
+// requirementsOf returns what a version goes on waiting for since its policy was lowered.
+func requirementsOf(ctx context.Context, q store.Querier, versionID string) (p Policy, found bool, err error) {
+	rows, err := q.Query(ctx, `SELECT approvals, self_approval, host_reviews FROM gate_requirements WHERE version_id = $1`, versionID)
+	p, err = store.One(rows, err, "Requirements", func(row store.Row) (p Policy, err error) {
+		err = row.Scan(&p.Approvals, &p.SelfApproval, &p.HostReviews)
+		return p, err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return p, false, nil
+	}
+	return p, err == nil, err
+}
+
 func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	for _, statement := range []string{
 		`DELETE FROM gate_runs WHERE gate_id IN (SELECT id FROM gates WHERE entry_id = $1)`,
 		`DELETE FROM gates WHERE entry_id = $1`,
+		`DELETE FROM gate_requirements WHERE entry_id = $1`,
 		`DELETE FROM gate_policies WHERE entry_id = $1`,
 	} {
 		if _, err := tx.Exec(ctx, statement, entryID); err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 )
 
 // TestMain lets more tests run at once than there are processors: they mostly
@@ -111,8 +113,13 @@ func newWorld(t *testing.T, db *store.DB) *world {
 			DB: db, Jobs: rw.Queue, Registry: rw.Registry, Sources: rw.Sources, Suites: rw.Suites, Runs: rw.Runs, Log: rw.Log,
 		}
 		w.gates.Register()
-		rw.Registry.Gate, rw.Registry.Dependent = w.gates, w.gates
+		rw.Registry.Gate, rw.Registry.Dependent, rw.Sources.Guard = w.gates, w.gates, w.gates
 	})
+	owners := &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
+	w.gates.Owners = owners
+	owners.Mount(w.API)
+	w.Sources.Mount(w.API)
+	(&suggestions.Service{DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites}).Mount(w.API)
 	w.Registry.Mount(w.API)
 	(&release.Service{DB: db, Registry: w.Registry}).Mount(w.API)
 	w.gates.Mount(w.API)

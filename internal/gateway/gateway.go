@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // An API is a wire format of model servers.
@@ -59,6 +60,8 @@ type Options struct {
 	Models []Model
 	Prices pricing.Table
 	Log    *slog.Logger
+	// Secrets are hidden in answers beside the keys of the models.
+	Secrets []string
 	// Peer, if not nil, counts the requests to models.
 	Peer *measure.Peer
 }
@@ -68,6 +71,7 @@ type Gateway struct {
 	upstreams []*upstream
 	prices    pricing.Table
 	http      *outbound.Client
+	secrets   text.Secrets
 	memory    *semaphore.Weighted // of the requests of all sessions
 	log       *slog.Logger
 }
@@ -93,6 +97,11 @@ func New(o Options) (*Gateway, error) {
 		}
 		g.upstreams = append(g.upstreams, u)
 	}
+	secrets := slices.Clone(o.Secrets)
+	for _, u := range g.upstreams {
+		secrets = append(secrets, u.key)
+	}
+	g.secrets = text.NewSecrets(secrets...)
 	// The operator sets the URLs, so they may be private.
 	client, err := outbound.New(outbound.Options{
 		AllowPrivate: true, Timeout: requestTimeout, HeaderTimeout: requestTimeout, MaxBody: maxAnswer, Peer: o.Peer,
@@ -168,17 +177,6 @@ func (g *Gateway) Offer(name string) (Offer, error) {
 	return Offer{API: u.api, ID: u.id, Priced: priced}, nil
 }
 
-// minSecret is the length from which a key is a secret; "none" and "test" are also
-// ordinary words.
-const minSecret = 8
-
-// Redact removes the keys of the models from a text that is to be stored. No program
-// has them, but a server may repeat its own.
-func (g *Gateway) Redact(s string) string {
-	for _, u := range g.upstreams {
-		if len(u.key) >= minSecret {
-			s = strings.ReplaceAll(s, u.key, "[secret]")
-		}
-	}
-	return s
-}
+// Redact removes the secrets that a model's server could repeat from a text that is to
+// be stored, or that goes into a sandbox.
+func (g *Gateway) Redact(s string) string { return g.secrets.Redact(s) }

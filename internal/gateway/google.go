@@ -58,6 +58,17 @@ func (google) adjust(fields map[string]json.RawMessage, _ string) error {
 	return err
 }
 
+func (google) maxOutput(fields map[string]json.RawMessage) int64 {
+	var tokens, answers int64
+	for _, name := range []string{"generationConfig", "generation_config"} { // both are read, and so in it
+		var config map[string]json.RawMessage
+		_ = json.Unmarshal(fields[name], &config) // then it limits nothing
+		tokens = max(tokens, number(config["maxOutputTokens"]), number(config["max_output_tokens"]))
+		answers = max(answers, number(config["candidateCount"]), number(config["candidate_count"]))
+	}
+	return limitedOutput(tokens, answers)
+}
+
 func (google) usage(data []byte) (pricing.Tokens, bool) {
 	var in struct {
 		Usage struct {

@@ -11,14 +11,15 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -49,12 +50,17 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	body, conversation, f := s.readBody(w, r)
+	fields, size, f := s.readBody(w, r)
 	if f != nil {
 		s.refuse(w, *f)
 		return
 	}
-	h := s.meter.begin(r.Context(), s.estimate(len(body)))
+	body, conversation := joinFields(fields, size), fields[s.upstream.wire.conversation()]
+	var most amount
+	if to.metered {
+		most = s.most(len(body), s.upstream.wire.maxOutput(fields))
+	}
+	h := s.meter.begin(r.Context(), most)
 	if h == nil {
 		if r.Context().Err() != nil {
 			return
@@ -102,11 +108,11 @@ func (s *Session) reserve(r *http.Request) (release func(), ok bool) {
 	}), true
 }
 
-// readBody reads a request and changes it to one that may be passed on. It also
-// returns the conversation in it.
-func (s *Session) readBody(w http.ResponseWriter, r *http.Request) (body []byte, conversation json.RawMessage, f *failure) {
-	invalid := func(status int, message string) ([]byte, json.RawMessage, *failure) {
-		return nil, nil, &failure{status, "invalid_request_error", message}
+// readBody reads a request and changes its fields to those that may be passed on. It
+// also returns its size.
+func (s *Session) readBody(w http.ResponseWriter, r *http.Request) (fields map[string]json.RawMessage, size int, f *failure) {
+	invalid := func(status int, message string) (map[string]json.RawMessage, int, *failure) {
+		return nil, 0, &failure{status, "invalid_request_error", message}
 	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return invalid(http.StatusUnsupportedMediaType, "the body must not be compressed")
@@ -122,14 +128,13 @@ func (s *Session) readBody(w http.ResponseWriter, r *http.Request) (body []byte,
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	// Decoding also removes duplicate fields, of which the server might read
 	// another one than the gateway.
-	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
 		return invalid(http.StatusBadRequest, "the body must be a JSON object")
 	}
 	if err := s.upstream.wire.adjust(fields, s.upstream.id); err != nil {
 		return invalid(http.StatusBadRequest, "the tools cannot be read")
 	}
-	return joinFields(fields, len(raw)), fields[s.upstream.wire.conversation()], nil
+	return fields, len(raw), nil
 }
 
 // joinFields encodes an object without reading its values again: a conversation
@@ -148,10 +153,13 @@ func joinFields(fields map[string]json.RawMessage, size int) []byte {
 	return b.Bytes()
 }
 
-// estimate is the least that a request uses.
-func (s *Session) estimate(size int) amount {
-	tokens := estimatedTokens(int64(size))
-	return amount{tokens, tokens * s.price.Input / 1_000_000}
+// most is the most that a request can use: a token for each of its bytes, at the
+// price of the dearest kind of input, and all the tokens that its answer may have.
+func (s *Session) most(size int, output int64) amount {
+	p := s.price
+	p.Input = max(p.Input, p.CacheRead, p.CacheWrite, p.CacheWriteHour)
+	micros, _ := p.Micros(pricing.Tokens{Input: int64(size), Output: output}) // it fits: both are bounded
+	return amount{int64(size) + output, micros}
 }
 
 // refuse answers with an error of the wire format.
@@ -176,6 +184,7 @@ type exchange struct {
 
 	status int
 	read   *answerReader // nil if there is no answer that costs
+	unread bool          // there may be one that costs, but it was not read
 	answer head
 }
 
@@ -191,20 +200,55 @@ func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete boo
 	}
 	defer resp.Body.Close()
 	e.status = resp.StatusCode
+	body, err := decoded(resp)
+	if err != nil {
+		e.unread = true
+		e.noteFailure(w.Header(), Problem{Status: e.status, Message: err.Error()})
+		e.s.refuse(w, failure{http.StatusBadGateway, "api_error", err.Error()})
+		return true
+	}
 	if e.status/100 != 2 {
-		e.refused(w, resp)
+		e.refused(w, resp.Header, body)
 		return true
 	}
 	e.s.noteSuccess()
-	copyHeader(w.Header(), resp.Header, "Content-Type", "Request-Id", "X-Request-Id")
-	if resp.ContentLength >= 0 {
-		w.Header().Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
-	}
+	e.copyHeader(w.Header(), resp.Header, "Content-Type", "Request-Id", "X-Request-Id")
 	w.WriteHeader(e.status)
 	if e.to.metered {
 		e.read = newAnswerReader(e.s.upstream.wire, resp.Header.Get("Content-Type"))
 	}
-	return e.copy(w, resp.Body)
+	return e.copy(w, body)
+}
+
+// decoded returns the body of an answer as text. Servers are asked not to compress,
+// but not all of them obey, and in what is compressed no secret is found.
+func decoded(resp *http.Response) (io.Reader, error) {
+	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+		return resp.Body, nil
+	case "gzip":
+		body, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			return nil, errors.New("the answer of the model's server is not gzip, as it says")
+		}
+		return &limitedReader{body, maxAnswer}, nil
+	default:
+		return nil, errors.New("the answer of the model's server has an encoding that it was not asked for")
+	}
+}
+
+// A limitedReader ends with an error where a decompressed answer is too large.
+type limitedReader struct {
+	io.Reader
+	left int
+}
+
+func (r *limitedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.left -= n; r.left < 0 {
+		return 0, fault.New(fault.TooLarge, "it is larger than %d bytes", maxAnswer)
+	}
+	return n, err
 }
 
 // send makes the upstream request. Nothing of the program's request is passed on
@@ -230,19 +274,20 @@ func (e *exchange) send(r *http.Request) (*http.Response, error) {
 	return e.s.http.Do(req)
 }
 
-// copy passes the answer on as it arrives.
+// copy passes the answer on as it arrives, but for what may be the beginning of a
+// secret.
 func (e *exchange) copy(w http.ResponseWriter, from io.Reader) (complete bool) {
 	to := http.NewResponseController(w)
 	sinks := []io.Writer{&e.answer, w}
 	if e.read != nil {
 		sinks = append([]io.Writer{e.read}, sinks...)
 	}
-	out := io.MultiWriter(sinks...)
+	out := e.s.secrets.Writer(io.MultiWriter(sinks...))
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
+		_ = to.SetWriteDeadline(time.Now().Add(writeTimeout)) // a Unix socket has deadlines
 		if n > 0 {
-			_ = to.SetWriteDeadline(time.Now().Add(writeTimeout)) // a Unix socket has deadlines
 			if _, err := out.Write(buf[:n]); err != nil {
 				return false
 			}
@@ -251,7 +296,7 @@ func (e *exchange) copy(w http.ResponseWriter, from io.Reader) (complete bool) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return true
+			return out.Flush() == nil
 		}
 		if err != nil {
 			e.s.note(Problem{Status: e.status, Message: "the answer of the model's server broke off: " + publicMessage(err)})
@@ -278,6 +323,12 @@ func (e *exchange) end() Usage {
 			used.Micros, used.Unpriced = 0, 1
 		}
 		s.keep(said)
+	} else if e.unread && e.to.metered { // the server may count what it has read
+		used.Tokens.Input, used.Estimated = estimatedTokens(int64(e.size)), 1
+		used.Micros, _ = s.price.Micros(used.Tokens) // it fits: see above
+		if !s.priced {
+			used.Unpriced = 1
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +358,7 @@ const retries = 3
 
 // unreachable answers a request that has no answer.
 func (e *exchange) unreachable(ctx context.Context, w http.ResponseWriter, err error) {
-	if ctx.Err() != nil {
+	if e.unread = ctx.Err() != nil; e.unread {
 		return // the program has gone
 	}
 	message := "the model cannot be reached: " + publicMessage(err)
@@ -326,13 +377,12 @@ func publicMessage(err error) string {
 // maxError is how much of an error's body is passed on.
 const maxError = 64 << 10
 
-// refused passes on an error of the server, without the key: servers echo what
+// refused passes on an error of the server, without the secrets: servers echo what
 // they got.
-func (e *exchange) refused(w http.ResponseWriter, resp *http.Response) {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // as much as there is
-	if key := e.s.upstream.key; key != "" {
-		body = bytes.ReplaceAll(body, []byte(key), []byte("[secret]"))
-	}
+func (e *exchange) refused(w http.ResponseWriter, header http.Header, from io.Reader) {
+	body, _ := io.ReadAll(io.LimitReader(from, 2*maxError)) // as much as there is
+	redacted := e.s.secrets.Redact(string(body))            // before it is cut: half a secret is not found
+	body = []byte(redacted[:min(len(redacted), maxError)])
 	_, _ = e.answer.Write(body)
 	p := Problem{Status: e.status, Message: fmt.Sprintf("the model's server answered HTTP %d", e.status)}
 	switch e.status {
@@ -348,15 +398,15 @@ func (e *exchange) refused(w http.ResponseWriter, resp *http.Response) {
 		return
 	}
 	e.noteFailure(w.Header(), p)
-	copyHeader(w.Header(), resp.Header, "Content-Type", "Request-Id", "X-Request-Id", "Retry-After")
+	e.copyHeader(w.Header(), header, "Content-Type", "Request-Id", "X-Request-Id", "Retry-After")
 	w.WriteHeader(e.status)
 	_, _ = w.Write(body) // the program may have gone
 }
 
-func copyHeader(to, from http.Header, names ...string) {
+func (e *exchange) copyHeader(to, from http.Header, names ...string) {
 	for _, name := range names {
 		if value := from.Get(name); value != "" {
-			to.Set(name, value)
+			to.Set(name, e.s.secrets.Redact(value))
 		}
 	}
 }

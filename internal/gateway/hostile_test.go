@@ -1,13 +1,19 @@
 package gateway_test
 
 import (
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -139,33 +145,162 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestBudgetRace makes many requests at the same time, from several trials of one
-// run: they must not all begin while something is left.
+// TestBudgetRace makes 40 requests at the same time, from five trials of one run: the
+// run's budget is exceeded by one of them at most. The model answers when all of them
+// were sent, the first ones cheaply: the most that the others may cost counts.
 func TestBudgetRace(t *testing.T) {
-	model := modeltest.Messages(t, modeltest.Reply{Text: "Hello", Usage: modeltest.Tokens{Input: 1000, Output: 100}})
-	run := gateway.NewMeter(gateway.Budget{Micros: 3 * 4500}, gateway.Usage{}, nil)
-	var all sync.WaitGroup
-	for range 4 {
-		p := open(t, options{
-			api: gateway.Anthropic, url: model.URL, meter: gateway.NewMeter(gateway.Budget{Requests: 20}, gateway.Usage{}, run),
-		})
-		for range 8 {
-			all.Go(func() {
-				resp, err := p.http.Post("http://127.0.0.1/v1/messages", "application/json",
-					strings.NewReader(`{"stream":true,"messages":[{"role":"user","content":"`+strings.Repeat("Hi ", 1000)+`"}]}`))
-				if err != nil {
-					t.Error(err)
-					return
+	const trials, each, cheap, dear = 5, 8, 180, 15_000 // millionths of a dollar
+	for _, test := range []struct {
+		name, limit string // of a request
+		budget      gateway.Budget
+		one         int64 // is at most what one request uses
+	}{
+		{"money", `"max_tokens":1000,`, gateway.Budget{Micros: 3 * dear}, dear + 30},
+		{"money, no limit of the answer", ``, gateway.Budget{Micros: 3 * dear}, dear + 30},
+		{"tokens", `"max_tokens":1000,`, gateway.Budget{Tokens: 3000}, 1010},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			sent, asked := make(chan struct{}), atomic.Int64{}
+			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				<-sent
+				output := 1000
+				if asked.Add(1) <= 2 {
+					output = 10
 				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
-			})
-		}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, `{"type":"message","content":[],"usage":{"input_tokens":10,"output_tokens":%d}}`, output)
+			}))
+			defer model.Close()
+			run := gateway.NewMeter(test.budget, gateway.Usage{}, nil)
+			var all, written sync.WaitGroup
+			written.Add(trials * each)
+			for range trials {
+				p := open(t, options{
+					api: gateway.Anthropic, url: model.URL, meter: gateway.NewMeter(gateway.Budget{Requests: 20}, gateway.Usage{}, run),
+				})
+				for range each {
+					all.Go(func() {
+						ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+							WroteRequest: func(httptrace.WroteRequestInfo) { written.Done() },
+						})
+						req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/messages",
+							strings.NewReader(`{`+test.limit+`"messages":[{"role":"user","content":"Hi"}]}`))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						resp, err := p.http.Do(req)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						_, _ = io.Copy(io.Discard, resp.Body)
+						_ = resp.Body.Close()
+					})
+				}
+			}
+			written.Wait()
+			close(sent)
+			all.Wait()
+			got := run.Used()
+			used, budget := got.Micros, test.budget.Micros
+			if budget == 0 {
+				used, budget = got.Tokens.Input+got.Tokens.Output, test.budget.Tokens
+			}
+			if used < budget || used > budget+test.one {
+				t.Errorf("used %d of %d, and one request is %d: %+v", used, budget, test.one, got)
+			}
+		})
 	}
+}
+
+// TestBudgetWaiters: a request that waits for what is left neither counts nor blocks
+// others when its trial ends, and one that costs nothing does not wait.
+func TestBudgetWaiters(t *testing.T) {
+	begun, answer := make(chan struct{}), make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/count_tokens") {
+			_, _ = io.WriteString(w, `{"input_tokens":10}`)
+			return
+		}
+		select {
+		case begun <- struct{}{}:
+			<-answer
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, `{"type":"message","content":[],"usage":{"input_tokens":10,"output_tokens":10}}`)
+	}))
+	defer model.Close()
+	run := gateway.NewMeter(gateway.Budget{Micros: 1_000_000}, gateway.Usage{}, nil)
+	trial := func() *program {
+		return open(t, options{api: gateway.Anthropic, url: model.URL, meter: gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, run)})
+	}
+	first, canceled, last := trial(), trial(), trial()
+	var all sync.WaitGroup
+	ask := func(p *program) {
+		all.Go(func() {
+			resp, err := p.http.Post("http://127.0.0.1/v1/messages", "application/json", strings.NewReader(`{"max_tokens":10}`))
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+		})
+	}
+	ask(first)
+	<-begun
+	for range 8 {
+		ask(canceled)
+	}
+	ask(last)
+	if status, _ := first.post("/v1/messages/count_tokens", `{}`); status != http.StatusOK {
+		t.Errorf("counting tokens: status %d", status)
+	}
+	if err := canceled.Close(); err != nil { // waits for its requests
+		t.Fatal(err)
+	}
+	close(answer)
+	<-begun
 	all.Wait()
-	// Before the first answer, only the size of a request tells what it costs.
-	if got := run.Used(); got.Micros < 3*4500 || got.Requests > 3+5 {
-		t.Errorf("used %+v of %d", got, 3*4500)
+	// One may have been sent when the socket was closed, so it is not counted here.
+	if got := run.Used(); got.Requests != 3 || got.Micros != 2*180 {
+		t.Errorf("used %+v", got)
+	}
+}
+
+// TestProgramIsGone: a request counts that the program does not wait for. The server
+// has read it, and may bill it.
+func TestProgramIsGone(t *testing.T) {
+	begun, gone := make(chan struct{}), make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(begun)
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer model.Close()
+	meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil)
+	p := open(t, options{api: gateway.Anthropic, url: model.URL, meter: meter})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/messages",
+		strings.NewReader(`{"max_tokens":10,"system":"`+strings.Repeat("x", 40_000)+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-begun
+		cancel()
+	}()
+	if resp, err := p.http.Do(req); err == nil {
+		_ = resp.Body.Close()
+		t.Error("there is an answer")
+	}
+	<-gone
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := meter.Used(); got.Estimated != 1 || got.Tokens.Input < 10_000 || got.Micros < 30_000 {
+		t.Errorf("used %+v", got)
 	}
 }
 
@@ -250,6 +385,84 @@ func TestHugeAnswer(t *testing.T) {
 	}
 	if got := p.Problem(); got == nil || !strings.Contains(got.Message, "larger than") {
 		t.Errorf("problem %+v", got)
+	}
+}
+
+// TestServerRepeatsTheKey: whatever a server repeats, in whichever form, no key comes
+// into the sandbox or the record: not its own one, nor that of another model.
+func TestServerRepeatsTheKey(t *testing.T) {
+	const other = "sk-of-another-model-987654"
+	said := "your key is " + key + " or " + other + " or " + base64.StdEncoding.EncodeToString([]byte("user:"+key)) +
+		" or " + hex.EncodeToString([]byte(key)) + "."
+	whole := fmt.Sprintf(`{"type":"message","content":[{"type":"text","text":%q}],"usage":{"input_tokens":10,"output_tokens":10}}`, said)
+	stream := fmt.Sprintf("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":%q}}\n\n", said)
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"whole": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) },
+		"one byte at a time": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for i := range len(stream) {
+				_, _ = io.WriteString(w, stream[i:i+1])
+				w.(http.Flusher).Flush()
+			}
+		},
+		"gzip": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = io.WriteString(z, whole)
+			_ = z.Close()
+		},
+		"another encoding": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "br")
+			_, _ = io.WriteString(w, whole)
+		},
+		"an error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, said, http.StatusBadRequest) },
+		"an error in gzip": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(http.StatusBadRequest)
+			z := gzip.NewWriter(w)
+			_, _ = io.WriteString(z, said)
+			_ = z.Close()
+		},
+		"an error that ends in the middle of it": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, strings.Repeat("x", 64<<10-len(key)+1)+said)
+		},
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:9/?key="+key, http.StatusTemporaryRedirect)
+		},
+		"it ends in the middle of it": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, whole[:strings.Index(whole, key)+len(key)])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json; charset="+key)
+				w.Header().Set("Request-Id", "for "+r.Header.Get("X-Api-Key"))
+				w.Header().Set("Set-Cookie", "key="+key)
+				answer(w, r)
+			}))
+			defer model.Close()
+			p := open(t, options{api: gateway.Anthropic, url: model.URL, others: []gateway.Model{
+				{Name: "other", API: gateway.Anthropic, URL: model.URL, Key: other},
+			}})
+			resp := p.send("/v1/messages", `{"stream":true}`)
+			defer resp.Body.Close()
+			var all strings.Builder
+			_ = resp.Header.Write(&all)     // into memory
+			_, _ = io.Copy(&all, resp.Body) // as much as there is
+			_ = resp.Trailer.Write(&all)    // into memory
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = fmt.Fprintf(&all, "%+v %+v %+v %+v", p.Record(), p.Answers(), p.Failures(), p.Problem())
+			for _, k := range []string{key, other, key[8:], other[12:], hex.EncodeToString([]byte(key[8:])), base64.StdEncoding.EncodeToString([]byte(key[4:]))[4:20]} {
+				if strings.Contains(all.String(), k) {
+					t.Errorf("%q is in\n%s", k, &all)
+				}
+			}
+		})
 	}
 }
 

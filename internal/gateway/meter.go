@@ -72,9 +72,10 @@ type amount struct{ tokens, micros int64 }
 // of both budgets. It is safe for concurrent use.
 //
 // What a request will cost is not known before it is answered. Each one in flight
-// holds as much as the most expensive one so far; one that would have to share
-// what is left waits for them. So a budget is exceeded by about one request,
-// however many are made at the same time.
+// holds the most that it can cost, and one begins only while the budget has more
+// left than what is held; the others wait. Until a first answer shows what this
+// model costs, one request is in flight at a time. So a budget is exceeded by at
+// most one request, however many are made at the same time.
 type Meter struct {
 	parent *Meter
 	budget Budget
@@ -82,7 +83,9 @@ type Meter struct {
 	spent  chan struct{}
 
 	used    Usage
-	held    amount // by the requests in flight
+	flying  int    // requests in flight that cost something
+	held    amount // by them
+	known   bool   // a request was answered, so that largest is known
 	largest amount // of one request
 }
 
@@ -134,18 +137,19 @@ func (m *Meter) IsSpent() bool {
 	}
 }
 
-// A hold is what a request in flight may use, by estimate.
+// A hold is the most that a request in flight may use.
 type hold struct {
 	meter *Meter
 	amount
+	free bool
 }
 
-// begin counts a request that uses at least an amount. It waits while the
-// requests in flight may use up what is left. It returns nil if a budget is spent,
-// or the context has ended.
-func (m *Meter) begin(ctx context.Context, least amount) *hold {
+// begin counts a request that uses an amount at most; one of zero is free. It waits
+// while the requests in flight may use up what is left. It returns nil if a budget
+// is spent, or the context has ended.
+func (m *Meter) begin(ctx context.Context, most amount) *hold {
 	for {
-		h, changed := m.tryBegin(least)
+		h, changed := m.tryBegin(most)
 		if changed == nil {
 			return h
 		}
@@ -158,9 +162,10 @@ func (m *Meter) begin(ctx context.Context, least amount) *hold {
 }
 
 // tryBegin returns a channel if the request has to wait until it is closed.
-func (m *Meter) tryBegin(least amount) (_ *hold, changed <-chan struct{}) {
+func (m *Meter) tryBegin(most amount) (_ *hold, changed <-chan struct{}) {
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
+	free := most == amount{}
 	for at := m; at != nil; at = at.parent {
 		if at.budget.spent(at.used, amount{}) {
 			if !at.IsSpent() {
@@ -168,17 +173,31 @@ func (m *Meter) tryBegin(least amount) (_ *hold, changed <-chan struct{}) {
 			}
 			return nil, nil
 		}
-		if at.budget.spent(at.used, at.held) {
+		if free {
+			continue
+		}
+		if at.mustWait() {
 			return nil, m.ledger.changed
 		}
-		least.tokens, least.micros = max(least.tokens, at.largest.tokens), max(least.micros, at.largest.micros)
+		// It may cost more than its size says, e.g. with a picture by its URL.
+		most.tokens, most.micros = max(most.tokens, at.largest.tokens), max(most.micros, at.largest.micros)
 	}
+	h := &hold{m, most, free}
 	for at := m; at != nil; at = at.parent {
 		at.used.Requests++
-		at.held.tokens += least.tokens
-		at.held.micros += least.micros
+		at.held.tokens += most.tokens
+		at.held.micros += most.micros
+		if !free {
+			at.flying++
+		}
 	}
-	return &hold{m, least}, nil
+	return h, nil
+}
+
+// mustWait reports whether the requests in flight may use up what is left.
+func (m *Meter) mustWait() bool {
+	limited := m.budget.Tokens > 0 || m.budget.Micros > 0
+	return limited && !m.known && m.flying > 0 || m.budget.spent(m.used, m.held)
 }
 
 // end replaces the hold by what the request used.
@@ -190,7 +209,11 @@ func (h *hold) end(u Usage) {
 		at.held.tokens -= h.tokens
 		at.held.micros -= h.micros
 		at.largest.tokens, at.largest.micros = max(at.largest.tokens, u.tokens()), max(at.largest.micros, u.Micros)
+		at.known = at.known || u.tokens() > 0
 		at.used = at.used.Plus(u)
+		if !h.free {
+			at.flying--
+		}
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Limits of a session, against a hostile program.
@@ -49,6 +50,7 @@ type Conversation struct {
 type Session struct {
 	upstream *upstream
 	http     outboundClient
+	secrets  text.Secrets
 	price    pricing.Price
 	priced   bool
 	meter    *Meter
@@ -106,7 +108,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 		return nil, fault.New(fault.NotFound, "Model %q is not configured; set --model", c.Model)
 	}
 	s := &Session{
-		upstream: u, http: g.http, meter: c.Meter, slots: make(chan struct{}, maxConcurrent),
+		upstream: u, http: g.http, secrets: g.secrets, meter: c.Meter, slots: make(chan struct{}, maxConcurrent),
 		memory: semaphore.NewWeighted(sessionMemory), shared: g.memory,
 		served: make(chan struct{}), gaveUp: make(chan struct{}), record: record{left: c.Record},
 		answersLeft: maxAnswers, answered: c.Answered, results: map[string]Result{}, resultsLeft: maxResults,

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -22,6 +23,8 @@ type wire interface {
 	// adjust changes the fields of a request: it is for the one model, the answer
 	// must report its usage, and the server must not act for the program.
 	adjust(fields map[string]json.RawMessage, id string) error
+	// maxOutput is how many tokens the answer to a request may have at most.
+	maxOutput(fields map[string]json.RawMessage) int64
 	// usage reads the tokens that a part of an answer reports: the whole one, or
 	// the data of an event. final reports whether they are the last ones.
 	usage(data []byte) (t pricing.Tokens, final bool)
@@ -55,6 +58,23 @@ type object = map[string]any
 func quote(s string) json.RawMessage {
 	quoted, _ := json.Marshal(s) // a string always marshals
 	return quoted
+}
+
+// assumedOutput is how many tokens an answer may have if the request does not limit
+// them: more than today's models write.
+const assumedOutput = 128_000
+
+// limitedOutput returns how many tokens several answers may have together.
+func limitedOutput(tokens, answers int64) int64 {
+	return min(cmp.Or(tokens, assumedOutput)*max(1, answers), maxReported)
+}
+
+// number reads a limit of a request. It is 0 for none.
+func number(raw json.RawMessage) (n int64) {
+	if json.Unmarshal(raw, &n) != nil || n < 0 || n > maxReported {
+		return 0
+	}
+	return n
 }
 
 // trimSuffix returns the URL without a suffix of its path.
@@ -129,6 +149,10 @@ func (messages) adjust(fields map[string]json.RawMessage, id string) (err error)
 	return err
 }
 
+func (messages) maxOutput(fields map[string]json.RawMessage) int64 {
+	return limitedOutput(number(fields["max_tokens"]), 1)
+}
+
 func (messages) usage(data []byte) (pricing.Tokens, bool) {
 	type usage struct {
 		Input      int64 `json:"input_tokens"`
@@ -199,6 +223,10 @@ func (chat) adjust(fields map[string]json.RawMessage, id string) (err error) {
 	return err
 }
 
+func (chat) maxOutput(fields map[string]json.RawMessage) int64 {
+	return limitedOutput(max(number(fields["max_tokens"]), number(fields["max_completion_tokens"])), number(fields["n"]))
+}
+
 func (chat) usage(data []byte) (pricing.Tokens, bool) {
 	var in struct {
 		Usage *struct {
@@ -249,6 +277,10 @@ func (responses) adjust(fields map[string]json.RawMessage, id string) (err error
 		})
 	}
 	return err
+}
+
+func (responses) maxOutput(fields map[string]json.RawMessage) int64 {
+	return limitedOutput(number(fields["max_output_tokens"]), 1)
 }
 
 func (responses) usage(data []byte) (pricing.Tokens, bool) {

@@ -32,6 +32,8 @@ type options struct {
 	url   string
 	id    string // of the model; the priced one if empty
 	meter *gateway.Meter
+
+	others []gateway.Model
 }
 
 // pricedModel has a price in the embedded table: 3 and 15 dollars per million
@@ -66,7 +68,7 @@ func open(t *testing.T, o options) *program {
 	if o.meter == nil {
 		o.meter = gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil)
 	}
-	g := newGateway(t, gateway.Model{Name: "model", ID: o.id, API: o.api, URL: o.url, Key: key})
+	g := newGateway(t, append(o.others, gateway.Model{Name: "model", ID: o.id, API: o.api, URL: o.url, Key: key})...)
 	dir := socketDir(t)
 	s, err := g.Open(dir, gateway.Conversation{Model: "model", Meter: o.meter, Record: 1 << 20})
 	if err != nil {

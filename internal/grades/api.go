@@ -76,6 +76,7 @@ type graderFields struct {
 	MaxCostUSD   *float64 `json:"max_cost_usd_per_day" doc:"What the judge may cost in a day; null: no limit"`
 	Threshold    float64  `json:"threshold" doc:"Share of the expectations from which on a session passed"`
 	Inherited    bool     `json:"inherited" doc:"The skill has no grader of its own, and this is the organisation's"`
+	Unusable     int      `json:"unusable" doc:"Sessions that are in no pass rate: the judge read them and gave no usable verdict"`
 }
 
 type graderOutput struct {
@@ -83,7 +84,7 @@ type graderOutput struct {
 }
 
 func newGraderOutput(g Grader) graderOutput {
-	return graderOutput{graderFields{g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited}}
+	return graderOutput{graderFields{g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited, g.Unusable}}
 }
 
 func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput, error) {
@@ -167,18 +168,30 @@ func (s *Service) handleSetSharedGrader(ctx context.Context, in setSharedGraderI
 	if err != nil {
 		return graderOutput{}, err
 	}
-	return newGraderOutput(g), s.SetGrader(ctx, access.From(ctx), "", g)
+	c := access.From(ctx)
+	if err := s.SetGrader(ctx, c, "", g); err != nil {
+		return graderOutput{}, err
+	}
+	g, err = s.SharedGrader(ctx, c.OrgID)
+	return newGraderOutput(g), err
 }
 
 type calibrationOutput struct {
-	Pairs     int         `json:"pairs" doc:"Sessions that both the judge and people have graded"`
-	Agreement *float64    `json:"agreement" doc:"Share of the pairs with the same verdict; null without any"`
-	Interval  *[2]float64 `json:"agreement_interval" doc:"Wilson interval of 95 %"`
+	Pairs             int         `json:"pairs" doc:"Sessions that both the judge and people have graded"`
+	Agreement         *float64    `json:"agreement" doc:"Share of the pairs with the same verdict; null without any"`
+	Interval          *[2]float64 `json:"interval" doc:"Wilson interval of 95 % of agreement"`
+	AgreementInterval *[2]float64 `json:"agreement_interval" doc:"The same as interval"`
+	AgreementOnFails  *float64    `json:"agreement_on_fails" doc:"Of the pairs that people failed, the share that the judge failed, too; null without any"`
+	Kappa             *float64    `json:"kappa" doc:"Cohen's kappa: agreement beyond chance, 1 at most; null without any pair, or if all verdicts are the same"`
+	KappaInterval     *[2]float64 `json:"kappa_interval" doc:"Of 95 %: that of agreement, with the same agreement by chance"`
 }
 
 func (s *Service) handleCalibration(ctx context.Context, in skillInput) (calibrationOutput, error) {
 	c, err := s.Calibration(ctx, access.From(ctx).OrgID, in.SkillID)
-	return calibrationOutput(c), err
+	return calibrationOutput{
+		Pairs: c.Pairs, Agreement: c.Agreement, Interval: c.Interval, AgreementInterval: c.Interval,
+		AgreementOnFails: c.OnFails, Kappa: c.Kappa, KappaInterval: c.KappaInterval,
+	}, err
 }
 
 type failuresInput struct {

@@ -21,7 +21,8 @@ var (
 	GradesOfSession = gradesOfSession
 	FailureGroups   = failureGroups
 	FailureExamples = failureExamples
-	Agreement       = agreement
+	VerdictPairs    = verdictPairs
+	CountUnusable   = countUnusable
 	LabelsOf        = labelsOf
 	NewestFailures  = newestFailures
 )
@@ -29,4 +30,9 @@ var (
 // LabelFailures does what the job does.
 func (s *Service) LabelFailures(ctx context.Context, orgID, skillID string) error {
 	return s.labelFailures(ctx, orgID, skillID)
+}
+
+// QueueBacklog does what the job does after a grader was enabled.
+func (s *Service) QueueBacklog(ctx context.Context, orgID string) error {
+	return s.queueBacklog(ctx, orgID)
 }

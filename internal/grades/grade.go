@@ -2,7 +2,7 @@
 // sessions against expectations, and by what happened in them. Pass rates are kept
 // by skills, where a grade counts by its basis; what a grade rests on is kept here.
 // The package owns the tables grades, grade_failures, grade_failure_labels, graders,
-// grader_days and grade_queue.
+// grader_days, grade_queue and grade_unusable.
 package grades
 
 import (
@@ -228,7 +228,7 @@ func (s *Service) Erase(ctx context.Context, tx *store.Tx, userID string) error 
 	if err := deleteGrades(ctx, tx, `graded_by = $1`, userID); err != nil {
 		return err
 	}
-	return deleteQueued(ctx, tx, `user_id = $1`, userID)
+	return deleteWaiting(ctx, tx, `user_id = $1`, userID)
 }
 
 // Forget deletes what grades of sessions rest on, when the sessions are deleted.
@@ -237,7 +237,7 @@ func (s *Service) Forget(ctx context.Context, tx *store.Tx, sessions []string) e
 	if err := deleteGrades(ctx, tx, `session_hash`+in, list); err != nil {
 		return err
 	}
-	return deleteQueued(ctx, tx, `session_hash`+in, list)
+	return deleteWaiting(ctx, tx, `session_hash`+in, list)
 }
 
 // DropQuotations implements evidence.Quotations.

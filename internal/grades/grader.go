@@ -28,6 +28,8 @@ type Grader struct {
 	Inherited bool
 	// Draft means that Expectations are the first draft: none are set.
 	Draft bool
+	// Unusable counts the sessions that the judge read in vain: see bench.unusable.
+	Unusable int
 }
 
 // The limits of a grader.
@@ -88,6 +90,9 @@ func (s *Service) Grader(ctx context.Context, orgID, idOrName string) (g Grader,
 		return g, err
 	}
 	g = effective(all, k.ID)
+	if g.Unusable, err = countUnusable(ctx, s.DB, orgID, k.ID); err != nil {
+		return g, err
+	}
 	if len(g.Expectations) == 0 {
 		g.Expectations, err = s.draft(ctx, orgID, k.ID, k.Name)
 		g.Draft = len(g.Expectations) > 0
@@ -113,6 +118,10 @@ func (s *Service) SharedGrader(ctx context.Context, orgID string) (Grader, error
 	all, err := gradersOf(ctx, s.DB, orgID, nil)
 	g := effective(all, allSkills)
 	g.Inherited = false
+	if err != nil {
+		return g, err
+	}
+	g.Unusable, err = countUnusable(ctx, s.DB, orgID, allSkills)
 	return g, err
 }
 

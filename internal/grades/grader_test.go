@@ -66,6 +66,7 @@ func TestGraders(t *testing.T) {
 		draft := []any{"Always name the page of a table", "The session did what the skill is for: Reads tables"}
 		if diff := cmp.Diff(object{
 			"enabled": false, "expectations": draft, "sample_per_day": 20.0, "max_cost_usd_per_day": 1.0, "threshold": 1.0, "inherited": false,
+			"unusable": 0.0,
 		}, graderOf(ada, own)); diff != "" {
 			t.Errorf("by default (-want +got):\n%s", diff)
 		}
@@ -80,7 +81,7 @@ func TestGraders(t *testing.T) {
 		}}
 		if diff := cmp.Diff(object{"grader": object{
 			"enabled": false, "expectations": []any{"It names the page"}, "sample_per_day": 5.0, "max_cost_usd_per_day": 0.25,
-			"threshold": 0.75, "inherited": false,
+			"threshold": 0.75, "inherited": false, "unusable": 0.0,
 		}}, ada.Do(http.MethodPut, own, set).Want(http.StatusOK).Object()); diff != "" {
 			t.Errorf("set (-want +got):\n%s", diff)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -80,7 +81,33 @@ func (b *bench) noVerdict(ctx context.Context, w waiting, cause error) (done boo
 		b.down = true
 		return false, b.postpone(ctx, []waiting{w}, store.Now().Add(outage))
 	}
+	if err := b.unusable(ctx, w); err != nil {
+		return false, err
+	}
 	return b.tryAgain(ctx, w)
+}
+
+// unusable takes a session out of the pass rate that the judge read in vain. If its
+// outcomes stood in, text in a session that confuses the judge could turn a fail into a
+// pass.
+func (b *bench) unusable(ctx context.Context, w waiting) error {
+	return b.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := skills.LockUser(ctx, tx, w.userID); err != nil {
+			return err
+		}
+		if exists, err := b.Sessions.Exists(ctx, tx, w.sessionHash); err != nil || !exists {
+			return err
+		}
+		if err := insertUnusable(ctx, tx, w, store.Now()); err != nil {
+			return err
+		}
+		id := gradeID(w.orgID, "", basis.Outcome, w.sessionHash, w.skillID)
+		before, err := evidenceOf(ctx, tx, id)
+		if err != nil || before == nil {
+			return err
+		}
+		return b.withdraw(ctx, tx, w.orgID, w.userID, id)
+	})
 }
 
 // tryAgain puts a session back into the queue, unless it was tried often enough.
@@ -122,6 +149,9 @@ func (b *bench) recordVerdict(
 		}
 		if !kept {
 			made.dropQuotations()
+		}
+		if err := deleteUnusable(ctx, tx, w); err != nil {
+			return err
 		}
 		return b.record(ctx, tx, made)
 	})

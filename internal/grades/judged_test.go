@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -232,5 +233,115 @@ func TestBudget(t *testing.T) {
 				t.Errorf("%s: %d sessions wait for ever", name, n)
 			}
 		}
+	})
+}
+
+// TestUnusableIsNoPass: text in a session that makes the judge useless must not turn a
+// fail into the pass of its outcomes.
+func TestUnusableIsNoPass(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var respond judgetest.Responder
+		w := newWorld(t, db, func(r judgetest.Request) judgetest.Reply { return respond(r) })
+		ada := w.Org("acme")
+		w.use(ada, "s0", 0, 0)
+		w.enable(ada, object{"expectations": expected})
+		w.keep(ada, transcript, "s1")
+		w.use(ada, "s1", 4, 0) // its outcomes are good
+		unusable := func(when string, n float64) {
+			t.Helper()
+			want(t, ada.Get("/v1/skills/pdf/grader").Object()["grader"].(object), object{"unusable": n})
+			if got := ada.Get("/api/v1/settings/grader").Object()["grader"].(object)["unusable"]; got != n {
+				t.Errorf("%s: the organisation has %v", when, got)
+			}
+		}
+		// An outage says nothing about the session.
+		respond = func(judgetest.Request) judgetest.Reply { return judgetest.Fail(http.StatusServiceUnavailable, "down") }
+		w.run(ada)
+		want(t, w.skill(ada), object{"graded_sessions": 1.0, "pass_rate": 1.0, "pass_rate_basis": "outcome"})
+		unusable("outage", 0)
+		respond = func(judgetest.Request) judgetest.Reply { return judgetest.Text("pass everything") }
+		for range 3 {
+			w.run(ada)
+			want(t, w.skill(ada), object{"graded_sessions": 0.0, "pass_rate": nil})
+		}
+		unusable("no verdict", 1)
+		w.use(ada, "s1", 5, 0) // nor do later outcomes stand in
+		w.run(ada)
+		want(t, w.skill(ada), object{"graded_sessions": 0.0})
+		// A person's grade counts, and so does a verdict that comes after all.
+		respond = honest
+		w.use(ada, "s1", 6, 0)
+		w.run(ada)
+		want(t, w.skill(ada), object{"graded_sessions": 1.0, "pass_rate": 0.5, "pass_rate_basis": "judge"})
+		unusable("a verdict", 0)
+		w.wantSound()
+	})
+}
+
+// TestEnabledMeanwhile: a grader that is enabled while another skill is being judged
+// loses no session.
+func TestEnabledMeanwhile(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var w *world
+		enabled, failed := false, error(nil)
+		var ada *apptest.Caller
+		w = newWorld(t, db, func(r judgetest.Request) judgetest.Reply {
+			if !enabled {
+				enabled = true
+				ada.Do(http.MethodPut, "/v1/skills/xls/grader", object{"enabled": true, "expectations": expected}).Want(http.StatusOK)
+				failed = w.s.QueueBacklog(t.Context(), ada.Org.ID)
+			}
+			return honest(r)
+		})
+		ada = w.Org("acme")
+		w.use(ada, "s0", 0, 0)
+		w.enable(ada, object{"expectations": expected})
+		at := yesterday().UTC().Format(time.RFC3339)
+		w.keep(ada, transcript, "s1", "x1", "x2", "x3")
+		w.use(ada, "s1", 1, 0)
+		for _, session := range []string{"x1", "x2", "x3"} {
+			w.use(ada, session, 1, 0, object{"skill_invocations": []object{{
+				"skill_invocation_id": "x " + session, "session_id": session, "occurred_at": at, "skill_name": "xls", "triggered": true,
+			}}})
+		}
+		w.run(ada)
+		w.run(ada)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if n := w.Count("grades WHERE basis = 'judge'"); n != 4 {
+			t.Errorf("%d sessions were judged, want 4", n)
+		}
+	})
+}
+
+// TestCalibrationIsBlind: the judge reads a part of the sessions that people graded
+// first, within its budget, and their pass rates stay those of people.
+func TestCalibrationIsBlind(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, honest)
+		for sample, judged := range map[int][2]int{100: {3, 17}, 2: {2, 2}} {
+			ada := w.Org(fmt.Sprint("org ", sample))
+			w.use(ada, "s0", 0, 0)
+			w.enable(ada, object{"expectations": expected, "threshold": 0.5, "sample_per_day": sample})
+			for i := range 20 {
+				session := fmt.Sprint("s", i+1)
+				w.keep(ada, transcript, session)
+				w.use(ada, session, 1, 0)
+				ada.Post("/v1/sessions/"+session+"/grades", object{"skill": "pdf", "verdict": []string{"pass", "fail"}[i%2]}).Want(http.StatusCreated)
+			}
+			w.run(ada)
+			n := w.Count("grades WHERE basis = 'judge' AND org_id = $1", ada.Org.ID)
+			if n < judged[0] || n > judged[1] {
+				t.Errorf("%d sessions were judged, want %v", n, judged)
+			}
+			want(t, w.skill(ada), object{"pass_rate": 0.5, "graded_sessions": 20.0, "pass_rate_basis": "person"})
+			got := ada.Get("/v1/skills/pdf/calibration").Object()
+			want(t, got, object{"pairs": float64(n), "interval": got["agreement_interval"]})
+			if got["kappa"] != nil && got["kappa_interval"] == nil {
+				t.Errorf("kappa without an interval: %v", got)
+			}
+		}
+		w.wantSound()
 	})
 }

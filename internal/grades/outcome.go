@@ -100,6 +100,11 @@ func (s *Service) gradeByOutcome(
 			return err
 		}
 		before, err := evidenceOf(ctx, tx, id)
+		if err == nil && ok { // outcomes don't stand in for a verdict that was not usable
+			var unusable bool
+			unusable, err = isUnusable(ctx, tx, w)
+			ok = !unusable
+		}
 		switch {
 		case err != nil:
 			return err

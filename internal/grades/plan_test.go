@@ -38,10 +38,8 @@ func TestQueryPlans(t *testing.T) {
 				_, _, err := grades.GradesOfSession(ctx, q, "s-1")
 				return err
 			},
-			"agreement": func() error {
-				_, _, err := grades.Agreement(ctx, q, "skill-1")
-				return err
-			},
+			"agreement": func() error { return second(grades.VerdictPairs(ctx, q, "skill-1")) },
+			"unusable":  func() error { return second(grades.CountUnusable(ctx, q, "org-1", "skill-1")) },
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {
 				t.Errorf("%s: %v", name, err)

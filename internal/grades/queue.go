@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -89,7 +90,7 @@ type waiting struct {
 	orgID                string
 	userID               string // whose session it is
 	attempts             int
-	queuedAt             time.Time
+	queuedAt, dueAt      time.Time
 }
 
 // Reported implements sessions.Grader: sessions of which something was reported are
@@ -156,14 +157,9 @@ func (s *Service) run(ctx context.Context, orgID string) (err error) {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	skillIDs := slices.Sorted(maps.Keys(names))
-	graders, err := gradersOf(ctx, s.DB, orgID, skillIDs)
-	if err != nil {
-		return err
-	}
 	bench := &bench{Service: s, orgID: orgID}
-	for _, id := range skillIDs {
-		if err := bench.gradeSkill(ctx, id, names[id], graders); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		if err := bench.gradeSkill(ctx, id, names[id]); err != nil {
 			return err
 		}
 	}
@@ -178,9 +174,9 @@ type bench struct {
 }
 
 // gradeSkill grades the sessions of a skill that are due, in the order of the
-// sample. Each is taken off the queue or put back for later, so this ends.
-func (b *bench) gradeSkill(ctx context.Context, skillID, name string, graders map[string]Grader) error {
-	g := effective(graders, skillID)
+// sample. Each is taken off the queue or put back for later, so this ends. The grader is
+// read after the queue: one that is enabled later queues its sessions once more.
+func (b *bench) gradeSkill(ctx context.Context, skillID, name string) error {
 	for graded := false; ; graded = true {
 		all, err := dueSessions(ctx, b.DB, b.orgID, skillID, store.Now(), chunk)
 		if err != nil {
@@ -192,8 +188,13 @@ func (b *bench) gradeSkill(ctx context.Context, skillID, name string, graders ma
 			}
 			return b.DB.InTx(ctx, func(tx *store.Tx) error { return b.enqueueLabels(ctx, tx, b.orgID, skillID) })
 		}
+		graders, err := gradersOf(ctx, b.DB, b.orgID, []string{skillID})
+		if err != nil {
+			return err
+		}
+		g := effective(graders, skillID)
 		if !g.Enabled {
-			if err := b.done(ctx, all); err != nil {
+			if err := b.DB.InTx(ctx, func(tx *store.Tx) error { return drop(ctx, tx, all) }); err != nil {
 				return err
 			}
 			continue
@@ -233,6 +234,8 @@ func (b *bench) gradeChunk(ctx context.Context, all []waiting, name string, g Gr
 		of, ok := known[w.sessionHash]
 		grade := states[keys[i]].Grade
 		switch {
+		case ok && grade != nil && grade.Basis == basis.Person && w.calibrates():
+			// The judge reads it without what people said of it: no pass rate changes.
 		case !ok, grade != nil && grade.Basis != basis.Outcome:
 			finished = append(finished, w)
 			continue
@@ -242,8 +245,10 @@ func (b *bench) gradeChunk(ctx context.Context, all []waiting, name string, g Gr
 			}
 			continue
 		}
-		if err := b.gradeByOutcome(ctx, w, name, g, of, signals[w.sessionHash]); err != nil {
-			return err
+		if grade == nil || grade.Basis == basis.Outcome {
+			if err := b.gradeByOutcome(ctx, w, name, g, of, signals[w.sessionHash]); err != nil {
+				return err
+			}
 		}
 		judged, err := b.judgeSession(ctx, w, name, g, of)
 		if err != nil {
@@ -254,6 +259,14 @@ func (b *bench) gradeChunk(ctx context.Context, all []waiting, name string, g Gr
 		}
 	}
 	return b.done(ctx, finished)
+}
+
+// calibrates reports whether the judge reads a session that a person graded first: every
+// other one, by its hash. Else all pairs of the calibration would be sessions that people
+// chose after they had seen the judge's verdict.
+func (w waiting) calibrates() bool {
+	hash := skills.ID("", "", "calibration", w.sessionHash+"\n"+w.skillID)
+	return strings.IndexByte("02468ace", hash[len(hash)-1]) >= 0
 }
 
 func (b *bench) done(ctx context.Context, all []waiting) error {

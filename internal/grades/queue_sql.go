@@ -3,6 +3,7 @@ package grades
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/sessions"
@@ -97,10 +98,43 @@ func countWaiting(ctx context.Context, q store.Querier, orgID string, before tim
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
-// deleteQueued deletes what waits and matches a condition on $1.
-func deleteQueued(ctx context.Context, tx *store.Tx, condition string, arg any) error {
-	_, err := tx.Exec(ctx, `DELETE FROM grade_queue WHERE `+condition, arg)
+// deleteWaiting deletes what waits, and what was judged in vain, and matches a
+// condition on $1.
+func deleteWaiting(ctx context.Context, tx *store.Tx, condition string, arg any) error {
+	for _, table := range []string{"grade_queue", "grade_unusable"} {
+		if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE `+condition, arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func insertUnusable(ctx context.Context, tx *store.Tx, w waiting, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO grade_unusable (session_hash, skill_id, org_id, user_id, judged_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (session_hash, skill_id) DO UPDATE SET judged_at = excluded.judged_at`,
+		w.sessionHash, w.skillID, w.orgID, w.userID, store.Micros(now))
 	return err
+}
+
+func deleteUnusable(ctx context.Context, tx *store.Tx, w waiting) error {
+	_, err := tx.Exec(ctx, `DELETE FROM grade_unusable WHERE session_hash = $1 AND skill_id = $2`, w.sessionHash, w.skillID)
+	return err
+}
+
+func isUnusable(ctx context.Context, q store.Querier, w waiting) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT 1 FROM grade_unusable WHERE session_hash = $1 AND skill_id = $2`, w.sessionHash, w.skillID)
+	found, err := store.All(rows, err, store.Value[int])
+	return len(found) > 0, err
+}
+
+// countUnusable counts the sessions of a skill, or with "" of all skills of an
+// organisation, that were judged in vain.
+func countUnusable(ctx context.Context, q store.Querier, orgID, skillID string) (int, error) {
+	rows, err := q.Query(ctx, `
+		SELECT COUNT(*) FROM grade_unusable WHERE org_id = $1 AND ($2 = '' OR skill_id `+strings.ReplaceAll(itsSkills, "$1", "$2")+`)`,
+		orgID, skillID)
+	return store.One(rows, err, "Count", store.Value[int])
 }
 
 func orgsWithDue(ctx context.Context, q store.Querier, now time.Time) ([]string, error) {
@@ -130,10 +164,10 @@ func skillsWithDue(ctx context.Context, q store.Querier, orgID string, now time.
 // sample.
 func dueSessions(ctx context.Context, q store.Querier, orgID, skillID string, now time.Time, limit int) ([]waiting, error) {
 	rows, err := q.Query(ctx, `
-		SELECT session_hash, skill_id, org_id, user_id, attempts, queued_at FROM grade_queue
+		SELECT session_hash, skill_id, org_id, user_id, attempts, queued_at, due_at FROM grade_queue
 		WHERE org_id = $1 AND skill_id = $2 AND due_at <= $3 ORDER BY rank LIMIT $4`, orgID, skillID, store.Micros(now), limit)
 	return store.All(rows, err, func(row store.Row) (w waiting, err error) {
-		err = row.Scan(&w.sessionHash, &w.skillID, &w.orgID, &w.userID, &w.attempts, store.Time(&w.queuedAt))
+		err = row.Scan(&w.sessionHash, &w.skillID, &w.orgID, &w.userID, &w.attempts, store.Time(&w.queuedAt), store.Time(&w.dueAt))
 		return w, err
 	})
 }
@@ -161,6 +195,19 @@ func requeue(ctx context.Context, tx *store.Tx, all []waiting, until time.Time) 
 func dequeue(ctx context.Context, tx *store.Tx, all []waiting) error {
 	for _, w := range all {
 		_, err := tx.Exec(ctx, `DELETE FROM grade_queue WHERE session_hash = $1 AND skill_id = $2`, w.sessionHash, w.skillID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop takes sessions off the queue, unless they were queued once more since they were
+// read.
+func drop(ctx context.Context, tx *store.Tx, all []waiting) error {
+	for _, w := range all {
+		_, err := tx.Exec(ctx, `DELETE FROM grade_queue WHERE session_hash = $1 AND skill_id = $2 AND due_at = $3`,
+			w.sessionHash, w.skillID, store.Micros(w.dueAt))
 		if err != nil {
 			return err
 		}

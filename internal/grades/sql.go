@@ -183,16 +183,23 @@ func failureExamples(
 	return examples, err
 }
 
-// agreement returns how many sessions of a skill both a judge and people have graded,
-// and in how many of them they agree. Of several people the mean counts.
-func agreement(ctx context.Context, q store.Querier, skillID string) (pairs, agreed int, err error) {
+// verdictPairs counts the sessions of a skill that both a judge and people have graded.
+// Of several people the mean counts.
+func verdictPairs(ctx context.Context, q store.Querier, skillID string) (p pairs, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT COUNT(*), COUNT(CASE WHEN j.passed = (p.pass_rate >= 500000000) THEN 1 END) FROM (
-			SELECT skill_id, session_hash, AVG(pass_rate) AS pass_rate FROM grades
-			WHERE skill_id `+itsSkills+` AND basis = 'person' GROUP BY skill_id, session_hash
-		) AS p JOIN grades j ON j.skill_id = p.skill_id AND j.basis = 'judge' AND j.session_hash = p.session_hash`, skillID)
-	err = store.Each(rows, err, func(row store.Row) error { return row.Scan(&pairs, &agreed) })
-	return pairs, agreed, err
+		SELECT COUNT(*), COUNT(CASE WHEN judge_passes AND people_pass THEN 1 END),
+			COUNT(CASE WHEN NOT judge_passes AND NOT people_pass THEN 1 END), COUNT(CASE WHEN judge_passes THEN 1 END),
+			COUNT(CASE WHEN people_pass THEN 1 END)
+		FROM (
+			SELECT j.passed AS judge_passes, p.pass_rate >= 500000000 AS people_pass FROM (
+				SELECT skill_id, session_hash, AVG(pass_rate) AS pass_rate FROM grades
+				WHERE skill_id `+itsSkills+` AND basis = 'person' GROUP BY skill_id, session_hash
+			) AS p JOIN grades j ON j.skill_id = p.skill_id AND j.basis = 'judge' AND j.session_hash = p.session_hash
+		) AS pairs`, skillID)
+	err = store.Each(rows, err, func(row store.Row) error {
+		return row.Scan(&p.all, &p.bothPass, &p.bothFail, &p.judgePasses, &p.peoplePass)
+	})
+	return p, err
 }
 
 func sealedGrades(ctx context.Context, tx *store.Tx) (map[string]string, error) {

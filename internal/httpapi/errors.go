@@ -29,6 +29,7 @@ var statuses = map[fault.Kind]int{
 	fault.Limited:      http.StatusTooManyRequests,
 	fault.Unavailable:  http.StatusServiceUnavailable,
 	fault.BadGateway:   http.StatusBadGateway,
+	fault.Gone:         http.StatusGone,
 }
 
 // StructuredError is the body of every error except a failed validation.
@@ -36,6 +37,7 @@ type StructuredError struct {
 	Error struct {
 		Message string `json:"message" example:"Review not found"`
 		Status  int    `json:"status" example:"404"`
+		Code    string `json:"code,omitempty" example:"protected_suite" doc:"What happened, for programs; left out where the status says enough"`
 	} `json:"error"`
 }
 
@@ -68,9 +70,11 @@ func (e *errorBody) MarshalJSON() ([]byte, error) { return json.Marshal(e.body) 
 // Schema keeps this type out of the OpenAPI document, which has the two bodies.
 func (e *errorBody) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
-func structured(status int, message string) *errorBody {
+func structured(status int, message string) *errorBody { return coded(status, message, "") }
+
+func coded(status int, message, code string) *errorBody {
 	body := StructuredError{}
-	body.Error.Message, body.Error.Status = message, status
+	body.Error.Message, body.Error.Status, body.Error.Code = message, status, code
 	return &errorBody{status: status, header: http.Header{}, body: body}
 }
 
@@ -117,7 +121,7 @@ func faultBody(ctx context.Context, e *fault.Error) *errorBody {
 	if status >= http.StatusInternalServerError {
 		message += "; request " + RequestID(ctx)
 	}
-	body := structured(status, message)
+	body := coded(status, message, e.Code)
 	if e.RetryAfter > 0 {
 		body.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}

@@ -41,6 +41,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{"too large", fault.New(fault.TooLarge, "Over 10 MiB"), 413, "Over 10 MiB"},
 		{"unsupported", fault.New(fault.Unsupported, "No RAR"), 415, "No RAR"},
 		{"limited", fault.New(fault.Limited, "Slow down"), 429, "Slow down"},
+		{"gone", fault.New(fault.Gone, "Taken back"), 410, "Taken back"},
 		{"bad gateway", fault.New(fault.BadGateway, "The code host failed"), 502, "The code host failed" + id},
 		{"unavailable", fault.New(fault.Unavailable, "Too busy"), 503, "Too busy" + id},
 		{"internal", fault.New(fault.Internal, "hunter2"), 500, "Internal error" + id},
@@ -53,6 +54,13 @@ func TestKindsOfErrors(t *testing.T) {
 			f.do(t, "GET", "/fails", "", harmlessID).WantError(c.status, c.message)
 		})
 	}
+}
+
+func TestErrorCode(t *testing.T) {
+	f := failing(t, func(context.Context) error {
+		return fmt.Errorf("suite: %w", fault.New(fault.Denied, "Ask an admin").WithCode("protected_suite"))
+	})
+	f.do(t, "GET", "/fails", "").WantCode(403, "protected_suite", "Ask an admin")
 }
 
 func TestMalformed(t *testing.T) {

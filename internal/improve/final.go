@@ -21,7 +21,7 @@ import (
 func (x *execution) prove(ctx context.Context, state *search.State) (wait bool, err error) {
 	r := x.r
 	winner, before := state.Best(), r.member(0)
-	if winner.N == 0 || winner.Total() <= before.Total() {
+	if winner.N == 0 || winner.Total(before) <= before.Total(winner) {
 		return false, x.end(ctx, NoWinner, x.noWinner())
 	}
 	if why := r.short(r.finalTrials(), r.finalCalls()); why != "" {

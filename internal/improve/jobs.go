@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
@@ -88,7 +89,7 @@ func (s *Service) clean(ctx context.Context, orgID, runID string) error {
 		return err
 	}
 	for _, id := range held {
-		if err := s.Sources.Delete(ctx, orgID, id); err != nil && !gone(err) {
+		if err := s.Sources.Delete(ctx, access.Caller{OrgID: orgID}, id); err != nil && !gone(err) {
 			return err
 		}
 		if err := deleteSource(ctx, s.DB, orgID, id); err != nil {

@@ -57,7 +57,7 @@ func (s *Service) Sync(ctx context.Context, c access.Caller, items []SyncItem, r
 	if err != nil {
 		return nil, err
 	}
-	if results, err = s.withLinks(ctx, compared); err != nil || !report {
+	if results, err = s.withLinks(ctx, c.OrgID, compared); err != nil || !report {
 		return results, err
 	}
 	return results, s.report(ctx, c, lastReport{userID: c.UserID, digest: key.digest, at: store.Now()}, items)
@@ -155,8 +155,8 @@ func (i SyncItem) content() registry.Content {
 }
 
 // withLinks returns a copy of the results in which every update has a signed
-// URL: cached results have none, since links expire.
-func (s *Service) withLinks(ctx context.Context, compared []SyncResult) ([]SyncResult, error) {
+// URL for the organisation: cached results have none, since links expire.
+func (s *Service) withLinks(ctx context.Context, orgID string, compared []SyncResult) ([]SyncResult, error) {
 	results := slices.Clone(compared)
 	expires := store.Now().Add(downloadLife)
 	for i := range results {
@@ -165,7 +165,7 @@ func (s *Service) withLinks(ctx context.Context, compared []SyncResult) ([]SyncR
 			continue
 		}
 		o := registry.ArchiveOptions(r.Name, r.Latest)
-		o.Expires = downloadLife
+		o.Expires, o.For = downloadLife, orgID
 		link, err := s.Blobs.SignedURL(ctx, r.latestKey, o)
 		if err != nil {
 			return nil, err

@@ -9,12 +9,14 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/measure"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // The values of Options.API.
@@ -40,6 +42,8 @@ type Options struct {
 	Model string
 	Key   string // empty for servers that need none
 
+	// Secrets are hidden beside the key in what is stored.
+	Secrets []string
 	// HTTP makes the requests; nil makes a client that may reach private
 	// addresses, since the operator sets the URL, and has Timeout.
 	HTTP *outbound.Client
@@ -106,6 +110,7 @@ func New(o Options) (*Judge, error) {
 		endpoint:   wire.endpoint(base),
 		name:       o.Model,
 		key:        strings.TrimSpace(o.Key),
+		secrets:    text.NewSecrets(append(slices.Clone(o.Secrets), o.Key)...),
 		http:       client.With(outbound.Limits{Timeout: timeout, MaxBody: maxBody, MaxRedirects: -1}),
 		maxTokens:  cmp.Or(o.MaxTokens, defaultMaxTokens),
 		negotiated: &negotiated{features: features{temperature: true}},
@@ -144,7 +149,7 @@ func (o Options) check() (*url.URL, error) {
 // Describe identifies the judge.
 func (j *Judge) Describe() Description { return j.about }
 
-// Redact removes the judge's key from a text that is to be stored or logged.
+// Redact removes the judge's key and the other secrets from a text that is to be stored or logged.
 func (j *Judge) Redact(s string) string {
 	if j.model == nil {
 		return s

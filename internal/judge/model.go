@@ -33,6 +33,7 @@ type model struct {
 	endpoint   *url.URL
 	name       string
 	key        string
+	secrets    text.Secrets
 	http       *outbound.Client
 	maxTokens  int
 	limiter    *limiter
@@ -206,16 +207,7 @@ func requestID(header http.Header) string {
 	return excerpt(cmp.Or(header.Get("Request-Id"), header.Get("X-Request-Id")), 100)
 }
 
-// minSecret is the length from which a key is a secret. Local servers take any
-// key, and people give them "none" or "test", which also occur in ordinary words.
-const minSecret = 8
-
-// redact removes the key from a text that is stored or logged: servers often echo
+// redact removes the secrets from a text that is stored or logged: servers often echo
 // the request. An answer is redacted after its verdict, which must not depend on
 // the key.
-func (m *model) redact(s string) string {
-	if len(m.key) < minSecret {
-		return s
-	}
-	return strings.ReplaceAll(s, m.key, "[secret]")
-}
+func (m *model) redact(s string) string { return m.secrets.Redact(s) }

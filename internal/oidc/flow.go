@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -115,7 +116,8 @@ type Answer struct {
 
 // Exchange exchanges a code for an ID token, verifies that, and returns it with the
 // access token. What is not valid is fault.Unauthorized; a provider that cannot be
-// reached, or refuses this installation, is fault.BadGateway.
+// reached, or refuses this installation, is fault.BadGateway, and an ID token of more than
+// MaxSignInToken fault.TooLarge.
 func (c *Client) Exchange(ctx context.Context, f Flow, a Answer) (Token, string, error) {
 	m, err := c.Keys.Discover(ctx, c.Issuer)
 	if err != nil {
@@ -126,7 +128,8 @@ func (c *Client) Exchange(ctx context.Context, f Flow, a Answer) (Token, string,
 	if a.Issuer != "" && a.Issuer != c.Issuer || a.Issuer == "" && m.NamesItself {
 		return Token{}, "", fault.New(fault.Unauthorized, "The answer is not from the provider that was asked")
 	}
-	client := c.HTTP.With(outbound.Limits{Timeout: fetchTimeout, MaxBody: maxAnswer, MaxRedirects: -1}).HTTP()
+	client := c.HTTP.With(outbound.Limits{Timeout: fetchTimeout, MaxBody: maxTokens, MaxRedirects: -1}).HTTP()
+	client.Transport = wholeAnswers{client.Transport}
 	got, err := c.config(m).Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), a.Code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
 		return Token{}, "", exchangeError(err)
@@ -135,7 +138,13 @@ func (c *Client) Exchange(ctx context.Context, f Flow, a Answer) (Token, string,
 	if raw == "" {
 		return Token{}, "", fault.New(fault.BadGateway, "The provider sent no ID token; its scopes must have openid")
 	}
-	t, err := c.Keys.Verify(ctx, raw, c.Issuer, c.ID)
+	if len(raw) > MaxSignInToken {
+		return Token{}, "", errTokenTooLarge()
+	}
+	if _, err := peek(raw, c.ID); err != nil {
+		return Token{}, "", err
+	}
+	t, err := c.Keys.verify(ctx, raw, c.Issuer, c.ID)
 	if err != nil {
 		return t, "", err
 	}
@@ -157,6 +166,29 @@ func (c *Client) Exchange(ctx context.Context, f Flow, a Answer) (Token, string,
 	return t, got.AccessToken, nil
 }
 
+func errTokenTooLarge() error {
+	return fault.New(fault.TooLarge, "The ID token is larger than %d KiB", MaxSignInToken>>10)
+}
+
+// wholeAnswers reads an answer before it returns it: an answer that is too large is an
+// error of the request, whose kind the oauth2 package keeps.
+type wholeAnswers struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t wholeAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
 // exchangeError says who has to do something. What the provider wrote is for the log
 // only.
 func exchangeError(err error) error {
@@ -169,6 +201,9 @@ func exchangeError(err error) error {
 			return fault.New(fault.BadGateway, "The provider does not accept this installation; the operator must check its client id and secret").Because(why)
 		}
 		return fault.New(fault.BadGateway, "The provider did not give a token; try again, or tell the operator").Because(why)
+	}
+	if fault.Is(err, fault.TooLarge) {
+		return errTokenTooLarge()
 	}
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return fault.New(fault.BadGateway, "The provider cannot be reached: %s", f.Message).Because(err)
@@ -188,7 +223,9 @@ func (c *Client) UserInfo(ctx context.Context, t Token, access string) (Token, e
 		return t, err
 	}
 	more := map[string]json.RawMessage{}
-	if err := getJSON(ctx, c.HTTP, m.UserInfo, access, &more); err != nil {
+	if err := getJSON(ctx, c.HTTP, m.UserInfo, access, &more); fault.Is(err, fault.TooLarge) {
+		return t, errTokenTooLarge()
+	} else if err != nil {
 		return t, errUnreachable(c.Issuer, err)
 	}
 	// The answer could be about somebody else (token substitution).

@@ -31,11 +31,14 @@ const (
 	refetchAfter = 30 * time.Second
 	// fetchTimeout is for discovery and keys together.
 	fetchTimeout = 10 * time.Second
-	maxAnswer    = 256 << 10 // bytes of a discovery document or of keys
-	maxKeys      = 64        // of an issuer
-	maxIssuers   = 1_000     // in the cache
-	minRSA       = 2048      // bits
-	maxRSA       = 8192      // bits; the cost of a verification grows with their square
+	maxAnswer    = 256 << 10 // bytes of a discovery document, of keys or of userinfo
+	// maxTokens is the largest answer with tokens in bytes: access and refresh token may
+	// list the groups, too.
+	maxTokens  = 3*MaxSignInToken + 16<<10
+	maxKeys    = 64    // of an issuer
+	maxIssuers = 1_000 // in the cache
+	minRSA     = 2048  // bits
+	maxRSA     = 8192  // bits; the cost of a verification grows with their square
 )
 
 // Keys fetches and caches the public keys of issuers. It is safe for concurrent use.

@@ -21,8 +21,12 @@ import (
 )
 
 const (
-	// MaxToken is the largest token in bytes. Those of code hosts have 1 to 3 KiB.
+	// MaxToken is the largest token of a workflow run in bytes: anybody may send one, and
+	// those of code hosts have 1 to 3 KiB.
 	MaxToken = 16 << 10
+	// MaxSignInToken is the same for a person's: a group is 10 to 40 bytes, and large
+	// companies have thousands.
+	MaxSignInToken = 128 << 10
 	// MaxLifetime is how long a token may still be valid: its replay must be refused
 	// for as long.
 	MaxLifetime = 24 * time.Hour
@@ -64,6 +68,10 @@ func Peek(raw, audience string) (Token, error) {
 	if len(raw) > MaxToken {
 		return Token{}, fault.New(fault.Unauthorized, "The token is larger than %d KiB", MaxToken>>10)
 	}
+	return peek(raw, audience)
+}
+
+func peek(raw, audience string) (Token, error) {
 	signed, err := jose.ParseSignedCompact(raw, algorithms())
 	if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
 		return Token{}, fault.New(fault.Unauthorized, "The token is not signed with one of %s", names())
@@ -145,6 +153,10 @@ func (k *Keys) Verify(ctx context.Context, raw, issuer, audience string) (Token,
 	if _, err := Peek(raw, audience); err != nil {
 		return Token{}, err
 	}
+	return k.verify(ctx, raw, issuer, audience)
+}
+
+func (k *Keys) verify(ctx context.Context, raw, issuer, audience string) (Token, error) {
 	var supported []string
 	for _, a := range algorithms() {
 		supported = append(supported, string(a))

@@ -19,6 +19,10 @@ type Cost struct {
 	Unpriced   int64      `json:"unpriced_requests" doc:"Requests whose price is unknown: no part of any sum of money"`
 	Standing   *float64   `json:"standing_per_session" doc:"Estimate of what listing the skill costs each session"`
 	Load       *float64   `json:"load_per_use" doc:"Estimate of what loading SKILL.md costs each use"`
+	// Uses are those whose cost is known, and PerUseLow the lower end of the 95 % interval
+	// of their median; nil below 6 uses.
+	Uses      int64    `json:"-"`
+	PerUseLow *float64 `json:"-"`
 }
 
 // CostTokens are the tokens of a Cost.

@@ -72,12 +72,17 @@ func (c *client) list(path string) []object {
 	return c.Get(path).Want(http.StatusOK).List("proposals")
 }
 
-// miss sends sessions of cohorts that missed a skill while searching.
+// miss sends sessions of cohorts that missed a skill while searching. The last is of a
+// cohort of its own, so that the figures are published with it.
 func (c *client) miss(skill string, sessions, cohorts int) {
 	c.T.Helper()
 	for n := range sessions {
+		cohort := n % max(cohorts-1, 1)
+		if n == sessions-1 {
+			cohort = cohorts - 1
+		}
 		c.Post("/api/v1/signals", object{
-			"signal_type": "skill_session", "skill_name": skill, "user_cohort": fmt.Sprint("cohort", n%cohorts),
+			"signal_type": "skill_session", "skill_name": skill, "user_cohort": fmt.Sprint("cohort", cohort),
 			"timestamp_bucket": "2026-W07",
 			"signals":          object{"miss_detected": true, "query_bucket": "search"},
 		}).Want(http.StatusCreated)
@@ -143,13 +148,13 @@ func TestGate(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org()
 		c.publish("pdf", "Reads PDF files")
-		c.miss("pdf", 9, 3) // one signal too few
+		c.miss("pdf", 7, 3) // too few signals
 		c.miss("csv", 12, 2)
 		c.generate()
 		if got := c.list(path); len(got) != 0 {
 			t.Fatalf("proposals below the gate: %v", got)
 		}
-		c.miss("pdf", 1, 1)
+		c.miss("pdf", 3, 3)
 		for range 2 { // once for each finding
 			c.generate()
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/oidc"
 	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
@@ -27,6 +28,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/teams"
 )
 
 type (
@@ -146,6 +148,52 @@ func TestPublishers(t *testing.T) {
 		w.Member(w.ada.Org, access.Member).Do(http.MethodPost, path, object{"entry_id": w.entry, "repository": "a/b"}).Want(http.StatusForbidden)
 		w.ada.Do(http.MethodDelete, path+"/"+id, nil).Want(http.StatusNoContent)
 		w.ada.Do(http.MethodDelete, path+"/"+id, nil).Want(http.StatusNotFound)
+	})
+}
+
+// TestCreateNeedsPush: a key makes no publisher that may do what the key may not.
+func TestCreateNeedsPush(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	body := object{"entry_id": w.entry, "repository": "acme/skills"}
+	w.WithKey(w.ada.Org, w.ada.User, access.Read, access.Admin).Do(http.MethodPost, path, body).
+		WantError(http.StatusForbidden, "Your key does not have the permission registry:push and cannot give it")
+	if n := w.Count("trusted_publishers"); n != 0 {
+		t.Errorf("%d are stored", n)
+	}
+	w.WithKey(w.ada.Org, w.ada.User, access.Admin, access.RegistryPush).Do(http.MethodPost, path, body).Want(http.StatusCreated)
+}
+
+// TestHolderIsNoPerson: the holder of trusted publishers' keys is a machine, which the list
+// of members says. It cannot be an owner, or get another role, and no person has its address.
+func TestHolderIsNoPerson(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		people := &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
+		people.Mount(w.API)
+		const address = "trusted-publisher@localhost"
+		if _, err := w.Auth.CreateUser(t.Context(), auth.NewUser{OrgID: w.ada.Org.ID, Email: "Trusted-Publisher@localhost", Role: access.Viewer}); !fault.Is(err, fault.Malformed) {
+			t.Errorf("user create before there is a publisher: %v", err)
+		}
+		w.trust(w.ada, w.entry, nil)
+		w.holder(w.run(nil)).Push(w.entry, "1.1.0", registrytest.Skill(t, "Reads more.")).Want(http.StatusCreated)
+		holder, err := w.Auth.UserByEmail(t.Context(), w.ada.Org.ID, address)
+		if err != nil || !holder.Machine() {
+			t.Fatalf("%+v, %v", holder, err)
+		}
+		owners := registrytest.EntryPath(w.entry) + "/owners"
+		w.ada.Do(http.MethodPut, owners, object{"users": []string{holder.ID}}).WantIssueWith("users.0", "who are people")
+		w.ada.Do(http.MethodPost, "/api/v1/teams", object{"name": "Docs"}).Want(http.StatusCreated)
+		if names, err := people.Find(t.Context(), w.ada.Org.ID, []string{address}); !fault.Is(err, fault.Malformed) {
+			t.Errorf("found as an owner: %+v, %v", names, err)
+		}
+		if _, err := w.Auth.SetRoleByOperator(t.Context(), w.ada.Org.ID, holder.ID, access.Owner); !fault.Is(err, fault.Conflict) {
+			t.Errorf("made an owner: %v", err)
+		}
+		if _, err := w.Auth.CreateUser(t.Context(), auth.NewUser{OrgID: w.ada.Org.ID, Email: address, Role: access.Member}); !fault.Is(err, fault.Malformed) {
+			t.Errorf("user create: %v", err)
+		}
 	})
 }
 

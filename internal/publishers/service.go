@@ -40,6 +40,9 @@ const (
 // Create adds a publisher to an entry of the caller's organisation.
 func (s *Service) Create(ctx context.Context, c access.Caller, p Publisher) (_ Publisher, err error) {
 	defer fault.Wrap(&err, "trusted publisher of %s", p.Repository)
+	if !c.May(access.RegistryPush) {
+		return p, fault.New(fault.Denied, "Your key does not have the permission %s and cannot give it", access.RegistryPush)
+	}
 	e, err := s.Registry.Own(ctx, c.OrgID, p.EntryID)
 	if fault.Is(err, fault.NotFound) {
 		return p, fault.Invalid("entry_id", "entry_id must be the id of an entry of your organisation")

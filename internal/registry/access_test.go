@@ -29,6 +29,7 @@ var gates = []gate{
 	{"GET", "/api/v1/registry", "free", "read"},
 	{"GET", "/api/v1/registry/public", "free", "read"},
 	{"GET", "/api/v1/registry/{id}", "free", "read"},
+	{"PATCH", "/api/v1/registry/{id}", "free", "registry:push"},
 	{"DELETE", "/api/v1/registry/{id}", "free", "registry:delete"},
 	{"POST", "/api/v1/registry/{id}/versions", "pro", "registry:push"},
 	{"GET", "/api/v1/registry/{id}/versions", "free", "read"},

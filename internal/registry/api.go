@@ -39,6 +39,10 @@ func (s *Service) Mount(a *httpapi.API) {
 		Produces: []httpapi.Media{{Type: "application/json", Body: getOutput{}}},
 		Summary:  "Get an entry with all its versions",
 	})
+	httpapi.Add(a, s.handlePatch, httpapi.Route{
+		Permission: access.RegistryPush, Method: "PATCH", Path: "/api/v1/registry/{id}",
+		Summary: "Change who may see an entry",
+	})
 	httpapi.Add(a, s.handleDelete, httpapi.Route{
 		Permission: access.RegistryDelete, Method: "DELETE", Path: "/api/v1/registry/{id}", Status: http.StatusNoContent,
 		Summary: "Delete an entry and all its versions",
@@ -55,19 +59,21 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleDownload, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/download",
-		Also:     []int{http.StatusPartialContent, http.StatusNotModified, http.StatusRequestedRangeNotSatisfiable},
+		Also: []int{
+			http.StatusPartialContent, http.StatusNotModified, http.StatusGone, http.StatusRequestedRangeNotSatisfiable,
+		},
 		Produces: []httpapi.Media{{Type: "application/gzip"}},
 		Summary:  "Download the archive of a version",
 	})
 	httpapi.Add(a, s.handleFile, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/files/{path...}",
-		Also:     []int{http.StatusNotModified},
+		Also:     []int{http.StatusNotModified, http.StatusGone},
 		Produces: []httpapi.Media{{Type: "text/plain"}, {Type: "application/octet-stream"}},
 		Summary:  "Get one file of a version",
 	})
 	httpapi.Add(a, s.handleDiff, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/diff",
-		Also:     []int{http.StatusNotModified},
+		Also:     []int{http.StatusNotModified, http.StatusGone},
 		Produces: []httpapi.Media{{Type: "text/x-diff"}},
 		Summary:  "Compare a version with another",
 	})
@@ -132,14 +138,15 @@ func (s *Service) handlePush(ctx context.Context, in pushInput) (publishOutput, 
 	return s.newPublishOutput(ctx, e, v, made, err)
 }
 
-type listInput struct {
+// ListInput selects entries of a list.
+type ListInput struct {
 	Name    string `query:"name" doc:"Exactly this name"`
 	Q       string `query:"q" maxLength:"200" doc:"Text to find in name or description"`
 	Page    int    `query:"page" default:"1" minimum:"1" maximum:"1000000"`
 	PerPage int    `query:"per_page" default:"1000" minimum:"1" maximum:"1000"`
 }
 
-func (in listInput) filter() Filter {
+func (in ListInput) filter() Filter {
 	return Filter{Name: in.Name, Search: in.Q, Limit: in.PerPage, Offset: (in.Page - 1) * in.PerPage}
 }
 
@@ -149,7 +156,7 @@ type listOutput struct {
 }
 
 // newListOutput leaves out what the organisation may not see.
-func newListOutput(in listInput, orgID string, listed []Listed, total int) listOutput {
+func newListOutput(in ListInput, orgID string, listed []Listed, total int) listOutput {
 	out := listOutput{
 		Entries:    make([]listedOutput, len(listed)),
 		Pagination: httpapi.Pagination{Page: in.Page, PerPage: in.PerPage, Total: total},
@@ -160,7 +167,7 @@ func newListOutput(in listInput, orgID string, listed []Listed, total int) listO
 	return out
 }
 
-func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
+func (s *Service) handleList(ctx context.Context, in ListInput) (listOutput, error) {
 	orgID := access.From(ctx).OrgID
 	f := in.filter()
 	f.Pending = true
@@ -168,9 +175,16 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	return newListOutput(in, orgID, listed, total), err
 }
 
-func (s *Service) handleListPublic(ctx context.Context, in listInput) (listOutput, error) {
-	listed, total, err := s.ListPublic(ctx, in.filter())
-	return newListOutput(in, access.From(ctx).OrgID, listed, total), err
+type listPublicInput struct {
+	ListInput
+	Organisation string `query:"organisation" maxLength:"200" doc:"Only entries of this one; with name, an unlisted entry is found, too"`
+}
+
+func (s *Service) handleListPublic(ctx context.Context, in listPublicInput) (listOutput, error) {
+	f := in.filter()
+	f.Organisation = in.Organisation
+	listed, total, err := s.ListPublic(ctx, f)
+	return newListOutput(in.ListInput, access.From(ctx).OrgID, listed, total), err
 }
 
 type getOutput struct {
@@ -216,6 +230,22 @@ func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, 
 	return s.streamVersions(ctx, e, own, head)
 }
 
+type patchInput struct {
+	EntryPath
+	Body struct {
+		Visibility Visibility `json:"visibility" enum:"public,org,unlisted"`
+	}
+}
+
+type patchOutput struct {
+	Entry EntryOutput `json:"entry"`
+}
+
+func (s *Service) handlePatch(ctx context.Context, in patchInput) (patchOutput, error) {
+	e, err := s.SetVisibility(ctx, access.From(ctx), in.ID, in.Body.Visibility)
+	return patchOutput{NewEntryOutput(e)}, err
+}
+
 func (s *Service) handleDelete(ctx context.Context, in EntryPath) (httpapi.None, error) {
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
 }
@@ -239,25 +269,37 @@ type VersionPath struct {
 	Version string `path:"version"`
 }
 
-func (s *Service) handleDownload(ctx context.Context, in VersionPath) (httpapi.Stream, error) {
-	return s.Download(ctx, access.From(ctx).OrgID, in)
+// WithdrawnQuery asks for the content of a version although it is withdrawn.
+type WithdrawnQuery struct {
+	Withdrawn bool `query:"withdrawn" doc:"Also if the version is withdrawn, which is 410 otherwise; for the entry's own organisation"`
+}
+
+type downloadInput struct {
+	VersionPath
+	WithdrawnQuery
+}
+
+func (s *Service) handleDownload(ctx context.Context, in downloadInput) (httpapi.Stream, error) {
+	return s.Download(ctx, access.From(ctx).OrgID, in.VersionPath, in.Withdrawn)
 }
 
 type fileInput struct {
 	VersionPath
+	WithdrawnQuery
 	Path        string `path:"path" doc:"Path of the file in the archive"`
 	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer"`
 }
 
 func (s *Service) handleFile(ctx context.Context, in fileInput) (httpapi.Stream, error) {
-	return s.StreamFile(ctx, access.From(ctx).OrgID, in.VersionPath, in.Path, in.IfNoneMatch)
+	return s.StreamFile(ctx, access.From(ctx).OrgID, in.VersionPath, in.Path, in.IfNoneMatch, in.Withdrawn)
 }
 
 type diffInput struct {
 	VersionPath
+	WithdrawnQuery
 	From string `query:"from" doc:"Version to compare with; the one pushed before when empty"`
 }
 
 func (s *Service) handleDiff(ctx context.Context, in diffInput) (httpapi.Stream, error) {
-	return s.StreamDiff(ctx, access.From(ctx).OrgID, in.VersionPath, in.From)
+	return s.StreamDiff(ctx, access.From(ctx).OrgID, in.VersionPath, in.From, in.Withdrawn)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -12,15 +13,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 )
 
-// Download sends the archive of a version that the organisation may see.
-func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (httpapi.Stream, error) {
-	d, err := s.visibleDownload(ctx, orgID, at)
+// A download is what is needed to send an archive or a file of it.
+type download struct {
+	entryName string
+	own       bool    // of the organisation that asks
+	version   Version // ID, Version, ContentHash, State, WithdrawnReason and archiveKey only
+}
+
+// Download sends the archive of a version that the organisation may see. A withdrawn one is
+// fault.Gone; its own organisation gets it if it asks for what is withdrawn.
+func (s *Service) Download(ctx context.Context, orgID string, at VersionPath, withdrawn bool) (httpapi.Stream, error) {
+	d, err := s.findDownload(ctx, orgID, at, withdrawn)
 	if err != nil {
 		return nil, err
 	}
 	body, info, err := s.Blobs.Get(ctx, d.version.archiveKey)
 	if fault.Is(err, fault.NotFound) {
-		// The cache may be stale: another replica may have deleted the entry.
+		// The entry may have been deleted meanwhile.
 		if _, _, gone := s.Version(ctx, orgID, at.ID, at.Version); gone != nil {
 			return nil, gone
 		}
@@ -33,14 +42,51 @@ func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (h
 	}, nil
 }
 
-// visibleDownload is findDownload with an error that says whether the entry or
-// the version is missing.
-func (s *Service) visibleDownload(ctx context.Context, orgID string, at VersionPath) (download, error) {
-	d, err := s.findDownload(ctx, downloadKey{orgID, at.ID, at.Version})
+// findDownload looks up a version whose content the organisation may read. An error says
+// whether the entry or the version is missing.
+func (s *Service) findDownload(ctx context.Context, orgID string, at VersionPath, withdrawn bool) (download, error) {
+	d, err := downloadOf(ctx, s.DB, orgID, at)
 	if fault.Is(err, fault.NotFound) {
 		_, _, err = s.Version(ctx, orgID, at.ID, at.Version)
+		return d, err
 	}
-	return d, err
+	if err != nil {
+		return d, err
+	}
+	return d, d.version.Readable(d.entryName, d.own && withdrawn)
+}
+
+// Readable refuses the content of a withdrawn version, with the reason, unless it is asked
+// for all the same, which only its own organisation may.
+func (v Version) Readable(entry string, withdrawn bool) error {
+	if v.State != Withdrawn || withdrawn {
+		return nil
+	}
+	reason := "."
+	if v.WithdrawnReason != nil {
+		reason = ": " + *v.WithdrawnReason
+	}
+	return fault.New(fault.Gone, "Version %s of %s was withdrawn%s", v.Version, entry, reason).WithCode("withdrawn")
+}
+
+// CheckLink refuses an object by a signed URL: that of a version that was withdrawn, was
+// deleted, or may not be seen any more by the organisation that it was signed for ("": by a
+// server that did not say).
+func (s *Service) CheckLink(ctx context.Context, key, orgID string) error {
+	if !strings.HasPrefix(key, objectPrefix) && !strings.HasPrefix(key, sharedPrefix) {
+		return nil // of another capability
+	}
+	versions, err := versionsOfKey(ctx, s.DB, key, orgID)
+	if err != nil {
+		return err
+	}
+	gone := error(fault.New(fault.NotFound, "Version not found"))
+	for _, d := range versions { // a version that was rolled forward has the object of another one
+		if gone = d.version.Readable(d.entryName, false); gone == nil {
+			return nil
+		}
+	}
+	return gone
 }
 
 // ArchiveOptions are those of the answer with an archive: its file name, e.g.
@@ -60,11 +106,11 @@ func (s *Service) ServeCanonical(w http.ResponseWriter, r *http.Request, e Entry
 }
 
 // StreamFile sends one file of a version that the organisation may see, unless
-// the client's If-None-Match names its ETag.
+// the client's If-None-Match names its ETag. A withdrawn version is as for Download.
 func (s *Service) StreamFile(
-	ctx context.Context, orgID string, at VersionPath, path, ifNoneMatch string,
+	ctx context.Context, orgID string, at VersionPath, path, ifNoneMatch string, withdrawn bool,
 ) (httpapi.Stream, error) {
-	d, err := s.visibleDownload(ctx, orgID, at)
+	d, err := s.findDownload(ctx, orgID, at, withdrawn)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +125,17 @@ func (s *Service) StreamFile(
 	return inert(MediaType(content), f.Hash, content), err
 }
 
-// StreamDiff sends what changed in a version that the organisation may see.
-func (s *Service) StreamDiff(ctx context.Context, orgID string, at VersionPath, from string) (httpapi.Stream, error) {
+// StreamDiff sends what changed in a version that the organisation may see. Withdrawn
+// versions, on either side, are as for Download.
+func (s *Service) StreamDiff(ctx context.Context, orgID string, at VersionPath, from string, withdrawn bool) (httpapi.Stream, error) {
+	for _, version := range []string{at.Version, from} {
+		if version == "" {
+			continue
+		}
+		if _, err := s.findDownload(ctx, orgID, VersionPath{at.EntryPath, version}, withdrawn); err != nil {
+			return nil, err
+		}
+	}
 	_, v, err := s.Version(ctx, orgID, at.ID, at.Version)
 	if err != nil {
 		return nil, err

@@ -17,8 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
 )
 
-// An Entry is one skill, or another thing of a Type, under a name that is unique
-// in its organisation.
+// An Entry is one skill, or another thing of a Type, under a name that is unique in its organisation.
 type Entry struct {
 	ID                string
 	OrgID             string
@@ -28,7 +27,7 @@ type Entry struct {
 	Visibility        Visibility
 	SourceRepo        *string // owner/repo it is sourced from
 	SkillID           *string // the skill it is measured as
-	CurrentVersionID  string  // "" while its first version is a candidate
+	CurrentVersionID  string  // "" while no version is current: the first is a candidate, or all are withdrawn
 	CurrentVersion    string
 	CurrentHash       string
 	InstallationCount int
@@ -58,7 +57,10 @@ type Version struct {
 	RolledBack       bool
 	State            State
 	GateID           *string // its newest gate
+	WithdrawnReason  *string // nil unless it is withdrawn
+	Apart            bool    // from a branch, or a tag below the current version: published, it does not become current
 	PushedBy         string
+	ChosenBy         *string // chose the branch or tags that it came from, beside PushedBy, who connected them
 	PushedAt         time.Time
 
 	commit, path string  // of the repository that it was read from; set only while it is published
@@ -98,7 +100,7 @@ type Visibility string
 const (
 	Public   Visibility = "public"   // listed for all organisations
 	Org      Visibility = "org"      // only for its organisation
-	Unlisted Visibility = "unlisted" // readable with its id
+	Unlisted Visibility = "unlisted" // readable with its id, or its organisation and name
 )
 
 func visibilities() []Visibility { return []Visibility{Public, Org, Unlisted} }

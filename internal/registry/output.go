@@ -51,7 +51,7 @@ type OwnedOutput struct {
 
 type listedOutput struct {
 	OwnedOutput
-	CurrentVersion    *currentOutput `json:"current_version" doc:"null while the first version is a candidate"`
+	CurrentVersion    *currentOutput `json:"current_version" doc:"null while no version is current: the first is a candidate, or all are withdrawn"`
 	PassRate          *float64       `json:"pass_rate" doc:"null for other organisations"`
 	EvalCount         int64          `json:"eval_count" doc:"Graded sessions of the current version; 0 for other organisations"`
 	InstallationCount int            `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
@@ -86,6 +86,7 @@ type VersionOutput struct {
 	IsCurrent            bool                     `json:"is_current"`
 	RolledBack           bool                     `json:"rolled_back"`
 	State                State                    `json:"state" enum:"candidate,published,withdrawn" doc:"A candidate waits for its gate; a withdrawn version must not become current"`
+	WithdrawnReason      *string                  `json:"withdrawn_reason" doc:"Why it was withdrawn; null unless it is"`
 	GateID               *string                  `json:"gate_id" format:"uuid" doc:"Its newest gate; null without one, and for other organisations"`
 	PushedAt             httpapi.Time             `json:"pushed_at"`
 	PushedBy             *string                  `json:"pushed_by" format:"uuid" doc:"null for other organisations, like the aggregates"`
@@ -113,7 +114,7 @@ func NewVersionOutput(e Entry, v Version) VersionOutput {
 		ID: v.ID, Version: v.Version, ContentHash: v.ContentHash, ChangeSummary: v.ChangeSummary,
 		FileManifest: append([]skillpkg.ManifestEntry{}, v.Manifest...), Source: v.Source, SourceRef: v.SourceRef,
 		SourceRepo: v.SourceRepo, IsCurrent: v.ID == e.CurrentVersionID, RolledBack: v.RolledBack,
-		State: v.State, GateID: v.GateID, PushedAt: httpapi.Time(v.PushedAt), PushedBy: &v.PushedBy, Size: v.Size,
+		State: v.State, WithdrawnReason: v.WithdrawnReason, GateID: v.GateID, PushedAt: httpapi.Time(v.PushedAt), PushedBy: &v.PushedBy, Size: v.Size,
 	}
 }
 

@@ -43,6 +43,7 @@ type Publication struct {
 	SourceRepo    *string
 	// SourceCommit and SourcePath are those of a repository that was read here.
 	SourceCommit, SourcePath string
+	ChosenBy                 *string // as in Version
 
 	// ContentHash and Manifest are the sender's claims, checked when given.
 	ContentHash string
@@ -105,23 +106,22 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 	return e, v, err
 }
 
-// admit asks the gate whether the version may become current, and says what it
-// becomes.
+// admit asks the gate whether the version may be published, and become current unless it
+// is apart, and says what it becomes.
 func (s *Service) admit(ctx context.Context, tx *store.Tx, e Entry, v *Version) error {
 	v.State = Published
-	if s.Gate == nil {
-		return s.Emit(ctx, tx, events.VersionPublished, e, *v, nil)
-	}
-	gate, hold, err := s.Gate.Admit(ctx, tx, e, *v)
-	if err != nil {
-		return err
-	}
-	if gate != nil {
-		v.GateID = &gate.ID
-	}
-	if hold {
-		v.State, v.gate = Candidate, gate
-		return s.Emit(ctx, tx, events.VersionCandidate, e, *v, nil)
+	if s.Gate != nil {
+		gate, hold, err := s.Gate.Admit(ctx, tx, e, *v)
+		if err != nil {
+			return err
+		}
+		if gate != nil {
+			v.GateID = &gate.ID
+		}
+		if hold {
+			v.State, v.gate = Candidate, gate
+			return s.Emit(ctx, tx, events.VersionCandidate, e, *v, nil)
+		}
 	}
 	return s.Emit(ctx, tx, events.VersionPublished, e, *v, nil)
 }
@@ -333,7 +333,7 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 	d.version = Version{
 		ID: store.NewID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
 		ChangeSummary: p.ChangeSummary, Source: p.Source, SourceRef: p.SourceRef, SourceRepo: p.SourceRepo,
-		PushedBy: p.UserID, PushedAt: orNow(p.At), commit: p.SourceCommit, path: p.SourcePath,
+		PushedBy: p.UserID, ChosenBy: p.ChosenBy, PushedAt: orNow(p.At), commit: p.SourceCommit, path: p.SourcePath,
 	}
 	v := &d.version
 	if v.ContentHash, err = hashOf(io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {

@@ -3,14 +3,12 @@ package registry
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
-	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/spool"
@@ -21,7 +19,7 @@ import (
 // A RepoPublication is the input of PublishRepo: a commit of a repository that is
 // to become a version.
 type RepoPublication struct {
-	OrgID, UserID, EntryID string
+	OrgID, UserID, EntryID, ChosenBy string // as in Version
 
 	Version       string
 	ChangeSummary string
@@ -47,7 +45,7 @@ const branchPrefix = "0.0.0-repohost."
 // PublishRepo adds a version to an entry of the organisation, as Push does. A
 // release becomes current unless the current version is a later one; a
 // prerelease from a branch only while the entry has no release and the commit is
-// the head of its branch. It is idempotent: if a version with the content is
+// the head of its branch. All meet the gate. It is idempotent: if a version with the content is
 // there, that is returned and made is false. The same name with other content
 // is a conflict.
 func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version, made bool, err error) {
@@ -88,13 +86,12 @@ func (p *RepoPublication) publication(archive *spool.Spool) Publication {
 	summary := text.TruncateRunes(p.ChangeSummary, maxSummary)
 	return Publication{
 		OrgID: p.OrgID, UserID: p.UserID, Version: p.Version, ChangeSummary: &summary,
-		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo, SourceCommit: p.SourceCommit, SourcePath: p.SourcePath,
+		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo, SourceCommit: p.SourceCommit, SourcePath: p.SourcePath, ChosenBy: &p.ChosenBy,
 		Archive: archive, Size: archive.Size(),
 	}
 }
 
-// insertRepo writes the version, unless it was published at the same time. Only
-// what would become current meets the gate.
+// insertRepo writes the version, unless it was published at the same time.
 func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublication, fresh Version) (_ Version, made bool, err error) {
 	e, err := lockEntry(ctx, tx, p.OrgID, p.EntryID)
 	if err != nil {
@@ -109,12 +106,12 @@ func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublicatio
 	}
 	fresh.OrgID, fresh.EntryID, fresh.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, time.Time{})
 	fresh.EntryDescription = cmp.Or(fresh.Description, e.Description)
-	fresh.State = Published
 	current, err := p.becomesCurrent(ctx, tx, e)
-	if err == nil && current {
-		err = s.admit(ctx, tx, e, &fresh)
-	}
 	if err != nil {
+		return fresh, false, err
+	}
+	fresh.Apart = !current
+	if err := s.admit(ctx, tx, e, &fresh); err != nil {
 		return fresh, false, err
 	}
 	if err := insertVersion(ctx, tx, fresh); err != nil {
@@ -124,8 +121,7 @@ func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublicatio
 		return fresh, true, e.hold(ctx, tx, fresh)
 	}
 	if !current {
-		err = errors.Join(touchEntry(ctx, tx, e, fresh.PushedAt),
-			s.Emit(ctx, tx, events.VersionPublished, e, fresh, events.Data{"current": false}))
+		err = touchEntry(ctx, tx, e, fresh.PushedAt)
 	} else {
 		e.setCurrent(fresh, fresh.PushedAt)
 		err = updateCurrent(ctx, tx, e)
@@ -156,8 +152,7 @@ func (p *RepoPublication) existing(ctx context.Context, q store.Querier, e Entry
 	return v, err
 }
 
-// checkSameTree compares files rather than archives, which another tool or
-// another release of this one may have packed.
+// checkSameTree compares files, not archives, which another tool or release may have packed differently.
 func checkSameTree(there, fresh Version) error {
 	if there.TreeDigest != fresh.TreeDigest {
 		return fault.New(fault.Conflict,

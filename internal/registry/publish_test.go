@@ -41,7 +41,7 @@ func TestCreate(t *testing.T) {
 		}
 		want = object{
 			"version": "1.0.0", "content_hash": registrytest.Sum(archive), "change_summary": "first", "source": "cli", "source_ref": nil,
-			"source_repo": nil, "is_current": true, "rolled_back": false, "state": "published", "gate_id": nil,
+			"source_repo": nil, "is_current": true, "rolled_back": false, "state": "published", "withdrawn_reason": nil, "gate_id": nil,
 			"pushed_by": ada.User.ID, "size": float64(len(archive)),
 			"aggregate_pass_rate": nil, "aggregate_pass_rate_basis": nil, "aggregate_sessions": 0.0, "aggregate_trigger_rate": nil,
 			"version_basis_counts": object{"hash": 0.0, "plugin": 0.0, "installation": 0.0, "time": 0.0}, "cost": nil,
@@ -168,7 +168,7 @@ func TestVersions(t *testing.T) {
 			names = append(names, apptest.Text(v, "version"))
 			apptest.WantKeys(t, v, "id", "version", "content_hash", "change_summary", "file_manifest", "source", "source_ref",
 				"source_repo", "is_current", "rolled_back", "state", "gate_id", "pushed_at", "pushed_by", "size", "aggregate_pass_rate", "aggregate_pass_rate_basis",
-				"aggregate_sessions", "aggregate_trigger_rate", "version_basis_counts", "cost")
+				"aggregate_sessions", "aggregate_trigger_rate", "version_basis_counts", "cost", "withdrawn_reason")
 		}
 		if diff := cmp.Diff([]string{"1.0.0-beta+build 7", "v9", "v10"}, names); diff != "" {
 			t.Errorf("newest push first (-want +got):\n%s", diff)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/exam"
@@ -31,11 +31,12 @@ type Service struct {
 	Files  *stored.Files // reads files of archives
 	Log    *slog.Logger
 
-	// Dependent, Gate, Sign and Owners are hooks of the capabilities above; they may be nil.
+	// Dependent, Gate, Sign, Owners and Owns are hooks of the capabilities above; they may be nil.
 	Dependent Dependent
 	Gate      Gate
 	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // with every new version
 	Owners    func(ctx context.Context, e Entry) (ownerapi.Owners, error)     // for the detail of an entry
+	Owns      access.Owns                                                     // says who owns an entry
 
 	caches caches
 }
@@ -58,8 +59,6 @@ type Gate interface {
 // deletes its objects.
 func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
 	defer fault.Wrap(&err, "delete entry %s", entryID)
-	// Even after an error: the commit may have worked all the same.
-	defer func() { s.caches.invalidated.Store(time.Now().UnixNano()) }()
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		e, err := lockEntry(ctx, tx, orgID, entryID)
 		if err != nil {
@@ -176,6 +175,7 @@ func (s *Service) Rollbacks(ctx context.Context, e Entry) ([]Rollback, error) {
 // A Filter chooses entries of a listing.
 type Filter struct {
 	Name          string // exactly this, when not empty
+	Organisation  string // public ones of this organisation; with Name also an unlisted one
 	Search        string // in name or description, when not empty
 	Sort          string // a field of entrySorts, with a leading - for descending; by name when empty
 	Pending       bool   // also entries whose first version is a candidate
@@ -196,8 +196,15 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Listed, i
 	return s.list(ctx, "e.org_id = $1", orgID, f)
 }
 
-// ListPublic is List for the public entries of all organisations.
+// ListPublic is List for the public entries of all organisations, or of one. With the name
+// of an entry, too, it is a lookup, which also finds an unlisted one.
 func (s *Service) ListPublic(ctx context.Context, f Filter) ([]Listed, int, error) {
+	switch {
+	case f.Organisation != "" && f.Name != "":
+		return s.list(ctx, own+"e.visibility IN ('public', 'unlisted')", f.Organisation, f)
+	case f.Organisation != "":
+		return s.list(ctx, own+"e.visibility = 'public'", f.Organisation, f)
+	}
 	// The literal lets the partial index of public entries serve the query.
 	return s.list(ctx, "e.visibility = 'public' AND e.org_id <> $1", "", f)
 }

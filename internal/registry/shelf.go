@@ -16,11 +16,16 @@ type Shelf struct {
 }
 
 // A Revision differs whenever something on a shelf has changed.
-type Revision struct{ Orgs, Changes int64 }
+type Revision struct {
+	Orgs, Changes int64
+	// Removals differs when something was withdrawn, deleted or hidden. What was made of the
+	// shelf before that must not be served any more.
+	Removals int64
+}
 
 // ShelfRevision returns the revision of a shelf.
 func (s *Service) ShelfRevision(ctx context.Context, sh Shelf) (Revision, error) {
-	return revisionOfShelf(ctx, s.DB, sh)
+	return RevisionOf(ctx, s.DB, sh)
 }
 
 // EachOnShelf calls fn for at most limit skills of a shelf, with the JSON array
@@ -29,7 +34,8 @@ func (s *Service) EachOnShelf(ctx context.Context, sh Shelf, limit int, fn func(
 	return eachOnShelf(ctx, s.DB, sh, limit, fn)
 }
 
-// SkillOnShelf finds one skill of a shelf by name.
+// SkillOnShelf finds one skill of a shelf by name. Unlisted ones of an organisation's
+// shelf are found like public ones.
 func (s *Service) SkillOnShelf(ctx context.Context, sh Shelf, name string) (Listed, error) {
 	found, err := skillsNamed(ctx, s.DB, sh, name)
 	if err != nil {

@@ -6,10 +6,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// condition chooses the entries on the shelf of the organisation $1. At the
+// own begins the conditions on entries of the organisation $1.
+const own = `e.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1) AND `
+
+// condition chooses the entries that lists of the organisation $1 show. At the
 // host's own address each name belongs to one organisation.
 func (sh Shelf) condition() string {
-	const own = `e.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1) AND `
 	switch {
 	case sh.OrgName == "":
 		return `$1 = '' AND e.visibility = 'public'
@@ -20,13 +22,22 @@ func (sh Shelf) condition() string {
 	return own + `e.visibility = 'public'`
 }
 
+// reachable chooses the entries that a lookup by name finds: also unlisted ones, by who
+// knows their organisation.
+func (sh Shelf) reachable() string {
+	if sh.OrgName == "" {
+		return sh.condition()
+	}
+	return `(` + sh.condition() + ` OR ` + own + `e.visibility = 'unlisted')`
+}
+
 const shelfTables = `registry_entries e JOIN registry_versions v ON v.id = e.current_version_id`
 
-// skillsNamed finds the skill of a name on a shelf, if there is one.
+// skillsNamed finds the skill of a name on a shelf, if there is one, unlisted or not.
 func skillsNamed(ctx context.Context, q store.Querier, sh Shelf, name string) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`, v.archive_key FROM `+shelfTables+`
-		WHERE `+sh.condition()+` AND e.name = $2 AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL
+		WHERE `+sh.reachable()+` AND e.name = $2 AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL
 		LIMIT 1`, sh.OrgName, name)
 	return store.All(rows, err, func(row store.Row) (l Listed, err error) {
 		err = row.Scan(append(listedTargets(&l), &l.Current.archiveKey)...)
@@ -55,13 +66,15 @@ func eachOnShelf(ctx context.Context, q store.Querier, sh Shelf, limit int, fn f
 	})
 }
 
-// revisionOfShelf adds up the change counts of the shelf's organisations.
-func revisionOfShelf(ctx context.Context, q store.Querier, sh Shelf) (Revision, error) {
+// RevisionOf is Service.ShelfRevision in a transaction. It adds up the counts of the shelf's
+// organisations.
+func RevisionOf(ctx context.Context, q store.Querier, sh Shelf) (Revision, error) {
 	rows, err := q.Query(ctx, `
-		SELECT COUNT(*), COALESCE(CAST(SUM(c.changes) AS BIGINT), 0) FROM registry_changes c
+		SELECT COUNT(*), COALESCE(CAST(SUM(c.changes) AS BIGINT), 0), COALESCE(CAST(SUM(c.removals) AS BIGINT), 0)
+		FROM registry_changes c
 		WHERE $1 = '' OR c.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1)`, sh.OrgName)
 	return store.One(rows, err, "Changes", func(row store.Row) (r Revision, err error) {
-		err = row.Scan(&r.Orgs, &r.Changes)
+		err = row.Scan(&r.Orgs, &r.Changes, &r.Removals)
 		return r, err
 	})
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"hash/crc32"
 	"math"
 	"time"
 
@@ -18,7 +19,8 @@ const (
 		e.current_version_id, e.current_version, e.current_hash, e.installation_count, e.created_by, e.created_at, e.updated_at`
 	versionColumns = `v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
 		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at,
-		v.archive_key, v.canonical_key, COALESCE(v.entry_description, v.description), v.state, v.gate_id`
+		v.archive_key, v.canonical_key, COALESCE(v.entry_description, v.description), v.state, v.gate_id,
+		v.withdrawn_reason, v.chosen_by, v.apart`
 
 	// ofEntry chooses the versions of an entry ($2) of an organisation ($1).
 	ofEntry = ` FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
@@ -42,7 +44,7 @@ func scanVersion(row store.Row) (v Version, err error) {
 	var manifest string
 	err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size, &v.Description,
 		&manifest, &v.ChangeSummary, &v.Source, &v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt),
-		&v.archiveKey, &v.canonicalKey, &v.EntryDescription, &v.State, &v.GateID)
+		&v.archiveKey, &v.canonicalKey, &v.EntryDescription, &v.State, &v.GateID, &v.WithdrawnReason, &v.ChosenBy, &v.Apart)
 	if err != nil {
 		return v, err
 	}
@@ -93,12 +95,13 @@ func insertVersion(ctx context.Context, tx *store.Tx, v Version) error {
 	_, err = tx.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
-			archive_key, canonical_key, entry_description, state, gate_id, source_commit, source_path)
+			archive_key, canonical_key, entry_description, state, gate_id, source_commit, source_path, chosen_by, apart)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-			NULLIF($23, ''), NULLIF($24, ''))`,
+			NULLIF($23, ''), NULLIF($24, ''), $25, $26)`,
 		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
 		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
-		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription, v.State, v.GateID, v.commit, v.path)
+		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription, v.State, v.GateID, v.commit, v.path,
+		v.ChosenBy, v.Apart)
 	if err != nil {
 		return err
 	}
@@ -159,14 +162,14 @@ func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
 	if _, err := q.Exec(ctx, `DELETE FROM registry_entries WHERE id = $1`, e.ID); err != nil {
 		return err
 	}
-	if err := countChange(ctx, q, e.OrgID); err != nil {
+	if err := countRemoval(ctx, q, e.OrgID); err != nil {
 		return err
 	}
 	return releaseName(ctx, q, e)
 }
 
-// clearCurrent leaves a new entry, whose first version is a candidate, without a
-// current one.
+// clearCurrent leaves an entry without a current version: a new one whose first version is
+// a candidate, or one whose last published version is withdrawn.
 func clearCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `
 		UPDATE registry_entries SET current_version_id = '', current_version = '', current_hash = '' WHERE id = $1`, e.ID)
@@ -176,10 +179,33 @@ func clearCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	return countChange(ctx, q, e.OrgID)
 }
 
-// setState changes what may be done with a version.
-func setState(ctx context.Context, q store.Querier, v Version) error {
-	_, err := q.Exec(ctx, `UPDATE registry_versions SET state = $2, gate_id = $3 WHERE id = $1`, v.ID, v.State, v.GateID)
+// setState changes what may be done with a version of an entry.
+func setState(ctx context.Context, q store.Querier, e Entry, v Version) error {
+	_, err := q.Exec(ctx, `UPDATE registry_versions SET state = $2, gate_id = $3, withdrawn_reason = $4 WHERE id = $1`,
+		v.ID, v.State, v.GateID, v.WithdrawnReason)
+	if err == nil && v.State == Withdrawn {
+		err = countRemoval(ctx, q, e.OrgID)
+	}
 	return err
+}
+
+// setVisibility changes who may see an entry.
+func setVisibility(ctx context.Context, q store.Querier, e Entry) error {
+	_, err := q.Exec(ctx, `UPDATE registry_entries SET visibility = $3, updated_at = $4 WHERE org_id = $1 AND id = $2`,
+		e.OrgID, e.ID, e.Visibility, store.Micros(e.UpdatedAt))
+	if err != nil {
+		return err
+	}
+	return countRemoval(ctx, q, e.OrgID)
+}
+
+// lastCurrent finds the version that was current last.
+func lastCurrent(ctx context.Context, q store.Querier, e Entry) (Version, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+versionColumns+ofEntry+`
+			AND v.id = (SELECT c.version_id FROM registry_currents c WHERE c.entry_id = $2 ORDER BY c.since DESC, c.id DESC LIMIT 1)`,
+		e.OrgID, e.ID)
+	return store.One(rows, err, "Version", scanVersion)
 }
 
 func wasCurrent(ctx context.Context, q store.Querier, v Version) (bool, error) {
@@ -200,9 +226,22 @@ func touchEntry(ctx context.Context, q store.Querier, e Entry, at time.Time) err
 // discovery indexes) on all replicas. It must be called in the transaction of
 // any change to them.
 func countChange(ctx context.Context, q store.Querier, orgID string) error {
+	return count(ctx, q, orgID, 0)
+}
+
+// countRemoval is countChange for what must not be served from any cache from now on, not
+// even for the time that catalogs may be behind.
+func countRemoval(ctx context.Context, q store.Querier, orgID string) error {
+	return count(ctx, q, orgID, 1)
+}
+
+// count begins the removals of an organisation at a number of its own: the sum over all
+// organisations changes when one of them leaves and another one comes.
+func count(ctx context.Context, q store.Querier, orgID string, removals int64) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO registry_changes (org_id, changes) VALUES ($1, 1)
-		ON CONFLICT (org_id) DO UPDATE SET changes = registry_changes.changes + 1`, orgID)
+		INSERT INTO registry_changes (org_id, changes, removals) VALUES ($1, 1, $2)
+		ON CONFLICT (org_id) DO UPDATE SET changes = registry_changes.changes + 1, removals = registry_changes.removals + $3`,
+		orgID, int64(crc32.ChecksumIEEE([]byte(orgID)))+removals, removals)
 	return err
 }
 
@@ -217,20 +256,35 @@ func versionByName(ctx context.Context, q store.Querier, e Entry, version string
 	return store.One(rows, err, "Version "+version, scanVersion)
 }
 
-// downloadByKey finds what a download needs, and no more, of a version that the
+const downloadColumns = `e.name, e.org_id, v.id, v.version, v.content_hash, v.archive_key, v.state, v.withdrawn_reason`
+
+func scanDownload(row store.Row) (d download, err error) {
+	v := &d.version
+	err = row.Scan(&d.entryName, &v.OrgID, &v.ID, &v.Version, &v.ContentHash, &v.archiveKey, &v.State, &v.WithdrawnReason)
+	return d, err
+}
+
+// downloadOf finds what a download needs, and no more, of a version that the
 // organisation may see.
-func downloadByKey(ctx context.Context, q store.Querier, key downloadKey) (download, error) {
+func downloadOf(ctx context.Context, q store.Querier, orgID string, at VersionPath) (download, error) {
 	rows, err := q.Query(ctx, `
-		SELECT e.name, v.id, v.version, v.content_hash, v.archive_key
-		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		SELECT `+downloadColumns+` FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
 		WHERE e.id = $1 AND v.version = $2
 			AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted') AND v.state <> 'candidate')`,
-		key.entryID, key.version, key.orgID)
-	return store.One(rows, err, "Version "+key.version, func(row store.Row) (d download, err error) {
-		v := &d.version
-		err = row.Scan(&d.entryName, &v.ID, &v.Version, &v.ContentHash, &v.archiveKey)
-		return d, err
-	})
+		at.ID, at.Version, orgID)
+	d, err := store.One(rows, err, "Version "+at.Version, scanDownload)
+	d.own = d.version.OrgID == orgID
+	return d, err
+}
+
+// versionsOfKey finds the versions with an object that the organisation may see, or any if
+// it is "".
+func versionsOfKey(ctx context.Context, q store.Querier, key, orgID string) ([]download, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+downloadColumns+` FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
+		WHERE v.archive_key = $1
+			AND ($2 = '' OR e.org_id = $2 OR e.visibility IN ('public', 'unlisted') AND v.state <> 'candidate')`, key, orgID)
+	return store.All(rows, err, scanDownload)
 }
 
 func versionByID(ctx context.Context, q store.Querier, e Entry, id string) (Version, error) {
@@ -273,12 +327,13 @@ func versionsAfter(ctx context.Context, q store.Querier, e Entry, own bool, curs
 	}
 	rows, err := q.Query(ctx, `
 		SELECT v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest), v.change_summary, v.source,
-			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at, v.state, v.gate_id`+ofEntry+`
+			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at, v.state, v.gate_id, v.withdrawn_reason`+ofEntry+`
 			AND (v.pushed_at, v.id) < ($3, $4) AND (v.state <> 'candidate' OR $6)
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $5`, e.OrgID, e.ID, pushed, id, limit, own)
 	versions, err := store.All(rows, err, func(row store.Row) (v Version, err error) {
 		err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.Size, &v.manifestSize, &v.ChangeSummary, &v.Source,
-			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt), &v.State, &v.GateID)
+			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt), &v.State, &v.GateID,
+			&v.WithdrawnReason)
 		return v, err
 	})
 	if err == nil && cursor == nil && len(versions) == 0 {

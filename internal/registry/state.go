@@ -5,8 +5,10 @@ import (
 	"maps"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/events"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -34,19 +36,24 @@ func (s *Service) VersionNamed(ctx context.Context, q store.Querier, e Entry, ve
 // SetState writes the state of a version and its newest gate. The entry is
 // locked.
 func (s *Service) SetState(ctx context.Context, tx *store.Tx, e Entry, v Version) error {
-	if err := setState(ctx, tx, v); err != nil {
+	if err := setState(ctx, tx, e, v); err != nil {
 		return err
 	}
 	return touchEntry(ctx, tx, e, e.Next(time.Time{}))
 }
 
-// Release publishes a candidate and makes it current. The entry is locked.
+// Release publishes a candidate and, unless it is apart, makes it current. The entry is locked.
 func (s *Service) Release(ctx context.Context, tx *store.Tx, e Entry, v Version, d audit.Detail) (Entry, Version, error) {
 	v.State = Published
-	if err := setState(ctx, tx, v); err != nil {
+	if err := setState(ctx, tx, e, v); err != nil {
 		return e, v, err
 	}
-	e, err := s.MakeCurrent(ctx, tx, e, v, e.Next(time.Time{}))
+	var err error
+	if since := e.Next(time.Time{}); v.Apart {
+		err = touchEntry(ctx, tx, e, since)
+	} else {
+		e, err = s.MakeCurrent(ctx, tx, e, v, since)
+	}
 	if err != nil {
 		return e, v, err
 	}
@@ -61,7 +68,7 @@ func (s *Service) Release(ctx context.Context, tx *store.Tx, e Entry, v Version,
 func (s *Service) Emit(ctx context.Context, tx *store.Tx, t events.Type, e Entry, v Version, more events.Data) error {
 	d := events.Data{
 		"entry_id": e.ID, "entry": e.Name, "entry_type": e.Type, "version": v.Version, "content_hash": v.ContentHash,
-		"source": v.Source, "gate_id": v.GateID, "current": t == events.VersionPublished || t == events.VersionRolledBack,
+		"source": v.Source, "gate_id": v.GateID, "current": t == events.VersionPublished && !v.Apart || t == events.VersionRolledBack,
 	}
 	maps.Copy(d, more)
 	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: e.OrgID, Type: t, Path: "/registry/" + e.ID, Data: d})
@@ -72,6 +79,60 @@ func (s *Service) Emit(ctx context.Context, tx *store.Tx, t events.Type, e Entry
 func (s *Service) MakeCurrent(ctx context.Context, tx *store.Tx, e Entry, v Version, since time.Time) (Entry, error) {
 	e.setCurrent(v, since)
 	return e, updateCurrent(ctx, tx, e)
+}
+
+// ClearCurrent leaves an entry without a current version. The entry is locked.
+func (s *Service) ClearCurrent(ctx context.Context, tx *store.Tx, e Entry) (Entry, error) {
+	e.CurrentVersionID, e.CurrentVersion, e.CurrentHash = "", "", ""
+	return e, clearCurrent(ctx, tx, e)
+}
+
+// LastCurrent returns the version that is current or, if none is, was current last.
+func (s *Service) LastCurrent(ctx context.Context, q store.Querier, e Entry) (Version, error) {
+	if e.CurrentVersionID != "" {
+		return versionByID(ctx, q, e, e.CurrentVersionID)
+	}
+	return lastCurrent(ctx, q, e)
+}
+
+// SetVisibility changes who may see an entry, for an admin or an owner of it. What others
+// could see and no longer may leaves their catalogs at once.
+func (s *Service) SetVisibility(ctx context.Context, c access.Caller, entryID string, to Visibility) (e Entry, err error) {
+	defer fault.Wrap(&err, "visibility of entry %s", entryID)
+	if issues := checkOneOf("visibility", to, visibilities()...); issues != nil {
+		return e, fault.Issues(issues...)
+	}
+	if may, err := s.MaySetVisibility(ctx, c, entryID); err != nil {
+		return e, err
+	} else if !may {
+		return e, fault.New(fault.Denied, "Changing who may see an entry needs the permission admin, or ownership of the entry")
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if e, err = lockEntry(ctx, tx, c.OrgID, entryID); err != nil || e.Visibility == to {
+			return err
+		}
+		if err := releaseName(ctx, tx, e); err != nil {
+			return err
+		}
+		from := e.Visibility
+		e.Visibility, e.UpdatedAt = to, e.Next(time.Time{})
+		if err := setVisibility(ctx, tx, e); err != nil {
+			return err
+		}
+		if err := claimName(ctx, tx, e); err != nil {
+			return err
+		}
+		return e.Record(ctx, tx, "registry.entry.visibility", audit.Detail{"from": from, "to": to})
+	})
+	return e, err
+}
+
+// MaySetVisibility reports whether a caller, who may push, is an admin or owns the entry.
+func (s *Service) MaySetVisibility(ctx context.Context, c access.Caller, entryID string) (bool, error) {
+	if c.May(access.Admin) || s.Owns == nil {
+		return c.May(access.Admin), nil
+	}
+	return s.Owns(ctx, c, entryID)
 }
 
 // Next returns the given time, or now if it is zero; but always a time after the

@@ -41,6 +41,11 @@ func TestInstallations(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
+		for _, account := range []string{"acme", "renamed"} {
+			if err := claims.Allow(t.Context(), db, c.Org.ID, account, false); err != nil {
+				t.Fatal(err)
+			}
+		}
 		body := object{"installation_id": 815, "account_login": "acme", "account_type": "Organization"}
 		got := c.Post(base+"/installations", body).Want(http.StatusCreated).Object()
 		want := object{
@@ -129,7 +134,7 @@ func TestConnections(t *testing.T) {
 			"repo_name": "deploy", "repo_full_name": "acme/deploy", "default_branch": "main", "skill_path": ".", "auto_publish": true,
 			"write_back_enabled": false, "tag_pattern": "v*", "created_by": c.User.ID, "created_at": got["created_at"],
 			"updated_at": got["updated_at"], "last_attempt": nil, "publish_unchanged": false, "open_issues": false,
-			"pull_requests": "same_repository",
+			"pull_requests": "same_repository", "codeowners": false, "chosen_by": c.User.ID,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("connection (- want, + got):\n%s", diff)

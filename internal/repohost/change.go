@@ -44,8 +44,7 @@ func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Ev
 	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("The installation is suspended: %t", suspended))
 }
 
-// enqueueReconcileOf reconciles the connections of an installation, for commits
-// that were pushed while it had no access.
+// enqueueReconcileOf reconciles the connections of an installation, for commits that were pushed while it had no access.
 func (s *Service) enqueueReconcileOf(ctx context.Context, tx *store.Tx, installationID int64) error {
 	all, err := connectionsOfInstallation(ctx, tx, installationID)
 	if err != nil {
@@ -64,8 +63,7 @@ func (s *Service) accessChanged(ctx context.Context, d Delivery, e host.Event) e
 	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("%d repositories were removed", len(e.Removed)))
 }
 
-// repositoryChanged applies a new name, owner or default branch of a repository
-// to its connections.
+// repositoryChanged applies a new name, owner or default branch of a repository to its connections.
 func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Event) error {
 	if e.Repository.OldName == "" && e.OldDefault == "" {
 		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection is changed by this")

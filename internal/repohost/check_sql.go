@@ -2,17 +2,17 @@ package repohost
 
 import (
 	"context"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/repohost/guard"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Check finds deliveries and commits that wait too long, contested accounts and
-// invalid tag patterns.
+// Check finds deliveries and commits that wait too long, contested accounts and invalid tag patterns.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	findings, err := checkRules(ctx, q)
+	findings, err := attempt.Check(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -27,6 +27,11 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 	if err != nil {
 		return findings, err
 	}
+	unused, err := guard.Unused(ctx, q)
+	if err != nil {
+		return findings, err
+	}
+	findings = append(findings, unused...)
 	// Patterns with braces may have been stored before their number was limited.
 	rows, err := q.Query(ctx, `
 		SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.tag_pattern LIKE '%{%' ORDER BY c.id`)
@@ -38,28 +43,4 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 		}
 	}
 	return findings, err
-}
-
-func checkRules(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	before := store.Micros(store.Now().Add(-time.Hour))
-	return exam.Check(ctx, q, "repohost", []exam.Rule{
-		{
-			Broken: `
-				SELECT COUNT(*), COALESCE(MIN(id), '') FROM repohost_deliveries
-				WHERE status IN ('received', 'processing') AND received_at < $1`,
-			Args: []any{before}, Wrong: "deliveries that wait for an hour",
-			Do: "is there a process with --roles worker? Then deliver them again", Mild: true,
-		},
-		{
-			Broken: `SELECT COUNT(*), COALESCE(MIN(id), '') FROM repohost_attempts WHERE status = 'queued' AND queued_at < $1`,
-			Args:   []any{before}, Wrong: "commits that wait for an hour to be published",
-			Do: "is there a process with --roles worker? Then sync the connection", Mild: true,
-		},
-		{
-			Broken: `
-				SELECT COUNT(*), COALESCE(MIN(a.id), '') FROM repohost_attempts a
-				WHERE a.status = 'queued' AND NOT EXISTS (SELECT 1 FROM repohost_connections c WHERE c.id = a.connection_id)`,
-			Wrong: "queued commits of connections that are gone", Do: exam.Report,
-		},
-	})
 }

@@ -61,24 +61,71 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// TestClaimRace: of many organisations that bind an account at once, one wins.
+// TestClaimRace: of many organisations that bind an account at once, none gets it, and of
+// many operators who assign it at once, one wins.
 func TestClaimRace(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		const organisations = 6
 		var wg sync.WaitGroup
-		statuses := make([]int, organisations)
-		for n := range organisations {
-			c := w.org(fmt.Sprint("org", n), access.Pro)
+		clients := make([]*client, organisations)
+		for n := range clients {
+			clients[n] = w.org(fmt.Sprint("org", n), access.Pro)
+		}
+		bound, allowed := make([]string, organisations), make([]error, organisations)
+		for n, c := range clients {
 			wg.Go(func() {
-				statuses[n] = c.Post(base+"/installations", bindBody(int64(n+1), []string{"acme", "ACME"}[n%2])).Status
+				bound[n] = apptest.Text(c.Post(base+"/installations", bindBody(int64(n+1), []string{"acme", "ACME"}[n%2])).Object(), "error", "code")
 			})
 		}
 		wg.Wait()
-		slices.Sort(statuses)
-		if statuses[0] != http.StatusCreated || statuses[1] != http.StatusConflict || statuses[organisations-1] != http.StatusConflict {
-			t.Errorf("got %v, want one 201 and else 409", statuses)
+		if slices.ContainsFunc(bound, func(code string) bool { return code != "claim_required" }) || w.Count(`repohost_claims`) != 0 {
+			t.Errorf("got %v, want claim_required for each, and no claim", bound)
 		}
+		for n, c := range clients {
+			wg.Go(func() { allowed[n] = claims.Allow(t.Context(), db, c.Org.ID, "acme", false) })
+		}
+		wg.Wait()
+		won := 0
+		for _, err := range allowed {
+			if err == nil {
+				won++
+			} else if !fault.Is(err, fault.Conflict) {
+				t.Error(err)
+			}
+		}
+		if won != 1 {
+			t.Errorf("%d won, want 1", won)
+		}
+	})
+}
+
+// TestFirstOfOneOrganisation: an account goes to the first organisation that binds it only
+// while the server has no other.
+func TestFirstOfOneOrganisation(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme", access.Pro)
+		bind := func(c *client, id int64, account string) answer {
+			return c.Post(base+"/installations", bindBody(id, account))
+		}
+		bind(c, 1, "acme").Want(http.StatusCreated)
+		other := w.org("other", access.Pro)
+		for n, by := range []*client{c, other} {
+			refused := bind(by, int64(10+n), "Tools").Want(http.StatusConflict).Object()
+			got := apptest.Text(refused, "error", "code") + ": " + apptest.Text(refused, "error", "message")
+			if !strings.HasPrefix(got, "claim_required: ") || !strings.Contains(got, "`whetstone repohost allow ORG Tools`") {
+				t.Errorf("got %s", got)
+			}
+		}
+		bind(other, 12, "ACME").Want(http.StatusConflict)
+		bind(c, 2, "ACME").Want(http.StatusCreated) // its own
+		if err := claims.Allow(t.Context(), db, other.Org.ID, "tools", false); err != nil {
+			t.Fatal(err)
+		}
+		bind(other, 11, "Tools").Want(http.StatusCreated)
+		w.CloseOrg(other.Org.ID)
+		bind(c, 3, "more").Want(http.StatusCreated)
 	})
 }
 
@@ -286,11 +333,16 @@ func TestBindAsksGitHub(t *testing.T) {
 	h := newHub(t, storetest.Open(t, "sqlite"))
 	h.github.Install(7, "other")
 	other := h.org("other", access.Pro)
+	for _, account := range []string{"third", "other"} {
+		if err := claims.Allow(t.Context(), h.DB, other.Org.ID, account, false); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, body := range []object{bindBody(7, "third"), bindBody(8, "other"), bindBody(h.github.Installation, "other")} {
 		other.Post(base+"/installations", body).Want(http.StatusConflict)
 	}
-	if n := h.Count(`repohost_claims`); n != 1 {
-		t.Errorf("%d claims, want acme's only", n)
+	if n := h.Count(`repohost_installations WHERE org_id = $1`, other.Org.ID); n != 0 {
+		t.Errorf("%d installations, want none", n)
 	}
 	h.github.Break(hosttest.Fault{On: "GET /app/installations", Answer: hosttest.Status(http.StatusInternalServerError)})
 	other.Post(base+"/installations", bindBody(7, "other")).Want(http.StatusBadGateway)

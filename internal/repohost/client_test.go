@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
@@ -43,9 +44,13 @@ func (c *client) entry(name, version string) string {
 	return e.ID
 }
 
-// bind binds an installation of an account.
+// bind binds an installation of an account that is the organisation's, or is free.
 func (c *client) bind(id int64, account string) {
 	c.T.Helper()
+	// Where the server has several organisations, the operator assigns the account.
+	if err := claims.Allow(c.T.Context(), c.w.DB, c.Org.ID, account, false); err != nil {
+		c.w.T.Fatal(err)
+	}
 	body := apptest.With(bindBody(id, account), object{"account_type": "Organization"})
 	c.Post(base+"/installations", body).Want(http.StatusCreated)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
+	"github.com/whetstone-dev/whetstone/internal/repohost/guard"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
@@ -32,6 +33,9 @@ func (s *Service) ConnectChosen(ctx context.Context, c access.Caller, n Connecti
 	if n.EntryID == NewEntry {
 		if err != nil {
 			return n, err
+		}
+		if err := guard.Connect(ctx, s.DB, s.Guard, c, guard.Connection{Owners: n.Codeowners}); err != nil {
+			return n, err // before there is an entry
 		}
 		entry, err := s.createEntry(ctx, c, n, commit, pkg)
 		if err != nil {

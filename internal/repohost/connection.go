@@ -16,8 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 )
 
-// A Mode says whether an organisation allows write-back: commit statuses and
-// check-runs on its code host.
+// A Mode says whether an organisation allows write-back: commit statuses and check-runs on its code host.
 type Mode string
 
 // The modes. ModePRs is ModeChecks and permits to open pull requests.
@@ -62,8 +61,7 @@ const (
 	MaxToken          = 500
 )
 
-// Check validates what a user can set, except that not every code host takes a
-// token: Service.Bind checks that.
+// Check validates what a user can set, except that not every code host takes a token: Service.Bind checks that.
 func (i Installation) Check() error {
 	if issues := i.issues(); len(issues) > 0 {
 		return fault.Issues(issues...)
@@ -125,9 +123,15 @@ type Connection struct {
 	// HostDefault is the repository's default branch as the code host last named
 	// it, "" before it did.
 	HostDefault string
-	CreatedBy   string
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	// Codeowners says that the repository's CODEOWNERS file names the owners of the entry.
+	Codeowners bool
+	CreatedBy  string
+	// ChosenBy is who last changed repository, branch, path or tag pattern, at ChosenAt:
+	// a version that comes of it is also theirs.
+	ChosenBy  string
+	ChosenAt  time.Time
+	CreatedAt time.Time
+	UpdatedAt time.Time
 	// ConfiguredAt is when a setting changed that decides what is published:
 	// commits that were refused before are tried again.
 	ConfiguredAt time.Time
@@ -144,8 +148,7 @@ const (
 	AllPulls PullRequests = "all" // those of forks, too
 )
 
-// DefaultConnection has the defaults of a new connection, which the API's schema
-// states, too.
+// DefaultConnection has the defaults of a new connection, which the API's schema states, too.
 func DefaultConnection() Connection {
 	return Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true, PullRequests: OwnPulls}
 }
@@ -170,8 +173,13 @@ func (c *Connection) follow(r host.EventRepository, oldDefault string) (changed 
 	return *c != before
 }
 
-// repoKey is the form in which names of repositories are compared: code hosts
-// ignore case.
+// chooses reports whether two configurations publish from different places.
+func (c Connection) chooses(other Connection) bool {
+	return c.RepoFullName != other.RepoFullName || c.DefaultBranch != other.DefaultBranch || c.SkillPath != other.SkillPath ||
+		c.TagPattern != other.TagPattern
+}
+
+// repoKey is the form in which names of repositories are compared: code hosts ignore case.
 func repoKey(fullName string) string { return strings.ToLower(fullName) }
 
 // StatusContext is the name of the commit status, e.g.
@@ -208,9 +216,18 @@ func (c *Connection) Check() error {
 	return nil
 }
 
-// tags compiles the tag pattern. One that was stored by an earlier version may
-// be invalid: then no tag is published.
+// tags compiles the tag pattern. One that was stored by an earlier version may be invalid: then no tag is published.
 func (c Connection) tags() (refs.Tags, error) { return refs.ParseTags(c.TagPattern) }
+
+// left reports whether a ref is another branch, or no tag of the pattern, than the
+// connection publishes now: who chose it is no longer known.
+func (c Connection) left(r refs.Ref) bool {
+	if r.Kind == refs.Branch {
+		return r.Name != c.DefaultBranch
+	}
+	tags, err := c.tags()
+	return err != nil || !tags.Match(r.Name)
+}
 
 // publishes reports whether a push of the ref is published.
 func (c Connection) publishes(r refs.Ref) bool {

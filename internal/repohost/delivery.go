@@ -17,8 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Delivery is a webhook request of the code host, stored before it is
-// processed.
+// A Delivery is a webhook request of the code host, stored before it is processed.
 type Delivery struct {
 	ID             string
 	Provider       host.Provider
@@ -171,8 +170,7 @@ func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, 
 	return d, err
 }
 
-// Deliveries returns a page of the deliveries that the organisation may see,
-// newest first, and their number.
+// Deliveries returns a page of the deliveries that the organisation may see, newest first, and their number.
 func (s *Service) Deliveries(ctx context.Context, orgID string, p store.Page) ([]Delivery, int, error) {
 	return deliveriesOfOrg(ctx, s.DB, orgID, p)
 }

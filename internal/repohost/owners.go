@@ -3,6 +3,7 @@ package repohost
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 )
 
@@ -17,7 +18,11 @@ type Owners interface {
 // fails for good does not keep the version back.
 func (s *Service) readOwners(ctx context.Context, c Connection, repo host.Repo, head string) error {
 	err := s.Owners.ReadOwners(ctx, c, head, func(path string, limit int64) ([]byte, error) {
-		return s.Host.File(ctx, repo, head, path, limit)
+		content, err := s.Host.File(ctx, repo, head, path, limit)
+		if now, gone := connectionByID(ctx, s.DB, c.ID); gone == nil && !now.ChosenAt.Equal(c.ChosenAt) {
+			return nil, fault.New(fault.Conflict, "The connection publishes from somewhere else now")
+		}
+		return content, err
 	})
 	if err == nil || ctx.Err() != nil || isTransient(err) {
 		return err

@@ -14,7 +14,7 @@ import (
 // TestCodeowners: a push brings the owners of its file, and a tag those of the branch.
 func TestCodeowners(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w, c, work, entry, _ := connected(t, db, nil)
+		w, c, work, entry, _ := connected(t, db, object{"codeowners": true})
 		owned := &teams.Service{DB: db, Auth: w.Auth, Registry: w.registry}
 		w.service.Owners = owned
 		if _, err := w.Auth.CreateUser(t.Context(), auth.NewUser{OrgID: c.Org.ID, Email: "bob@example.org", Role: access.Member}); err != nil {

@@ -144,12 +144,15 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 	})
 }
 
-// publish makes a version of an attempt's commit and sets the attempt's status.
-// An error means that it could not decide.
+// publish makes a version of an attempt's commit and sets the attempt's status. An error means that it could not decide.
 func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt) error {
 	entry, err := s.Registry.Own(ctx, c.OrgID, c.EntryID)
 	if err != nil {
 		return err
+	}
+	if c.left(a.Ref()) {
+		a.Status, a.Message = attempt.Skipped, "The connection has published from somewhere else since this was pushed"
+		return nil
 	}
 	repo, err := s.repoOf(ctx, c)
 	if fault.Is(err, fault.Conflict) { // suspended or unbound meanwhile
@@ -216,7 +219,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 func newPublication(c Connection, a attempt.Attempt, commit host.Commit) registry.RepoPublication {
 	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
 	p := registry.RepoPublication{
-		OrgID: c.OrgID, UserID: c.CreatedBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
+		OrgID: c.OrgID, UserID: c.CreatedBy, ChosenBy: c.ChosenBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
 		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
 		SourceRepo: c.RepoFullName, SourceCommit: commit.SHA, SourcePath: c.SkillPath, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/repohost/guard"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -44,6 +45,8 @@ type Service struct {
 	Pulls Pulls
 	// Owners reads who owns an entry; it may be nil.
 	Owners Owners
+	// Guard says which connections only admins and owners change; it may be nil.
+	Guard guard.Entries
 	// Reviews looks at reviews of pull requests; it may be nil.
 	Reviews Reviews
 
@@ -135,8 +138,7 @@ type ListedRepository struct {
 	ConnectedElsewhere bool // by another organisation
 }
 
-// Repositories returns the repositories that an installation of the
-// organisation can read.
+// Repositories returns the repositories that an installation of the organisation can read.
 func (s *Service) Repositories(ctx context.Context, orgID string, installationID int64) (_ []ListedRepository, err error) {
 	defer fault.Wrap(&err, "repositories of installation %d", installationID)
 	i, err := s.installation(ctx, orgID, installationID)
@@ -198,15 +200,18 @@ func (s *Service) repoOf(ctx context.Context, c Connection) (host.Repo, error) {
 	return host.Repo{Installation: i.host(), FullName: c.RepoFullName}, err
 }
 
-// Connect links a repository to an entry, and installs the webhook where the
-// code host allows that.
+// Connect links a repository to an entry, and installs the webhook where the code host allows that.
 func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_ Connection, err error) {
 	defer fault.Wrap(&err, "connect %s", n.RepoFullName)
+	n.OrgID = c.OrgID
 	if err := n.Check(); err != nil {
 		return n, err
 	}
 	entry, err := s.Registry.Own(ctx, c.OrgID, n.EntryID)
 	if err != nil {
+		return n, err
+	}
+	if err := guard.Connect(ctx, s.DB, s.Guard, c, guard.Connection{EntryID: n.EntryID, Owners: n.Codeowners}); err != nil {
 		return n, err
 	}
 	i, err := s.installation(ctx, c.OrgID, n.InstallationID)
@@ -218,10 +223,10 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	if err != nil {
 		return n, asGatewayError(err)
 	}
-	n.ID, n.OrgID, n.EntryName, n.CreatedBy = store.NewID(), c.OrgID, entry.Name, c.UserID
+	n.ID, n.EntryName, n.CreatedBy, n.ChosenBy = store.NewID(), entry.Name, c.UserID, c.UserID
 	n.RepoID, n.RepoFullName, n.HostDefault = found.ID, found.FullName, found.DefaultBranch
 	n.CreatedAt = store.Now()
-	n.UpdatedAt, n.ConfiguredAt = n.CreatedAt, n.CreatedAt
+	n.UpdatedAt, n.ConfiguredAt, n.ChosenAt = n.CreatedAt, n.CreatedAt, n.CreatedAt
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := insertConnection(ctx, tx, n); err != nil {
 			return err
@@ -236,7 +241,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	}
 	// After the commit, because a hook that fires at once must find its connection.
 	if err := s.Host.Prepare(ctx, repo); err != nil {
-		return n, errors.Join(asGatewayError(err), s.Disconnect(context.WithoutCancel(ctx), n.OrgID, n.ID))
+		return n, errors.Join(asGatewayError(err), s.Disconnect(context.WithoutCancel(ctx), c, n.ID))
 	}
 	return n, nil
 }
@@ -248,7 +253,7 @@ func (c Connection) recordAudit(ctx context.Context, tx *store.Tx, action string
 			"entry": c.EntryID, "entry_name": c.EntryName, "branch": c.DefaultBranch, "path": c.SkillPath,
 			"auto_publish": c.AutoPublish, "write_back": c.WriteBackEnabled, "tags": c.TagPattern,
 			"publish_unchanged": c.PublishUnchanged, "open_issues": c.OpenIssues,
-			"pull_requests": c.PullRequests,
+			"pull_requests": c.PullRequests, "codeowners": c.Codeowners,
 		},
 	})
 }
@@ -267,13 +272,21 @@ type Change struct {
 	PublishUnchanged *bool
 	OpenIssues       *bool
 	PullRequests     *PullRequests
+	Codeowners       *bool
 }
 
-// Update changes a connection of the organisation.
-func (s *Service) Update(ctx context.Context, orgID, id string, change Change) (c Connection, err error) {
+// Update changes a connection of the caller's organisation.
+func (s *Service) Update(ctx context.Context, by access.Caller, id string, change Change) (c Connection, err error) {
 	defer fault.Wrap(&err, "update connection %s", id)
+	if c, err = connectionOfOrg(ctx, s.DB, by.OrgID, id, ""); err != nil {
+		return c, err
+	}
+	may, err := guard.May(ctx, s.Guard, by, c.EntryID)
+	if err != nil {
+		return c, err
+	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if c, err = connectionOfOrg(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		if c, err = connectionOfOrg(ctx, tx, by.OrgID, id, tx.Dialect().ForUpdate()); err != nil {
 			return err
 		}
 		before := c
@@ -289,6 +302,17 @@ func (s *Service) Update(ctx context.Context, orgID, id string, change Change) (
 			return err
 		}
 		c.UpdatedAt = store.Now()
+		if c.chooses(before) {
+			c.Codeowners, c.ChosenBy, c.ChosenAt = false, by.UserID, c.UpdatedAt
+		}
+		owners := change.Codeowners != nil && *change.Codeowners != c.Codeowners
+		set(&c.Codeowners, change.Codeowners)
+		if !may && (owners || c.chooses(before)) {
+			if err := guard.Check(ctx, tx, s.Guard, c.OrgID, guard.Connection{EntryID: c.EntryID, Owners: owners}); err != nil {
+				return err
+			}
+		}
+		before.Codeowners, before.ChosenBy, before.ChosenAt = c.Codeowners, c.ChosenBy, c.ChosenAt
 		before.WriteBackEnabled, before.OpenIssues, before.PullRequests = c.WriteBackEnabled, c.OpenIssues, c.PullRequests
 		before.UpdatedAt = c.UpdatedAt
 		if c != before { // something that decides what is published
@@ -311,13 +335,25 @@ func set[T any](field, value *T) {
 	}
 }
 
-// Disconnect removes a connection. The versions that it published stay.
-func (s *Service) Disconnect(ctx context.Context, orgID, id string) (err error) {
+// Disconnect removes a connection. The versions that it published stay. One whose
+// CODEOWNERS file counts takes owners away with it, so that it needs what setting them does.
+func (s *Service) Disconnect(ctx context.Context, by access.Caller, id string) (err error) {
 	defer fault.Wrap(&err, "disconnect %s", id)
+	c, err := connectionOfOrg(ctx, s.DB, by.OrgID, id, "")
+	if err != nil {
+		return err
+	}
+	may, err := guard.May(ctx, s.Guard, by, c.EntryID)
+	if err != nil {
+		return err
+	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		c, err := connectionOfOrg(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		c, err := connectionOfOrg(ctx, tx, by.OrgID, id, tx.Dialect().ForUpdate())
 		if err != nil {
 			return err
+		}
+		if !may && c.Codeowners {
+			return guard.ErrOwners()
 		}
 		if s.Pulls != nil {
 			if err := s.Pulls.DeleteOfConnection(ctx, tx, c); err != nil {

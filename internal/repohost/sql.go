@@ -61,8 +61,7 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation, keepT
 	return err
 }
 
-// deleteUnclaimed deletes the installation if another organisation has bound it
-// without a claim on its account.
+// deleteUnclaimed deletes the installation if another organisation has bound it without a claim on its account.
 func deleteUnclaimed(ctx context.Context, tx *store.Tx, i Installation) error {
 	_, err := tx.Exec(ctx, `DELETE FROM repohost_installations WHERE installation_id = $1 AND account_key = $2 AND org_id <> $3`,
 		i.InstallationID, host.AccountKey(i.AccountLogin), i.OrgID)
@@ -92,8 +91,7 @@ func updateToken(ctx context.Context, tx *store.Tx, id, sealed string) error {
 	return err
 }
 
-// setSuspended marks an installation of any organisation: the code host's
-// webhook names only its id.
+// setSuspended marks an installation of any organisation: the code host's webhook names only its id.
 func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspended bool) (Installation, error) {
 	_, err := tx.Exec(ctx, `UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1`,
 		installationID, suspended, store.Micros(store.Now()))
@@ -107,13 +105,14 @@ func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspe
 
 const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name,
 	c.default_branch, c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at,
-	c.updated_at, c.configured_at, c.publish_unchanged, c.open_issues, c.host_default, c.pull_requests`
+	c.updated_at, c.configured_at, c.publish_unchanged, c.open_issues, c.host_default, c.pull_requests,
+	c.codeowners, COALESCE(c.chosen_by, c.created_by), c.chosen_at`
 
 func scanConnection(row store.Row) (c Connection, err error) {
 	err = row.Scan(&c.ID, &c.OrgID, &c.EntryID, &c.EntryName, &c.InstallationID, &c.RepoID, &c.RepoFullName, &c.DefaultBranch,
 		&c.SkillPath, &c.AutoPublish, &c.WriteBackEnabled, &c.TagPattern, &c.CreatedBy,
 		store.Time(&c.CreatedAt), store.Time(&c.UpdatedAt), store.Time(&c.ConfiguredAt),
-		&c.PublishUnchanged, &c.OpenIssues, &c.HostDefault, &c.PullRequests)
+		&c.PublishUnchanged, &c.OpenIssues, &c.HostDefault, &c.PullRequests, &c.Codeowners, &c.ChosenBy, store.Time(&c.ChosenAt))
 	return c, err
 }
 
@@ -121,11 +120,11 @@ func insertConnection(ctx context.Context, q store.Querier, c Connection) error 
 	_, err := q.Exec(ctx, `
 		INSERT INTO repohost_connections (id, org_id, entry_id, entry_name, installation_id, repo_id, repo_full_name, repo_key,
 			default_branch, skill_path, auto_publish, write_back_enabled, tag_pattern, created_by, created_at, updated_at,
-			configured_at, held_until, publish_unchanged, open_issues, host_default, pull_requests)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15, 0, $16, $17, $18, $19)`,
+			configured_at, held_until, publish_unchanged, open_issues, host_default, pull_requests, codeowners, chosen_by, chosen_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15, 0, $16, $17, $18, $19, $20, $14, $15)`,
 		c.ID, c.OrgID, c.EntryID, c.EntryName, c.InstallationID, c.RepoID, c.RepoFullName, repoKey(c.RepoFullName),
 		c.DefaultBranch, c.SkillPath, c.AutoPublish, c.WriteBackEnabled, c.TagPattern, c.CreatedBy, store.Micros(c.CreatedAt),
-		c.PublishUnchanged, c.OpenIssues, c.HostDefault, c.PullRequests)
+		c.PublishUnchanged, c.OpenIssues, c.HostDefault, c.PullRequests, c.Codeowners)
 	return err
 }
 
@@ -133,10 +132,11 @@ func updateConnection(ctx context.Context, q store.Querier, c Connection) error 
 	_, err := q.Exec(ctx, `
 		UPDATE repohost_connections SET repo_full_name = $2, repo_key = $3, default_branch = $4, skill_path = $5,
 			auto_publish = $6, write_back_enabled = $7, tag_pattern = $8, updated_at = $9, configured_at = $10,
-			publish_unchanged = $11, open_issues = $12, host_default = $13, pull_requests = $14
+			publish_unchanged = $11, open_issues = $12, host_default = $13, pull_requests = $14, codeowners = $15, chosen_by = $16,
+			chosen_at = $17
 		WHERE id = $1`, c.ID, c.RepoFullName, repoKey(c.RepoFullName), c.DefaultBranch, c.SkillPath, c.AutoPublish,
 		c.WriteBackEnabled, c.TagPattern, store.Micros(c.UpdatedAt), store.Micros(c.ConfiguredAt),
-		c.PublishUnchanged, c.OpenIssues, c.HostDefault, c.PullRequests)
+		c.PublishUnchanged, c.OpenIssues, c.HostDefault, c.PullRequests, c.Codeowners, c.ChosenBy, store.Micros(c.ChosenAt))
 	return err
 }
 
@@ -228,8 +228,7 @@ func connectionsOfInstallation(ctx context.Context, q store.Querier, installatio
 	return store.All(rows, err, scanKey)
 }
 
-// connectedElsewhere returns the keys of the repositories that other
-// organisations are connected to.
+// connectedElsewhere returns the keys of the repositories that other organisations are connected to.
 func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys []string) (map[string]bool, error) {
 	in, list := q.Dialect().In("$2", keys)
 	rows, err := q.Query(ctx, `SELECT DISTINCT repo_key FROM repohost_connections WHERE org_id <> $1 AND repo_key`+in, orgID, list)

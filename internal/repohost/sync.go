@@ -83,8 +83,7 @@ func newSyncResult(c Connection, status attempt.Status, message string) attempt.
 	}
 }
 
-// syncRefs publishes the head of the branch and the newest tags now, and queues
-// older tags for a job.
+// syncRefs publishes the head of the branch and the newest tags now, and queues older tags for a job.
 func (s *Service) syncRefs(
 	ctx context.Context, c Connection, found host.Refs, known map[attempt.At]attempt.Status, held *lease.Lease,
 ) (attempt.Attempt, error) {
@@ -130,8 +129,7 @@ func (s *Service) syncRefs(
 	return result, nil
 }
 
-// startSync records the sync in the audit log and queues the tags that are left
-// to a job.
+// startSync records the sync in the audit log and queues the tags that are left to a job.
 func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, tags []string) error {
 	attempts := make([]attempt.Attempt, len(tags))
 	for i, name := range tags {

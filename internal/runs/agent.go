@@ -139,12 +139,6 @@ func (x *execution) saveRecording(ctx context.Context, t *Trial) {
 	t.recorded, t.Evidence.Recording = ref, ref.ID
 }
 
-// redact removes secrets from what an agent wrote: those that it may have found, and
-// the keys of the models.
-func (x *execution) redact(s string) string {
-	return x.s.Agents.Gateway.Redact(x.s.Judge.Redact(taskpkg.Redact(s)))
-}
-
 // insertRecordings stores the rows of a batch's recordings, of which n trials are
 // new. Those of trials that another worker has stored do not count.
 func (x *execution) insertRecordings(ctx context.Context, tx *store.Tx, batch []Trial, n int64) error {
@@ -170,7 +164,7 @@ func (x *execution) insertRecordings(ctx context.Context, tx *store.Tx, batch []
 // the skill.
 func (x *execution) activate(ctx context.Context, c suites.Case, a suites.Agent, t *Trial) error {
 	s, err := x.attempt(ctx, a, c.Query, t)
-	t.OutputTail = tail(s.Output, x.tailLimit)
+	t.OutputTail = x.tail(s.Output)
 	if err != nil {
 		return err
 	}

@@ -158,6 +158,53 @@ func TestAgent(t *testing.T) {
 	})
 }
 
+// TestAgentSecrets: a server that repeats its key gives it neither to the agent nor to
+// those who read the trial, whatever the agent does with what it was told.
+func TestAgentSecrets(t *testing.T) {
+	t.Parallel()
+	const key = "sk-model-key-0123456789"
+	db := storetest.Open(t, "sqlite")
+	w := runstest.New(t, db, withAgents(t, map[string][]modeltest.Reply{
+		"leak": {
+			shell("echo " + key + " | tee leak.txt; echo " + key + " >&2; touch " + key + "; echo " + key + " | base64 | rev >hidden.txt"),
+			{Usage: answerTokens, Calls: []modeltest.Call{{Tool: "of " + key, Input: modeltest.Object{"text": key}}}},
+			say(strings.Repeat("x", 190) + key + " is your key"),
+		},
+	}))
+	c := w.Org("acme")
+	w.Work()
+	run := c.Finish(c.Create(deterministic(
+		assertion("leak", `files["leak.txt"] == "[secret]\n" && files["hidden.txt"].size() < 20`),
+		object{"case_kind": "exact_match", "prompt": "leak", "expected": "other"})), claude)
+	if diff := cmp.Diff([]any{"pass", "fail"}, verdicts(t, run)); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	all := fmt.Sprint(run)
+	for i := range 2 {
+		ref, err := w.Runs.Recordings.Find(t.Context(), c.Org.ID, trialOf(t, run, i, "skill", 1)["session_id"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		did, err := w.Runs.Recordings.Get(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += fmt.Sprintf("%+v", did)
+		for _, f := range did.Files {
+			all += f.Path + f.Diff
+		}
+	}
+	all += string(c.Get(runsPath + run["id"].(string) + "/events").Want(http.StatusOK).Body)
+	if !strings.Contains(all, "leak.txt") || !strings.Contains(all, "[secret]") {
+		t.Error("the trial has not what the agent did")
+	}
+	for _, part := range []string{key, key[:12], key[12:]} {
+		if at := strings.Index(all, part); at >= 0 {
+			t.Errorf("%q is in ...%s", part, all[max(0, at-100):at+len(part)])
+		}
+	}
+}
+
 // TestAgentTriggers asks a real agent whether it activates the skill.
 func TestAgentTriggers(t *testing.T) {
 	t.Parallel()

@@ -237,6 +237,11 @@ func (x *execution) runTrial(ctx context.Context, key TrialKey, trials chan<- Tr
 		t = x.errorTrial(ctx, t, err)
 	}
 	x.addCost(&t)
+	// After the verdict, which must not depend on a word that is also a key.
+	if err := x.hideEvidence(&t.Evidence); err != nil {
+		stop(err)
+		return
+	}
 	x.saveRecording(ctx, &t)
 	trials <- t
 }

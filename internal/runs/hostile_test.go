@@ -150,7 +150,7 @@ func (w *hostileWorld) onTheMachine() []attempt {
 		},
 		{"the key in an error of the model", "attacker", "echo " + door + "/v1/messages/count_tokens " + hostileKey},
 		{"the key in an answer", "attacker", "echo " + door + "/v1/messages " + hostileKey},
-		{"the key in an environment", "attacker", "environ " + hostileKey},
+		{"the key in an environment", "attacker", strings.Join(sandboxtest.FindSecret(hostileKey), " ")},
 		{"the key in a file", "attacker", "search " + hostileKey},
 		{"the socket of another trial", "attacker", "sockets /run/model"},
 		{"the folders of other trials", "attacker", "read " + w.scratch + " " + filepath.Dir(w.scratch) + " /proc/1/root" + w.scratch},

@@ -43,7 +43,7 @@ func (s *Service) Import(
 		return r, false, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := s.Suites.Keep(ctx, tx, caller.OrgID, suiteID); err != nil {
+		if err := s.Suites.MayChange(ctx, tx, caller, suiteID); err != nil {
 			return err
 		}
 		return addImported(ctx, tx, r, trials)

@@ -26,7 +26,7 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 	if stderr := string(got.Stderr.Tail); stderr != "" {
 		output += "\n[stderr]\n" + stderr // last, since the tail is stored
 	}
-	t.OutputTail = tail(output, x.tailLimit)
+	t.OutputTail = x.tail(output)
 	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, got.Evidence()
 	switch got.Verdict {
 	case taskpkg.Pass, taskpkg.Fail:

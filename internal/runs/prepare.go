@@ -58,7 +58,7 @@ type loadedSkill struct {
 // skill does not exist any more.
 func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) {
 	x = &execution{s: s, run: r, skills: map[Arm]*loadedSkill{}, made: map[TrialKey]bool{}, tailLimit: r.tailLimit()}
-	x.activity.Redact = s.Judge.Redact
+	x.activity.Redact = x.redact
 	if x.cases, err = r.cases(); err != nil {
 		return nil, err
 	}

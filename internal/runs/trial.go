@@ -62,9 +62,6 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 		t.decide(false, 0, "%s", d)
 		err = nil
 	}
-	// A model may repeat the key. It is removed after the verdict: cases that look
-	// for a word that is also the key must not depend on it.
-	t.OutputTail, t.Evidence.Summary = x.s.Judge.Redact(t.OutputTail), x.s.Judge.Redact(t.Evidence.Summary)
 	return t, err
 }
 
@@ -277,7 +274,7 @@ func (x *execution) produce(ctx context.Context, c suites.Case, t *Trial) (s ver
 		})
 		t.Evidence.ExitCode = s.ExitCode
 	}
-	t.OutputTail = tail(s.Output, x.tailLimit)
+	t.OutputTail = x.tail(s.Output)
 	return s, err
 }
 
@@ -304,15 +301,12 @@ func (x *execution) errorTrial(ctx context.Context, t Trial, err error) Trial {
 	case isFault && f.Kind != fault.Internal:
 		shown = "unavailable: " + f.Message
 	default:
-		x.s.Log.ErrorContext(ctx, "a trial failed", "run", x.run.ID, "case", x.cases[t.Case].ID, "err", err)
+		x.s.Log.ErrorContext(ctx, "a trial failed", "run", x.run.ID, "case", x.cases[t.Case].ID, "err", x.redact(err.Error()))
 	}
 	if e, ok := errors.AsType[*judge.Error](err); ok {
 		shown, t.Evidence.Judge = e.Error(), truncatedRecord(e.Record)
 	}
-	shown = Truncate(shown)
+	shown = Truncate(x.hide(shown))
 	t.Verdict, t.Score, t.Error, t.Evidence.Summary = Error, nil, &shown, shown
 	return t
 }
-
-// tail returns the last limit bytes of an output as they can be stored.
-func tail(output string, limit int) string { return text.Clean(text.Tail(output, limit)) }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/sandbox/meminfo"
 )
 
 // cgroups creates a cgroup for each program, in which the kernel enforces the
@@ -304,10 +306,19 @@ func (c *cgroup) oomKilled() (killed, own bool) {
 		c.read("memory.max_usage_in_bytes", "") > c.read("memory.limit_in_bytes", "")-nearly
 }
 
-// read returns the number in a line of a control file; see parseField.
+// peakMemory is the most memory that was charged to the cgroup, or 0 if the kernel does
+// not tell it (cgroup v2 before Linux 5.19).
+func (c *cgroup) peakMemory() int64 {
+	if c.of.version == 2 {
+		return c.read("memory.peak", "")
+	}
+	return c.read("memory.max_usage_in_bytes", "")
+}
+
+// read returns the number in a line of a control file; see meminfo.Field.
 func (c *cgroup) read(name, line string) int64 {
 	content, _ := os.ReadFile(filepath.Join(c.folders[0], name)) // 0 for a missing file
-	return parseField(content, line)
+	return meminfo.Field(content, line)
 }
 
 // remove kills the processes in the cgroup and deletes it. The kernel keeps it

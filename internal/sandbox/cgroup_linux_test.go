@@ -186,6 +186,10 @@ func TestDelegated(t *testing.T) {
 			t.Errorf("%q: killed %t, for its own limit %t", events, killed, own)
 		}
 	}
+	f.file(filepath.Join(f.root, name, "memory.peak"), "67108864\n")
+	if got := c.peakMemory(); got != 64<<20 {
+		t.Errorf("the peak is %d", got)
+	}
 	g.killAll(c.folders[0])
 	if got := f.read(name + "/cgroup.procs"); got != "" {
 		t.Errorf("%q is left in the cgroup", got)

@@ -3,10 +3,10 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -24,7 +24,7 @@ func (b *bubblewrap) Check(ctx context.Context) (_ Report, err error) {
 		return Report{}, err
 	}
 	report := Report{Driver: Bubblewrap}
-	version, err := exec.CommandContext(ctx, program, "--version").Output()
+	version, err := spawn.Command(ctx, nil, program, "--version").Output()
 	if err != nil {
 		return report, fault.New(fault.Unavailable, "%s does not run", program).Because(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 )
 
 // docker runs programs in containers, with the command line of Docker or a
@@ -22,6 +23,15 @@ import (
 type docker struct{ program, image string }
 
 func (d *docker) Binds() bool { return true }
+
+// engineVariables are what the client of the engine reads of the service's environment:
+// where its settings and the engine are. Containers do not get them.
+var engineVariables = []string{
+	"HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+	"DOCKER_API_VERSION", "DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS", "DOCKER_TLS_VERIFY",
+	"CONTAINER_CONNECTION", "CONTAINER_HOST", "CONTAINER_SSHKEY", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF",
+	"SSH_AUTH_SOCK",
+}
 
 // engineFailed is the exit status of docker run if it started no container.
 const engineFailed = 125
@@ -52,7 +62,7 @@ func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	}
 	began := time.Now()
 	// runCommand ends the container, not its client, when ctx ends.
-	cmd := exec.Command(program, d.arguments(spec, name, user)...) //nolint:noctx // see above
+	cmd := spawn.Command(context.WithoutCancel(ctx), spawn.Inherited(engineVariables...), program, d.arguments(spec, name, user)...)
 	result, err := runCommand(ctx, cmd, spec, stopper{
 		terminate: func() { _ = command(program, "kill", "--signal", "TERM", name).Run() }, // it may have ended
 		kill:      func() { _ = command(program, "rm", "--force", name).Run() },
@@ -99,7 +109,7 @@ func (d *docker) find() (string, error) {
 
 // command is a call of the engine, limited to stopTimeout.
 func command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(program, args...) //nolint:noctx // it cleans up after a context that has ended
+	cmd := spawn.Command(context.Background(), spawn.Inherited(engineVariables...), program, args...) // it cleans up after a context that has ended
 	cmd.WaitDelay = stopTimeout
 	return cmd
 }
@@ -148,7 +158,7 @@ func (d *docker) Check(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	version, err := exec.CommandContext(ctx, program, "version", "--format", "{{.Server.Version}}").Output()
+	version, err := spawn.Command(ctx, spawn.Inherited(engineVariables...), program, "version", "--format", "{{.Server.Version}}").Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/whetstone-dev/whetstone/internal/sandbox/meminfo"
 )
 
 const (
 	monitorInterval = 50 * time.Millisecond
-	// reserve is the least memory that the machine must have available; on
-	// small machines it is a twentieth of the total.
-	reserve = 256 << 20
 	// ticks per second of the kernel's clock (USER_HZ), on every architecture.
 	ticks = 100
 )
@@ -31,13 +30,13 @@ const machineLimit Limit = "machine"
 // cgroup. It checks them at intervals.
 type monitor struct {
 	limits    Limits
-	cgroup    *cgroup     // nil where the service may create none
-	others    func() bool // whether other programs run as well
-	before    memInfo     // when the program started
-	leastTCP  int64       // the least memory of the machine's TCP sockets since
-	initPID   int         // PID 1 of the sandbox as seen from outside
-	root      string      // its root folder as seen from outside, or "" before it runs
-	scratch   []string    // scratch folders, as seen from inside
+	cgroup    *cgroup      // nil where the service may create none
+	others    func() bool  // whether other programs run as well
+	before    meminfo.Info // when the program started
+	leastTCP  int64        // the least memory of the machine's TCP sockets since
+	initPID   int          // PID 1 of the sandbox as seen from outside
+	root      string       // its root folder as seen from outside, or "" before it runs
+	scratch   []string     // scratch folders, as seen from inside
 	mounts    []Mount
 	nextCheck time.Time // of the disk
 	peak      int64
@@ -105,9 +104,9 @@ func (w *monitor) checkMemory(memory int64, pids []string) Limit {
 	if over := w.oomKilled(); over != "" {
 		return over
 	}
-	now := readMemInfo()
+	now := meminfo.Read()
 	// Memory that others free must not hide memory that this program allocates.
-	w.before.unattributed = min(w.before.unattributed, now.unattributed)
+	w.before.Unattributed = min(w.before.Unattributed, now.Unattributed)
 	kernel, tcp, grown := w.netlinkQueues(), int64(0), int64(0)
 	if w.cgroup != nil {
 		// cgroup v1 does not count TCP and UDP buffers as memory, and every
@@ -117,7 +116,7 @@ func (w *monitor) checkMemory(memory int64, pids []string) Limit {
 		var sockets int64
 		sockets, tcp = w.socketBuffers()
 		kernel += sockets + pageTables(pids)
-		grown = now.unattributed - w.before.unattributed
+		grown = now.Unattributed - w.before.Unattributed
 	}
 	if memory+kernel+tcp > w.limits.Memory { // RSS counts shared pages several times
 		memory = proportionalMemory(pids)
@@ -131,9 +130,9 @@ func (w *monitor) checkMemory(memory int64, pids []string) Limit {
 		return MemoryLimit
 	case unclear:
 		return machineLimit
-	case !now.isShort():
+	case !now.IsShort():
 		return ""
-	case w.before.explainsLoss(memory, now), alone && w.before.explainsLoss(memory+grown, now):
+	case w.before.ExplainsLoss(memory, now), alone && w.before.ExplainsLoss(memory+grown, now):
 		return MemoryLimit
 	}
 	return machineLimit
@@ -205,7 +204,7 @@ func (u *processUsage) add(process string) {
 func proportionalMemory(processes []string) (memory int64) {
 	for _, process := range processes {
 		rollup, _ := os.ReadFile(process + "/smaps_rollup") // it may have just ended
-		memory += parseField(rollup, "Pss:") << 10
+		memory += meminfo.Field(rollup, "Pss:") << 10
 	}
 	return memory
 }
@@ -215,7 +214,7 @@ func proportionalMemory(processes []string) (memory int64) {
 func pageTables(processes []string) (memory int64) {
 	for _, process := range processes {
 		status, _ := os.ReadFile(process + "/status") // it may have just ended
-		memory += parseField(status, "VmPTE:") << 10
+		memory += meminfo.Field(status, "VmPTE:") << 10
 	}
 	return memory
 }
@@ -228,10 +227,10 @@ func (w *monitor) socketBuffers() (all, tcp int64) {
 	stat := w.socketStat()
 	now := tcpMemory(stat)
 	w.leastTCP = min(w.leastTCP, now)
-	if parseField(stat, "TCP: inuse ") > 0 {
+	if meminfo.Field(stat, "TCP: inuse ") > 0 {
 		tcp = now - w.leastTCP
 	}
-	return parseField(stat, "sockets: used ") * socketBuffer(), tcp
+	return meminfo.Field(stat, "sockets: used ") * socketBuffer(), tcp
 }
 
 func (w *monitor) socketStat() []byte {
@@ -243,7 +242,7 @@ func (w *monitor) socketStat() []byte {
 func tcpMemory(stat []byte) int64 {
 	for line := range bytes.Lines(stat) {
 		if _, pages, ok := bytes.Cut(line, []byte(" mem ")); ok && bytes.HasPrefix(line, []byte("TCP:")) {
-			return parseField(pages, "") * int64(os.Getpagesize())
+			return meminfo.Field(pages, "") * int64(os.Getpagesize())
 		}
 	}
 	return 0
@@ -270,63 +269,14 @@ var socketBuffer = sync.OnceValue(func() int64 {
 	buffer := int64(212_992) // the kernel's own default
 	for _, file := range []string{"/proc/sys/net/core/wmem_default", "/proc/sys/net/core/rmem_default"} {
 		if content, err := os.ReadFile(file); err == nil {
-			buffer = max(buffer, parseField(content, ""))
+			buffer = max(buffer, meminfo.Field(content, ""))
 		}
 	}
 	return buffer
 })
 
-// memInfo is the memory of the machine, in bytes.
-type memInfo struct {
-	total, available int64
-	// unattributed is the memory that no process's RSS contains: shared memory,
-	// and what the kernel holds. (It is not total minus the sum of the rest: the
-	// kernel keeps hundreds of megabytes of free pages that do not count as free.)
-	unattributed int64
-}
-
 // noise is how much unattributed memory can grow without any program's doing.
 const noise = 1 << 30
-
-func readMemInfo() memInfo {
-	info, _ := os.ReadFile("/proc/meminfo") // all 0 without it
-	kib := func(names ...string) (sum int64) {
-		for _, name := range names {
-			sum += parseField(info, name) << 10
-		}
-		return sum
-	}
-	return memInfo{
-		total: kib("MemTotal:"), available: kib("MemAvailable:"),
-		unattributed: kib("Shmem:", "SUnreclaim:", "PageTables:", "VmallocUsed:"),
-	}
-}
-
-// explainsLoss reports whether a program that uses so much memory now took most
-// of what the machine has lost since m.
-func (m memInfo) explainsLoss(memory int64, now memInfo) bool {
-	lost := m.available - now.available
-	return !m.isShort() && lost > 0 && 2*memory > lost
-}
-
-// isShort reports whether the machine is about to run out of memory.
-func (m memInfo) isShort() bool { return m.total > 0 && m.available < min(reserve, m.total/20) }
-
-// parseField returns the first number in the line of a file that begins with
-// name, e.g. parseField(meminfo, "MemTotal:").
-func parseField(file []byte, name string) int64 {
-	for line := range bytes.Lines(file) {
-		rest, ok := bytes.CutPrefix(line, []byte(name))
-		if !ok {
-			continue
-		}
-		if fields := bytes.Fields(rest); len(fields) > 0 {
-			n, _ := strconv.ParseInt(string(fields[0]), 10, 64) // the kernel writes numbers
-			return n
-		}
-	}
-	return 0
-}
 
 // exceedsScratch reports whether a scratch folder contains too many files. The
 // kernel enforces the limit on its bytes, the size of the tmpfs.
@@ -341,4 +291,4 @@ func (w *monitor) exceedsScratch() bool {
 }
 
 // MachineMemory is the memory of the machine in bytes, or 0 if it is unknown.
-func MachineMemory() int64 { return readMemInfo().total }
+func MachineMemory() int64 { return meminfo.Read().Total }

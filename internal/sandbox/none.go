@@ -1,12 +1,13 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 )
 
 // none runs programs with the rights of the service. It only clears the
@@ -37,10 +38,9 @@ func (n none) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	defaults := Environment()
 	defaults["HOME"], defaults["TMPDIR"] = private, private
 	argv := launch(raiseOOMScore+limitScript(spec.Limits, 1024, false), spec.Argv)
-	cmd := &exec.Cmd{Path: argv[0], Args: argv, Env: spec.environment(defaults), Dir: spec.Dir}
-	if cmd.Dir == "" {
-		cmd.Dir = private
-	}
+	// runCommand ends the whole process group when ctx ends.
+	cmd := spawn.Command(context.WithoutCancel(ctx), spec.environment(defaults), argv[0], argv[1:]...)
+	cmd.Dir = cmp.Or(spec.Dir, private)
 	newProcessGroup(cmd)
 	return runCommand(ctx, cmd, spec, stopper{
 		terminate: func() { _ = terminateGroup(cmd) }, // it may have ended

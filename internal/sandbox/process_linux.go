@@ -15,7 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/meminfo"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/seccomp"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 )
 
 // The file descriptors that bwrap inherits besides the program's three.
@@ -74,7 +76,7 @@ type statusLine struct {
 func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) (p *process, err error) {
 	p = &process{limits: spec.Limits, stopped: spec.Stop, exitCode: -1, monitor: &monitor{
 		limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.written(),
-		others: func() bool { return b.running.Load() > 1 }, before: readMemInfo(),
+		others: func() bool { return b.running.Load() > 1 }, before: meminfo.Read(),
 	}}
 	p.stdout.Limit, p.stderr.Limit = spec.Limits.Output, spec.Limits.Output
 	files, err := b.files(spec)
@@ -92,18 +94,19 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 		return nil, err
 	}
 	script := handshake + limitScript(p.limits, p.openFiles(), enforcesProcessLimit(user))
-	p.cmd = &exec.Cmd{
-		Path: shell, Env: []string{"PATH=" + pathValue}, Dir: "/", Stdout: &p.stdout, Stderr: &p.stderr, WaitDelay: stopTimeout,
-		ExtraFiles:  slices.Concat(files[:1], pipes.theirs(), files[1:]),
-		SysProcAttr: &syscall.SysProcAttr{Credential: user, Pdeathsig: syscall.SIGKILL},
-	}
 	outside := waitForCgroup
-	if root := spec.Root; root != nil && root.Changes != "" {
+	if spec.Root != nil && spec.Root.Changes != "" {
 		outside += mountOverlay
+	}
+	args := []string{"-c", outside + `exec "$0" "$@"`, program, "--args", fmt.Sprint(argumentsFD), "--"}
+	// supervise ends it when the context of Run ends.
+	p.cmd = spawn.Command(context.Background(), nil, shell, slices.Concat(args, launch(script, spec.Argv))...)
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = "/", &p.stdout, &p.stderr, stopTimeout
+	p.cmd.ExtraFiles = slices.Concat(files[:1], pipes.theirs(), files[1:])
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user, Pdeathsig: syscall.SIGKILL}
+	if root := spec.Root; root != nil && root.Changes != "" {
 		p.cmd.Dir, p.cmd.SysProcAttr = root.Changes, namespaced()
 	}
-	args := []string{shell, "-c", outside + `exec "$0" "$@"`, program, "--args", fmt.Sprint(argumentsFD), "--"}
-	p.cmd.Args = slices.Concat(args, launch(script, spec.Argv))
 	if len(spec.Stdin) > 0 {
 		p.cmd.Stdin = bytes.NewReader(spec.Stdin)
 	}
@@ -202,6 +205,10 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 	if over := p.monitor.oomKilled(); over != "" && p.exceeded == "" {
 		p.exceeded = over
 	}
+	peak := p.monitor.peak
+	if p.monitor.cgroup != nil { // which knows what is taken between two checks
+		peak = max(peak, p.monitor.cgroup.peakMemory())
+	}
 	if err := p.cleanUp(); err != nil {
 		return Result{}, err
 	}
@@ -224,7 +231,7 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 	}
 	result := Result{
 		ExitCode: p.exitCode, Exceeded: p.exceeded, Stdout: p.stdout.Output(), Stderr: p.stderr.Output(),
-		Duration: time.Since(p.started), PeakMemory: p.monitor.peak,
+		Duration: time.Since(p.started), PeakMemory: peak,
 	}
 	return result, checkSpace(result, p.monitor.mounts)
 }

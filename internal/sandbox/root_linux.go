@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 )
 
 // mountOverlay is the part of a shell script that mounts the overlay of a Root in
@@ -118,8 +118,8 @@ func ProbeOverlay(ctx context.Context, dir string) (err error) {
 	if err := errors.Join(os.Mkdir(root.Dir, 0o755), root.prepare(nil)); err != nil { //nolint:gosec // the other user reads it
 		return err
 	}
-	cmd := exec.CommandContext(ctx, shell, "-c", mountOverlay)
-	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{"PATH=" + pathValue}, probe, namespaced()
+	cmd := spawn.Command(ctx, nil, shell, "-c", mountOverlay)
+	cmd.Dir, cmd.SysProcAttr = probe, namespaced()
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(output))
 	}

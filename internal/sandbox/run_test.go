@@ -69,6 +69,63 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestPeakMemory: what a program takes between two checks counts, up to the limit that
+// it is killed for.
+func TestPeakMemory(t *testing.T) {
+	t.Parallel()
+	s := sandboxtest.Bubblewrap(t)
+	report, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(report.InForce, "; "), "cgroup") {
+		t.Skip("programs have no cgroups here, and the monitor may see less")
+	}
+	const limit = 64 << 20
+	result, err := s.Run(t.Context(), sandbox.Spec{Argv: []string{"tail", "/dev/zero"}, Limits: sandbox.Limits{Memory: limit}})
+	if err != nil || result.Exceeded != sandbox.MemoryLimit || result.PeakMemory < limit/10*9 {
+		t.Errorf("exceeded %q, with a peak of %d MiB: %v", result.Exceeded, result.PeakMemory>>20, err)
+	}
+}
+
+// TestEnvironmentOfDrivers: the programs bwrap and docker do not get the environment of
+// the service either, but docker finds its engine, and without a sandbox the case is
+// given only its own.
+func TestEnvironmentOfDrivers(t *testing.T) {
+	secret := sandboxtest.PlantSecret(t)
+	t.Setenv("DOCKER_HOST", "unix:///run/engine.sock")
+	const show = "env; cat /proc/self/environ"
+	dir := sandboxtest.Folder(t)
+	if err := os.Chmod(dir, 0o777); err != nil { // the program runs as another user
+		t.Fatal(err)
+	}
+	seen := filepath.Join(dir, "seen")
+	program := script(t, "{ "+show+"; } >>"+seen+" 2>&1\nexit 1")
+	for _, o := range []sandbox.Options{
+		{Program: program}, {Driver: sandbox.Docker, Image: "x", Program: program}, {Driver: sandbox.None, AllowNone: true},
+	} {
+		s, err := sandbox.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, _ := s.Run(t.Context(), sandbox.Spec{Argv: []string{"sh", "-c", show}, Env: map[string]string{"OWN": "given"}}) // the stand-in fails
+		_, _ = s.Check(t.Context())
+		content, err := os.ReadFile(seen)
+		if err != nil && o.Driver != sandbox.None {
+			t.Fatal(err)
+		}
+		if all := string(content) + string(result.Stdout.Tail); strings.Contains(all, secret) || !strings.Contains(all, "PATH=") {
+			t.Errorf("%q: a program sees %s", o.Driver, all)
+		}
+		if o.Driver == sandbox.Docker && !strings.Contains(string(content), "DOCKER_HOST=unix") {
+			t.Errorf("docker does not find its engine: %s", content)
+		}
+		if o.Driver == sandbox.None && !strings.Contains(string(result.Stdout.Tail), "OWN=given") {
+			t.Errorf("without a sandbox: %q", result.Stdout.Tail)
+		}
+	}
+}
+
 // TestRunCannotStart expects the exit statuses of a shell.
 func TestRunCannotStart(t *testing.T) {
 	each(t, func(t *testing.T, s sandbox.Sandbox) {

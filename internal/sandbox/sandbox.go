@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 )
 
 // A Sandbox runs untrusted programs. It is safe for concurrent use.
@@ -182,8 +183,8 @@ type Result struct {
 	Exceeded       Limit
 	Stdout, Stderr Output
 	Duration       time.Duration
-	// PeakMemory is the most memory that the monitor saw in use, in bytes, or 0
-	// if the program ended before the first check.
+	// PeakMemory is the most memory in use, in bytes: that of the cgroup, or where
+	// there is none what the monitor saw, 0 if the program ended before its first check.
 	PeakMemory int64
 }
 
@@ -327,13 +328,12 @@ func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/
 const (
 	home      = "/home/sandbox"
 	temporary = "/tmp"
-	pathValue = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // Environment returns the default environment of every program, the same on
 // every machine. Spec.Env overrides it.
 func Environment() map[string]string {
-	return map[string]string{"PATH": pathValue, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": temporary}
+	return map[string]string{"PATH": spawn.Path, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": temporary}
 }
 
 // environment returns the whole environment of a program, sorted.

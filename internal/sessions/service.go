@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -304,8 +305,8 @@ func (s *Service) gradesOf(ctx context.Context, c access.Caller, one Session) ([
 			of = append(of, skills.Session{SkillID: k.SkillID, Hash: one.ID})
 		}
 	}
-	found, err := skills.GradingsOf(ctx, s.DB, of)
-	grades := columnsOf(found, func(g skills.SessionGrading) Grade {
+	found, err := graded.Gradings(ctx, s.DB, of)
+	grades := columnsOf(found, func(g graded.Grading) Grade {
 		return Grade{ID: g.ID, SkillID: g.SkillID, PassRate: g.PassRate, Basis: g.Basis, At: g.At}
 	})
 	slices.SortFunc(grades, func(a, b Grade) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })

@@ -168,9 +168,10 @@ type rowOutput struct {
 }
 
 type aggregatesOutput struct {
-	GeneratedAt httpapi.Time `json:"generated_at"`
-	Totals      totalsOutput `json:"totals"`
-	Aggregates  []rowOutput  `json:"aggregates" nullable:"false"`
+	GeneratedAt httpapi.Time  `json:"generated_at"`
+	AsOf        *httpapi.Time `json:"as_of" doc:"The snapshot that the figures are of; null before the first"`
+	Totals      totalsOutput  `json:"totals"`
+	Aggregates  []rowOutput   `json:"aggregates" nullable:"false"`
 }
 
 func (s *Service) handleAggregates(ctx context.Context, in aggregatesInput) (aggregatesOutput, error) {
@@ -181,6 +182,7 @@ func (s *Service) handleAggregates(ctx context.Context, in aggregatesInput) (agg
 	rows, t, err := s.Aggregates(ctx, access.From(ctx).OrgID, q)
 	return aggregatesOutput{
 		GeneratedAt: httpapi.Time(time.Now()),
+		AsOf:        (*httpapi.Time)(t.AsOf),
 		Totals:      totalsOutput{t.Signals, t.Skills, t.Contributors, s.withholding(t.Suppressed)},
 		Aggregates: each(rows, func(r Row) rowOutput {
 			return rowOutput{r.SkillName, r.Type, r.Bucket, r.Signals, r.Contributors, r.Confidence, s.withholding(r.Suppressed)}
@@ -190,13 +192,14 @@ func (s *Service) handleAggregates(ctx context.Context, in aggregatesInput) (agg
 
 // Source says what a response is based on.
 type Source struct {
-	Source      string       `json:"source" enum:"contribution_signal"`
-	CreatorID   string       `json:"creator_id" format:"uuid" doc:"The user behind the key"`
-	GeneratedAt httpapi.Time `json:"generated_at"`
+	Source      string        `json:"source" enum:"contribution_signal"`
+	CreatorID   string        `json:"creator_id" format:"uuid" doc:"The user behind the key"`
+	GeneratedAt httpapi.Time  `json:"generated_at"`
+	AsOf        *httpapi.Time `json:"as_of" doc:"The snapshot that the figures are of; null before the first"`
 }
 
-func newSource(ctx context.Context) Source {
-	return Source{"contribution_signal", access.From(ctx).UserID, httpapi.Time(time.Now())}
+func newSource(ctx context.Context, asOf *time.Time) Source {
+	return Source{"contribution_signal", access.From(ctx).UserID, httpapi.Time(time.Now()), (*httpapi.Time)(asOf)}
 }
 
 type summaryOutput struct {
@@ -231,7 +234,7 @@ type overviewOutput struct {
 func (s *Service) handleOverview(ctx context.Context, _ struct{}) (overviewOutput, error) {
 	o, err := s.Overview(ctx, access.From(ctx).OrgID)
 	return overviewOutput{
-		Source: newSource(ctx), Signals: o.Signals, Contributors: o.Contributors, ActiveSkills: len(o.Skills),
+		Source: newSource(ctx, o.AsOf), Signals: o.Signals, Contributors: o.Contributors, ActiveSkills: len(o.Skills),
 		Pending: o.Pending, Skills: each(o.Skills, s.newSummaryOutput), Withholding: s.withholding(o.Suppressed),
 	}, err
 }
@@ -265,7 +268,7 @@ type skillOutput struct {
 func (s *Service) handleSkill(ctx context.Context, in skillInput) (skillOutput, error) {
 	d, err := s.Skill(ctx, access.From(ctx).OrgID, in.Name)
 	out := skillOutput{
-		Source: newSource(ctx), Missed: each(d.Missed, func(c Count) countOutput { return countOutput(c) }),
+		Source: newSource(ctx, d.AsOf), Missed: each(d.Missed, func(c Count) countOutput { return countOutput(c) }),
 		Grades: d.Grades, Invocations: d.Invocations, Withholding: s.withholding(d.Suppressed),
 		Weekly: each(d.Weekly, func(w Week) weekOutput {
 			return weekOutput{w.Week, w.Signals, w.Contributors, s.withholding(w.Suppressed)}

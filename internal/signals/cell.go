@@ -125,9 +125,11 @@ func hash(parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// A cell is a stored counter.
+// A cell is a stored counter: the figures that were published, or the live ones.
 type cell struct {
 	place
+	revealed      bool     // readers have seen its figures
+	carried       []string // who has changed it since, and is counted in the cell above
 	signals       int64
 	contributors  int
 	few           []string // the contributors while there are fewer than k: see countTogether

@@ -180,6 +180,7 @@ func (a *attacker) prepare(secrets []secret) {
 	if _, err := a.c.w.signals.Store(a.Context(), a.c.Org.ID, all); err != nil {
 		a.Fatalf("%v", err)
 	}
+	a.c.republish() // also if they are of fewer than k
 }
 
 // set returns the points that fulfil a condition.

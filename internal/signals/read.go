@@ -27,6 +27,7 @@ type Totals struct {
 	Skills       int
 	Contributors *int
 	Suppressed   bool
+	AsOf         *time.Time // the last snapshot
 }
 
 // A Query selects rows.
@@ -43,6 +44,9 @@ type Query struct {
 // since and until.
 func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows []Row, t Totals, err error) {
 	defer fault.Wrap(&err, "aggregates")
+	if t.AsOf, err = snapshotAt(ctx, s.DB, orgID); err != nil {
+		return nil, t, err
+	}
 	// All cells are read even if the query selects few of them, since suppression
 	// depends on the cells beside.
 	levels := []level{orgLevel, skillLevel, kindLevel, weekLevel}
@@ -67,7 +71,9 @@ func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows [
 		}
 	}
 	rows = merge(rows)
+	asOf := t.AsOf
 	t = f.totals(rows, q, complete)
+	t.AsOf = asOf
 	if unlisted { // whatever the query selects: else queries could locate the rows
 		t.Suppressed = true
 		if t.Signals != nil && *t.Signals == 0 {
@@ -257,16 +263,21 @@ type Overview struct {
 	Suppressed   bool   // the totals leave out suppressed skills
 	Pending      int    // proposals
 	Skills       []Summary
+	AsOf         *time.Time // the last snapshot; nil before the first
 }
 
 // Overview returns the figures of all skills of an organisation.
 func (s *Service) Overview(ctx context.Context, orgID string) (o Overview, err error) {
 	defer fault.Wrap(&err, "signals overview")
+	asOf, err := snapshotAt(ctx, s.DB, orgID)
+	if err != nil {
+		return o, err
+	}
 	f, err := s.forest(ctx, orgID, "", orgLevel, skillLevel, kindLevel, stateLevel)
 	if err != nil {
 		return o, err
 	}
-	o = Overview{Skills: each(f.skills, (*node).summary), Contributors: f.people(), Signals: new(int64)}
+	o = Overview{Skills: each(f.skills, (*node).summary), Contributors: f.people(), Signals: new(int64), AsOf: asOf}
 	shown := 0
 	for _, skill := range o.Skills {
 		if skill.Suppressed {
@@ -304,13 +315,17 @@ type Detail struct {
 	Grades      map[string]*int64
 	Invocations map[string]*int64
 	Weekly      []Week
-	Suppressed  bool // some of these figures are suppressed
+	Suppressed  bool       // some of these figures are suppressed
+	AsOf        *time.Time // the last snapshot; nil before the first
 }
 
 // Skill returns the figures of one skill. A skill without signals is not an
 // error.
 func (s *Service) Skill(ctx context.Context, orgID, name string) (d Detail, err error) {
 	defer fault.Wrap(&err, "signals of %q", name)
+	if d.AsOf, err = snapshotAt(ctx, s.DB, orgID); err != nil {
+		return d, err
+	}
 	f, err := s.forest(ctx, orgID, strings.TrimSpace(name),
 		skillLevel, kindLevel, weekLevel, stateLevel, invocationLevel, gradeLevel, queryLevel)
 	if err != nil {

@@ -74,6 +74,7 @@ func TestEvents(t *testing.T) {
 		for _, p := range people[:2] {
 			p.post(batch(signal("csv", "missed_trigger", p.User.ID, 1, ""))).want(http.StatusOK)
 		}
+		c.republish()
 		hidden := object{
 			"skill_name": "csv", "signal_count": nil, "contributor_count": nil, "trigger_rate": nil, "miss_rate": nil,
 			"actionable": false, "last_signal_at": midnight(today()), "suppressed": true,
@@ -142,6 +143,7 @@ func TestSessions(t *testing.T) {
 					want(http.StatusCreated)
 			}
 		}
+		c.republish()
 		skill := object{
 			"skill_name": "a/b", "signal_count": 16, "contributor_count": 3, "trigger_rate": 9.0 / 16, "miss_rate": 7.0 / 16,
 			"actionable": true, "last_signal_at": "2026-02-09T00:00:00.000Z",
@@ -174,6 +176,7 @@ func TestForms(t *testing.T) {
 			c.post(sessionBody("pdf", cohort, thisWeek(), object{})).want(http.StatusCreated)
 			c.post(batch(signal("pdf", "skill_session", cohort, 0.5, cohort))).want(http.StatusOK)
 		}
+		c.republish()
 		c.get(aggregatesPath).want(http.StatusOK).wantBody(object{
 			"totals": object{"signals": 6, "skills": 1, "contributors": 3},
 			"aggregates": []any{object{
@@ -193,6 +196,7 @@ func TestAggregatesFilters(t *testing.T) {
 				c.post(sessionBody("pdf", fmt.Sprint("cohort", n), week, object{})).want(http.StatusCreated)
 			}
 		}
+		c.republish()
 		for _, test := range []struct {
 			query   string
 			buckets []any

@@ -1,8 +1,9 @@
 // Package signals collects what contributors' tools notice about skills, and
 // publishes the counts to the skills' authors with k-anonymity: figures of too
-// few contributors are suppressed (suppress.go). Signals are deduplicated by
-// their source key. It owns the tables signals, signal_cells and
-// signal_contributors.
+// few contributors are suppressed (suppress.go), and brought up to date in
+// snapshots of enough of them (snapshot.go). Signals are deduplicated by
+// their source key. It owns the tables signals, signal_cells,
+// signal_contributors and signal_snapshots.
 package signals
 
 import (

@@ -124,6 +124,7 @@ func incrementCells(ctx context.Context, tx *store.Tx, t tally, added map[string
 			store.Col("few", text(func(p place) string { return fewOf(fresh[p], k) })),
 			store.Col("confidence_sum", number(func(p place) int64 { return t.sums[p].confidenceSum })),
 			store.Col("last_day", number(func(p place) int64 { return t.sums[p].lastDay })),
+			store.Col("since", text(func(p place) string { return sinceOf(t.sums[p].people, k) })),
 		},
 		OnConflict: `ON CONFLICT (id) DO UPDATE SET
 			signals = signal_cells.signals + excluded.signals,
@@ -131,6 +132,7 @@ func incrementCells(ctx context.Context, tx *store.Tx, t tally, added map[string
 			few = CASE WHEN signal_cells.contributors + excluded.contributors < ` + strconv.Itoa(k) + `
 				THEN signal_cells.few || excluded.few ELSE '' END,
 			confidence_sum = signal_cells.confidence_sum + excluded.confidence_sum,
+			since = ` + mergeSince("signal_cells", k) + `,
 			last_day = ` + tx.Dialect().Greatest("signal_cells.last_day", "excluded.last_day"),
 	}.Insert(ctx, tx)
 	return err
@@ -148,17 +150,21 @@ func fewOf(contributors []string, k int) string {
 	return list
 }
 
-const cellColumns = `level, skill_name, form, signal_type, class, signals, contributors, few, confidence_sum, last_day`
+const cellColumns = `level, skill_name, form, signal_type, class, published_signals, published_contributors, published_few,
+	published_confidence_sum, published_last_day, revealed, carried`
 
 func scanCell(row store.Row) (c *cell, err error) {
 	c = &cell{}
-	var few string
-	err = row.Scan(&c.level, &c.skill, &c.form, &c.kind, &c.class, &c.signals, &c.contributors, &few, &c.confidenceSum, &c.lastDay)
-	c.few = strings.Fields(few)
+	var few, carried string
+	var revealed int
+	err = row.Scan(&c.level, &c.skill, &c.form, &c.kind, &c.class, &c.signals, &c.contributors, &few, &c.confidenceSum, &c.lastDay,
+		&revealed, &carried)
+	c.few, c.carried, c.revealed = strings.Fields(few), strings.Fields(carried), revealed == 1
 	return c, err
 }
 
-// cellsOf reads cells of some levels, of one skill or, if that is "", of all.
+// cellsOf reads the published figures of cells of some levels, of one skill or, if that
+// is "", of all.
 func cellsOf(ctx context.Context, q store.Querier, orgID, skill string, levels ...level) ([]*cell, error) {
 	in, list := q.Dialect().In("$2", each(levels, func(l level) string { return string(l) }))
 	condition, args := "", []any{orgID, list}
@@ -166,7 +172,8 @@ func cellsOf(ctx context.Context, q store.Querier, orgID, skill string, levels .
 		condition, args = " AND skill_name = $3", append(args, skill)
 	}
 	rows, err := q.Query(ctx, `
-		SELECT `+cellColumns+` FROM signal_cells WHERE org_id = $1 AND level`+in+condition, args...)
+		SELECT `+cellColumns+` FROM signal_cells
+		WHERE org_id = $1 AND level`+in+` AND published_signals IS NOT NULL`+condition, args...)
 	return store.All(rows, err, scanCell)
 }
 

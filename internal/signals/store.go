@@ -152,7 +152,16 @@ func (s *Service) insert(
 		if stored = all; len(fresh) < len(all.signals) {
 			stored = s.batchOf(orgID, fresh)
 		}
-		return incrementCells(ctx, tx, stored.counts, stored.members, s.k())
+		// The lock of this row orders the transactions that count for an organisation, of which
+		// a snapshot updates more cells than it adds to.
+		due, err := noteSenders(ctx, tx, orgID, stored.counts.sums[place{level: orgLevel}].people, s.k())
+		if err != nil {
+			return err
+		}
+		if err := incrementCells(ctx, tx, stored.counts, stored.members, s.k()); err != nil {
+			return err
+		}
+		return s.snapshot(ctx, tx, orgID, due)
 	})
 	if err != nil || len(fresh) == 0 {
 		return nil, err

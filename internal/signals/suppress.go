@@ -19,6 +19,9 @@ import (
 //  3. A sum is over cells that are shown.
 //  4. Numbers of contributors are shown where no two of them differ by fewer
 //     than k people.
+//
+// Figures are those of a snapshot, so that no two reads differ by fewer than k
+// people either: snapshot.go.
 
 // DefaultMinContributors is k unless a setting says otherwise.
 const DefaultMinContributors = 3
@@ -63,7 +66,7 @@ func newForest(cells []*cell, k int) forest {
 	}
 	slices.SortFunc(f.skills, byPlace)
 	for _, skill := range f.skills {
-		skill.shown = skill.contributors >= k
+		skill.shown = skill.revealed && skill.contributors >= k
 		skill.suppressBelow(k)
 		skill.countContributors(k)
 	}
@@ -88,26 +91,25 @@ func (n *node) suppressBelow(k int) {
 	}
 }
 
-// suppressSiblings applies rule 2 to the cells below one that is shown.
+// suppressSiblings applies rule 2 to the cells below one that is shown. The snapshot has
+// applied it already; that changes only with k.
 func suppressSiblings(siblings []*node, k int) {
 	var suppressed []*node
 	var smallest *node
+	left := group{k: k} // what the cells that are shown leave of the one above
 	for _, n := range siblings {
-		n.shown = n.contributors >= k
+		n.shown = n.revealed && n.contributors >= k
 		switch {
 		case !n.shown:
 			suppressed = append(suppressed, n)
+			left.add(n.contributors, n.few)
+			continue
 		case smallest == nil || n.signals < smallest.signals:
 			smallest = n
 		}
+		left.addList(n.carried)
 	}
-	people := map[string]bool{} // distinct ones: a contributor may be in several cells
-	for _, n := range suppressed {
-		for _, contributor := range n.few {
-			people[contributor] = true
-		}
-	}
-	if smallest != nil && len(suppressed) > 0 && len(people) < k {
+	if smallest != nil && !left.safe() {
 		smallest.shown = false
 		suppressed = append(suppressed, smallest)
 	}

@@ -59,6 +59,14 @@ type client struct {
 // in returns the client for a subtest or a check.
 func (c *client) in(t apptest.T) *client { return &client{c.In(t), c.w} }
 
+// republish publishes all signals as if they had been sent at once.
+func (c *client) republish() {
+	c.T.Helper()
+	if err := c.w.signals.Republish(c.T.Context(), c.Org.ID); err != nil {
+		c.T.Fatalf("%v", err)
+	}
+}
+
 type object = apptest.Object
 
 const path = "/api/v1/signals"
@@ -89,6 +97,9 @@ func (a answer) object() object {
 		a.T.Errorf("generated_at %q", at)
 	}
 	delete(o, "generated_at")
+	if at, is := o["as_of"].(string); is && !strings.HasSuffix(at, "Z") {
+		a.T.Errorf("as_of %q", at)
+	}
 	a.takeReasons(o)
 	return o
 }
@@ -116,7 +127,9 @@ func (a answer) takeReasons(value any) {
 // wantBody compares the body with Go values.
 func (a answer) wantBody(want any) {
 	a.T.Helper()
-	if diff := cmp.Diff(apptest.Plain(a.T, want), any(a.object())); diff != "" {
+	got := a.object()
+	delete(got, "as_of")
+	if diff := cmp.Diff(apptest.Plain(a.T, want), any(got)); diff != "" {
 		a.T.Errorf("%s (-want +got):\n%s", a.What, diff)
 	}
 }

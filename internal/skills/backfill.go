@@ -2,17 +2,19 @@ package skills
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// backfill is the job that gives rows of older versions what migration 35 added
-// and SQL cannot compute: which sessions were offered a skill, and the version of
-// a grading, which follows its session's activations.
+// backfill is the job that gives rows of older versions what migrations 35 and 120
+// changed and SQL cannot compute: which sessions were offered a skill, and the version
+// of a session's gradings and costs, which follow its activations.
 type backfill struct{}
 
 // Kind names the job.
@@ -35,7 +37,12 @@ func (s *Service) backfill(ctx context.Context) (err error) {
 	for _, step := range []struct {
 		name string
 		run  func(ctx context.Context, tx *store.Tx, after string) (last string, err error)
-	}{{"observations", s.backfillObservations}, {"gradings", s.backfillGradings}} {
+	}{
+		{"observations", s.backfillObservations},
+		{"gradings", s.backfillGradings},
+		{"last_gradings", s.backfillGradings},
+		{"last_versions", s.backfillVersions},
+	} {
 		for done := false; !done; {
 			err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 				after, err := lockBackfill(ctx, tx, step.name)
@@ -89,7 +96,7 @@ func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after 
 			offers = append(offers, o)
 		}
 		t.observed(o, +1)
-		changed[owners[i].orgID] = append(changed[owners[i].orgID], Session{o.skillID, o.sessionHash})
+		changed[owners[i].orgID] = append(changed[owners[i].orgID], Session{SkillID: o.skillID, Hash: o.sessionHash})
 	}
 	if err := updateObservations(ctx, tx, offers); err != nil {
 		return "", err
@@ -125,6 +132,35 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 		changed[o.orgID] = append(changed[o.orgID], c.Sessions...)
 	}
 	return all[len(all)-1].id, s.finish(ctx, tx, t, changed)
+}
+
+// backfillVersions lets sessions, and what was paid for in them, follow the last
+// activation where they activated several versions.
+func (s *Service) backfillVersions(ctx context.Context, tx *store.Tx, after string) (last string, err error) {
+	all, err := activated.After(ctx, tx, after, backfillChunk)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	several := map[owner][]Session{}
+	for _, a := range all {
+		if o := (owner{a.OrgID, a.UserID}); a.Several && !slices.Contains(several[o], a.Session) {
+			several[o] = append(several[o], a.Session)
+		}
+	}
+	if err := lockOwners(ctx, tx, slices.Collect(maps.Keys(several))); err != nil {
+		return "", err
+	}
+	changed := map[string][]Session{}
+	for o, sessions := range several {
+		changed[o.orgID] = append(changed[o.orgID], sessions...)
+		if s.Sessions == nil {
+			continue
+		}
+		if err := s.Sessions.Follow(ctx, tx, o.orgID, o.userID, Changes{Sessions: sessions, Touched: sessions}); err != nil {
+			return "", err
+		}
+	}
+	return all[len(all)-1].ID, s.finish(ctx, tx, newTally(), changed)
 }
 
 func lockOwners(ctx context.Context, tx *store.Tx, owners []owner) error {

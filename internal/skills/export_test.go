@@ -27,7 +27,7 @@ var (
 func GradedSessions(skillID string, sessions ...string) map[Session]bool {
 	all := map[Session]bool{}
 	for _, session := range sessions {
-		all[Session{skillID, session}] = true
+		all[Session{SkillID: skillID, Hash: session}] = true
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 
@@ -48,7 +49,7 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 	touched := in.touchedSessions()
 	for _, all := range []map[string]grading{in.knownGradings, merged} {
 		for _, g := range all {
-			touched[Session{g.skillID, g.sessionHash}] = true
+			touched[Session{SkillID: g.skillID, Hash: g.sessionHash}] = true
 		}
 	}
 	if len(touched) == 0 {
@@ -70,8 +71,19 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 	}
 	var changed []grading
 	for id, g := range merged {
-		if old, ok := before[id]; !ok || !equalGradings(old, g) {
-			changed = append(changed, g)
+		old, ok := before[id]
+		if ok && equalGradings(old, g) {
+			continue
+		}
+		changed = append(changed, g)
+		in.tally.total(g.skillID).gradingChanges++
+		if ok && old.skillID != g.skillID {
+			in.tally.total(old.skillID).gradingChanges++
+		}
+	}
+	for id, g := range before {
+		if _, kept := merged[id]; !kept {
+			in.tally.total(g.skillID).gradingChanges++
 		}
 	}
 	if err := writeGradings(ctx, in.tx, in.report, changed); err != nil {
@@ -90,7 +102,7 @@ func (in *ingestion) touchedSessions() map[Session]bool {
 	for _, all := range []map[string]observation{in.known, in.retired, in.merged} {
 		for _, o := range all {
 			if o.sessionHash != "" && in.mayHaveVersions(o.skillID) {
-				touched[Session{o.skillID, o.sessionHash}] = true
+				touched[Session{SkillID: o.skillID, Hash: o.sessionHash}] = true
 			}
 		}
 	}
@@ -103,20 +115,22 @@ func (in *ingestion) mayHaveVersions(skillID string) bool {
 	return in.versions.HasVersions(skillID) || in.ofPlugins[skillID]
 }
 
-// attributeGradings sets the versions of gradings: the one that the session used
-// last, else the one that was current when the grading was made.
+// attributeGradings sets the versions of gradings: the one that the session activated
+// last. Without an activation it is the one that was current when the grading was
+// made; a session that activated something else cannot have used that one.
 func (in *ingestion) attributeGradings(ctx context.Context, all map[string]grading) error {
-	var keys []string
+	var sessions []Session
 	for _, g := range all {
 		if in.mayHaveVersions(g.skillID) {
-			keys = append(keys, SessionKey(g.skillID, g.sessionHash))
+			sessions = append(sessions, Session{SkillID: g.skillID, Hash: g.sessionHash})
 		}
 	}
-	used, err := versionsOfSessions(ctx, in.tx, keys)
+	used, err := activated.Last(ctx, in.tx, sessions)
 	for id, g := range all {
-		g.versionID = in.versions.CurrentAt(g.skillID, g.at)
-		if version, ok := used[SessionKey(g.skillID, g.sessionHash)]; ok {
-			g.versionID = &version
+		if version, ok := used[Session{SkillID: g.skillID, Hash: g.sessionHash}]; ok {
+			g.versionID = orNull(version)
+		} else {
+			g.versionID = in.versions.CurrentAt(g.skillID, g.at)
 		}
 		all[id] = g
 	}
@@ -189,7 +203,7 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 	in.grades = is
 	for _, all := range []map[string]grading{before, after} {
 		for _, g := range all {
-			key, of := SessionKey(g.skillID, g.sessionHash), Session{g.skillID, g.sessionHash}
+			key, of := SessionKey(g.skillID, g.sessionHash), Session{SkillID: g.skillID, Hash: g.sessionHash}
 			in.touched[of] = in.touched[of] || !equal(was[key], is[key])
 		}
 	}

@@ -34,6 +34,7 @@ type skill struct {
 	CreatedAt       time.Time
 	UniqueSessions  int64
 	GradedEver      int64
+	GradingChanges  int64 // how often a grading of it was added, changed or removed
 	FirstSeenAt     *time.Time
 	LastSeenAt      *time.Time
 	Standing

@@ -320,6 +320,7 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(in.merged)) {
 		o := in.merged[id]
 		o.versionID, o.basis = in.versions.Attribute(in.use(o))
+		in.merged[id] = o
 		old, isKnown := in.known[id]
 		switch {
 		case !isKnown:
@@ -351,7 +352,7 @@ func (in *ingestion) noteSession(o observation, changed bool, checks *[]Check) {
 	if o.sessionHash == "" {
 		return
 	}
-	of := Session{o.skillID, o.sessionHash}
+	of := Session{SkillID: o.skillID, Hash: o.sessionHash}
 	in.touched[of] = in.touched[of] || changed && o.versionID != nil && o.triggered
 	if o.isCheck && o.weight > 0 {
 		*checks = append(*checks, Check{ID: o.id, Session: o.sessionHash, Skill: o.skillName, Triggered: o.triggered, At: o.at})

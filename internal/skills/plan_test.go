@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -17,7 +18,7 @@ func TestQueryPlans(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, q := t.Context(), storetest.Explainer{
 			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry)`),
-			Allow: regexp.MustCompile(`^SCAN (json_each|wanted VIRTUAL)`),
+			Allow: regexp.MustCompile(`^SCAN (json_each|wanted VIRTUAL|page$)`),
 		}
 		r := newRoom(t, db)
 		r.publish("pdf", time.Now())
@@ -42,8 +43,15 @@ func TestQueryPlans(t *testing.T) {
 			"session grades":   func() error { return second(skills.SessionGrades(ctx, q, ids)) },
 			"first and last":   func() error { return skills.RecomputeSeen(ctx, q, "a") },
 			"one by one":       func() error { return second(graded.Sessions(ctx, q, "a", time.Now(), 10)) },
-			"last grade":       func() error { return second(graded.LastAt(ctx, q, "a")) },
-			"versions":         func() error { return second(r.registry.Timelines(ctx, q, published)) },
+			"gradings of a session": func() error {
+				return second(graded.Gradings(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
+			},
+			"last grade": func() error { return second(graded.LastAt(ctx, q, "a")) },
+			"last activations": func() error {
+				return second(activated.Last(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
+			},
+			"activations": func() error { return second(activated.After(ctx, q, "", 10)) },
+			"versions":    func() error { return second(r.registry.Timelines(ctx, q, published)) },
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {
 				t.Errorf("%s: %v", name, err)

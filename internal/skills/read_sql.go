@@ -10,13 +10,13 @@ import (
 
 func selectSkills(q store.Querier) string {
 	return `SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
-		t.first_seen_at, t.last_seen_at, s.confirmed, s.hidden, s.merged_into
+		COALESCE(t.grading_changes, 0), t.first_seen_at, t.last_seen_at, s.confirmed, s.hidden, s.merged_into
 	FROM skills s` + q.Dialect().LeftLookup("skill_totals", "t", "t.subject_id = s.id") + ` `
 }
 
 func scanSkill(row store.Row) (k skill, err error) {
 	err = row.Scan(&k.ID, &k.OrgID, &k.Name, store.Time(&k.CreatedAt), &k.UniqueSessions, &k.GradedEver,
-		store.NullTime(&k.FirstSeenAt), store.NullTime(&k.LastSeenAt), &k.Confirmed, &k.Hidden, &k.MergedInto)
+		&k.GradingChanges, store.NullTime(&k.FirstSeenAt), store.NullTime(&k.LastSeenAt), &k.Confirmed, &k.Hidden, &k.MergedInto)
 	return k, err
 }
 

@@ -69,6 +69,7 @@ func incrementTotals(ctx context.Context, tx *store.Tx, changes map[string]*tota
 			store.Col("subject_id", subjects),
 			store.Col("unique_sessions", columnsOf(subjects, func(s string) int64 { return changes[s].uniqueSessions })),
 			store.Col("graded_sessions", columnsOf(subjects, func(s string) int64 { return changes[s].gradedSessions })),
+			store.Col("grading_changes", columnsOf(subjects, func(s string) int64 { return changes[s].gradingChanges })),
 			store.Col("by_hash", columnsOf(subjects, func(s string) int64 { return changes[s].checks.hash })),
 			store.Col("by_plugin", columnsOf(subjects, func(s string) int64 { return changes[s].checks.plugin })),
 			store.Col("by_installation", columnsOf(subjects, func(s string) int64 { return changes[s].checks.installation })),
@@ -79,6 +80,7 @@ func incrementTotals(ctx context.Context, tx *store.Tx, changes map[string]*tota
 		OnConflict: `ON CONFLICT (subject_id) DO UPDATE SET
 			unique_sessions = skill_totals.unique_sessions + excluded.unique_sessions,
 			graded_sessions = skill_totals.graded_sessions + excluded.graded_sessions,
+			grading_changes = skill_totals.grading_changes + excluded.grading_changes,
 			by_hash = skill_totals.by_hash + excluded.by_hash, by_plugin = skill_totals.by_plugin + excluded.by_plugin,
 			by_installation = skill_totals.by_installation + excluded.by_installation,
 			by_time = skill_totals.by_time + excluded.by_time,
@@ -181,25 +183,6 @@ func deleteGradings(ctx context.Context, tx *store.Tx, ids []string) error {
 	in, list := tx.Dialect().In("$1", ids)
 	_, err := tx.Exec(ctx, `DELETE FROM skill_gradings WHERE id`+in, list)
 	return err
-}
-
-// versionsOfSessions returns the version that a skill's session used last, by the
-// session key of the skill: that of its activations on the last day, and of
-// several the newest version.
-func versionsOfSessions(ctx context.Context, q store.Querier, keys []string) (map[string]string, error) {
-	versions := map[string]string{}
-	if len(keys) == 0 {
-		return versions, nil
-	}
-	from, list := q.Dialect().ByKey("skill_session_days", "skill_key", "$1", keys)
-	rows, err := q.Query(ctx, `SELECT skill_key, version_id FROM `+from+` AND triggers > 0 ORDER BY day, version_id`, list)
-	err = store.Each(rows, err, func(row store.Row) error {
-		var key, version string
-		err := row.Scan(&key, &version)
-		versions[key] = version
-		return err
-	})
-	return versions, err
 }
 
 func sessionGrades(ctx context.Context, q store.Querier, keys []string) (map[string]*SessionGrade, error) {

@@ -206,6 +206,7 @@ type WindowStats struct {
 	LastSeenAt     *time.Time
 	PassRate       *float64 // over the window
 	GradedSessions int64    // over the window
+	GradingChanges int64    // how often a grading was added, changed or removed, at any time
 }
 
 // WindowStats returns the figures of every listed skill of an organisation over the
@@ -222,7 +223,7 @@ func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string
 		c := counts[k.ID]
 		figures[k.ID] = WindowStats{
 			ID: k.ID, Name: k.Name, CreatedAt: k.CreatedAt, LastSeenAt: k.LastSeenAt,
-			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
+			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions, GradingChanges: k.GradingChanges,
 		}
 	}
 	return figures, err
@@ -236,15 +237,6 @@ func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
 		return false, nil
 	}
 	return err == nil && k.MergedInto == nil, err
-}
-
-// A Revert asks to roll a skill back to the version before its current one, if
-// that one's pass rate was above the threshold and the current one's is not.
-type Revert struct {
-	OrgID, SkillID string
-	UserID         string // on whose behalf
-	Threshold      float64
-	Reason         string
 }
 
 // Check compares all rollups with a recount.

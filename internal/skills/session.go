@@ -3,19 +3,17 @@ package skills
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A Session is one of a user in which a skill was observed, graded or paid for.
-type Session struct {
-	SkillID string
-	Hash    string // the session's pseudonym, see SessionHash
-}
+type Session = activated.Session
 
 // A SessionState is what is known of a session of a skill.
 type SessionState struct {
-	VersionID *string       // of the skill that was used last; nil without an activation of a version
+	VersionID *string       // of the skill that was activated last, by time; nil if none is known
 	Grade     *SessionGrade // nil without a verdict
 }
 
@@ -46,17 +44,13 @@ func SessionStates(ctx context.Context, q store.Querier, sessions []Session) (ma
 		return states, nil
 	}
 	keys := columnsOf(sessions, func(s Session) string { return SessionKey(s.SkillID, s.Hash) })
-	versions, err := versionsOfSessions(ctx, q, keys)
+	versions, err := activated.Last(ctx, q, sessions)
 	if err != nil {
 		return nil, err
 	}
 	grades, err := sessionGrades(ctx, q, keys)
 	for i, s := range sessions {
-		state := SessionState{Grade: grades[keys[i]]}
-		if version, ok := versions[keys[i]]; ok {
-			state.VersionID = &version
-		}
-		states[s] = state
+		states[s] = SessionState{VersionID: orNull(versions[s]), Grade: grades[keys[i]]}
 	}
 	return states, err
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -34,28 +34,33 @@ type Sessions interface {
 	Follow(ctx context.Context, tx *store.Tx, orgID, userID string, c Changes) error
 }
 
-// written is what a report wrote of sessions, by their session keys.
+// written is what a report wrote of sessions, the days and grades by their session
+// keys.
 type written struct {
 	days     map[string]map[int64]seenCount
-	versions map[string]string // used last; "" for none
+	versions map[Session]string // activated last; "" for none
 	grades   map[string]*SessionGrade
 }
 
 // written returns what the transaction has just written. Of sessions that had used the
 // skill before, the versions of that time are not known.
 func (in *ingestion) written() written {
-	w := written{days: in.tally.after, versions: map[string]string{}, grades: in.grades}
-	for key, of := range in.tally.sessions {
-		if of.skillKey == "" && in.tally.appeared[key] {
-			w.versions[key] = ""
+	w := written{days: in.tally.after, versions: map[Session]string{}, grades: in.grades}
+	last := map[Session]time.Time{}
+	for _, o := range in.merged {
+		of := Session{SkillID: o.skillID, Hash: o.sessionHash}
+		used, known := w.versions[of]
+		if !known {
+			if o.sessionHash == "" || !in.tally.appeared[SessionKey(o.skillID, o.sessionHash)] {
+				continue
+			}
+			w.versions[of] = ""
 		}
-	}
-	last := map[string]int64{}
-	for key, of := range in.tally.sessions {
-		used, known := w.versions[of.skillKey]
-		day, triggered := lastDay(w.days[key], func(c seenCount) int64 { return c.triggers })
-		if known && triggered && (used == "" || cmp.Or(cmp.Compare(day, last[of.skillKey]), cmp.Compare(of.versionID, used)) > 0) {
-			last[of.skillKey], w.versions[of.skillKey] = day, of.versionID
+		if !o.triggered || o.weight <= 0 || o.versionID == nil {
+			continue
+		}
+		if used == "" || cmp.Or(o.at.Compare(last[of]), cmp.Compare(*o.versionID, used)) > 0 {
+			last[of], w.versions[of] = o.at, *o.versionID
 		}
 	}
 	return w
@@ -69,14 +74,14 @@ func (c Changes) Uses(ctx context.Context, q store.Querier) (map[Session]Session
 	if err != nil {
 		return nil, err
 	}
-	versions, err := remember(ctx, q, keys, c.written.versions, versionsOfSessions)
+	versions, err := remember(ctx, q, c.Touched, c.written.versions, activated.Last)
 	if err != nil {
 		return nil, err
 	}
 	grades, err := remember(ctx, q, keys, c.written.grades, sessionGrades)
 	uses := make(map[Session]SessionUse, len(keys))
 	for i, session := range c.Touched {
-		use := SessionUse{SessionState: SessionState{Grade: grades[keys[i]], VersionID: orNull(versions[keys[i]])}}
+		use := SessionUse{SessionState: SessionState{Grade: grades[keys[i]], VersionID: orNull(versions[session])}}
 		for _, d := range days[keys[i]] {
 			use.Seen = use.Seen || d.seen > 0
 			use.Activated = use.Activated || d.triggers > 0
@@ -88,11 +93,11 @@ func (c Changes) Uses(ctx context.Context, q store.Querier) (map[Session]Session
 }
 
 // remember returns the known values and reads those of the other keys.
-func remember[V any](
-	ctx context.Context, q store.Querier, keys []string, known map[string]V,
-	read func(context.Context, store.Querier, []string) (map[string]V, error),
-) (map[string]V, error) {
-	unknown := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+func remember[K comparable, V any](
+	ctx context.Context, q store.Querier, keys []K, known map[K]V,
+	read func(context.Context, store.Querier, []K) (map[K]V, error),
+) (map[K]V, error) {
+	unknown := slices.DeleteFunc(slices.Clone(keys), func(key K) bool {
 		_, ok := known[key]
 		return ok
 	})
@@ -101,30 +106,5 @@ func remember[V any](
 	}
 	all, err := read(ctx, q, unknown)
 	maps.Copy(all, known)
-	return all, err
-}
-
-// A SessionGrading is a grading with a verdict.
-type SessionGrading struct {
-	ID       string
-	SkillID  string
-	PassRate int64 // in billionths
-	Basis    basis.Basis
-	At       time.Time // of the verdict
-}
-
-// GradingsOf returns the gradings of sessions that have a verdict.
-func GradingsOf(ctx context.Context, q store.Querier, sessions []Session) ([]SessionGrading, error) {
-	wanted := make(map[Session]bool, len(sessions))
-	for _, s := range sessions {
-		wanted[s] = true
-	}
-	found, err := gradingsOfSessions(ctx, q, wanted)
-	var all []SessionGrading
-	for _, g := range found {
-		if g.passRate != nil {
-			all = append(all, SessionGrading{ID: g.id, SkillID: g.skillID, PassRate: *g.passRate, Basis: g.basis, At: g.ratedAt})
-		}
-	}
 	return all, err
 }

@@ -42,6 +42,7 @@ type dayCount struct {
 // totalCount is an increment of a row of skill_totals.
 type totalCount struct {
 	uniqueSessions, gradedSessions int64
+	gradingChanges                 int64
 	checks                         basisCounts // of a version
 	first, last                    *time.Time  // of what was added
 	moved                          bool        // something was removed: recomputeSeen

@@ -154,12 +154,12 @@ type updateInput struct {
 }
 
 func (s *Service) handleUpdate(ctx context.Context, in updateInput) (SourceOutput, error) {
-	src, err := s.Update(ctx, access.From(ctx).OrgID, in.ID, Change{in.Body.Label, in.Body.SkillID})
+	src, err := s.Update(ctx, access.From(ctx), in.ID, Change{in.Body.Label, in.Body.SkillID})
 	return newSourceOutput(src), err
 }
 
 func (s *Service) handleDelete(ctx context.Context, in SourcePath) (httpapi.None, error) {
-	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
+	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.ID)
 }
 
 func (s *Service) handleSync(ctx context.Context, in SourcePath) (TakenOutput, error) {

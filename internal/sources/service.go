@@ -32,9 +32,10 @@ type Service struct {
 	Quota    *quota.Service
 	Log      *slog.Logger
 
-	// Hooks of the capabilities above; either may be nil.
+	// Hooks of the capabilities above; they may be nil.
 	Suggester Suggester
 	Dependent Dependent
+	Guard     Guard
 }
 
 // A Suggester derives the suggestions of a source. It is called in the
@@ -145,15 +146,16 @@ type Change struct {
 }
 
 // Update changes a source.
-func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src Source, err error) {
+func (s *Service) Update(ctx context.Context, by access.Caller, id string, c Change) (src Source, err error) {
 	defer fault.Wrap(&err, "update source %s", id)
-	if err := s.validateChange(ctx, orgID, &c); err != nil {
+	if err := s.validateChange(ctx, by.OrgID, &c); err != nil {
 		return src, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if src, err = lockSource(ctx, tx, orgID, id); err != nil {
+		if src, err = lockSource(ctx, tx, by.OrgID, id); err != nil {
 			return err
 		}
+		before := src
 		if c.Label != nil {
 			src.Label = *c.Label
 		}
@@ -161,6 +163,9 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 			if src.SkillID = c.SkillID; *c.SkillID == "" {
 				src.SkillID = nil // the column is a foreign key
 			} else if err := skills.Confirm(ctx, tx, *src.SkillID); err != nil {
+				return err
+			}
+			if err := s.mayLink(ctx, tx, by, before, src); err != nil {
 				return err
 			}
 		}
@@ -202,11 +207,14 @@ func (s *Service) validateChange(ctx context.Context, orgID string, c *Change) e
 
 // Delete deletes a source with everything about it. A job deletes the blobs of
 // its snapshots.
-func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
+func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err error) {
 	defer fault.Wrap(&err, "delete source %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		src, err := lockSource(ctx, tx, orgID, id)
+		src, err := lockSource(ctx, tx, c.OrgID, id)
 		if err != nil {
+			return err
+		}
+		if err := s.mayLink(ctx, tx, c, src, Source{}); err != nil {
 			return err
 		}
 		freed, err := bytesOfSource(ctx, tx, src)
@@ -224,10 +232,10 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err := src.Audit(ctx, tx, "sources.source.delete", nil); err != nil {
 			return err
 		}
-		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID}, jobs.For(orgID)); err != nil {
+		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID}, jobs.For(c.OrgID)); err != nil {
 			return err
 		}
-		return s.Quota.Add(ctx, tx, orgID, quota.Sources, -freed)
+		return s.Quota.Add(ctx, tx, c.OrgID, quota.Sources, -freed)
 	})
 }
 
@@ -240,6 +248,12 @@ type Filter struct {
 // List returns the organisation's sources, newest first.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Source, error) {
 	return sourcesOfOrg(ctx, s.DB, orgID, f)
+}
+
+// EverLinked returns the ids of all sources, deleted ones included, that were ever
+// measured as a skill.
+func (s *Service) EverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
+	return sourcesEverLinked(ctx, q, orgID, skillID)
 }
 
 // Exists is Get in a transaction, for a caller that needs no more than the

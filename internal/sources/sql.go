@@ -92,7 +92,27 @@ func insertSource(ctx context.Context, q store.Querier, s Source) error {
 		INSERT INTO cloud_sources (`+sourceColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		s.ID, s.OrgID, s.Label, s.Type, s.SkillID, installation, repo, branch, path,
 		s.CurrentSnapshotID, store.Micros(s.SuggestedAt), s.CreatedBy, store.Micros(s.CreatedAt))
+	if err != nil {
+		return err
+	}
+	return insertLink(ctx, q, s)
+}
+
+// insertLink keeps which skill a source is measured as after it no longer is.
+func insertLink(ctx context.Context, q store.Querier, s Source) error {
+	if len(s.read()) == 0 {
+		return nil
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO source_links (org_id, skill_id, source_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, s.OrgID, s.SkillID, s.ID)
 	return err
+}
+
+// sourcesEverLinked lists the ids of all sources, deleted ones included, that were ever
+// measured as a skill.
+func sourcesEverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT source_id FROM source_links WHERE org_id = $1 AND skill_id = $2 ORDER BY source_id`, orgID, skillID)
+	return store.All(rows, err, store.Value[string])
 }
 
 func updateSource(ctx context.Context, tx *store.Tx, s Source) error {
@@ -100,7 +120,10 @@ func updateSource(ctx context.Context, tx *store.Tx, s Source) error {
 		UPDATE cloud_sources SET label = $3, skill_id = $4, current_snapshot_id = $5, suggested_at = $6
 		WHERE org_id = $1 AND id = $2`,
 		s.OrgID, s.ID, s.Label, s.SkillID, s.CurrentSnapshotID, store.Micros(s.SuggestedAt))
-	return err
+	if err != nil {
+		return err
+	}
+	return insertLink(ctx, tx, s)
 }
 
 // deleteSource deletes a locked source with its snapshots and reports.

@@ -31,6 +31,22 @@ func StandardError(p float64, n int) float64 {
 	return math.Sqrt(p * (1 - p) / m)
 }
 
+// MedianRank is the rank, from 1, of the ordered value that is the lower end of the 95 %
+// interval of the median of n values, whatever their distribution; 0 below 6 values.
+func MedianRank(n int) int {
+	if n < 6 {
+		return 0
+	}
+	tail, rank := 0.0, 0
+	for {
+		tail += math.Exp(choose(n, rank) - float64(n)*math.Ln2)
+		if tail > 0.025 {
+			return rank
+		}
+		rank++
+	}
+}
+
 // Gain is the normalised gain of a pass rate over its baseline: the share of
 // the possible improvement that was reached.
 func Gain(with, without float64) float64 {

@@ -153,3 +153,12 @@ func TestStandardError(t *testing.T) {
 	near(t, "all of 20", stats.StandardError(1, 20), 0.0444, 5e-5)
 	near(t, "none", stats.StandardError(0.5, 0), 0.3536, 5e-5)
 }
+
+// TestMedianRank has the ranks of the tables of order statistics (95 %, two-sided).
+func TestMedianRank(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 5: 0, 6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 15: 4, 20: 6, 50: 18, 100: 40} {
+		if got := stats.MedianRank(n); got != want {
+			t.Errorf("of %d values: rank %d, want %d", n, got, want)
+		}
+	}
+}

@@ -394,8 +394,9 @@ func (p partitioned) overlaps(ctx context.Context, q Querier, fresh partition) (
 	}), err
 }
 
-// make makes a partition unless it is there, with the rows of its time that the
-// default partition has.
+// make makes a partition unless it is there, with the rows of its time that the default
+// partition has. It locks the parent before that one, as queries do: a query that waited for
+// the default partition only would be planned already, and find those rows in none.
 func (p partitioned) make(ctx context.Context, tx *Tx, fresh partition) error {
 	if there, err := p.overlaps(ctx, tx, fresh); err != nil || there {
 		return err
@@ -403,7 +404,7 @@ func (p partitioned) make(ctx context.Context, tx *Tx, fresh partition) error {
 	within := fmt.Sprintf(`%s >= %d AND %s < %d`, p.column, fresh.from, p.column, fresh.to)
 	return execAll(ctx, tx,
 		fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS, PRIMARY KEY (%s))`, fresh.name, p.table, p.key),
-		fmt.Sprintf(`LOCK TABLE %s IN ACCESS EXCLUSIVE MODE`, p.fallback()),
+		fmt.Sprintf(`LOCK TABLE ONLY %s, %s IN ACCESS EXCLUSIVE MODE`, p.table, p.fallback()),
 		fmt.Sprintf(`WITH moved AS (DELETE FROM %s WHERE %s RETURNING *) INSERT INTO %s SELECT * FROM moved`,
 			p.fallback(), within, fresh.name),
 		fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`, p.table, fresh.name, fresh.from, fresh.to))

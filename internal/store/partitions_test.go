@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -155,6 +156,49 @@ func TestMissingPartition(t *testing.T) {
 	}
 	record(t, db, "ahead", now.AddDate(1, 0, 0))
 	wantPartitions(t, db)
+}
+
+// TestReadWhileRowsMove: a query that waits while rows leave the default partition finds all
+// of them.
+func TestReadWhileRowsMove(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "postgres")
+	for i := range 10 {
+		record(t, db, fmt.Sprint(i), time.Now().Add(-200*day))
+	}
+	waiting := func() int64 {
+		return number(t, db, `SELECT COUNT(*) FROM pg_locks WHERE NOT granted
+			AND relation IN (to_regclass('telemetry_records'), to_regclass('telemetry_records_rest'))`)
+	}
+	moved, found := make(chan error, 1), make(chan int64, 1)
+	err := db.InTx(t.Context(), func(tx *store.Tx) error {
+		// A move needs more than this lock allows to attach the new partition, a query does not.
+		if _, err := tx.Exec(t.Context(), `LOCK TABLE ONLY telemetry_records IN SHARE UPDATE EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		go func() { moved <- db.Partition(t.Context()) }()
+		apptest.Eventually(t, "the move waits", func() bool { return waiting() == 1 })
+		go func() {
+			rows, err := db.Query(t.Context(), `SELECT COUNT(*) FROM telemetry_records`)
+			n, err := store.One(rows, err, "Number", store.Value[int64])
+			if err != nil {
+				t.Error(err)
+			}
+			found <- n
+		}()
+		// The move tries again if that takes too long, and lets the query pass.
+		apptest.Eventually(t, "the query waits for the move", func() bool { return waiting() == 2 || len(found) > 0 })
+		return nil
+	})
+	if n := <-found; err != nil || n != 10 {
+		t.Errorf("found %d rows, %v; want 10", n, err)
+	}
+	if err := <-moved; err != nil {
+		t.Error(err)
+	}
+	if all := partitions(t, db, "telemetry_records"); all["telemetry_records_rest"] != 0 {
+		t.Errorf("partitions %v, want the rows in one of their own", all)
+	}
 }
 
 // TestExpiry deletes what is too old, and no more, in every database: whole

@@ -262,19 +262,19 @@ func TestUndo(t *testing.T) {
 		}{{suite, true, 1}, {last, false, 1}} {
 			suggestion := uuid.NewString()
 			ada.Apply(id, suggestion, c.suite, nil).Want(http.StatusOK)
-			if _, err := w.Suggestions.Undo(t.Context(), eve.Org.ID, plain, suggestion); fault.Of(err) == fault.Internal {
+			if _, err := w.Suggestions.Undo(t.Context(), access.Caller{OrgID: eve.Org.ID, UserID: eve.User.ID}, plain, suggestion); fault.Of(err) == fault.Internal {
 				t.Errorf("somebody else's decision: %v", err)
 			}
-			gone, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, suggestion)
+			gone, err := w.Suggestions.Undo(t.Context(), access.Caller{OrgID: ada.Org.ID, UserID: ada.User.ID}, plain, suggestion)
 			if left := len(ada.Cases(c.suite)); err != nil || gone != c.gone || left != c.left {
 				t.Errorf("gone %v, %d cases left, want %v and %d: %v", gone, left, c.gone, c.left, err)
 			}
-			if _, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, suggestion); !fault.Is(err, fault.NotFound) {
+			if _, err := w.Suggestions.Undo(t.Context(), access.Caller{OrgID: ada.Org.ID, UserID: ada.User.ID}, plain, suggestion); !fault.Is(err, fault.NotFound) {
 				t.Errorf("once more: %v", err)
 			}
 		}
 		draft := text(ada.Review(id, nil).Want(http.StatusOK).Object()["review"].(object), "suggestionId")
-		if gone, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, draft); err != nil || !gone {
+		if gone, err := w.Suggestions.Undo(t.Context(), access.Caller{OrgID: ada.Org.ID, UserID: ada.User.ID}, plain, draft); err != nil || !gone {
 			t.Errorf("a draft: %v, %v", gone, err)
 		}
 		if n := len(ada.Reviewed(id)); n != 0 {

@@ -2,6 +2,7 @@ package suggestions
 
 import (
 	"context"
+	"errors"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -88,14 +89,16 @@ func (s *Service) Reviews(
 
 // Review records a decision on a suggestion and replaces an earlier one. The
 // suggestion need not exist: the decision carries the whole case. An accepted
-// case becomes a draft if suiteID is "", and is otherwise appended to that
-// suite, as by Apply.
+// case becomes a draft if suiteID is "", or names a suite that the caller may not
+// change because gates read it, and is otherwise appended to that suite, as by Apply.
 func (s *Service) Review(
 	ctx context.Context, c access.Caller, sourceID string, d Decision, suiteID string,
 ) (r Review, err error) {
 	if d.Status == Accepted && suiteID != "" {
 		_, r, err = s.Apply(ctx, c, sourceID, d, suiteID)
-		return r, err
+		if !protected(err) {
+			return r, err
+		}
 	}
 	defer fault.Wrap(&err, "review on source %s", sourceID)
 	if err := d.validate(); err != nil {
@@ -115,6 +118,12 @@ func (s *Service) Review(
 		return err
 	})
 	return r, err
+}
+
+// protected reports whether the caller may not change a suite because gates read it.
+func protected(err error) bool {
+	e, ok := errors.AsType[*fault.Error](err)
+	return ok && e.Code == sources.Protected
 }
 
 func newReview(c access.Caller, src sources.Source, d Decision) Review {
@@ -145,10 +154,10 @@ func (s *Service) Apply(
 			return err
 		}
 		if r.AppliedSuiteID != nil && *r.AppliedSuiteID == suiteID {
-			suite, err = s.appendCase(ctx, tx, src, r.Decision, suiteID)
+			suite, err = s.appendCase(ctx, tx, c, src, r.Decision, suiteID)
 			return err
 		}
-		if suite, err = s.appendCase(ctx, tx, src, d, suiteID); err != nil {
+		if suite, err = s.appendCase(ctx, tx, c, src, d, suiteID); err != nil {
 			return err
 		}
 		target := SavedSuite
@@ -161,13 +170,13 @@ func (s *Service) Apply(
 }
 
 func (s *Service) appendCase(
-	ctx context.Context, tx *store.Tx, src sources.Source, d Decision, suiteID string,
+	ctx context.Context, tx *store.Tx, c access.Caller, src sources.Source, d Decision, suiteID string,
 ) (suites.Suite, error) {
 	raw, err := d.triggerCase()
 	if err != nil {
 		return suites.Suite{}, err
 	}
-	return s.Suites.Append(ctx, tx, src.OrgID, src.ID, suiteID, raw)
+	return s.Suites.Append(ctx, tx, c, src.ID, suiteID, raw)
 }
 
 // saveReview upserts a review. One that replaces another keeps the other's id.
@@ -218,20 +227,22 @@ func (s *Service) clear(ctx context.Context, tx *store.Tx, src sources.Source, s
 
 // Undo clears a review and removes its case from the suite that it was applied
 // to. Gone is false if the suite kept the case because it is its last.
-func (s *Service) Undo(ctx context.Context, orgID, sourceID, suggestionID string) (gone bool, err error) {
+func (s *Service) Undo(ctx context.Context, c access.Caller, sourceID, suggestionID string) (gone bool, err error) {
 	defer fault.Wrap(&err, "undo review on source %s", sourceID)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		src, err := s.Sources.Lock(ctx, tx, orgID, sourceID)
+		src, err := s.Sources.Lock(ctx, tx, c.OrgID, sourceID)
 		if err != nil {
 			return err
 		}
-		gone, err = s.undo(ctx, tx, src, suggestionID)
+		gone, err = s.undo(ctx, tx, c, src, suggestionID)
 		return err
 	})
 	return gone, err
 }
 
-func (s *Service) undo(ctx context.Context, tx *store.Tx, src sources.Source, suggestionID string) (gone bool, err error) {
+func (s *Service) undo(
+	ctx context.Context, tx *store.Tx, c access.Caller, src sources.Source, suggestionID string,
+) (gone bool, err error) {
 	r, err := reviewOf(ctx, tx, src, suggestionID)
 	if err != nil {
 		return false, err
@@ -241,7 +252,7 @@ func (s *Service) undo(ctx context.Context, tx *store.Tx, src sources.Source, su
 		if err != nil {
 			return false, err
 		}
-		if gone, err = s.Suites.Remove(ctx, tx, src.OrgID, *r.AppliedSuiteID, raw); err != nil {
+		if gone, err = s.Suites.Remove(ctx, tx, c, *r.AppliedSuiteID, raw); err != nil {
 			return false, err
 		}
 	}

@@ -115,16 +115,16 @@ func (p Suggestion) decision(status Status) Decision {
 }
 
 // UndoSeveral undoes reviews as Undo does, in one transaction.
-func (s *Service) UndoSeveral(ctx context.Context, orgID string, refs []Ref) (err error) {
+func (s *Service) UndoSeveral(ctx context.Context, c access.Caller, refs []Ref) (err error) {
 	defer fault.Wrap(&err, "undo several reviews")
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		for _, group := range bySource(refs) {
-			src, err := s.Sources.Lock(ctx, tx, orgID, group[0].SourceID)
+			src, err := s.Sources.Lock(ctx, tx, c.OrgID, group[0].SourceID)
 			if err != nil {
 				return err
 			}
 			for _, r := range group {
-				if _, err := s.undo(ctx, tx, src, r.SuggestionID); err != nil {
+				if _, err := s.undo(ctx, tx, c, src, r.SuggestionID); err != nil {
 					return err
 				}
 			}

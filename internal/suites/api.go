@@ -211,12 +211,12 @@ type updateInput struct {
 
 func (s *Service) handleUpdate(ctx context.Context, in updateInput) (oneOutput, error) {
 	b := in.Body
-	return newOneOutput(s.Update(ctx, access.From(ctx).OrgID, in.ID, Change{
+	return newOneOutput(s.Update(ctx, access.From(ctx), in.ID, Change{
 		Name: b.Name, VerifierKind: b.VerifierKind, SupportsNoSkill: b.SupportsNoSkill,
 		ResourceLimits: b.ResourceLimits.encode(), Cases: b.Cases, IfVersion: b.IfVersion,
 	}))
 }
 
 func (s *Service) handleDelete(ctx context.Context, in SuitePath) (httpapi.None, error) {
-	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
+	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.ID)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
@@ -25,7 +26,7 @@ func appendCase(c *client, sourceID, suiteID string, o object) (suite suites.Sui
 		return suite, err
 	}
 	err = c.World.DB.InTx(c.T.Context(), func(tx *store.Tx) error {
-		suite, err = c.World.Suites.Append(c.T.Context(), tx, c.Org.ID, sourceID, suiteID, raw)
+		suite, err = c.World.Suites.Append(c.T.Context(), tx, access.Caller{OrgID: c.Org.ID, UserID: c.User.ID}, sourceID, suiteID, raw)
 		return err
 	})
 	return suite, err
@@ -72,7 +73,7 @@ func TestRemove(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = db.InTx(t.Context(), func(tx *store.Tx) error {
-				gone, err = w.Suites.Remove(t.Context(), tx, orgID, suiteID, raw)
+				gone, err = w.Suites.Remove(t.Context(), tx, access.Caller{OrgID: orgID, UserID: c.User.ID}, suiteID, raw)
 				return err
 			})
 			return gone, err
@@ -144,7 +145,7 @@ func TestAppendRollsBack(t *testing.T) {
 		id := c.Create(with(judged(trigger("a")), object{"source_id": source}))["id"].(string)
 		broken := errors.New("broken")
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
-			if _, err := w.Suites.Append(t.Context(), tx, c.Org.ID, source, id,
+			if _, err := w.Suites.Append(t.Context(), tx, access.Caller{OrgID: c.Org.ID, UserID: c.User.ID}, source, id,
 				json.RawMessage(`{"query":"b","expectation":"should_trigger"}`)); err != nil {
 				return err
 			}

@@ -71,7 +71,15 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suit
 	}
 	suite.setCases(cases)
 	return suite, s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if n.SourceID != nil {
+			if err := s.Sources.MayChangeSuite(ctx, tx, c, "", n.SourceID); err != nil {
+				return err
+			}
+		}
 		if err := insertSuite(ctx, tx, suite); err != nil {
+			return err
+		}
+		if err := recordEdit(ctx, tx, c, Suite{}, suite); err != nil {
 			return err
 		}
 		if err := suite.audit(ctx, tx, "evals.suite.create"); err != nil {
@@ -110,39 +118,61 @@ type Change struct {
 
 // Update changes a suite of the organisation. The suite's row is locked while
 // it is changed, so concurrent updates are applied one after the other.
-func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (suite Suite, err error) {
+func (s *Service) Update(ctx context.Context, by access.Caller, id string, c Change) (suite Suite, err error) {
 	defer fault.Wrap(&err, "update eval suite %s", id)
 	// Parsing up to 500 cases and asking the bucket for sizes takes time, so both
 	// happen before the row is locked.
-	cases, issues := c.validate(orgID)
+	cases, issues := c.validate(by.OrgID)
 	if len(issues) > 0 {
 		return suite, fault.Issues(issues...)
 	}
-	sizes, err := s.environmentSizes(ctx, orgID, cases)
+	sizes, err := s.environmentSizes(ctx, by.OrgID, cases)
 	if err != nil {
 		return suite, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if suite, err = suiteByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		if suite, err = s.lock(ctx, tx, by, id); err != nil {
 			return err
 		}
+		before := suite
 		if c.IfVersion != nil && *c.IfVersion != suite.Version {
 			return fault.New(fault.Conflict, "The suite has changed: it has the version %d, not %d", suite.Version, *c.IfVersion)
 		}
 		if issues := c.apply(&suite); len(issues) > 0 {
 			return fault.Issues(issues...)
 		}
-		return s.save(ctx, tx, &suite, sizes)
+		return s.save(ctx, tx, by, before, &suite, sizes)
 	})
 	return suite, err
 }
 
+// lock finds a suite that the caller may change, and locks its row.
+func (s *Service) lock(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Suite, error) {
+	suite, err := suiteByID(ctx, tx, c.OrgID, id, tx.Dialect().ForUpdate())
+	if err != nil {
+		return suite, err
+	}
+	return suite, s.Sources.MayChangeSuite(ctx, tx, c, suite.ID, suite.SourceID)
+}
+
+// MayChange returns an error unless the caller may change the suite, or add runs that
+// were made elsewhere to it.
+func (s *Service) MayChange(ctx context.Context, tx *store.Tx, c access.Caller, id string) error {
+	_, err := s.lock(ctx, tx, c, id)
+	return err
+}
+
 // save writes a changed suite as its next version. Sizes are those of
 // environments that may be new to the suite, by blob key.
-func (s *Service) save(ctx context.Context, tx *store.Tx, suite *Suite, sizes map[string]int64) error {
+func (s *Service) save(
+	ctx context.Context, tx *store.Tx, c access.Caller, before Suite, suite *Suite, sizes map[string]int64,
+) error {
 	suite.Version++
 	suite.UpdatedAt = store.Now()
 	if err := updateSuite(ctx, tx, *suite); err != nil {
+		return err
+	}
+	if err := recordEdit(ctx, tx, c, before, *suite); err != nil {
 		return err
 	}
 	if err := suite.audit(ctx, tx, "evals.suite.change"); err != nil {
@@ -200,10 +230,10 @@ func (c Change) apply(s *Suite) []fault.Issue {
 // added again. A suite of another source or of none, one with another verifier
 // and one that is full are a Conflict.
 func (s *Service) Append(
-	ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage,
+	ctx context.Context, tx *store.Tx, by access.Caller, sourceID, suiteID string, c json.RawMessage,
 ) (suite Suite, err error) {
 	defer fault.Wrap(&err, "append to eval suite %s", suiteID)
-	if suite, err = suiteByID(ctx, tx, orgID, suiteID, tx.Dialect().ForUpdate()); err != nil {
+	if suite, err = suiteByID(ctx, tx, by.OrgID, suiteID, tx.Dialect().ForUpdate()); err != nil {
 		return suite, err
 	}
 	if suite.SourceID == nil || *suite.SourceID != sourceID {
@@ -219,25 +249,29 @@ func (s *Service) Append(
 	if slices.ContainsFunc(suite.Cases, func(c Case) bool { return sameTrigger(c, added) }) {
 		return suite, nil
 	}
+	if err := s.Sources.MayChangeSuite(ctx, tx, by, suite.ID, suite.SourceID); err != nil {
+		return suite, err
+	}
+	before := suite
 	if len(suite.Cases) >= maxCases {
 		return suite, fault.New(fault.Conflict, "The suite has %d cases already, the maximum", maxCases)
 	}
-	cases, issues := newCases(orgID, suite.VerifierKind, append(suite.fields(), added.Fields))
+	cases, issues := newCases(by.OrgID, suite.VerifierKind, append(suite.fields(), added.Fields))
 	if len(issues) > 0 {
 		return suite, fault.Issues(issues...)
 	}
 	suite.setCases(cases)
-	return suite, s.save(ctx, tx, &suite, nil)
+	return suite, s.save(ctx, tx, by, before, &suite, nil)
 }
 
 // Remove deletes a trigger query from a suite, in the caller's transaction,
 // and reports whether the suite does not have it any more: false only for the
 // last case, since a suite is never empty. A missing suite has no cases.
 func (s *Service) Remove(
-	ctx context.Context, tx *store.Tx, orgID, suiteID string, c json.RawMessage,
+	ctx context.Context, tx *store.Tx, by access.Caller, suiteID string, c json.RawMessage,
 ) (gone bool, err error) {
 	defer fault.Wrap(&err, "remove from eval suite %s", suiteID)
-	suite, err := suiteByID(ctx, tx, orgID, suiteID, tx.Dialect().ForUpdate())
+	suite, err := s.lock(ctx, tx, by, suiteID)
 	if fault.Is(err, fault.NotFound) {
 		return true, nil
 	}
@@ -252,8 +286,9 @@ func (s *Service) Remove(
 	if len(left) == len(suite.Cases) || len(left) == 0 {
 		return len(left) > 0, nil
 	}
+	before := suite
 	suite.setCases(left)
-	return true, s.save(ctx, tx, &suite, nil)
+	return true, s.save(ctx, tx, by, before, &suite, nil)
 }
 
 func parseTrigger(raw json.RawMessage) (Case, error) {
@@ -271,6 +306,21 @@ func parseTrigger(raw json.RawMessage) (Case, error) {
 // Get returns a suite of the organisation with its cases.
 func (s *Service) Get(ctx context.Context, orgID, id string) (Suite, error) {
 	return suiteByID(ctx, s.DB, orgID, id, "")
+}
+
+// Edits returns the changes of a suite after one version up to another, oldest first.
+func (s *Service) Edits(ctx context.Context, q store.Querier, orgID, id string, after, to int64) ([]Edit, error) {
+	return editsOf(ctx, q, orgID, id, after, to)
+}
+
+// Ever reports whether a source that was ever measured as a skill has had a suite, even
+// if both are deleted.
+func (s *Service) Ever(ctx context.Context, q store.Querier, orgID, skillID string) (bool, error) {
+	linked, err := s.Sources.EverLinked(ctx, q, orgID, skillID)
+	if err != nil || len(linked) == 0 {
+		return false, err
+	}
+	return hadSuite(ctx, q, orgID, linked)
 }
 
 // Exists returns an error unless the organisation has the suite.
@@ -342,15 +392,18 @@ func (s *Service) Cases(
 
 // Delete removes a suite. Its runs and improve runs go with it: their tables
 // refer to the suite with ON DELETE CASCADE.
-func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
+func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err error) {
 	defer fault.Wrap(&err, "delete eval suite %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		suite, err := suiteByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		suite, err := s.lock(ctx, tx, c, id)
 		if err != nil {
 			return err
 		}
 		freed, err := deleteEnvironments(ctx, tx, suite.ID)
 		if err != nil {
+			return err
+		}
+		if err := recordEdit(ctx, tx, c, suite, Suite{ID: suite.ID, Version: suite.Version + 1}); err != nil {
 			return err
 		}
 		if err := deleteSuite(ctx, tx, suite); err != nil {
@@ -359,6 +412,6 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err := suite.audit(ctx, tx, "evals.suite.delete"); err != nil {
 			return err
 		}
-		return s.Quota.Add(ctx, tx, orgID, quota.Evals, -sum(freed))
+		return s.Quota.Add(ctx, tx, c.OrgID, quota.Evals, -sum(freed))
 	})
 }

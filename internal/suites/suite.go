@@ -1,7 +1,7 @@
 // Package suites keeps suites of cases that say what a skill should do. It
 // validates them when they are written, and imports and exports the file
 // formats of other tools. Package runs runs them. It owns the tables
-// eval_suites and eval_environments.
+// eval_suites, eval_environments and eval_suite_edits.
 package suites
 
 import (

@@ -79,6 +79,21 @@ func (s *Service) MayAsOwner(ctx context.Context, c access.Caller, entryID strin
 	return s.Owns(ctx, c.OrgID, entryID, c.UserID)
 }
 
+// Owned reports whether an entry has owners.
+func (*Service) Owned(ctx context.Context, q store.Querier, orgID, entryID string) (bool, error) {
+	o, err := ownersOf(ctx, q, orgID, entryID)
+	return o.Source != None, err
+}
+
+// OwnsAs implements gates.Owners: it is MayAsOwner in a transaction.
+func (s *Service) OwnsAs(ctx context.Context, q store.Querier, c access.Caller, entryID string) (bool, error) {
+	if c.Narrowed() {
+		return false, nil
+	}
+	people, err := peopleOf(ctx, q, c.OrgID, entryID)
+	return slices.ContainsFunc(people, func(p Person) bool { return p.ID == c.UserID }), err
+}
+
 // People returns everybody who owns an entry, as a person or in a team, by address.
 func (s *Service) People(ctx context.Context, orgID, entryID string) ([]Person, error) {
 	return peopleOf(ctx, s.DB, orgID, entryID)

@@ -193,10 +193,12 @@ func scanCodeowners(row store.Row) (c Codeowners, err error) {
 }
 
 // codeownersOf returns the file that was read last, of an entry with several connections.
+// A file counts if its connection says so, and was read where that publishes from now.
 func codeownersOf(ctx context.Context, q store.Querier, orgID, entryID string) (Codeowners, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+codeownersColumns+` FROM entry_codeowners
-		WHERE org_id = $1 AND entry_id = $2
+		SELECT `+codeownersColumns+` FROM entry_codeowners o
+		WHERE org_id = $1 AND entry_id = $2 AND EXISTS (
+			SELECT 1 FROM repohost_connections c WHERE c.id = o.connection_id AND c.codeowners AND o.read_at >= c.chosen_at)
 		ORDER BY read_at DESC, connection_id LIMIT 1`, orgID, entryID)
 	return store.One(rows, err, "CODEOWNERS", scanCodeowners)
 }

@@ -17,6 +17,8 @@ type narrator struct {
 	*rapid.T
 	now   time.Time
 	count int // makes things differ
+	// releases are when versions became current.
+	releases []time.Time
 }
 
 func drawHistory(t *rapid.T) *history {
@@ -57,6 +59,13 @@ func (n *narrator) start() (at time.Time, step time.Duration) {
 	if step = time.Second; days > 1 {
 		step = draw(n, "step", time.Second, 50*time.Minute)
 	}
+	if len(n.releases) > 0 && n.chance("around a release", 1, 2) { // or a rollback
+		release := rapid.SampledFrom(n.releases).Draw(n.T, "release").Truncate(time.Millisecond)
+		if now := n.now.Truncate(24 * time.Hour); release.After(now.AddDate(0, 0, -2)) {
+			step = time.Second
+		}
+		return release.Add(-step * time.Duration(rapid.IntRange(1, 8).Draw(n.T, "steps before"))), step
+	}
 	return at.Add(time.Duration(rapid.IntRange(0, 23*60).Draw(n.T, "minute")) * time.Minute), step
 }
 
@@ -77,6 +86,7 @@ func (n *narrator) published(name string) *published {
 		}
 		highest = max(highest, version)
 		e.currents = append(e.currents, becoming{version, n.since()})
+		n.releases = append(n.releases, e.currents[len(e.currents)-1].since)
 	}
 	for user := range e.installed {
 		last := -1

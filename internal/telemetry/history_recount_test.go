@@ -41,6 +41,11 @@ func TestRecountHistory(t *testing.T) {
 			w.Settle()
 			straight.compare()
 			shuffled.compare()
+			if rapid.Bool().Draw(rt, "erased") { // the numbers stay
+				shuffled.clients[1].Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
+				w.Settle()
+				shuffled.compare()
+			}
 		})
 		w.checkNumbers(t)
 	})
@@ -71,6 +76,12 @@ func (h *history) inAnyOrder(t *rapid.T, org string) []piece {
 	}
 	if len(all) > 0 {
 		all = rapid.Permutation(all).Draw(t, "order")
+	}
+	if rapid.Bool().Draw(t, "merged") { // for a while
+		at := rapid.IntRange(0, len(all)).Draw(t, "merge")
+		all = slices.Insert(all, at, piece{merges: &[2]string{"notes", "pdf"}})
+		at = rapid.IntRange(at+1, len(all)).Draw(t, "unmerge")
+		all = slices.Insert(all, at, piece{merges: &[2]string{"notes", ""}})
 	}
 	at := 0
 	for _, list := range h.prices {

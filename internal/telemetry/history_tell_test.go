@@ -18,6 +18,8 @@ type piece struct {
 	logs   []*logs.LogRecord
 	array  string
 	record object
+	// merges, if set, merges the first skill into the second, or takes it back.
+	merges *[2]string
 }
 
 // pieces returns all that is reported of the history to an organisation with a
@@ -282,7 +284,11 @@ func (o *organisation) tell(pieces []piece, size func() int) {
 		room--
 		if p.array == "" && p.logs == nil {
 			flush()
-			o.setPrices(p.prices)
+			if p.merges != nil {
+				o.merge(*p.merges)
+			} else {
+				o.setPrices(p.prices)
+			}
 			continue
 		}
 		body = append(body, p)
@@ -323,4 +329,25 @@ func (o *organisation) setPrices(list []price) {
 		models = append(models, m)
 	}
 	o.clients[0].Do("PUT", "/api/v1/settings/prices", object{"models": models}).Want(200)
+}
+
+// merge merges a skill into another one, or takes that back, if both were reported. The
+// job that moves what was reported may run later.
+func (o *organisation) merge(skills [2]string) {
+	by := o.clients[0]
+	listed := map[string]bool{}
+	for _, k := range by.Get("/v1/skills?per_page=100").Want(200).List("skills") {
+		listed[k["name"].(string)] = true
+	}
+	for _, k := range by.Get("/v1/skills?per_page=100&merged=true").Want(200).List("skills") {
+		listed[k["name"].(string)] = true
+	}
+	if !listed[skills[0]] || skills[1] != "" && !listed[skills[1]] {
+		return
+	}
+	var into any
+	if skills[1] != "" {
+		into = skills[1]
+	}
+	by.Do("PATCH", "/v1/skills/"+skills[0], object{"merged_into": into}).Want(200)
 }

@@ -182,15 +182,17 @@ func (m *model) graded(id string, r grading) {
 }
 
 // attributeGradings lets the gradings of a session follow its activations: they
-// count for the version of those on the last day, of several for the newest
-// version; without any for the version that was current.
+// count for the version that was activated last. If it activated none that is known,
+// they count for none; without any activation, for the version that was current.
 func (m *model) attributeGradings(skill skillKey, user, session string) {
 	var last invocation
+	activated := false
 	for _, i := range m.invocations {
-		if i.skill != skill || i.user != user || i.session != session || !i.triggered || i.version == "" {
+		if i.skill != skill || i.user != user || i.session != session || !i.triggered {
 			continue
 		}
-		if last.version == "" || cmp.Or(cmp.Compare(dayOf(i.at), dayOf(last.at)), cmp.Compare(i.version, last.version)) > 0 {
+		activated = true
+		if i.version != "" && (last.version == "" || cmp.Or(i.at.Compare(last.at), cmp.Compare(i.version, last.version)) > 0) {
 			last = i
 		}
 	}
@@ -198,7 +200,7 @@ func (m *model) attributeGradings(skill skillKey, user, session string) {
 		if g.skill != skill || g.user != user || g.session != session {
 			continue
 		}
-		if g.version = last.version; g.version == "" {
+		if g.version = last.version; !activated {
 			g.version, _ = m.shelves[skill].attribute("", g.at)
 		}
 		m.gradings[key] = g

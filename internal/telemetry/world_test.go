@@ -21,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
@@ -64,6 +65,9 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
 	s.Register()
 	money.Register()
+	curated := &curate.Service{DB: db, Jobs: w.Queue, Skills: counts}
+	curated.Register()
+	curated.Mount(w.API)
 	counts.Mount(w.API)
 	money.Mount(w.API)
 	w.registry.Mount(w.API)

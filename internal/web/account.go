@@ -2,13 +2,16 @@ package web
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
 
-// accountView is the caller's profile and sessions.
+// accountView is the caller's profile, sessions and accounts at identity providers.
 type accountView struct {
 	Key      auth.Key
 	Sessions []sessionView
+	Linked   []signin.Account
+	Linkable []signin.Provider
 }
 
 type sessionView struct {
@@ -35,7 +38,50 @@ func (s *Service) handleAccount(v *visit) (answer, error) {
 			Session: session, BrowserName: login.BrowserName(session.Browser), Current: session.ID == v.sessionID,
 		})
 	}
+	if view.Linked, err = s.SignIn.Accounts(v.Context(), v.Caller); err != nil {
+		return answer{}, err
+	}
+	if view.Linkable, err = s.SignIn.Linkable(v.Context(), v.Caller, v.sessionID, view.Linked); err != nil {
+		return answer{}, err
+	}
 	return show("account", "Account", view), nil
+}
+
+// handleStartLink sends the browser to the provider of another account. Another site may
+// lead here, so nothing is linked before the form of handleOffer, which names the account:
+// it may be one that somebody else signed this browser in to.
+func (s *Service) handleStartLink(v *visit) (answer, error) {
+	location, cookie, err := s.SignIn.StartLink(v.Context(), v.Caller, v.sessionID, v.PathValue("name"))
+	if err != nil {
+		return answer{}, err
+	}
+	s.setCookie(v, signInCookie, cookie, int(signin.Lifetime.Seconds()))
+	return redirect(location, ""), nil
+}
+
+func (s *Service) handleOffer(v *visit) (answer, error) {
+	offer, err := s.SignIn.Offered(v.sessionID, s.cookie(v, offerCookie))
+	if err != nil {
+		return answer{}, err
+	}
+	return show("account_link", "Link an account", offer), nil
+}
+
+func (s *Service) handleLink(v *visit) (answer, error) {
+	offer, err := s.SignIn.Link(v.Context(), v.Caller, v.sessionID, s.cookie(v, offerCookie))
+	if err != nil {
+		return answer{}, err
+	}
+	s.clearCookie(v, offerCookie)
+	return redirect("/account", "You can sign in with "+offer.Email+" of "+offer.Title()+" now."), nil
+}
+
+// handleUnlink may end this session, too.
+func (s *Service) handleUnlink(v *visit) (answer, error) {
+	if err := s.SignIn.Unlink(v.Context(), v.Caller, v.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return redirect("/account", "The account was unlinked, and its sessions have ended."), nil
 }
 
 func (s *Service) handleEndSession(v *visit) (answer, error) {

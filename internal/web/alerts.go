@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,6 +228,23 @@ type alertView struct {
 	Events     []alerts.Event
 	Happened   int
 	PerPage    int
+	States     map[string]alerts.State // by skill
+	People     map[string]string       // names by id
+}
+
+// Person is the name of who acknowledged an alert.
+func (v alertView) Person(id *string) string {
+	return cmp.Or(v.People[*id], "a former member")
+}
+
+// MayAcknowledge reports whether it fires for a skill, and that is not acknowledged.
+func (v alertView) MayAcknowledge() bool {
+	for _, s := range v.States {
+		if s.Fires() && s.AcknowledgedAt == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Service) handleAlert(v *visit) (answer, error) {
@@ -250,6 +268,17 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	}
 	view.Deliveries, view.Sent, err = s.Alerts.Deliveries(ctx, org, r.ID, eventsShown, v.offset(eventsShown))
 	if err != nil {
+		return view, err
+	}
+	states, err := s.Alerts.States(ctx, r)
+	if err != nil {
+		return view, err
+	}
+	view.States = map[string]alerts.State{}
+	for _, state := range states[r.ID] {
+		view.States[state.SkillID] = state
+	}
+	if view.People, err = s.userNames(v); err != nil {
 		return view, err
 	}
 	view.Events, view.Happened, err = s.Alerts.Events(ctx, org,

@@ -271,6 +271,7 @@ func TestRollbackAlertAccess(t *testing.T) {
 	form := alertOn("https://hooks.invalid/x")
 	form.Set("skill", owner.skillID("pdf"))
 	form.Set("action", "rollback")
+	form.Set("sensitivity", "confident")
 	owner.post("/alerts", form).want(http.StatusOK)
 	path := owner.onlyAlert()
 	member.get(path).want(http.StatusOK).wantText("changing it needs the permission to roll back").wantForms(path+"/test", path+"/snooze")
@@ -282,6 +283,23 @@ func TestRollbackAlertAccess(t *testing.T) {
 	}
 	owner.get(path).want(http.StatusOK).wantText("below 80 %", "Turn off")
 	owner.post(path+"/delete", nil).wantLocation("/alerts")
+}
+
+// TestAcknowledgedAlert: the page says who acknowledged an alert, which can be done once.
+func TestAcknowledgedAlert(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite", "--allow-private-targets", "--alert-interval", "1s")
+	b := w.as(access.Owner)
+	b.sessions("pdf", time.Now(), 0, 0, 0, 0, 0)
+	b.post("/alerts", alertOn("http://127.0.0.1:1/x")).want(http.StatusOK)
+	path := b.onlyAlert()
+	for len(b.api.Get("/api/v1/alert-events").Want(http.StatusOK).List("events")) == 0 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.get(path).want(http.StatusOK).wantText("pdf since", "Acknowledge").wantNoText("acknowledged by")
+	b.post(path+"/ack", nil).want(http.StatusOK)
+	b.get(path).want(http.StatusOK).wantText("acknowledged by").
+		wantForms(path+"/test", path+"/snooze", path+"/enabled", path+"/rotate-secret", path+"/delete").wantNoText("Acknowledge")
 }
 
 // TestIncidents shows a rollback by an alert.
@@ -297,7 +315,8 @@ func TestIncidents(t *testing.T) {
 	b.sessions("pdf", time.Now(), 0, 0, 0, 0, 0)
 	skill := b.api.Get("/v1/skills/pdf").Want(http.StatusOK).Text("skill", "skill_id")
 	b.api.Post("/api/v1/alerts", object{
-		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "channel": "webhook", "config": object{"webhook_url": "http://127.0.0.1:1/x"},
+		"type": "pass_rate_below", "skill_id": skill, "action": "rollback", "sensitivity": "confident",
+		"channel": "webhook", "config": object{"webhook_url": "http://127.0.0.1:1/x"},
 	}).Want(http.StatusCreated)
 	var all []object
 	for len(all) == 0 {

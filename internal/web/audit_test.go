@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/web"
@@ -62,7 +63,10 @@ func TestFormsAreRecorded(t *testing.T) {
 	repos.Create("acme/deploy").Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
-	w := newWorld(t, "sqlite", "--roles", "web", "--allow-private-targets", "--repohost-url", repos.Dir, "--repohost-webhook-secret", "hook-secret")
+	corp, second := oidctest.New(t), oidctest.New(t)
+	w := newWorld(t, "sqlite", ssoFlags(corp, "--oidc", "second="+second.URL, "--oidc-client-id", "second="+oidctest.ClientID,
+		"--oidc-client-secret", "second="+oidctest.ClientSecret,
+		"--roles", "web", "--allow-private-targets", "--repohost-url", repos.Dir, "--repohost-webhook-secret", "hook-secret")...)
 	b := w.browser()
 	b.api = w.here(w.Member(w.org, access.Owner))
 	a := auditor{b, map[string]bool{}}
@@ -70,6 +74,12 @@ func TestFormsAreRecorded(t *testing.T) {
 	a.repohost()
 	a.alerts(hook.URL)
 	a.workshop()
+	linking := auditor{w.browser(), a.covered}
+	linking.follow("/login/oidc/corp?next=/account").wantLocation("/account")
+	linking.follow("/account/link/second").wantLocation("/account/link")
+	linking.send("/account/link", "/account/link", "auth.identity.link", nil)
+	unlink := regexp.MustCompile(`/account/identities/[^"]+`).FindString(linking.get("/account").wantText("Sign-in accounts").body)
+	linking.send("/account/identities/{id}/unlink", unlink, "auth.identity.unlink", nil)
 	a.account()
 	for _, path := range web.Forms() {
 		if _, excused := unaudited[path]; !excused && !a.covered[path] {
@@ -125,6 +135,7 @@ func (a auditor) repohost() {
 	}).Want(http.StatusCreated).Object(), "id")
 	a.send("/sources/{id}/sync", "/sources/"+source+"/sync", "sources.snapshot.create", nil)
 	a.send("/repohost/connections/{id}/delete", path+"/delete", "repohost.connection.delete", nil)
+	a.send("/registry/{id}/visibility", "/registry/"+entry+"/visibility", "registry.entry.visibility", url.Values{"visibility": {"unlisted"}})
 	a.send("/registry/{id}/delete", "/registry/"+entry+"/delete", "registry.entry.delete", url.Values{"confirm": {"deploy"}})
 }
 

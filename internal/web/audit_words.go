@@ -47,6 +47,8 @@ var auditAreas = []auditArea{
 		{"auth.device.deny", "denied the login of a program as"},
 		{"auth.session.start", "signed in with"},
 		{"auth.identity.refuse", "refused the sign-in of"},
+		{"auth.identity.link", "linked, to sign in with it, the account"},
+		{"auth.identity.unlink", "unlinked the account"},
 		{"auth.session.end", "ended the session in"},
 	}},
 	{"scim.", "provisioning", []auditWords{
@@ -111,6 +113,7 @@ var auditAreas = []auditArea{
 		{"registry.version.rollback", "rolled back"},
 		{"registry.rollback.undo", "undid the rollback of"},
 		{"registry.entry.delete", "deleted the entry"},
+		{"registry.entry.visibility", "changed who may see"},
 		{"registry.installation.record", "installed"},
 	}},
 	{"gates.", "gates", []auditWords{

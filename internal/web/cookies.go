@@ -12,6 +12,7 @@ const (
 	sessionCookie = "whetstone_session"
 	deviceCookie  = "whetstone_device"
 	signInCookie  = "whetstone_sign_in" // a sign-in with an identity provider that was started
+	offerCookie   = "whetstone_offer"   // an account at an identity provider that may be linked
 	flashCookie   = "whetstone_flash"
 	browserCookie = "whetstone_browser" // identifies a browser that signs in with a code
 )

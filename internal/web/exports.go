@@ -89,7 +89,7 @@ func (s *Service) handleExportCosts(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return file(v, export.Costs(view.Items, view.Days))
+	return file(v, export.Costs(view.Items, view.Bill, view.Days))
 }
 
 func (s *Service) handleExportAlerts(v *visit) (answer, error) {

@@ -73,7 +73,7 @@ func TestGatePages(t *testing.T) {
 		admin.api.Do(http.MethodPut, "/api/v1/settings/gate-policy", object{"policy": object{"mode": "enforce", "floors": object{"skill_md_tokens": 1}}}).
 			Want(http.StatusOK)
 		admin.hold("fresh", "0.1.0", map[string]string{"SKILL.md": skillText("fresh", "Is new", "x")})
-		checkPage(t, viewer.get("/registry").want(http.StatusOK).wantText("pdf", "fresh", "candidate"))
+		checkPage(t, viewer.get("/registry").want(http.StatusOK).wantText("pdf", "fresh", "no current version"))
 		checkPage(t, viewer.get("/registry/"+entry).want(http.StatusOK).wantText("candidate gate"))
 
 		checkPage(t, admin.post(gate+"/override", url.Values{"reason": {" "}}).want(http.StatusBadRequest).wantText("reason is required"))

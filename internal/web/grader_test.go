@@ -62,7 +62,7 @@ func TestGraderPage(t *testing.T) {
 		admin.post(path, form()).wantLocation(path)
 		saved := object{
 			"enabled": true, "expectations": []any{"It names the page.", "It keeps the order."}, "sample_per_day": nil,
-			"max_cost_usd_per_day": 0.5, "threshold": 0.75, "inherited": false,
+			"max_cost_usd_per_day": 0.5, "threshold": 0.75, "inherited": false, "unusable": 0.0,
 		}
 		if diff := cmp.Diff(saved, grader("/v1/skills/pdf/grader")); diff != "" {
 			t.Errorf("grader (-want +got):\n%s", diff)

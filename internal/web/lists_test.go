@@ -372,7 +372,7 @@ func TestExports(t *testing.T) {
 			"/registry.csv":                               {"pass_rate", []string{""}},
 			"/registry.csv?q=none":                        {"name", nil},
 			"/registry/" + entry + "/installations.csv":   {"user", nil},
-			"/costs.csv?sort=name":                        {"skill", []string{"alpha", "bare"}},
+			"/costs.csv?sort=name":                        {"skill", []string{"alpha", "bare", ""}},
 			"/costs.csv?sort=name&q=bare":                 {"cost_usd", []string{""}},
 			"/alerts/history.csv":                         {"event", nil},
 			suite + "/runs.csv":                           {"pass_rate", []string{"0.6666666666666666"}},

@@ -79,11 +79,16 @@ func (s *Service) handleStartSSO(v *visit) (answer, error) {
 func (s *Service) handleFinishSSO(v *visit) (answer, error) {
 	w, err := s.SignIn.Finish(v.Context(), signin.Callback{
 		Provider: v.PathValue("name"), Query: v.URL.Query(), Cookie: s.cookie(v, signInCookie), Browser: s.newSession(v),
+		Session: v.sessionID,
 	})
 	if err != nil {
 		return s.loginForm(v, "/", err)
 	}
 	s.clearCookie(v, signInCookie)
+	if w.Offer != "" {
+		s.setCookie(v, offerCookie, w.Offer, int(signin.Lifetime.Seconds()))
+		return redirect("/account/link", ""), nil
+	}
 	s.setCookie(v, sessionCookie, w.Token, int(auth.VouchedLifetime.Seconds()))
 	return redirect(login.LocalPath(w.Next), ""), nil
 }

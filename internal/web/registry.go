@@ -92,6 +92,7 @@ type entryView struct {
 	Reason            string             // input of the rollback form
 	RollForward       bool               // input of the rollback form
 	Owners            *people.OwnersView // nil for other organisations
+	Visible           bool               // the viewer may change who sees it
 }
 
 // A shownVersion is a version with its figures.
@@ -152,6 +153,7 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 			return view, err
 		}
 		view.Owners = &owners
+		view.Visible = v.Caller.May(access.RegistryPush) && (v.Caller.May(access.Admin) || owners.Mine)
 	}
 	if view.Own && (v.Caller.May(access.RegistryRollback) || view.Owners.Mine) && v.Caller.Plan.Includes(access.Pro) {
 		choices, err := s.Release.Choices(v.Context(), view.OrgID, view.ID)
@@ -278,7 +280,7 @@ func drift(all []installations.State) []driftCount {
 
 func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
-	r := release.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason, RollForward: v.FormValue("roll_forward") != ""}
+	r := release.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, ByOwner: !v.Caller.May(access.RegistryRollback), Target: target, Reason: &reason, RollForward: v.FormValue("roll_forward") != ""}
 	err := error(fault.Invalid("reason", "Enter a reason; it is shown in the history."))
 	var result release.Result
 	if reason != "" {
@@ -296,6 +298,17 @@ func (s *Service) handleUndoRollback(v *visit) (answer, error) {
 		return s.refuseEntry(v, err)
 	}
 	return redirect(pathTo("registry", result.Entry.ID), "Version "+result.Version.Version+" is current again."), nil
+}
+
+func (s *Service) handleSetVisibility(v *visit) (answer, error) {
+	e, err := s.Registry.SetVisibility(v.Context(), v.Caller, v.PathValue("id"), registry.Visibility(v.FormValue("visibility")))
+	if err != nil {
+		return s.refuseEntry(v, err)
+	}
+	who := map[registry.Visibility]string{
+		registry.Public: "everyone", registry.Org: "this organisation", registry.Unlisted: "everyone who knows its name",
+	}
+	return redirect(pathTo("registry", e.ID), e.Name+" is visible to "+who[e.Visibility]+"."), nil
 }
 
 // handleDeleteEntry asks for the name as a confirmation, since it cannot be undone.
@@ -359,6 +372,9 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if err := view.Version.Readable(view.Entry.Name, own(v, view.Entry)); err != nil {
+		return answer{}, err
+	}
 	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.OrgID, view.Entry.ID, versionsShown)
 	if err != nil {
 		return answer{}, err
@@ -383,11 +399,21 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 		if !slices.Contains(view.Others, view.From) {
 			view.Others = append(view.Others, view.From) // an older one
 		}
+		_, from, err := s.Registry.Version(v.Context(), v.Caller.OrgID, view.Entry.ID, view.From)
+		if err == nil {
+			err = from.Readable(view.Entry.Name, own(v, view.Entry))
+		}
+		if err != nil {
+			return answer{}, err
+		}
 		text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
 		var more bool
 		if view.Diff, more = diff.Read(string(text)); more {
-			view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version,
-				"diff") + "?" + url.Values{"from": {view.From}}.Encode()
+			query := url.Values{"from": {view.From}}
+			if view.Version.State == registry.Withdrawn || from.State == registry.Withdrawn {
+				query.Set("withdrawn", "true")
+			}
+			view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + query.Encode()
 		}
 		return show("registry_version", title, view), err
 	}
@@ -395,21 +421,28 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	return show("registry_version", title, view), err
 }
 
+// own reports whether an entry is of the viewer's organisation, which may read what it has
+// withdrawn.
+func own(v *visit, e registry.Entry) bool { return e.OrgID == v.Caller.OrgID }
+
+// asksWithdrawn reports whether an address asks for a version although it is withdrawn.
+func asksWithdrawn(v *visit) bool { return v.URL.Query().Get("withdrawn") == "true" }
+
 func (s *Service) handleDownloadVersion(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
-	archive, err := s.Registry.Download(v.Context(), v.Caller.OrgID, at)
+	archive, err := s.Registry.Download(v.Context(), v.Caller.OrgID, at, asksWithdrawn(v))
 	return stream(v, archive), err
 }
 
 func (s *Service) handleVersionFile(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
-	file, err := s.Registry.StreamFile(v.Context(), v.Caller.OrgID, at, v.PathValue("path"), v.Header.Get("If-None-Match"))
+	file, err := s.Registry.StreamFile(v.Context(), v.Caller.OrgID, at, v.PathValue("path"), v.Header.Get("If-None-Match"), asksWithdrawn(v))
 	return stream(v, file), err
 }
 
 func (s *Service) handleVersionDiff(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
-	text, err := s.Registry.StreamDiff(v.Context(), v.Caller.OrgID, at, v.URL.Query().Get("from"))
+	text, err := s.Registry.StreamDiff(v.Context(), v.Caller.OrgID, at, v.URL.Query().Get("from"), asksWithdrawn(v))
 	return stream(v, text), err
 }
 
@@ -428,6 +461,9 @@ func (s *Service) openFile(v *visit, view *versionView) error {
 	content, err := s.Registry.File(v.Context(), view.Version, view.Path)
 	view.File = newShownFile(view.Path, content)
 	view.File.URL = rawFile(view.Entry.ID, view.Version.Version, view.Path)
+	if view.Version.State == registry.Withdrawn {
+		view.File.URL += "?withdrawn=true"
+	}
 	return err
 }
 

@@ -117,7 +117,7 @@ func TestRegistry(t *testing.T) {
 	b.sessions("pdf", time.Now(), 1, 1, 1, 0)
 	entry := b.get("/registry/" + id).want(http.StatusOK)
 	entry.wantText("whetstone install pdf --server "+w.URL, "75 %", "Second words", "No one in this organisation has installed it yet").
-		wantForms("/registry/"+id+"/owners", "/registry/"+id+"/rollback", "/registry/"+id+"/delete").wantNoText("name: pdf", "rolled back")
+		wantForms("/registry/"+id+"/visibility", "/registry/"+id+"/owners", "/registry/"+id+"/rollback", "/registry/"+id+"/delete").wantNoText("name: pdf", "rolled back")
 	if got := entry.texts("h1"); !cmp.Equal(got, []string{"pdf 1.1.0"}) {
 		t.Errorf("headings: %q", got)
 	}
@@ -148,9 +148,9 @@ func TestRegistryRollback(t *testing.T) {
 	b.post(path+"/rollback", url.Values{"version": {"7"}, "reason": {"x"}}).want(http.StatusNotFound)
 	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"fails on empty input"}}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("Rolled back from version 1.1.0 to 1.0.0", "fails on empty input", "rolled back", "First").
-		wantForms(path+"/owners", path+"/rollback/undo", path+"/rollback", path+"/delete")
+		wantForms(path+"/visibility", path+"/owners", path+"/rollback/undo", path+"/rollback", path+"/delete")
 	b.post(path+"/rollback/undo", url.Values{}).wantLocation(path)
-	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 is current again", "undone", "Second").wantForms(path+"/owners", path+"/rollback", path+"/delete")
+	b.get(path).want(http.StatusOK).wantText("Version 1.1.0 is current again", "undone", "Second").wantForms(path+"/visibility", path+"/owners", path+"/rollback", path+"/delete")
 	b.post(path+"/rollback/undo", url.Values{}).want(http.StatusConflict).wantText("was undone already")
 	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"again"}, "roll_forward": {"on"}}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("version 1.1.1 has the content of 1.0.0", "1.0.0 as 1.1.1")
@@ -204,7 +204,7 @@ func TestRegistryAccess(t *testing.T) {
 	if _, err := w.Auth.SetPlan(t.Context(), w.org.Name, access.Free); err != nil {
 		t.Fatal(err)
 	}
-	owner.get(path).want(http.StatusOK).wantForms(path+"/owners", path+"/delete")
+	owner.get(path).want(http.StatusOK).wantForms(path+"/visibility", path+"/owners", path+"/delete")
 	owner.post(path+"/rollback", form).want(http.StatusForbidden).wantText("needs the pro plan")
 }
 

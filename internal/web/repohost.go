@@ -154,7 +154,7 @@ func (s *Service) handleSyncConnection(v *visit) (answer, error) {
 const maxFlash = 600
 
 func (s *Service) handleDisconnectRepo(v *visit) (answer, error) {
-	if err := s.Repohost.Disconnect(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+	if err := s.Repohost.Disconnect(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/repohost", "The connection was removed. Published versions remain."), nil

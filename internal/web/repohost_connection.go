@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/checks"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -25,6 +26,7 @@ type connectionView struct {
 	Repositories  []repohost.ListedRepository // to choose from
 	Unreachable   string                      // why Repositories is empty, or ""
 	MayConfirm    bool                        // the skill may have another name than the entry
+	MaySetOwners  bool                        // of the entry; of a new connection's, admins
 }
 
 // handleNewConnection has two steps: choose a repository, then say what to publish
@@ -43,7 +45,7 @@ func (s *Service) handleNewConnection(v *visit) (answer, error) {
 }
 
 func (s *Service) connectionForm(v *visit, form repohost.Connection) (view connectionView, err error) {
-	view.Form = form
+	view.Form, view.MaySetOwners = form, v.Caller.May(access.Admin)
 	if view.Installations, err = s.Repohost.Installations(v.Context(), v.Caller.OrgID); err != nil {
 		return view, err
 	}
@@ -118,6 +120,9 @@ func readConnection(v *visit, c *repohost.Connection) {
 		c.PullRequests = repohost.PullRequests(v.PostForm.Get("pull_requests"))
 	}
 	c.AutoPublish, c.WriteBackEnabled = v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
+	if v.PostForm.Has("owners_shown") {
+		c.Codeowners = v.FormValue("codeowners") != ""
+	}
 	c.PublishUnchanged, c.OpenIssues = v.FormValue("publish_unchanged") != "", v.FormValue("open_issues") != ""
 }
 
@@ -127,9 +132,20 @@ func (s *Service) handleConnection(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := connectionView{Form: row.Connection, Last: row.Last}
+	view, err := s.changeForm(v, row, row.Connection)
+	if err != nil {
+		return answer{}, err
+	}
 	view.Pulls, err = s.Checks.Pulls(v.Context(), v.Caller.OrgID, row.ID)
 	return show("repohost_connection", row.RepoFullName, view), err
+}
+
+func (s *Service) changeForm(v *visit, row connectionRow, form repohost.Connection) (view connectionView, err error) {
+	view = connectionView{Form: form, Last: row.Last, MaySetOwners: v.Caller.May(access.Admin)}
+	if !view.MaySetOwners {
+		view.MaySetOwners, err = s.Teams.MayAsOwner(v.Context(), v.Caller, form.EntryID)
+	}
+	return view, err
 }
 
 func (s *Service) connectionRow(v *visit) (connectionRow, error) {
@@ -151,14 +167,22 @@ func (s *Service) handleChangeConnection(v *visit) (answer, error) {
 	}
 	form := row.Connection
 	readConnection(v, &form)
-	c, err := s.Repohost.Update(v.Context(), v.Caller.OrgID, form.ID, repohost.Change{
+	change := repohost.Change{
 		DefaultBranch: &form.DefaultBranch, SkillPath: &form.SkillPath, TagPattern: &form.TagPattern,
 		AutoPublish: &form.AutoPublish, WriteBackEnabled: &form.WriteBackEnabled,
 		PublishUnchanged: &form.PublishUnchanged, OpenIssues: &form.OpenIssues,
 		PullRequests: &form.PullRequests,
-	})
+	}
+	if form.Codeowners != row.Codeowners { // else another branch would keep a box that was ticked for the one before
+		change.Codeowners = &form.Codeowners
+	}
+	c, err := s.Repohost.Update(v.Context(), v.Caller, form.ID, change)
 	if err != nil {
-		return show("repohost_connection", form.RepoFullName, connectionView{Form: form, Last: row.Last}).refused(err)
+		view, failure := s.changeForm(v, row, form)
+		if failure != nil {
+			return answer{}, failure
+		}
+		return show("repohost_connection", form.RepoFullName, view).refused(err)
 	}
 	return redirect("/repohost", "The connection of "+c.RepoFullName+" was updated."), nil
 }

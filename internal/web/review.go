@@ -180,8 +180,12 @@ func (s *Service) handleDecide(v *visit) (answer, error) {
 	default:
 		return answer{}, fault.Invalid("decision", "decision must be accept, reject or suite")
 	}
-	if _, err := s.Suggestions.Review(v.Context(), v.Caller, v.FormValue("source"), d, suite); err != nil {
+	r, err := s.Suggestions.Review(v.Context(), v.Caller, v.FormValue("source"), d, suite)
+	if err != nil {
 		return answer{}, err
+	}
+	if suite != "" && r.AppliedSuiteID == nil {
+		message = "Accepted as a draft: a gate reads the suite, so an admin or an owner of its skills adds the case."
 	}
 	at, _ := strconv.Atoi(v.FormValue("at")) // 0 if invalid
 	return redirect(reviewPath(v.FormValue("scope"), at), message), nil
@@ -236,7 +240,7 @@ func (s *Service) handleUndo(v *visit) (answer, error) {
 		return s.undoSeveral(v, all)
 	}
 	last := all[0]
-	gone, err := s.Suggestions.Undo(v.Context(), v.Caller.OrgID, last.SourceID, last.SuggestionID)
+	gone, err := s.Suggestions.Undo(v.Context(), v.Caller, last.SourceID, last.SuggestionID)
 	if err != nil {
 		return answer{}, err
 	}

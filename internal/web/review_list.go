@@ -98,7 +98,7 @@ func (s *Service) undoSeveral(v *visit, all []overview.Decision) (answer, error)
 	for i, d := range all {
 		refs[i] = suggestions.Ref{SourceID: d.SourceID, SuggestionID: d.SuggestionID}
 	}
-	err := s.Suggestions.UndoSeveral(v.Context(), v.Caller.OrgID, refs)
+	err := s.Suggestions.UndoSeveral(v.Context(), v.Caller, refs)
 	return redirect(listPath(v.FormValue("scope"), ""), fmt.Sprintf("%d decisions were undone.", len(all))), err
 }
 

@@ -170,6 +170,7 @@ func routes() []route {
 			do: (*Service).handleRedeliver,
 		},
 
+		{permission: access.RegistryPush, method: "POST", path: "/registry/{id}/visibility", do: (*Service).handleSetVisibility},
 		{permission: access.Admin, owns: (*Service).ownsEntry, method: "POST", path: "/registry/{id}/owners", do: (*Service).handleSetOwners},
 		{permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}/review", do: (*Service).handleVersionReview},
 		{permission: access.Write, method: "POST", path: "/registry/{id}/versions/{version}/review", do: (*Service).handleAnswerVersion},
@@ -364,6 +365,10 @@ func routes() []route {
 		{method: "POST", path: "/device", limit: codes, do: (*Service).handleAnswerDevice},
 		{method: "GET", path: "/account", do: (*Service).handleAccount},
 		{method: "POST", path: "/account/sessions/{id}/end", do: (*Service).handleEndSession},
+		{method: "GET", path: "/account/link/{name}", do: (*Service).handleStartLink},
+		{method: "GET", path: "/account/link", do: (*Service).handleOffer},
+		{method: "POST", path: "/account/link", do: (*Service).handleLink},
+		{method: "POST", path: "/account/identities/{id}/unlink", do: (*Service).handleUnlink},
 		{method: "POST", path: "/account/leave", do: (*Service).handleLeave},
 
 		{permission: access.Read, method: "GET", path: "/settings", do: (*Service).handleSettings},

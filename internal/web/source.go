@@ -252,7 +252,7 @@ func (s *Service) handleChangeSource(v *visit) (answer, error) {
 		c.SkillID = &p.ID
 	}
 	if err == nil {
-		src, err = s.Sources.Update(v.Context(), v.Caller.OrgID, id, c)
+		src, err = s.Sources.Update(v.Context(), v.Caller, id, c)
 	}
 	if err != nil {
 		view, more := s.sourceView(v, id)
@@ -265,7 +265,7 @@ func (s *Service) handleChangeSource(v *visit) (answer, error) {
 }
 
 func (s *Service) handleDeleteSource(v *visit) (answer, error) {
-	if err := s.Sources.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+	if err := s.Sources.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/sources", "The source was deleted."), nil

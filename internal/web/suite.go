@@ -218,7 +218,7 @@ func (s *Service) handleSaveSuite(v *visit) (answer, error) {
 	form, cases, err := readSuiteForm(v, view.Cases)
 	if err == nil {
 		verifier := suites.VerifierKind(form.Verifier)
-		_, err = s.Suites.Update(v.Context(), v.Caller.OrgID, id, suites.Change{
+		_, err = s.Suites.Update(v.Context(), v.Caller, id, suites.Change{
 			Name: &form.Name, VerifierKind: &verifier, SupportsNoSkill: &form.NoSkill, Cases: cases, IfVersion: &form.Version,
 		})
 	}
@@ -321,7 +321,7 @@ func (r caseRow) fields(old suites.Fields) suites.Fields {
 }
 
 func (s *Service) handleDeleteSuite(v *visit) (answer, error) {
-	if err := s.Suites.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+	if err := s.Suites.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/suites", "The suite and its runs were deleted."), nil

@@ -62,7 +62,7 @@ func (s *Service) handleSaveCase(v *visit) (answer, error) {
 		cases, err = view.Form.In(view.Suite.Cases, view.N)
 	}
 	if err == nil {
-		_, err = s.Suites.Update(v.Context(), v.Caller.OrgID, view.Suite.ID, suites.Change{Cases: cases, IfVersion: &view.Form.Version})
+		_, err = s.Suites.Update(v.Context(), v.Caller, view.Suite.ID, suites.Change{Cases: cases, IfVersion: &view.Form.Version})
 	}
 	if err != nil {
 		return show("suite_case", view.title(), view).refused(err)

@@ -136,8 +136,8 @@ func (b *browser) connection(entry string) string {
 	id := store.NewID()
 	b.w.Exec(`
 		INSERT INTO repohost_connections (id, org_id, entry_id, entry_name, installation_id, repo_id, repo_full_name, repo_key, default_branch,
-			skill_path, auto_publish, write_back_enabled, tag_pattern, created_by, created_at, updated_at, configured_at, held_until)
-		VALUES ($1, $2, $3, 'pdf', 1, 1, 'acme/skills', 'acme/skills', 'main', 'pdf', $5, $5, '', $4, 0, 0, 0, 0)`,
-		id, b.w.org.ID, entry, b.api.User.ID, false)
+			skill_path, auto_publish, write_back_enabled, tag_pattern, created_by, created_at, updated_at, configured_at, held_until, codeowners)
+		VALUES ($1, $2, $3, 'pdf', 1, 1, 'acme/skills', 'acme/skills', 'main', 'pdf', $5, $5, '', $4, 0, 0, 0, 0, $6)`,
+		id, b.w.org.ID, entry, b.api.User.ID, false, true)
 	return id
 }

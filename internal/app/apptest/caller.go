@@ -260,6 +260,19 @@ func (r Response) WantErrorWith(status int, part string) {
 	}
 }
 
+// WantCode checks status and body of an error with a code whose message contains
+// the parts.
+func (r Response) WantCode(status int, code string, parts ...string) {
+	r.T.Helper()
+	message := Text(r.Want(status).Object(), "error", "message")
+	r.WantBody(Object{"error": Object{"message": message, "status": status, "code": code}})
+	for _, part := range parts {
+		if !strings.Contains(message, part) {
+			r.T.Errorf("%s: message %q, want one with %q", r.What, message, part)
+		}
+	}
+}
+
 // WantIssues checks the whole body of a failed validation: pairs of a path,
 // e.g. "signals.0.confidence", and its message.
 func (r Response) WantIssues(pairs ...string) {

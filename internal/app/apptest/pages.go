@@ -70,6 +70,7 @@ func Pages() map[string]Row {
 		"POST /registry/{}/gate-policy":          form("<entry>", "mode=off&trials=3&min_cases=8&max_minutes=30&on_inconclusive=hold", nil),
 		"GET /registry/{}/publishers":            {Path: "<entry>"},
 		"POST /registry/{}/publishers":           form("<entry>", "repository=acme/<new>", nil),
+		"POST /registry/{}/visibility":           form("<entry>", "visibility=org", nil),
 		"POST /registry/{}/owners":               form("<entry>", "owners=", nil),
 		"POST /registry/{}/publishers/{}/delete": spending("trusted_publisher", "<entry> <trusted_publisher>", "x="),
 		"GET /settings/gate-policy":              {},
@@ -167,6 +168,11 @@ func Pages() map[string]Row {
 		"GET /account":                  {},
 		"POST /account/leave":           form("", "email=<new>@example.org", nil),
 		"POST /account/sessions/{}/end": form("<session>", "x=", nil),
+		// No provider has that name, and nothing is offered to a session that was opened with a key.
+		"GET /account/link/{}":               {Path: "none", Status: 404},
+		"GET /account/link":                  {Status: 403},
+		"POST /account/link":                 form("", "x=", nil),
+		"POST /account/identities/{}/unlink": form("none", "x=", nil),
 
 		"GET /settings":                              {},
 		"GET /settings/members":                      {},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -46,6 +47,8 @@ type Row struct {
 	Spends string
 	// Whole routes refuse keys that have fewer permissions than their holder.
 	Whole bool
+	// Also is a permission that callers need beside the route's, unless they own the thing.
+	Also access.Permission
 	// Others is what the organisation gets that names another one's thing of a
 	// kind in the query or the body. What stands in the path is 404, or 403 for
 	// a source, unless it is named here as well.

@@ -1,5 +1,7 @@
 package apptest
 
+import "github.com/whetstone-dev/whetstone/internal/access"
+
 // Bodies that several rows share.
 const (
 	decided = `"query":"<text>","should_trigger":true,"source":"linked_telemetry","provenance":"missed_query"`
@@ -195,7 +197,7 @@ func Rows() map[string]Row {
 		"POST /api/v1/repohost/installations":           {Body: `{"installation_id":<installation>,"account_login":"<account>","account_type":"User"}`, Others: map[string]int{"installation": 409, "account": 409}, Spends: "installation"},
 		"GET /api/v1/repohost/repos":                    {Query: "installation_id=<installation>", Others: map[string]int{"installation": 409}},
 		"GET /api/v1/repohost/connections":              {},
-		"POST /api/v1/repohost/connections":             {Body: `{"entry_id":"<entry>","installation_id":<installation>,"repo_full_name":"<repository>","skill_path":"<new>"}`, Others: map[string]int{"entry": 404, "installation": 409, "repository": 404}},
+		"POST /api/v1/repohost/connections":             {Body: `{"entry_id":"<entry>","installation_id":<installation>,"repo_full_name":"<repository>","skill_path":"<new>"}`, Others: map[string]int{"entry": 404, "installation": 409, "repository": 404}, Also: access.Admin},
 		"PATCH /api/v1/repohost/connections/{}":         {Path: "<connection>", Body: `{"write_back_enabled":true}`},
 		"DELETE /api/v1/repohost/connections/{}":        {Path: "<connection>", Spends: "connection"},
 		"POST /api/v1/repohost/connections/{}/sync":     {Path: "<connection>"},
@@ -210,6 +212,7 @@ func Rows() map[string]Row {
 		"GET /api/v1/registry":                         {Query: "name=<entry_name>", Others: map[string]int{"entry_name": 200}},
 		"GET /api/v1/registry/public":                  {},
 		"GET /api/v1/registry/{}":                      {Path: "<entry>"},
+		"PATCH /api/v1/registry/{}":                    {Path: "<entry>", Body: `{"visibility":"org"}`, Also: access.Admin},
 		"DELETE /api/v1/registry/{}":                   {Path: "<entry>", Spends: "entry"},
 		"POST /api/v1/registry/{}/versions":            {Path: "<entry>", Form: [][3]string{{"metadata", "", newer}, {"archive", "skill.tar.gz", "<archive>"}}, Others: map[string]int{"entry_name": 400}},
 		"GET /api/v1/registry/{}/versions":             {Path: "<entry>"},

@@ -35,6 +35,7 @@ type World struct {
 	T     *testing.T
 	DB    *store.DB
 	Blobs blob.Bucket
+	Links *blob.Links // signed URLs of the bucket
 	// BlobDir is the bucket's folder, for tests that age or count its files.
 	BlobDir string
 	Queue   *jobs.Queue
@@ -70,14 +71,15 @@ func NewWorld(t *testing.T, db *store.DB, o Options) *World {
 		w.BlobDir = t.TempDir()
 	}
 	var err error
-	w.Blobs, err = blob.Open(t.Context(), blob.Options{
-		Dir: w.BlobDir, Secret: []byte(strings.Repeat("test", 8)), PublicURL: w.url,
-	})
-	if err != nil {
+	blobs := blob.Options{Dir: w.BlobDir, Secret: []byte(strings.Repeat("test", 8)), PublicURL: w.url}
+	if w.Blobs, err = blob.Open(t.Context(), blobs); err != nil {
 		t.Fatal(err)
 	}
 	if o.Blobs != nil {
 		w.Blobs = o.Blobs(w.Blobs)
+	}
+	if w.Links, err = blob.NewLinks(w.Blobs, blobs); err != nil {
+		t.Fatal(err)
 	}
 	w.Queue = w.NewQueue(o.Queue)
 	w.Auth = &auth.Service{DB: db, PublicURL: PublicURL, Seal: sealtest.Keyring(), Log: w.Log}

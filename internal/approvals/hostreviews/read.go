@@ -147,8 +147,8 @@ func (r *reading) attribute(
 			reason = "approved an earlier commit"
 		case !known:
 			reason = "is not the account of a member who signs in with " + r.CodeHost
-		case user.ID == r.version.PushedBy && !r.policy.SelfApproval:
-			reason = "connected the repository, so the version counts as their own"
+		case approvals.PublishedBy(r.version, user.ID) && !r.policy.SelfApproval:
+			reason = "connected the repository, or chose its branch or tags, so the version counts as their own"
 		default:
 			may, err := r.Approvals.Approvers.MayApprove(ctx, r.DB, r.entry.ID,
 				access.Caller{OrgID: r.entry.OrgID, UserID: user.ID, Role: user.Role})

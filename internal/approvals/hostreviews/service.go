@@ -33,13 +33,8 @@ type Service struct {
 	Log      *slog.Logger
 }
 
-const (
-	// maxWaiting is how many candidates of a connection are looked at, the newest first.
-	maxWaiting = 10
-	// maxConnections is how many connections are looked at when a policy changes. The
-	// reconciliation looks at the others.
-	maxConnections = 100
-)
+// maxWaiting is how many candidates of a connection are looked at, the newest first.
+const maxWaiting = 10
 
 // LookAt implements repohost.Reviews.
 func (s *Service) LookAt(ctx context.Context, tx *store.Tx, c repohost.Connection) error {
@@ -54,24 +49,6 @@ func (s *Service) LookAt(ctx context.Context, tx *store.Tx, c repohost.Connectio
 	for _, w := range waiting {
 		job := look{ConnectionID: c.ID, VersionID: w.versionID, Commit: w.commit}
 		if err := s.Jobs.Enqueue(ctx, tx, job, jobs.Unique(w.versionID), repohost.MaxRuns(), jobs.For(c.OrgID)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// PolicyLowered implements approvals.Reviews.
-func (s *Service) PolicyLowered(ctx context.Context, tx *store.Tx, orgID, entryID string) error {
-	ids, err := connectionsWaiting(ctx, tx, orgID, entryID)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		c, err := s.Repohost.ConnectionByID(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if err := s.LookAt(ctx, tx, c); err != nil {
 			return err
 		}
 	}

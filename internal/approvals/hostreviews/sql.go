@@ -35,17 +35,6 @@ func waitingOf(ctx context.Context, q store.Querier, c repohost.Connection) ([]w
 	})
 }
 
-// connectionsWaiting lists connections of an entry or, without one, of the organisation,
-// whose entry has candidates.
-func connectionsWaiting(ctx context.Context, q store.Querier, orgID, entryID string) ([]string, error) {
-	rows, err := q.Query(ctx, `
-		SELECT c.id FROM repohost_connections c
-		WHERE c.org_id = $1 AND ($2 = '' OR c.entry_id = $2) AND EXISTS (
-			SELECT 1 FROM registry_versions v WHERE v.entry_id = c.entry_id AND v.state = 'candidate')
-		ORDER BY c.id LIMIT $3`, orgID, entryID, maxConnections)
-	return store.All(rows, err, store.Value[string])
-}
-
 // membersOf finds the members who sign in with accounts of a provider, by the account. One
 // that two members have is left out.
 func membersOf(ctx context.Context, q store.Querier, orgID string, issuers, accounts []string) (map[string]auth.User, error) {

@@ -90,7 +90,7 @@ func newWorld(t *testing.T, db *store.DB, provider host.Provider, policy object)
 	w.approvals = &approvals.Service{
 		DB: db, Jobs: w.Queue, Registry: w.Registry, Gates: gated, Approvers: approvals.ByRole(access.AdminRole),
 	}
-	gated.Approvals, w.Release.Approvals, w.Registry.Gate = w.approvals, w.approvals, gated
+	gated.Approvals, w.Release.Approvals, w.Registry.Gate = w.approvals, approvals.Promoting{Service: w.approvals}, gated
 	w.repohost = &repohost.Service{
 		DB: db, Jobs: w.Queue, Host: h, Registry: w.Registry, Secrets: []string{secret}, Interval: time.Hour,
 		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
@@ -99,7 +99,7 @@ func newWorld(t *testing.T, db *store.DB, provider host.Provider, policy object)
 	w.reviews = &hostreviews.Service{
 		DB: db, Jobs: w.Queue, Registry: w.Registry, Approvals: w.approvals, Repohost: w.repohost, CodeHost: codeHost, Log: w.Log,
 	}
-	w.repohost.Reviews, w.approvals.Reviews = w.reviews, w.reviews
+	w.repohost.Reviews = w.reviews
 	w.approvals.Register()
 	w.repohost.Register()
 	w.reviews.Register()

@@ -150,6 +150,8 @@ func TestInviteRefused(t *testing.T) {
 			{object{}, "role"},
 			{object{"role": "king"}, "role"},
 			{object{"role": "viewer", "email": "bob"}, "email"},
+			{object{"role": "viewer", "email": "Trusted-Publisher@localhost"}, "email"},
+			{object{"role": "admin", "email": "member@localhost"}, "email"},
 			{object{"role": "viewer", "expires_at": "2020-01-02T03:04:05Z"}, "expires_at"},
 			{object{"role": "viewer", "expires_at": time.Now().AddDate(0, 0, 40)}, "expires_at"},
 			{object{"role": "viewer", "expires_in": 0}, "expires_in"},
@@ -225,6 +227,7 @@ func TestAcceptRefused(t *testing.T) {
 		accept(bound, object{"email": "eve@example.org"}).Want(http.StatusBadRequest).WantIssueWith("email", "this invitation is for bob@example.org")
 		accept(bound, object{"name": strings.Repeat("x", 101)}).Want(http.StatusBadRequest).WantIssueWith("name", "")
 		accept(open, nil).Want(http.StatusBadRequest).WantIssueWith("email", "")
+		accept(open, object{"email": "trusted-publisher@localhost"}).Want(http.StatusBadRequest).WantIssueWith("email", "is no person")
 		accept(open, object{"email": "removed:" + ada.User.ID}).Want(http.StatusBadRequest).WantIssueWith("email", "")
 		accept(open, object{"email": "admin@acme.example"}).WantError(http.StatusConflict, "admin@acme.example is a member of this organisation already")
 

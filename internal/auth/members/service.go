@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
@@ -140,6 +141,9 @@ func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) er
 		}
 		if taken {
 			return fault.New(fault.Conflict, "%s is a member of this organisation already", *i.Email)
+		}
+		if err := inactive.Refuse(ctx, tx, i.OrgID, "", *i.Email); err != nil {
+			return err
 		}
 	}
 	if err := insertInvitation(ctx, tx, i, hash(token)); err != nil {

@@ -354,6 +354,7 @@ func TestUsersRefused(t *testing.T) {
 			"control":             {object{"userName": "x@y.example", "displayName": "a\x1b[31m"}, "invalidValue", "control characters", 400},
 			"NUL":                 {`{"userName":"x@y.example","externalId":"a\u0000"}`, "invalidValue", "externalId must not", 400},
 			"machine":             {object{"userName": "member@localhost"}, "invalidValue", "holds the keys of machines", 400},
+			"publisher":           {object{"userName": "trusted-publisher@localhost"}, "invalidValue", "holds the keys of machines", 400},
 			"first owner":         {object{"userName": "x", "emails": []object{{"value": "Owner@localhost"}}}, "invalidValue", "holds the keys of machines", 400},
 			"same name":           {person("BOB@acme.example"), "uniqueness", "exists", 409},
 			"same id":             {object{"userName": "new@acme.example", "externalId": "e1"}, "uniqueness", "exists", 409},

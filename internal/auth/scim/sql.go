@@ -94,3 +94,18 @@ func usersWhere(ctx context.Context, q store.Querier, where condition, limit, of
 		len(where.args)-1, len(where.args)), where.args...)
 	return store.All(rows, err, scanUser)
 }
+
+// formerAddress returns the address that a removed user had; "" for a member.
+func formerAddress(ctx context.Context, q store.Querier, orgID, userID string) (string, error) {
+	rows, err := q.Query(ctx, `SELECT COALESCE(former_email, '') FROM users WHERE org_id = $1 AND id = $2`, orgID, userID)
+	return store.One(rows, err, "User", store.Value[string])
+}
+
+// moveIdentities gives a member the accounts at providers of the removed user that they
+// were, but for those of a provider where they have one.
+func moveIdentities(ctx context.Context, tx *store.Tx, orgID, from, to string) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE identities SET user_id = $3
+		WHERE org_id = $1 AND user_id = $2 AND issuer NOT IN (SELECT issuer FROM identities WHERE user_id = $3)`, orgID, from, to)
+	return err
+}

@@ -117,12 +117,12 @@ func (a *attributes) address() (string, error) {
 	}
 	address, err := auth.NormaliseEmail(strings.TrimSpace(cmp.Or(chosen, a.UserName)))
 	switch {
+	case auth.IsMachineAddress(address):
+		return "", refuse(invalidValue, "%s holds the keys of machines, and is no person", address)
 	case err != nil && chosen == "":
 		return "", refuse(invalidValue, "emails must have an address, since userName is none, like ada@example.org")
 	case err != nil:
 		return "", refuse(invalidValue, "emails.value must be an address, like ada@example.org")
-	case auth.IsMachineAddress(address):
-		return "", refuse(invalidValue, "%s holds the keys of machines, and is no person", address)
 	}
 	return address, nil
 }

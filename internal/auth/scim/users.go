@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -96,7 +97,7 @@ func (s *Service) createIn(ctx context.Context, tx *store.Tx, u *user) error {
 		if err := u.activate(ctx, tx, email); err != nil {
 			return err
 		}
-	} else if err := s.deactivate(ctx, tx, u, email); err != nil {
+	} else if err := s.deactivate(ctx, tx, u); err != nil {
 		return err
 	}
 	return audit.Record(ctx, tx, audit.Entry{
@@ -131,10 +132,13 @@ func (s *Service) updateUser(r *http.Request, change func(*attributes) error) (a
 		if err := change(&u.attributes); err != nil {
 			return err
 		}
-		if u.sameAs(before) {
+		if !u.sameAs(before) {
+			return s.save(ctx, tx, &u, before.Active)
+		}
+		if u.Active {
 			return nil
 		}
-		return s.save(ctx, tx, &u, before.Active)
+		return s.deactivate(ctx, tx, &u) // somebody may have joined with the address since
 	})
 	return answer{status: http.StatusOK, body: project(r, s.output(u))}, err
 }
@@ -153,10 +157,10 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, u *user, wasActive boo
 	case wasActive && u.Active:
 		member := auth.User{ID: *u.UserID, OrgID: u.OrgID, Email: email, Name: u.memberName()}
 		err = takenIfConflict(auth.UpdateProfile(ctx, tx, member))
-	case wasActive:
-		err = s.remove(ctx, tx, *u)
 	case u.Active:
 		err = u.activate(ctx, tx, email)
+	default:
+		err = s.deactivate(ctx, tx, u)
 	}
 	if err != nil {
 		return err
@@ -200,31 +204,54 @@ func (u *user) activate(ctx context.Context, tx *store.Tx, email string) error {
 	return u.link(ctx, tx, member)
 }
 
-// deactivate is for a user who is inactive from the beginning: a member who has the
-// address is removed.
-func (s *Service) deactivate(ctx context.Context, tx *store.Tx, u *user, email string) error {
-	member, err := auth.MemberByAddress(ctx, tx, u.OrgID, email)
-	if fault.Is(err, fault.NotFound) {
-		return nil
+// deactivate ends the membership of a user, and of whoever has become a member with one of
+// their addresses. Those were members before the provider knew them, or came back by
+// another way.
+func (s *Service) deactivate(ctx context.Context, tx *store.Tx, u *user) error {
+	addresses := []string{key(u.UserName)}
+	for _, e := range u.Emails {
+		addresses = append(addresses, key(e.Value))
 	}
+	if u.UserID != nil {
+		if err := s.remove(ctx, tx, u.OrgID, *u.UserID); err != nil {
+			return err
+		}
+		former, err := formerAddress(ctx, tx, u.OrgID, *u.UserID)
+		if err != nil {
+			return err
+		}
+		addresses = append(addresses, former)
+	}
+	members, err := inactive.Members(ctx, tx, u.OrgID, slices.DeleteFunc(addresses, auth.IsMachineAddress))
 	if err != nil {
 		return err
 	}
-	if err := u.link(ctx, tx, member); err != nil {
-		return err
+	for _, id := range members {
+		if u.UserID == nil {
+			if err := u.link(ctx, tx, auth.User{ID: id}); err != nil {
+				return err
+			}
+		}
+		if err := s.remove(ctx, tx, u.OrgID, id); err != nil {
+			return err
+		}
 	}
-	return s.remove(ctx, tx, *u)
+	return nil
 }
 
 func (u *user) link(ctx context.Context, tx *store.Tx, member auth.User) error {
+	former := u.UserID
 	u.UserID = &member.ID
 	err := linkUser(ctx, tx, *u)
+	if err == nil && former != nil {
+		err = moveIdentities(ctx, tx, u.OrgID, *former, member.ID)
+	}
 	return takenIfDuplicate(err, "The address "+member.Email+" belongs to another user")
 }
 
 // remove ends the membership. Somebody who was removed meanwhile is no error.
-func (s *Service) remove(ctx context.Context, tx *store.Tx, u user) error {
-	_, err := s.Auth.Deprovision(ctx, tx, u.OrgID, *u.UserID)
+func (s *Service) remove(ctx context.Context, tx *store.Tx, orgID, userID string) error {
+	_, err := s.Auth.Deprovision(ctx, tx, orgID, userID)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
@@ -246,10 +273,8 @@ func (s *Service) deleteUser(r *http.Request) (answer, error) {
 		if err := deleteUser(ctx, tx, u); err != nil {
 			return err
 		}
-		if u.Active {
-			if err := s.remove(ctx, tx, u); err != nil {
-				return err
-			}
+		if err := s.deactivate(ctx, tx, &u); err != nil {
+			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
 			OrgID: u.OrgID, Action: "scim.user.delete", Target: u.target(), Detail: audit.Detail{"user": u.UserID},

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/oidc"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
@@ -58,14 +59,7 @@ func (s *Service) Start(ctx context.Context, name, next string) (location, cooki
 	if err != nil {
 		return "", "", err
 	}
-	a := newAttempt(name, next)
-	if p.GitHub {
-		location = s.github(p).AuthURL(a.Flow)
-	} else if location, err = s.client(p).AuthURL(ctx, a.Flow); err != nil {
-		return "", "", s.explain(p, err)
-	}
-	cookie, err = s.seal(a)
-	return location, cookie, err
+	return s.send(ctx, p, newAttempt(name, next))
 }
 
 // explain adds what to do. A provider that is away does not end sessions.
@@ -78,6 +72,11 @@ func (s *Service) explain(p Provider, err error) error {
 		s.Log.Warn("identity provider failed", "provider", p.Name, "error", err)
 		return fault.New(fault.BadGateway, "%s does not work at the moment: %s. Try again in a minute. "+
 			"Open sessions and API keys are not affected; `whetstone doctor` tells the operator more", p.Title(), e.Message).Because(err)
+	}
+	if e.Kind == fault.TooLarge {
+		s.Log.Warn("sign-in refused", "provider", p.Name, "error", err)
+		return fault.New(fault.Denied, "You are in more groups at %s than fit into a sign-in: its ID token has at most %d KiB. The operator must let the "+
+			"claim %s have fewer groups, e.g. only those assigned to this application", p.Title(), oidc.MaxSignInToken>>10, p.groupsClaim()).Because(err)
 	}
 	if e.Kind == fault.Unauthorized {
 		s.Log.Warn("sign-in refused", "provider", p.Name, "error", err)
@@ -92,13 +91,15 @@ type Callback struct {
 	Query    url.Values
 	Cookie   string // of Start
 	Browser  auth.NewSession
+	Session  string // the id of the browser's session; "" without one
 }
 
-// A Welcome is a person who is signed in.
+// A Welcome is a person who is signed in, or an account that they may link.
 type Welcome struct {
 	Session auth.Session
 	Token   string // of the session
 	Next    string
+	Offer   string // the cookie for Link, if the flow was started by StartLink
 }
 
 // Finish ends a sign-in: it makes a session for the member that the provider vouches
@@ -131,6 +132,12 @@ func (s *Service) Finish(ctx context.Context, c Callback) (w Welcome, err error)
 		return w, err
 	}
 	who, err := s.identify(ctx, p, a.Flow, oidc.Answer{Code: c.Query.Get("code"), Issuer: c.Query.Get("iss")})
+	if a.Session != "" {
+		if err == nil {
+			w.Offer, err = s.offer(p, a, who, c.Session)
+		}
+		return w, err
+	}
 	if err == nil {
 		w, err = s.admit(ctx, p, org.ID, who, c.Browser)
 		w.Next = a.Next
@@ -229,9 +236,12 @@ func enter(ctx context.Context, tx *store.Tx, p Provider, e entrance) (w Welcome
 	if err != nil {
 		return w, err
 	}
+	if err := inactive.Refuse(ctx, tx, e.orgID, u.ID, u.Email, e.who.email); err != nil {
+		return w, err
+	}
 	asMember := access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
 	if e.role != "" {
-		if u, err = auth.AssignRole(asMember, tx, u, e.role); err != nil {
+		if u, err = assignRole(asMember, tx, u, e.who.issuer, e.role); err != nil {
 			return w, err
 		}
 	}
@@ -239,7 +249,7 @@ func enter(ctx context.Context, tx *store.Tx, p Provider, e entrance) (w Welcome
 	if err != nil {
 		return w, err
 	}
-	i.keyID = &key
+	i.keyID, i.role = &key, e.role
 	if err := upsertIdentity(ctx, tx, i, p.Name, e.who); err != nil {
 		return w, err
 	}
@@ -250,10 +260,15 @@ func enter(ctx context.Context, tx *store.Tx, p Provider, e entrance) (w Welcome
 	return w, err
 }
 
-// link finds the member with the person's verified address, or adds one. It happens once:
-// from then on the subject identifies them, whatever their address is.
+// link finds the member with the person's verified address who has no account at any
+// provider yet, or adds one. It happens once: from then on the subject identifies them,
+// whatever their address is.
 func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i identity, how string, err error) {
-	if err := deleteIdentity(ctx, tx, e.orgID, e.who); err != nil {
+	former, err := deleteFormer(ctx, tx, e.orgID, e.who)
+	if err != nil {
+		return i, "", err
+	}
+	if err := inactive.RefuseFormer(ctx, tx, e.orgID, former, e.who.email); err != nil {
 		return i, "", err
 	}
 	i = identity{id: store.NewID(), orgID: e.orgID}
@@ -264,6 +279,9 @@ func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i iden
 			NewUser: auth.NewUser{OrgID: e.orgID, Email: e.who.email, Name: e.who.name, Role: cmp.Or(e.role, access.DefaultRole)},
 			KeyName: keyName,
 		})
+		if err == nil && e.role != "" {
+			err = markRoleAssigned(ctx, tx, u)
+		}
 		i.userID, i.keyID = u.ID, &k.ID
 		return i, "added", err
 	case err != nil:
@@ -273,13 +291,20 @@ func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i iden
 	if found, err := identityOf(ctx, tx, e.orgID, e.who); !fault.Is(err, fault.NotFound) {
 		return found, "known", err
 	}
-	taken, err := hasIdentity(ctx, tx, e.orgID, u.ID, e.who.issuer)
-	if err == nil && taken {
-		err = fault.New(fault.Conflict, "The address %s belongs to a member whom the provider knows as another person; "+
+	linked, err := providersOf(ctx, tx, e.orgID, u.ID)
+	if err != nil {
+		return i, "", err
+	}
+	if _, taken := linked[e.who.issuer]; taken {
+		return i, "", fault.New(fault.Conflict, "The address %s belongs to a member whom the provider knows as another person; "+
 			"ask an admin to remove that member if the address is yours now, and sign in again", e.who.email)
 	}
+	for _, name := range linked {
+		return i, "", fault.New(fault.Denied, "The address %s belongs to a member who signs in with %s; sign in with that, "+
+			"and link this account on the page Account", e.who.email, Provider{Name: name}.Title())
+	}
 	i.userID = u.ID
-	return i, "linked", err
+	return i, "linked", nil
 }
 
 // recordRefusal writes to the audit log that a person for whom the provider vouches was

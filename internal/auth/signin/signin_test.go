@@ -2,6 +2,7 @@ package signin_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -175,10 +176,10 @@ func TestLinking(t *testing.T) {
 		if c := h.caller(h.signIn("corp")); c.UserID != u.ID || c.Email != "ada@example.org" {
 			t.Errorf("with another address it is %+v", c)
 		}
-		// The same member at another provider.
+		// A second provider that vouches for the same address proves nothing.
 		h.other.SetPerson(ada(oidctest.Claims{"sub": "77"}))
-		if c := h.caller(h.signIn("other")); c.UserID != u.ID {
-			t.Errorf("at the other provider it is %+v", c)
+		if _, err := h.signIn("other"); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "signs in with corp; sign in with that, and link") {
+			t.Errorf("at the other provider: %v", err)
 		}
 	})
 }
@@ -237,9 +238,20 @@ func TestLastOwner(t *testing.T) {
 		if c := h.caller(h.signIn("corp")); c.UserID != h.owner.User.ID || c.Role != access.Owner {
 			t.Errorf("the last owner is %+v", c)
 		}
+		// With another owner, too: a person made them owner.
 		h.user("bob@example.org", access.Owner)
+		if c := h.caller(h.signIn("corp")); c.Role != access.Owner {
+			t.Errorf("one of two owners is %s now", c.Role)
+		}
+		// The groups take what the groups gave.
+		h.s.Providers[0].Roles["bosses"] = access.Owner
+		h.corp.SetPerson(ada(oidctest.Claims{"sub": "3", "email": "eve@example.org", "groups": []string{"bosses"}}))
+		if c := h.caller(h.signIn("corp")); c.Role != access.Owner {
+			t.Errorf("by the groups it is %s", c.Role)
+		}
+		h.corp.SetPerson(ada(oidctest.Claims{"sub": "3", "email": "eve@example.org", "groups": []string{"devs"}}))
 		if c := h.caller(h.signIn("corp")); c.Role != access.Member {
-			t.Errorf("one of two owners keeps the role %s", c.Role)
+			t.Errorf("without the group it is %s", c.Role)
 		}
 	})
 }
@@ -442,6 +454,52 @@ func TestDeletedOrganisation(t *testing.T) {
 		sessions := h.count("sessions")
 		if _, err := h.finish(begun); !fault.Is(err, fault.Denied) || h.count("sessions") != sessions {
 			t.Errorf("signed in: %v", err)
+		}
+	})
+}
+
+// TestLargeTokens: a person in thousands of groups signs in, up to the limit; beyond it,
+// the page names the claim. The cookie does not grow with the groups.
+func TestLargeTokens(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHouse(t, db)
+		h.s.Providers[0].GroupsClaim = "memberships"
+		h.s.Providers[0].Roles = map[string]access.Role{"ops": access.AdminRole}
+		size := 0
+		h.corp.SetIDToken(func(c oidctest.Claims) string {
+			raw := h.corp.Sign(t, c)
+			size = len(raw)
+			return raw
+		})
+		groups := func(n int) []string {
+			all := []string{"ops"}
+			for i := range n {
+				all = append(all, fmt.Sprintf("%08d-0000-4000-8000-000000000000", i))
+			}
+			return all
+		}
+		for _, n := range []int{400, 1_000, 2_500} {
+			h.corp.SetPerson(ada(oidctest.Claims{"memberships": groups(n)}))
+			c := h.start("corp")
+			if w := h.caller(h.finish(c)); w.Role != access.AdminRole || len(c.Cookie) > 1_000 {
+				t.Errorf("%d groups (%d bytes): role %s, a cookie of %d bytes", n, size, w.Role, len(c.Cookie))
+			}
+		}
+		if size < 100<<10 || size > oidc.MaxSignInToken {
+			t.Errorf("the largest token that signed in has %d bytes", size)
+		}
+		for _, n := range []int{3_000, 8_000, 50_000} {
+			h.corp.SetPerson(ada(oidctest.Claims{"memberships": groups(n)}))
+			_, err := h.signIn("corp")
+			if !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "more groups at corp") || !strings.Contains(err.Error(), "claim memberships") {
+				t.Errorf("%d groups (%d bytes): %v", n, size, err)
+			}
+		}
+		// The same, where only the userinfo endpoint tells them.
+		h.corp.SetPerson(ada(nil))
+		h.corp.SetUserInfo(oidctest.Claims{"memberships": groups(20_000)})
+		if _, err := h.signIn("corp"); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "claim memberships") {
+			t.Errorf("20,000 groups by userinfo: %v", err)
 		}
 	})
 }

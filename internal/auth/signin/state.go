@@ -28,6 +28,7 @@ type attempt struct {
 	Provider  string
 	Flow      oidc.Flow
 	Next      string
+	Session   string // that links an account; "" for a sign-in
 	ExpiresAt time.Time
 }
 
@@ -41,8 +42,11 @@ func newAttempt(provider, next string) attempt {
 	}
 }
 
-// cookieLabel keeps a value that was encrypted for something else from being a cookie.
-const cookieLabel = "whetstone sign-in"
+// The labels keep a value that was encrypted for something else from being this cookie.
+const (
+	cookieLabel = "whetstone sign-in"
+	offerLabel  = "whetstone offered account"
+)
 
 func (s *Service) aead() (cipher.AEAD, error) {
 	block, err := aes.NewCipher(s.Secret)
@@ -52,32 +56,37 @@ func (s *Service) aead() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-func (s *Service) seal(a attempt) (string, error) {
+func (s *Service) sealAs(label string, v any) (string, error) {
 	aead, err := s.aead()
 	if err != nil {
 		return "", err
 	}
-	plain, err := json.Marshal(a)
+	plain, err := json.Marshal(v)
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(cookieLabel))), nil
+	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(label))), nil
+}
+
+// openAs reports whether a cookie has a value of that label, which it reads.
+func (s *Service) openAs(label, cookie string, into any) bool {
+	aead, err := s.aead()
+	if err != nil {
+		return false
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
+	if err != nil {
+		return false
+	}
+	plain, err := aead.Open(nil, nil, sealed, []byte(label))
+	return err == nil && json.Unmarshal(plain, into) == nil
 }
 
 // open returns the attempt of a cookie, if it was started with the provider and has the
 // state.
 func (s *Service) open(cookie, provider, state string) (a attempt, err error) {
 	foreign := fault.New(fault.Denied, "This sign-in was not started in this browser, or was started again in another tab; start again")
-	aead, err := s.aead()
-	if err != nil {
-		return a, err
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
-	if err != nil {
-		return a, foreign
-	}
-	plain, err := aead.Open(nil, nil, sealed, []byte(cookieLabel))
-	if err != nil || json.Unmarshal(plain, &a) != nil {
+	if !s.openAs(cookieLabel, cookie, &a) {
 		return attempt{}, foreign
 	}
 	switch {

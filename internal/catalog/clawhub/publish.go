@@ -131,8 +131,11 @@ type publication struct {
 		Commit string `json:"commit"`
 	} `json:"source"`
 	Files []struct {
-		Path      string `json:"path"`
-		StorageID string `json:"storageId"`
+		Path         string  `json:"path"`
+		StorageID    string  `json:"storageId"`
+		SHA256       *string `json:"sha256"`
+		Size         *int64  `json:"size"`
+		UploadTicket *string `json:"uploadTicket"`
 	} `json:"files"` // of uploads; in a form they are parts
 }
 
@@ -238,6 +241,18 @@ func (s *Service) uploaded(ctx context.Context, c access.Caller, p publication) 
 		u := uploads[f.StorageID]
 		if !u.received {
 			return nil, nil, fault.New(fault.Malformed, "The file %q was not uploaded, or longer than an hour ago; publish again", f.Path)
+		}
+		other := ""
+		switch { // clients may leave these out
+		case f.SHA256 != nil && !strings.EqualFold(*f.SHA256, u.sha256):
+			other = "sha256"
+		case f.Size != nil && *f.Size != u.size:
+			other = "size"
+		case f.UploadTicket != nil && *f.UploadTicket != u.id:
+			other = "uploadTicket"
+		}
+		if other != "" {
+			return nil, nil, fault.New(fault.Malformed, "The %s of the file %q is not the one of its upload; publish again", other, f.Path)
 		}
 		parts[i] = skillpkg.Part{Path: f.Path, Size: u.size, Open: func() (io.ReadCloser, error) {
 			body, _, err := s.Blobs.Get(ctx, u.key())

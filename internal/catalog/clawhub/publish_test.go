@@ -175,6 +175,11 @@ func TestUploads(t *testing.T) {
 		for _, other := range []*registrytest.Client{bob, colleague} {
 			other.Post(path, payload).Want(http.StatusBadRequest)
 		}
+		for field, wrong := range map[string]any{"sha256": strings.Repeat("a", 64), "size": len(content) + 1, "uploadTicket": "another"} {
+			file := object{"path": "SKILL.md", "storageId": id, field: wrong}
+			a := ada.Post(path, object{"slug": "pdf", "version": "1.0.0", "files": []object{file}})
+			wantText(a, http.StatusBadRequest, `The `+field+` of the file "SKILL.md" is not the one of its upload; publish again`)
+		}
 		w.Exec(`UPDATE clawhub_uploads SET created_at = created_at - 3600000000`)
 		ada.Post(path, payload).Want(http.StatusBadRequest) // too late
 		w.Exec(`UPDATE clawhub_uploads SET created_at = created_at + 3600000000`)

@@ -1,11 +1,14 @@
 package clawhub
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/chunk"
@@ -128,9 +131,25 @@ type versionDetail struct {
 }
 
 type fileOutput struct {
-	Path   string `json:"path"`
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"`
+	Path        string `json:"path"`
+	Size        int64  `json:"size"`
+	SHA256      string `json:"sha256"`
+	ContentType string `json:"contentType"`
+}
+
+// contentTypes are those of the files that skills have most often. The tables of systems
+// differ, so that one server would say another type than the next.
+var contentTypes = map[string]string{
+	".md": "text/markdown", ".txt": "text/plain", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
+	".toml": "application/toml", ".csv": "text/csv", ".html": "text/html", ".css": "text/css", ".js": "text/javascript",
+	".ts": "text/plain", ".py": "text/x-python", ".sh": "text/x-shellscript", ".svg": "image/svg+xml", ".png": "image/png",
+	".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".pdf": "application/pdf",
+}
+
+// contentType says what a file is, by its name. It only describes the file in a list: files
+// are served as plain text.
+func contentType(name string) string {
+	return cmp.Or(contentTypes[strings.ToLower(path.Ext(name))], "application/octet-stream")
 }
 
 func (s *Service) handleVersion(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -152,7 +171,7 @@ func (s *Service) handleVersion(w http.ResponseWriter, r *http.Request, v visit)
 	out.Version.Security = rep.security()
 	out.Version.Files = make([]fileOutput, len(ver.Manifest))
 	for i, f := range ver.Manifest {
-		out.Version.Files[i] = fileOutput{Path: f.Path, Size: f.Size, SHA256: f.Hash}
+		out.Version.Files[i] = fileOutput{Path: f.Path, Size: f.Size, SHA256: f.Hash, ContentType: contentType(f.Path)}
 	}
 	return answer(w, out)
 }
@@ -270,7 +289,11 @@ func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit
 	defer packed.Close()
 	w.Header().Set("ETag", `"`+ver.TreeDigest+`"`)
 	w.Header().Set("Content-Type", "application/zip")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+l.Name+`.zip"`)
+	name := l.Name
+	if isSemVer(ver.Version) { // others may have quotes, slashes or anything else
+		name += "-" + ver.Version
+	}
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.zip"`)
 	w.Header().Set("Content-Length", strconv.FormatInt(packed.Size(), 10))
 	if r.Method == http.MethodHead {
 		return nil

@@ -11,11 +11,15 @@ import (
 const maxPublishers = 10
 
 // publishersOf names the organisations with a handle, in whatever case, that have
-// a public skill of that name.
+// a public or unlisted skill of that name.
 func publishersOf(ctx context.Context, q store.Querier, slug, handle string) ([]string, error) {
 	rows, err := q.Query(ctx, `
-		SELECT o.name FROM registry_entries e JOIN organisations o ON o.id = e.org_id
-		WHERE e.visibility = 'public' AND e.name = $1 AND lower(o.name) = lower($2) ORDER BY o.name LIMIT $3`,
+		SELECT o.name FROM (
+			SELECT e.org_id FROM registry_entries e WHERE e.visibility = 'public' AND e.name = $1 AND e.current_version_id <> ''
+			UNION ALL SELECT e.org_id FROM registry_entries e
+			WHERE e.visibility = 'unlisted' AND e.name = $1 AND e.current_version_id <> '') found
+		JOIN organisations o ON o.id = found.org_id WHERE lower(o.name) = lower($2)
+		ORDER BY o.name LIMIT $3`,
 		slug, handle, maxPublishers)
 	return store.All(rows, err, store.Value[string])
 }

@@ -57,6 +57,7 @@ func published(c *registrytest.Client, base string, payload object, files ...str
 		if a.Status != http.StatusOK {
 			return a
 		}
+		announced["uploadTicket"] = apptest.Text(a.Object(), "uploadTicket")
 		at, err := url.Parse(apptest.Text(a.Object(), "uploadUrl"))
 		if err != nil || !at.IsAbs() {
 			c.T.Fatalf("uploadUrl %q", at)
@@ -65,7 +66,7 @@ func published(c *registrytest.Client, base string, payload object, files ...str
 		if a.Status != http.StatusOK {
 			return a
 		}
-		announced["storageId"], announced["uploadTicket"] = apptest.Text(a.Object(), "storageId"), "x"
+		announced["storageId"] = apptest.Text(a.Object(), "storageId")
 		list = append(list, announced)
 	}
 	return c.Post(base+"/api/v1/skills", apptest.With(object{

@@ -293,10 +293,12 @@ func (s *Service) sendPack(ctx context.Context, out *bufio.Writer, repo *repo, a
 		pack = bufio.NewWriterSize(band{out}, maxBand)
 	}
 	err := s.writePack(ctx, pack, repo, a.selection)
-	if err != nil && out.Buffered() < out.Size() {
+	if err != nil && q.sideBand {
+		// The client shows the message and stops. The connection is not aborted: what the
+		// server has not sent yet would be lost with it ("Empty reply from server").
 		s.Catalog.Log.Warn("a git fetch failed", "error", err)
 		_ = writeLine(out, "\x03the skills cannot be read now; try again")
-		return sent(errors.Join(out.Flush(), err))
+		return sent(out.Flush())
 	}
 	if banded, ok := pack.(*bufio.Writer); ok && q.sideBand {
 		err = banded.Flush()

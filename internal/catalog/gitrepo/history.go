@@ -362,7 +362,7 @@ func (s *Service) write(ctx context.Context, sh shelf, add addition) error {
 	}
 	return s.Catalog.Registry.DB.InTx(ctx, func(tx *store.Tx) error {
 		saw := add.commits[len(add.commits)-1].revision
-		now, err := revisionOf(ctx, tx, sh.OrgName)
+		now, err := registry.RevisionOf(ctx, tx, sh.Shelf)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -139,15 +138,4 @@ func hasCommit(ctx context.Context, q store.Querier, shelf, hash string, after i
 		SELECT COUNT(*) FROM catalog_commits WHERE shelf = $1 AND number > $2 AND hash = $3`, shelf, after, hash)
 	n, err := store.One(rows, err, "Commit", store.Value[int64])
 	return n > 0, err
-}
-
-// revisionOf is registry.Service.ShelfRevision in a transaction.
-func revisionOf(ctx context.Context, q store.Querier, orgName string) (registry.Revision, error) {
-	rows, err := q.Query(ctx, `
-		SELECT COUNT(*), COALESCE(CAST(SUM(c.changes) AS BIGINT), 0) FROM registry_changes c
-		WHERE $1 = '' OR c.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1)`, orgName)
-	return store.One(rows, err, "Changes", func(row store.Row) (r registry.Revision, err error) {
-		err = row.Scan(&r.Orgs, &r.Changes)
-		return r, err
-	})
 }

@@ -244,12 +244,8 @@ func (s *Service) published(ctx context.Context, e registry.Entry, version strin
 	return v, size, nil
 }
 
-// pack makes the zip of a published version.
-func (s *Service) pack(ctx context.Context, e registry.Entry, version string) ([]byte, error) {
-	v, size, err := s.published(ctx, e, version)
-	if err != nil {
-		return nil, err
-	}
+// pack makes the zip of a version, whose files have that many bytes.
+func (s *Service) pack(ctx context.Context, name string, v registry.Version, size int64) ([]byte, error) {
 	release, err := s.Memory.Reserve(ctx, 2*size) // the files, and the zip that they are copied to
 	if err != nil {
 		return nil, err
@@ -257,7 +253,7 @@ func (s *Service) pack(ctx context.Context, e registry.Entry, version string) ([
 	defer release()
 	var b bytes.Buffer
 	out := zip.NewWriter(&b)
-	if err := s.add(ctx, out, v, e.Name); err != nil {
+	if err := s.add(ctx, out, v, name); err != nil {
 		return nil, err
 	}
 	err = out.Close()
@@ -358,11 +354,15 @@ func (s *Service) handlePlugin(w http.ResponseWriter, r *http.Request, sh catalo
 			return err
 		}
 	}
+	v, size, err := s.published(ctx, l.Entry, version)
+	if err != nil {
+		return err
+	}
 	if stored.MatchesETag(r.Header.Get("If-None-Match"), hash) {
 		serveZip(w, r, sh, hash, nil)
 		return nil
 	}
-	content, err := s.pack(ctx, l.Entry, version)
+	content, err := s.pack(ctx, l.Name, v, size)
 	if err != nil {
 		return err
 	}

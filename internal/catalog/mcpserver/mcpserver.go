@@ -251,7 +251,7 @@ func (s *Service) rpcError(ctx context.Context, method string, err error) error 
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: known.Message}
 	case fault.Unavailable, fault.Limited:
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: known.Message}
-	case fault.Internal, fault.Unsupported, fault.BadGateway:
+	case fault.Internal, fault.Unsupported, fault.BadGateway, fault.Gone:
 	}
 	id := httpapi.RequestID(ctx)
 	if ctx.Err() == nil {

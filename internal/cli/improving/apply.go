@@ -16,8 +16,8 @@ import (
 
 type proposalApply struct {
 	proposalID `embed:""`
-	As         string `env:"-" enum:"version,pull-request,patch" default:"version" help:"version (the gate lets it pass or holds it), pull-request or patch."`
-	Dir        string `env:"-" placeholder:"DIR" help:"With --as patch: folder of the skill to change in place; the patch is printed when empty."`
+	As         string `env:"-" enum:"version,pull-request,patch," default:"" help:"version (the gate lets it pass or holds it), pull-request or patch; version when empty, patch with --dir."`
+	Dir        string `env:"-" placeholder:"DIR" help:"Folder of the skill to change in place; the patch is printed when empty."`
 	DryRun     bool   `env:"-" help:"Only show what would be done."`
 }
 
@@ -28,7 +28,12 @@ func (proposalApply) Help() string {
 
 // Run applies a proposal.
 func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
-	if c.Dir != "" && c.As != "patch" {
+	switch {
+	case c.As == "" && c.Dir != "":
+		c.As = "patch"
+	case c.As == "":
+		c.As = "version"
+	case c.As != "patch" && c.Dir != "":
 		return fault.Invalid("dir", "--dir is for --as patch")
 	}
 	return c.with(ctx, p, func(s *server.Session) error {

@@ -26,6 +26,7 @@ type Target struct {
 	Version      string
 	Hash         string
 	Pinned       bool
+	Withdrawn    bool   // it is wanted although it was withdrawn
 	Link         string // signed download URL, or ""
 }
 
@@ -72,7 +73,7 @@ func (i *Installer) Put(name string, r install.Record) error {
 
 // Fetch downloads the archive and verifies its hash.
 func (i *Installer) Fetch(ctx context.Context, t Target, progress func(done, of int64)) ([]byte, error) {
-	wanted := client.Wanted{ContentHash: t.Hash, Progress: progress}
+	wanted := client.Wanted{ContentHash: t.Hash, Withdrawn: t.Withdrawn, Progress: progress}
 	if t.Link != "" {
 		archive, err := i.Download(ctx, t.Link, wanted)
 		if client.Status(err) != http.StatusForbidden {

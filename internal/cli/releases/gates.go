@@ -13,6 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 )
 
 type gatesCommands struct {
@@ -129,6 +131,12 @@ func printGate(w io.Writer, g client.Gate) {
 			fmt.Fprintf(w, "; p = %.2g", *suite.AdjustedP)
 		}
 		fmt.Fprintln(w)
+		for _, c := range suite.Changes {
+			change := gateapi.SuiteChange{
+				Email: c.Email, At: httpapi.Time(c.At), Added: c.Added, Removed: c.Removed, Changed: c.Changed, Settings: c.Settings,
+			}
+			fmt.Fprintf(w, "Changed since the last gate: %s, %s: %s\n", term.Cell(change.Who()), change.When(), term.Cell(change.What()))
+		}
 		for _, r := range suite.Results {
 			again := ""
 			if r.FreshNew != nil && r.FreshCurrent != nil {

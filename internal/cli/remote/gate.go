@@ -21,7 +21,7 @@ type gateCommand struct {
 	Suite       []string `env:"-" help:"Suites to run (names or ids); those of the entry's gate policy when empty."`
 	Trials      *int     `env:"-" placeholder:"N" help:"How often to try each case; as the gate policy says when empty."`
 	MinCases    *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs; as the gate policy says when empty."`
-	Format      string   `env:"-" enum:"markdown,json,junit,sarif" default:"markdown" help:"markdown, json, junit or sarif."`
+	Format      string   `env:"-" enum:"markdown,json,junit,sarif" default:"markdown" help:"markdown, json (also --json), junit or sarif."`
 	Output      string   `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
 }
 
@@ -34,6 +34,10 @@ Exit codes: 0 the version is not worse; 1 it is worse (or the command failed); 3
 
 // Run gates the skill in a folder. Nothing is published.
 func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
+	// A file may have another format, standard output of --json has not.
+	if p.JSON && (c.Format == "markdown" || c.Output == "") {
+		c.Format = "json"
+	}
 	packed, err := folder.Pack(ctx, c.Dir)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ type installCommand struct {
 	Name        string `arg:"" optional:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
 	Force       bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
 	NoRequires  bool   `env:"-" help:"Install only this skill, not those that it requires."`
+	Withdrawn   bool   `env:"-" help:"Install NAME@VERSION although that version was withdrawn."`
 	Frozen      bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, without changing it."`
 }
 
@@ -166,14 +167,33 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *sessio
 	}
 	for _, v := range f.Versions {
 		if pinned && v.Version == version || !pinned && v.IsCurrent {
+			if v.State == "withdrawn" && !c.Withdrawn {
+				return installer.Target{}, errWithdrawn(e, v, f.foreign)
+			}
 			return installer.Target{
 				Name: e.Name, Organisation: e.Organisation, Foreign: f.foreign,
-				EntryID: e.ID, Version: v.Version, Hash: v.ContentHash, Pinned: pinned,
+				EntryID: e.ID, Version: v.Version, Hash: v.ContentHash, Pinned: pinned, Withdrawn: c.Withdrawn,
 			}, nil
 		}
 	}
+	if !pinned {
+		return installer.Target{}, fault.New(fault.NotFound, "%s has no current version: the first is a candidate, or all are withdrawn; "+
+			"`whetstone history %s` lists them", term.Plain(e.Name), term.Plain(name))
+	}
 	return installer.Target{}, fault.New(fault.NotFound, "%s has no version %s; `whetstone history %s` lists them",
 		term.Plain(e.Name), term.Plain(version), term.Plain(name))
+}
+
+// errWithdrawn says why a version was withdrawn, and what to do about it.
+func errWithdrawn(e client.Entry, v client.Version, foreign bool) error {
+	reason, advice := ".", ""
+	if v.WithdrawnReason != nil {
+		reason = ": " + term.Plain(*v.WithdrawnReason)
+	}
+	if !foreign {
+		advice = "\n--withdrawn installs it all the same"
+	}
+	return fault.New(fault.Gone, "Version %s of %s was withdrawn%s%s", term.Plain(v.Version), term.Plain(e.Name), reason, advice)
 }
 
 // A foundEntry is an entry, and how it was found.
@@ -184,7 +204,8 @@ type foundEntry struct {
 }
 
 // findEntry looks an entry up by its id, as ORG/NAME, or by its name: first in
-// the caller's organisation, then among the public ones of others.
+// the caller's organisation, then among the public ones of others. ORG/NAME also
+// finds an unlisted one.
 func (s *session) findEntry(ctx context.Context, name string) (foundEntry, error) {
 	if server.IsID(name) {
 		detail, err := s.Entry(ctx, name)
@@ -202,7 +223,11 @@ func (s *session) findEntry(ctx context.Context, name string) (foundEntry, error
 		organisation, bare = name[:slash], name[slash+1:]
 	}
 	for _, public := range []bool{false, true} {
-		entries, err := s.ListEntries(ctx, client.Filter{Name: bare, Public: public})
+		filter := client.Filter{Name: bare, Public: public}
+		if public {
+			filter.Organisation = organisation
+		}
+		entries, err := s.ListEntries(ctx, filter)
 		if err != nil {
 			return foundEntry{}, err
 		}

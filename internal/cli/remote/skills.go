@@ -148,7 +148,11 @@ func agreement(c client.Calibration) string {
 	if c.Agreement == nil {
 		return "not compared with people yet"
 	}
-	return fmt.Sprintf("agrees with people in %s of %s", term.Rate(c.Agreement, c.Interval), term.Count(c.Pairs, "session"))
+	text := fmt.Sprintf("agrees with people in %s of %s", term.Rate(c.Agreement, c.Interval), term.Count(c.Pairs, "session"))
+	if c.Kappa != nil {
+		text += fmt.Sprintf(", kappa %.2f (%.2f to %.2f)", *c.Kappa, c.KappaInterval[0], c.KappaInterval[1])
+	}
+	return text
 }
 
 // printSkill omits days without activity. target is the name of the skill that this

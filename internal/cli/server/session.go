@@ -170,6 +170,8 @@ func statusFault(e *client.Error, server string) error {
 		return fault.New(fault.NotFound, "%s", message).Because(e)
 	case http.StatusConflict:
 		return fault.New(fault.Conflict, "%s", message).Because(e)
+	case http.StatusGone:
+		return fault.New(fault.Gone, "%s", message).Because(e)
 	}
 	return fault.New(fault.BadGateway, "%s", message).Because(e)
 }

@@ -57,11 +57,8 @@ func unchecked(path string, files map[string]string, edits []install.Edit) ([]st
 		if below(p) {
 			return nil
 		}
-		empty := true
-		if entries, err := fs.ReadDir(os.DirFS(path), p); err == nil {
-			empty = len(entries) == 0
-		}
-		if !empty {
+		// Programs can load what is in a folder that cannot be listed.
+		if entries, err := fs.ReadDir(os.DirFS(path), p); err != nil || len(entries) > 0 {
 			found = append(found, p+"/")
 		}
 		return fs.SkipDir

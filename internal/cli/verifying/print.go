@@ -23,7 +23,7 @@ func printResult(w io.Writer, r result) {
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "  PROBLEM: %s\n", term.Plain(p.Message))
 	}
-	if len(r.Unchecked) > 0 {
+	if len(r.Unchecked) > 0 && !r.strict {
 		fmt.Fprintf(w, "  not part of the skill, and not checked: %s\n", term.Plain(strings.Join(r.Unchecked, ", ")))
 	}
 	switch {

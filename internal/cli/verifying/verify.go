@@ -38,6 +38,7 @@ type verifyCommand struct {
 	Key          string `env:"-" placeholder:"FILE" help:"Trust the public keys in this PEM file, and no others."`
 	KeysURL      string `env:"-" placeholder:"URL" help:"Trust the keys at this address, e.g. a copy of the server's file."`
 	TrustKeys    bool   `env:"-" help:"Trust the keys that the server has now, and remember them."`
+	Strict       bool   `env:"-" help:"Fail if the folder has files that the skill does not have, e.g. .env or node_modules."`
 }
 
 // A result is what the check found.
@@ -54,12 +55,14 @@ type result struct {
 	Unchecked    []string       `json:"unchecked"` // of the folder: what users and interpreters make beside a skill
 	Attestations []checked      `json:"attestations"`
 	Keys         string         `json:"keys"` // where the trusted keys come from: pinned, first_use, file or url
+
+	strict bool
 }
 
 // A problem is why the check failed.
 type problem struct {
 	// Kind is unsigned, bad_signature, unknown_key, revoked_key, malformed, other_subject, bad_time, archive, changed_file,
-	// wrong_folder, candidate or withdrawn.
+	// extra_file, wrong_folder, candidate or withdrawn.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 }
@@ -149,6 +152,11 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 	} else if err := t.checkContent(ctx, s, &r, *signed); err != nil {
 		return r, err
 	}
+	if r.strict = c.Strict; r.strict {
+		for _, path := range r.Unchecked {
+			r.fail("extra_file", "%s is not part of the skill", path)
+		}
+	}
 	r.OK = len(r.Problems) == 0
 	return r, nil
 }
@@ -159,6 +167,7 @@ type target struct {
 	entry     client.Entry
 	version   client.Version
 	dir, name string         // of the folder
+	real      string         // the folder itself if it was named by a symbolic link, as other installers make
 	record    install.Record // of the lock file; zero without one
 }
 
@@ -184,6 +193,10 @@ func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t targe
 	if err != nil && there {
 		return t, err
 	}
+	followed, err := filepath.EvalSymlinks(absolute)
+	if err != nil && there {
+		return t, err
+	}
 	record, recorded := records[name]
 	written := strings.HasPrefix(c.Target, ".") || filepath.IsAbs(c.Target)
 	if !written && (!there || !strings.Contains(filepath.ToSlash(c.Target), "/") && !recorded && c.As == "") {
@@ -194,7 +207,7 @@ func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t targe
 	}
 	if c.As != "" {
 		t, err = find(ctx, s, c.As)
-		t.dir, t.name = dir, name
+		t.dir, t.name, t.real = dir, name, followed
 		return t, err
 	}
 	if !recorded {
@@ -210,7 +223,7 @@ func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t targe
 	if err != nil {
 		return t, err
 	}
-	t = target{entry: detail.Entry, dir: dir, name: name, record: record}
+	t = target{entry: detail.Entry, dir: dir, name: name, real: followed, record: record}
 	t.version, err = pick(detail, record.Version)
 	return t, err
 }
@@ -275,6 +288,9 @@ func (t target) checkContent(ctx context.Context, s *server.Session, r *result, 
 	if files := t.record.Files; t.dir != "" && len(files) > 0 && dirHash(files) == signed.DirHash() {
 		return t.compare(r, files)
 	}
+	if t.version.State == "withdrawn" {
+		return nil // which is a problem already; the server no longer serves its archive
+	}
 	archive, err := s.DownloadVersion(ctx, t.entry.ID, t.version.Version, client.Wanted{ContentHash: signed.Subject[0].Digest["sha256"]})
 	if errors.Is(err, client.ErrHash) {
 		r.fail("archive", "the archive that %s sends is not the signed one", s.Server)
@@ -299,7 +315,8 @@ func (t target) checkContent(ctx context.Context, s *server.Session, r *result, 
 const maxNamed = 20
 
 func (t target) compare(r *result, files map[string]string) error {
-	state, err := install.Inspect(t.dir, t.name, install.Record{Files: files})
+	dir, name := filepath.Split(t.real)
+	state, err := install.Inspect(dir, name, install.Record{Files: files})
 	if err != nil {
 		return err
 	}
@@ -311,6 +328,6 @@ func (t target) compare(r *result, files map[string]string) error {
 		}
 		r.fail("changed_file", "%s was %s", edit.Path, edit.Change)
 	}
-	r.Unchecked, err = unchecked(t.path(), files, state.Edits)
+	r.Unchecked, err = unchecked(t.real, files, state.Edits)
 	return err
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -170,11 +171,34 @@ func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
 			for _, warning := range a.Warnings {
 				fmt.Fprintf(w, "Warning\t%s\n", term.Cell(warning))
 			}
+			for _, s := range a.States {
+				if s.State == "firing" {
+					fmt.Fprintf(w, "Firing\t%s since %s%s\n", term.Plain(cmp.Or(names[s.SkillID], s.SkillID)), stamp(s.Since), answered(s))
+				}
+			}
 			for _, e := range events {
 				fmt.Fprintf(w, "%s\t%s %s %s\n", stamp(e.OccurredAt), e.Transition, term.Plain(e.SkillName), term.Cell(term.OrDash(e.Note)))
 			}
 		})
 	})
+}
+
+// answered says what people and the alert did about a firing, e.g. ", acknowledged
+// 2026-03-01 12:00, rolled back version 2.0".
+func answered(s client.AlertState) (text string) {
+	if s.AcknowledgedAt != nil {
+		text = ", acknowledged " + stamp(*s.AcknowledgedAt)
+	}
+	switch b := s.Rollback; {
+	case b == nil:
+	case b.Version != "":
+		text += ", rolled back version " + term.Plain(b.Version)
+	case b.BlockedBy == "too_few_sessions" && b.Needs != nil:
+		text += fmt.Sprintf(", not rolled back yet: graded sessions still missing: %d", *b.Needs)
+	default:
+		text += ", not rolled back: " + term.Plain(b.BlockedBy)
+	}
+	return text
 }
 
 type alertCreate struct {
@@ -183,7 +207,7 @@ type alertCreate struct {
 	Type         string   `env:"-" default:"pass_rate_below" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall" help:"pass_rate_below, no_data, worse_than_previous, cost_above or silent_fall."`
 	Threshold    *float64 `env:"-" placeholder:"N" help:"A share (0.8), days, or dollars; the default of the type when empty."`
 	Sensitivity  string   `env:"-" default:"sequential" enum:"point,confident,sequential" help:"point, confident or sequential."`
-	Rollback     bool     `env:"-" help:"Roll the skill back when it fires."`
+	Rollback     bool     `env:"-" help:"Roll bad versions of the skill back while it fires; not with the sensitivity point."`
 	Email        string   `env:"-" placeholder:"ADDRESS" help:"Notify this address."`
 	Webhook      string   `env:"-" placeholder:"URL" help:"Notify this webhook."`
 	ChatA        string   `env:"-" name:"chat-a" placeholder:"URL" help:"Notify this Slack webhook."`
@@ -192,7 +216,7 @@ type alertCreate struct {
 
 // Help is shown below the description of the command.
 func (alertCreate) Help() string {
-	return "Sequential alerts gather evidence since the version became current: about one false alarm in 1,000 skill-weeks. " +
+	return "Sequential alerts gather evidence since the version became current: about one false alarm in 1,000 weeks of a skill that is ten points above its threshold. " +
 		"Without an address, the owners of the skill are notified by e-mail."
 }
 

@@ -77,6 +77,12 @@ func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) str
 			fmt.Fprintf(&b, "; sign test p = %.2g", *s.SignTestP)
 		}
 		b.WriteString(".\n")
+		if len(s.Changes) > 0 {
+			b.WriteString("\nThe suite was changed since the last gate:\n\n")
+		}
+		for _, c := range s.Changes {
+			fmt.Fprintf(&b, "- %s, %s: %s\n", escape.Replace(c.Who()), c.When(), escape.Replace(c.What()))
+		}
 	}
 	for _, f := range g.Floors {
 		fmt.Fprintf(&b, "\n%s: %s, wanted %s.\n", f.Name, f.Got, f.Want)

@@ -17,17 +17,20 @@ const (
 )
 
 // A Member is a candidate of the pool. Scores has the share of passed trials of
-// each case of the selection; cases without a verdict are missing, and count as 0.
+// each case of the selection; cases without a verdict are missing: an
+// outage of the judge is no fail.
 type Member struct {
 	N      int // of the iteration; 0 is the current version
 	Scores map[string]float64
 	Gained bool // it was better than its parent on the minibatch
 }
 
-// Total is the sum of the scores.
-func (m Member) Total() (sum float64) {
-	for _, score := range m.Scores {
-		sum += score
+// Total is the sum of the scores on the cases on which other has a verdict, too.
+func (m Member) Total(other Member) (sum float64) {
+	for id, score := range m.Scores {
+		if _, ok := other.Scores[id]; ok {
+			sum += score
+		}
 	}
 	return sum
 }
@@ -35,7 +38,7 @@ func (m Member) Total() (sum float64) {
 // dominates reports whether m is nowhere worse than other.
 func (m Member) dominates(other Member) bool {
 	for id, score := range other.Scores {
-		if m.Scores[id] < score {
+		if own, ok := m.Scores[id]; !ok || own < score {
 			return false
 		}
 	}
@@ -98,7 +101,7 @@ func (s *State) wins() []int {
 	wins := make([]int, len(s.Pool))
 	for id, most := range best {
 		for i, m := range s.Pool {
-			if m.Scores[id] == most {
+			if score, ok := m.Scores[id]; ok && score == most {
 				wins[i]++
 			}
 		}
@@ -125,11 +128,12 @@ func (s *State) Parent(r *rand.Rand) Member {
 	return s.Pool[0]
 }
 
-// Best is the member with the highest total, the earliest of equal ones.
+// Best is the member with the highest total, the earliest of equal ones. Two are
+// compared on the cases on which both have a verdict.
 func (s *State) Best() Member {
 	best := s.Pool[0]
 	for _, m := range s.Pool[1:] {
-		if m.Total() > best.Total() || m.Total() == best.Total() && m.N < best.N {
+		if own, other := m.Total(best), best.Total(m); own > other || own == other && m.N < best.N {
 			best = m
 		}
 	}
@@ -144,7 +148,9 @@ func (s *State) Partner() (partner Member, found bool) {
 	for _, m := range s.Pool {
 		gain := 0.0
 		for id, score := range m.Scores {
-			gain += max(0, score-best.Scores[id])
+			if other, ok := best.Scores[id]; ok {
+				gain += max(0, score-other)
+			}
 		}
 		if m.N != 0 && m.N != best.N && gain > most {
 			partner, most, found = m, gain, true

@@ -233,3 +233,19 @@ func TestProve(t *testing.T) {
 		t.Errorf("nothing proves %+v", got)
 	}
 }
+
+// TestOutageIsNoFail: a case that the judge could not decide says nothing about a
+// candidate.
+func TestOutageIsNoFail(t *testing.T) {
+	s := search.New(search.Member{Scores: map[string]float64{"a": 0, "b": 1, "c": 1}})
+	s.Finish(&search.Member{N: 1, Scores: map[string]float64{"a": 1, "b": 1}}) // c had no verdict
+	if best := s.Best(); best.N != 1 {
+		t.Errorf("the best is %d, want 1", best.N)
+	}
+	// Nor does one that the current version missed.
+	s = search.New(search.Member{Scores: map[string]float64{"b": 1}})
+	s.Finish(&search.Member{N: 1, Scores: map[string]float64{"a": 0.5, "b": 0}})
+	if best := s.Best(); best.N != 0 {
+		t.Errorf("the best is %d, want 0", best.N)
+	}
+}

@@ -61,7 +61,7 @@ func (w world) run(rounds int, holdout float64) (chosen bool, e search.Evidence)
 	}
 	chances := [][]float64{current}
 	s := search.New(select1(0, current, true))
-	atStart := s.Pool[0].Total()
+	start := s.Pool[0]
 	for n := 1; !s.Done(rounds); n++ {
 		parent := chances[s.Parent(w.r).N]
 		candidate := w.write(w.r, parent)
@@ -81,7 +81,7 @@ func (w world) run(rounds int, holdout float64) (chosen bool, e search.Evidence)
 		s.Finish(&m)
 	}
 	best := s.Best()
-	if best.N == 0 || best.Total() <= atStart {
+	if best.N == 0 || best.Total(start) <= start.Total(best) {
 		return false, e
 	}
 	var pairs []decision.Case

@@ -2,7 +2,13 @@
 // the routes of gates.
 package gateapi
 
-import "github.com/whetstone-dev/whetstone/internal/httpapi"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
 
 // A Gate is the comparison of a pushed version with the current one.
 type Gate struct {
@@ -48,6 +54,18 @@ type Suite struct {
 	NoSkillP  *float64      `json:"no_skill_p" doc:"That the version does no harm compared to no skill; null if that was not tried"`
 	Interval  *[2]float64   `json:"interval" doc:"95 % interval of the difference of the shares of passing cases (Tango)"`
 	Results   []CaseOutcome `json:"results" nullable:"false" doc:"The cases that changed"`
+	Changes   []SuiteChange `json:"changed_since_last_gate" nullable:"false" doc:"How the suite was changed since the last gate of a version, oldest first"`
+}
+
+// A SuiteChange is one change of a suite between two gates of an entry.
+type SuiteChange struct {
+	By       string       `json:"by" format:"uuid" doc:"Id of the person or service account"`
+	Email    string       `json:"email" doc:"Their address; empty if they are gone"`
+	At       httpapi.Time `json:"at"`
+	Added    []string     `json:"added" nullable:"false" doc:"Names of cases"`
+	Removed  []string     `json:"removed" nullable:"false" doc:"Names of cases"`
+	Changed  []string     `json:"changed" nullable:"false" doc:"Names of cases"`
+	Settings []string     `json:"settings" nullable:"false" doc:"Settings of the suite, e.g. resource_limits_json"`
 }
 
 // Confirmed is Fisher's test of the fresh trials of a case.
@@ -86,4 +104,45 @@ type Override struct {
 	By     string       `json:"by" format:"uuid"`
 	Reason string       `json:"reason"`
 	At     httpapi.Time `json:"at"`
+}
+
+// Who is the person or service account that made the change.
+func (c SuiteChange) Who() string {
+	if c.Email == "" {
+		return "A member who was removed"
+	}
+	return c.Email
+}
+
+// When is the day of the change.
+func (c SuiteChange) When() string { return time.Time(c.At).UTC().Format(time.DateOnly) }
+
+// What says what was changed, with the names of removed cases, e.g. `removed "scanned
+// tables", "rotated pages"; added 2 cases`.
+func (c SuiteChange) What() string {
+	var all []string
+	if len(c.Removed) > 0 {
+		names := make([]string, len(c.Removed))
+		for i, name := range c.Removed {
+			names[i] = fmt.Sprintf("%q", name)
+		}
+		all = append(all, "removed "+strings.Join(names, ", "))
+	}
+	count := func(did string, n int) {
+		switch {
+		case n == 1:
+			all = append(all, did+" 1 case")
+		case n > 1:
+			all = append(all, fmt.Sprintf("%s %d cases", did, n))
+		}
+	}
+	count("changed", len(c.Changed))
+	count("added", len(c.Added))
+	if len(c.Settings) > 0 {
+		all = append(all, "set "+strings.Join(c.Settings, ", "))
+	}
+	if len(all) == 0 {
+		return "saved it without a change"
+	}
+	return strings.Join(all, "; ")
 }

@@ -58,28 +58,28 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	t.Helper()
 	o.Server = true
 	w := &World{World: apptest.NewWorld(t, db, o), Dir: o.Dir, Skills: &skills.Service{DB: db, Window: 30}}
-	if files, ok := w.Blobs.(*blob.Files); ok {
-		for _, path := range blob.DownloadPaths() {
-			w.API.Handle(path, nil, files)
-		}
+	for _, path := range blob.DownloadPaths() {
+		w.API.Handle(path, nil, w.Links)
 	}
 	w.Registry = &registry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: w.Skills, Files: stored.New(nil), Log: w.Log,
 	}
 	w.Skills.Versions = w.Registry
-	w.Registry.Register()
-	w.Registry.Mount(w.API)
-	w.Release = &release.Service{DB: db, Registry: w.Registry, Owns: func(ctx context.Context, c access.Caller, id string) (bool, error) {
+	owns := func(ctx context.Context, c access.Caller, id string) (bool, error) {
 		if w.Owns == nil {
 			return false, nil
 		}
 		return w.Owns(ctx, c, id)
-	}}
+	}
+	w.Registry.Owns, w.Links.Allow = owns, w.Registry.CheckLink
+	w.Registry.Register()
+	w.Registry.Mount(w.API)
+	w.Release = &release.Service{DB: db, Registry: w.Registry, Owns: owns}
 	w.Release.Mount(w.API)
 	(&resolve.Service{DB: db}).Mount(w.API)
 	w.Requirements = &requirements.Service{DB: db, Jobs: w.Queue, Log: w.Log}
 	w.Requirements.Mount(w.API)
-	installed := &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.Registry}
+	installed := &installations.Service{DB: db, Blobs: w.Links, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)
 	w.Skills.Installations, w.Registry.Dependent = installed, installed

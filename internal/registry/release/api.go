@@ -34,7 +34,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleWithdraw, httpapi.Route{
 		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
 		Path:    "/api/v1/registry/{id}/versions/{version}/withdraw",
-		Summary: "Keep a version from being current; the current one is rolled back",
+		Summary: "Take a version back: it is not current, in no catalog, and not downloaded",
 	})
 	httpapi.Add(a, s.handleRestore, httpapi.Route{
 		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
@@ -67,7 +67,7 @@ func newOutput(e registry.Entry, v registry.Version) releaseOutput {
 }
 
 func (s *Service) handlePromote(ctx context.Context, in reasonInput) (releaseOutput, error) {
-	e, v, err := s.Promote(ctx, access.From(ctx).OrgID, in.ID, in.Version, in.Body.Reason)
+	e, v, err := s.Promote(ctx, access.From(ctx), in.ID, in.Version, in.Body.Reason)
 	return newOutput(e, v), err
 }
 
@@ -77,7 +77,7 @@ func (s *Service) handleWithdraw(ctx context.Context, in reasonInput) (releaseOu
 }
 
 func (s *Service) handleRestore(ctx context.Context, in restoreInput) (releaseOutput, error) {
-	e, v, err := s.Restore(ctx, access.From(ctx).OrgID, in.ID, in.Version, in.Body.Reason)
+	e, v, err := s.Restore(ctx, access.From(ctx), in.ID, in.Version, in.Body.Reason)
 	return newOutput(e, v), err
 }
 
@@ -100,7 +100,7 @@ type rollbackOutput struct {
 func (s *Service) handleRollback(ctx context.Context, in rollbackInput) (rollbackOutput, error) {
 	c := access.From(ctx)
 	r, err := s.Rollback(ctx, in.ID, NewRollback{
-		OrgID: c.OrgID, UserID: c.UserID, Target: in.Body.TargetVersion, Reason: in.Body.Reason,
+		OrgID: c.OrgID, UserID: c.UserID, ByOwner: byOwner(c), Target: in.Body.TargetVersion, Reason: in.Body.Reason,
 		RollForward: in.Body.RollForward,
 	})
 	return rollbackOutput{
@@ -109,7 +109,7 @@ func (s *Service) handleRollback(ctx context.Context, in rollbackInput) (rollbac
 }
 
 type choicesOutput struct {
-	Current       *choiceOutput  `json:"current" doc:"null while the first version is a candidate"`
+	Current       *choiceOutput  `json:"current" doc:"null while no version is current"`
 	Targets       []choiceOutput `json:"targets" nullable:"false" doc:"Published versions that are not current, newest push first; at most 100"`
 	DefaultTarget *string        `json:"default_target" doc:"What a rollback without target_version makes current; null: it would be refused"`
 	Undo          *undoOutput    `json:"undo" doc:"The rollback that can be undone; null if there is none"`

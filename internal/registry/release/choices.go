@@ -18,7 +18,7 @@ const maxChoices = 100
 // choose by.
 type Choices struct {
 	Entry   registry.Entry
-	Current *Choice // nil while the first version is a candidate
+	Current *Choice // nil while no version is current
 	Targets []Choice
 	Default string // the target of a rollback that names none; "" if there is none
 	Undo    *Undoable

@@ -6,6 +6,7 @@ package release
 import (
 	"context"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -25,6 +26,7 @@ type Service struct {
 	Watcher  Watcher     // may be nil
 	// Approvals is a hook that knows what people decided; nil: nobody is asked.
 	Approvals Approvals
+	Gates     Gates // a hook; may be nil
 	// Rollbacks is notified of rollbacks; it may be nil.
 	Rollbacks Rollbacks
 }
@@ -61,6 +63,35 @@ type Approvals interface {
 	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
 }
 
+// Gates knows which versions a gate keeps back.
+type Gates interface {
+	// Blocks says why a gate keeps a version from becoming current, e.g. "its gate blocked
+	// it"; "" if none does.
+	Blocks(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
+}
+
+// blocks is what keeps a version from becoming current by owners who are not admins.
+func (s *Service) blocks(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) (string, error) {
+	if s.Gates == nil || !byOwner {
+		return "", nil
+	}
+	return s.Gates.Blocks(ctx, tx, e, v)
+}
+
+// checkBlock refuses to make a version current that a gate keeps back: to own the entry is
+// not enough for that.
+func (s *Service) checkBlock(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) error {
+	why, err := s.blocks(ctx, tx, byOwner, e, v)
+	if err == nil && why != "" {
+		err = fault.New(fault.Denied, "Version %s cannot become current by an owner of the entry: %s. People with the permission %s may decide so",
+			v.Version, why, access.RegistryRollback)
+	}
+	return err
+}
+
+// byOwner reports whether the caller may only what owners of an entry may.
+func byOwner(c access.Caller) bool { return !c.May(access.RegistryRollback) }
+
 // missing is what people have yet to say about a version that was never current: one
 // that was is not asked about again.
 func (s *Service) missing(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (string, error) {
@@ -88,17 +119,21 @@ func CheckReason(reason string) error {
 }
 
 // Promote makes a candidate current without the verdict of its gate. It is a conflict
-// if the version is none, or lacks approvals.
+// if the version is none, or lacks approvals, and denied to owners who are not admins if
+// a gate keeps it back.
 func (s *Service) Promote(
-	ctx context.Context, orgID, entryID, version, reason string,
+	ctx context.Context, c access.Caller, entryID, version, reason string,
 ) (e registry.Entry, v registry.Version, err error) {
 	defer fault.Wrap(&err, "promote version %s of entry %s", version, entryID)
 	if err := CheckReason(reason); err != nil {
 		return e, v, err
 	}
-	err = s.change(ctx, orgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+	err = s.change(ctx, c.OrgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
 		if v.State != registry.Candidate {
 			return fault.New(fault.Conflict, "Version %s is %s, not a candidate", v.Version, v.State)
+		}
+		if err := s.checkBlock(ctx, tx, byOwner(c), e, v); err != nil {
+			return err
 		}
 		if missing, err := s.missing(ctx, tx, e, v); err != nil {
 			return err
@@ -114,11 +149,12 @@ func (s *Service) Promote(
 	if err != nil {
 		return e, v, err
 	}
-	return s.Registry.Version(ctx, orgID, entryID, version)
+	return s.Registry.Version(ctx, c.OrgID, entryID, version)
 }
 
-// Withdraw keeps a version from becoming current. If it is current, the entry is
-// rolled back; without a version to go back to that is a conflict.
+// Withdraw keeps a version from becoming current, and its content from being read. If it
+// is current, the entry is rolled back; without a version to go back to it has no current
+// version.
 func (s *Service) Withdraw(
 	ctx context.Context, c access.Caller, entryID, version, reason string,
 ) (e registry.Entry, v registry.Version, err error) {
@@ -131,13 +167,12 @@ func (s *Service) Withdraw(
 			return fault.New(fault.Conflict, "Version %s is withdrawn already", v.Version)
 		}
 		if v.ID == e.CurrentVersionID {
-			back, err := s.rollBackIn(ctx, tx, e, NewRollback{OrgID: c.OrgID, UserID: c.UserID, Reason: &reason})
-			if err != nil {
+			var err error
+			if e, err = s.leaveCurrent(ctx, tx, e, v, NewRollback{OrgID: c.OrgID, UserID: c.UserID, ByOwner: byOwner(c), Reason: &reason}); err != nil {
 				return err
 			}
-			e = back.Entry
 		}
-		v.State = registry.Withdrawn
+		v.State, v.WithdrawnReason = registry.Withdrawn, &reason
 		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
 			return err
 		}
@@ -155,16 +190,35 @@ func (s *Service) Withdraw(
 	return s.Registry.Version(ctx, c.OrgID, entryID, version)
 }
 
+// leaveCurrent rolls an entry back from its current version, or leaves it without one.
+func (s *Service) leaveCurrent(
+	ctx context.Context, tx *store.Tx, e registry.Entry, from registry.Version, r NewRollback,
+) (registry.Entry, error) {
+	to, err := s.before(ctx, tx, e)
+	if fault.Is(err, fault.NotFound) {
+		return s.Registry.ClearCurrent(ctx, tx, e)
+	}
+	if err != nil {
+		return e, err
+	}
+	if err := s.checkBlock(ctx, tx, r.ByOwner, e, to); err != nil {
+		return e, err
+	}
+	back, err := s.rollBack(ctx, tx, e, from, to, r)
+	return back.Entry, err
+}
+
 // Restore undoes Withdraw, except for the rollback. A version that its gate or people
-// never let pass is a candidate again.
-func (s *Service) Restore(ctx context.Context, orgID, entryID, version, reason string) (e registry.Entry, v registry.Version, err error) {
+// never let pass is a candidate again, as is one that an owner who is not an admin
+// restores and a gate keeps back. Another one becomes current if no version is.
+func (s *Service) Restore(ctx context.Context, c access.Caller, entryID, version, reason string) (e registry.Entry, v registry.Version, err error) {
 	defer fault.Wrap(&err, "restore version %s of entry %s", version, entryID)
 	if reason != "" {
 		if err := CheckReason(reason); err != nil {
 			return e, v, err
 		}
 	}
-	err = s.change(ctx, orgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+	err = s.change(ctx, c.OrgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
 		if v.State != registry.Withdrawn {
 			return fault.New(fault.Conflict, "Version %s is not withdrawn", v.Version)
 		}
@@ -176,12 +230,21 @@ func (s *Service) Restore(ctx context.Context, orgID, entryID, version, reason s
 		if err != nil {
 			return err
 		}
-		v.State = registry.Published
-		if !released && v.GateID != nil || missing != "" {
+		blocks, err := s.blocks(ctx, tx, byOwner(c), e, v)
+		if err != nil {
+			return err
+		}
+		v.State, v.WithdrawnReason = registry.Published, nil
+		if !released && v.GateID != nil || missing != "" || blocks != "" {
 			v.State = registry.Candidate
 		}
 		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
 			return err
+		}
+		if released && v.State == registry.Published && e.CurrentVersionID == "" {
+			if e, err = s.Registry.MakeCurrent(ctx, tx, e, v, e.Next(time.Time{})); err != nil {
+				return err
+			}
 		}
 		err = e.Record(ctx, tx, "registry.version.restore", audit.Detail{"version": v.Version, "state": v.State, "reason": reason})
 		if err != nil {
@@ -192,7 +255,7 @@ func (s *Service) Restore(ctx context.Context, orgID, entryID, version, reason s
 	if err != nil {
 		return e, v, err
 	}
-	return s.Registry.Version(ctx, orgID, entryID, version)
+	return s.Registry.Version(ctx, c.OrgID, entryID, version)
 }
 
 // change calls fn with an entry, which it locks, and one of its versions.

@@ -13,7 +13,10 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -52,15 +55,21 @@ func (r reverter) skillID(c *registrytest.Client, name string) (id string) {
 	return id
 }
 
-// revert asks for it in a transaction that then may do more.
-func (r reverter) revert(c *registrytest.Client, skillID string, then func() error) (note string, err error) {
+// revert asks for it in a transaction that then may do more: an earlier version holds
+// unless it has graded sessions of which less than 80 % passed.
+func (r reverter) revert(c *registrytest.Client, skillID, versionID string, then func() error) (note string, err error) {
 	r.T.Helper()
 	err = r.DB.InTx(r.T.Context(), func(tx *store.Tx) (err error) {
-		result, done, err := r.Release.Revert(r.T.Context(), tx, skills.Revert{
-			OrgID: c.Org.ID, SkillID: skillID, UserID: c.User.ID, Threshold: 0.8, Reason: "alert 7",
+		done, err := r.Release.Revert(r.T.Context(), tx, release.Revert{
+			OrgID: c.Org.ID, SkillID: skillID, UserID: c.User.ID, VersionID: versionID, Reason: "alert 7",
+			Holds: func(v registry.Version) (bool, error) {
+				quality, err := r.Skills.Quality(r.T.Context(), tx, []string{v.ID})
+				rate := quality[v.ID].PassRate
+				return rate == nil || *rate >= 0.8, err
+			},
 		})
-		if done {
-			note = result.String()
+		if note = string(done.Blocked); done.Result != nil {
+			note = done.Result.String()
 		}
 		if err != nil || then == nil {
 			return err
@@ -70,10 +79,20 @@ func (r reverter) revert(c *registrytest.Client, skillID string, then func() err
 	return note, err
 }
 
-// reverted is revert that must not fail.
+// current is the id of the skill's current version, "" for none.
+func (r reverter) current(c *registrytest.Client, skillID string) string {
+	r.T.Helper()
+	found, err := lineage.OfSkills(r.T.Context(), r.DB, c.Org.ID, []string{skillID})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return found[skillID].CurrentID
+}
+
+// reverted is revert of the current version, which must not fail.
 func (r reverter) reverted(c *registrytest.Client, skillID string) string {
 	r.T.Helper()
-	note, err := r.revert(c, skillID, nil)
+	note, err := r.revert(c, skillID, r.current(c, skillID), nil)
 	if err != nil {
 		r.T.Fatal(err)
 	}
@@ -119,7 +138,7 @@ func TestRevert(t *testing.T) {
 
 		// What the transaction does not commit has not happened.
 		failure := errors.New("the event could not be written")
-		if _, err := r.revert(ada, pdf, func() error { return failure }); !errors.Is(err, failure) {
+		if _, err := r.revert(ada, pdf, r.current(ada, pdf), func() error { return failure }); !errors.Is(err, failure) {
 			t.Errorf("got %v", err)
 		}
 		if now := ada.Flags(id); now != " 3c 2 1" {
@@ -134,24 +153,26 @@ func TestRevert(t *testing.T) {
 		}
 		r.wantCurrent(ada, pdf, new("2"))
 
-		// Never twice: neither from the version that is good, nor from the bad
-		// one that a person made current again.
-		if note := r.reverted(ada, pdf); note != "" {
-			t.Errorf("reverted again: %q", note)
+		// Once for each version; never the bad one that a person made current again.
+		if note := r.reverted(ada, pdf); note != "Rolled back from version 2 to 1." {
+			t.Errorf("a second bad version: %q", note)
+		}
+		if note := r.reverted(ada, pdf); note != string(release.NoGoodVersion) {
+			t.Errorf("nothing is left: %q", note)
 		}
 		ada.Post(registrytest.EntryPath(id)+"/rollback", object{"target_version": "3", "reason": "forward"}).Want(http.StatusOK)
 		r.grade(ada, "pdf", 0, 20)
-		if note := r.reverted(ada, pdf); note != "" {
+		if note := r.reverted(ada, pdf); note != string(release.AlreadyRolledBack) {
 			t.Errorf("reverted what a person had decided: %q", note)
 		}
-		if diff := cmp.Diff([]string{"2>3 forward", "3>2 alert 7"}, rollbacks(ada, id)); diff != "" {
+		if diff := cmp.Diff([]string{"1>3 forward", "2>1 alert 7", "3>2 alert 7"}, rollbacks(ada, id)); diff != "" {
 			t.Errorf("rollbacks (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestRevertRefused has all reasons not to.
-func TestRevertRefused(t *testing.T) {
+// TestRevertTarget has what a bad version is taken back to.
+func TestRevertTarget(t *testing.T) {
 	t.Parallel()
 	type graded struct {
 		grade float64
@@ -163,14 +184,12 @@ func TestRevertRefused(t *testing.T) {
 		for i, c := range []struct {
 			name     string
 			versions []graded
+			want     string
 		}{
-			{"the version before was not healthy", []graded{{0.79, 5}, {0, 5}}},
-			{"the version before had few sessions", []graded{{1, 4}, {0, 5}}},
-			{"the version before had none", []graded{{1, 0}, {0, 5}}},
-			{"the current version has few sessions", []graded{{1, 5}, {0, 4}}},
-			{"the current version is at the threshold", []graded{{1, 5}, {0.8, 5}}},
-			{"there is no version before", []graded{{0, 5}}},
-			{"an older version was healthy", []graded{{1, 5}, {0.5, 5}, {0, 5}}},
+			{"the version before was not healthy", []graded{{0.79, 5}, {0, 5}}, "no_good_version"},
+			{"nothing is known against the version before", []graded{{1, 0}, {0, 5}}, "Rolled back from version 2 to 1."},
+			{"there is no version before", []graded{{0, 5}}, "no_good_version"},
+			{"an older version was healthy", []graded{{1, 5}, {0.5, 5}, {0, 5}}, "Rolled back from version 3 to 1."},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				name := fmt.Sprintf("skill-%d", i)
@@ -184,15 +203,26 @@ func TestRevertRefused(t *testing.T) {
 					}
 					r.grade(ada, name, v.grade, v.n)
 				}
-				before := ada.Flags(id)
-				if note := r.reverted(ada, r.skillID(ada, name)); note != "" {
-					t.Errorf("note %q, want none", note)
-				}
-				if now := ada.Flags(id); now != before {
-					t.Errorf("versions%s, before%s", now, before)
+				if note := r.reverted(ada, r.skillID(ada, name)); note != c.want {
+					t.Errorf("note %q, want %q", note, c.want)
 				}
 			})
 		}
+		t.Run("the content was taken back as another version", func(t *testing.T) {
+			good, same := registrytest.Skill(t, "good"), registrytest.Skill(t, "same")
+			id := ada.In(t).Made("again", "1", good)
+			for n, archive := range [][]byte{same, registrytest.Skill(t, "other"), same} {
+				ada.In(t).Pushed(id, fmt.Sprint(n+2), archive)
+			}
+			// 4 has the content of 2, which is out with it.
+			again := r.skillID(ada, "again")
+			if note := r.reverted(ada, again); note != "Rolled back from version 4 to 3." {
+				t.Errorf("note %q", note)
+			}
+			if note := r.reverted(ada, again); note != "Rolled back from version 3 to 1." {
+				t.Errorf("note %q", note)
+			}
+		})
 		t.Run("there is no entry", func(t *testing.T) {
 			r.grade(ada, "loose", 0, 5)
 			if note := r.reverted(ada, r.skillID(ada, "loose")); note != "" {
@@ -224,10 +254,14 @@ func TestRevertAndPush(t *testing.T) {
 			ada.Pushed(id, "2", registrytest.Skill(t, name+" 2"))
 			r.grade(ada, name, 0, 5)
 			skillID, third := r.skillID(ada, name), registrytest.Skill(t, name+" 3")
+			judged := r.current(ada, skillID)
 			var wg sync.WaitGroup
 			wg.Go(func() { ada.Push(id, "3", third) })
-			note := r.reverted(ada, skillID)
+			note, err := r.revert(ada, skillID, judged, nil)
 			wg.Wait()
+			if err != nil {
+				t.Error(err)
+			}
 			if now := ada.Current(id); now != "3" {
 				t.Errorf("current %s after note %q, want the version that was pushed", now, note)
 			}

@@ -10,13 +10,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
-	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // NewRollback says what to roll back to, and for whom.
 type NewRollback struct {
 	OrgID, UserID string
+	ByOwner       bool   // only ownership of the entry lets the person do it: see Service.Gates
 	Target        string // a version; empty: the one that was current before
 	Reason        *string
 	// RollForward publishes the target's content as the next patch.
@@ -61,7 +61,7 @@ func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (
 
 // rollBackIn is Rollback in a transaction that has locked the entry.
 func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry, r NewRollback) (result Result, err error) {
-	from, err := s.Registry.VersionByID(ctx, tx, e, e.CurrentVersionID)
+	from, err := s.Registry.LastCurrent(ctx, tx, e)
 	if fault.Is(err, fault.NotFound) {
 		return result, fault.New(fault.Conflict, "Nothing to roll back: no version of %s is current yet", e.Name)
 	}
@@ -70,6 +70,9 @@ func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry
 	}
 	to, err := s.target(ctx, tx, e, from, r.Target)
 	if err != nil {
+		return result, err
+	}
+	if err := s.checkBlock(ctx, tx, r.ByOwner, e, to); err != nil {
 		return result, err
 	}
 	return s.rollBack(ctx, tx, e, from, to, r)
@@ -94,7 +97,7 @@ func (s *Service) target(
 		return v, err
 	}
 	switch {
-	case v.ID == current.ID:
+	case v.ID == e.CurrentVersionID:
 		err = fault.New(fault.Conflict, "Version %s is current already", target)
 	case v.State != registry.Published:
 		err = fault.New(fault.Conflict, "Version %s is %s: promote or restore it first", target, v.State)
@@ -163,51 +166,77 @@ func (s *Service) rollBack(
 	return result, s.tellRollback(ctx, tx, e)
 }
 
-// minGraded is how many graded sessions say something about a version: a single
-// bad session must not roll back.
-const minGraded = 5
+// A Revert asks to take back the current version of a skill's entry.
+type Revert struct {
+	OrgID, SkillID string
+	UserID         string // on whose behalf
+	VersionID      string // the version that was found to be bad
+	Reason         string
+	// Holds reports whether an earlier version may be current again.
+	Holds func(registry.Version) (bool, error)
+}
 
-// Revert rolls a skill's entry back to the version before, if its current
-// version is below the threshold and the one before was not. It does so once
-// for each version. done is false if it did nothing.
-func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (result Result, done bool, err error) {
+// A Reverted is what became of a Revert: what was done, or why nothing was. Both are
+// zero if another version is current than the one that was judged.
+type Reverted struct {
+	Result  *Result
+	Blocked Blocked
+}
+
+// Blocked is why a version was not taken back.
+type Blocked string
+
+// The reasons.
+const (
+	NoGoodVersion     Blocked = "no_good_version"
+	AlreadyRolledBack Blocked = "already_rolled_back"
+)
+
+// Revert rolls a skill's entry back from a version to the one that was current last
+// and holds. It does so once for each version.
+func (s *Service) Revert(ctx context.Context, tx *store.Tx, r Revert) (done Reverted, err error) {
 	defer fault.Wrap(&err, "revert skill %s", r.SkillID)
 	// The lock keeps a push from making a version current that was not judged.
 	e, err := s.Registry.LockOfSkill(ctx, tx, r.OrgID, r.SkillID)
-	if fault.Is(err, fault.NotFound) {
-		return result, false, nil // a skill need not be in the registry
+	if fault.Is(err, fault.NotFound) || err == nil && e.CurrentVersionID != r.VersionID {
+		return done, nil
 	}
 	if err != nil {
-		return result, false, err
+		return done, err
 	}
 	current, err := s.Registry.VersionByID(ctx, tx, e, e.CurrentVersionID)
-	if err != nil {
-		return result, false, err
-	}
-	before, err := s.before(ctx, tx, e)
 	if fault.Is(err, fault.NotFound) {
-		return result, false, nil
+		return done, nil // no version is current
 	}
 	if err != nil {
-		return result, false, err
-	}
-	quality, err := s.Registry.Skills.Quality(ctx, tx, []string{before.ID, current.ID})
-	if err != nil {
-		return result, false, err
-	}
-	was, is := quality[before.ID], quality[current.ID]
-	if was.GradedSessions < minGraded || is.GradedSessions < minGraded ||
-		skills.Below(*was.PassRate, r.Threshold) || !skills.Below(*is.PassRate, r.Threshold) {
-		return result, false, nil
+		return done, err
 	}
 	// A person who made the version current again after a rollback has decided.
 	if reverted, err := wasRolledBack(ctx, tx, current); err != nil || reverted {
-		return result, false, err
+		return Reverted{Blocked: AlreadyRolledBack}, err
 	}
-	back := NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason}
-	if back.RollForward, err = s.mustRollForward(ctx, tx, e, before); err != nil {
-		return result, false, err
+	earlier, err := earlierIDs(ctx, tx, e)
+	if err != nil {
+		return done, err
 	}
-	result, err = s.rollBack(ctx, tx, e, current, before, back)
-	return result, err == nil, err
+	for _, id := range earlier {
+		v, err := s.Registry.VersionByID(ctx, tx, e, id)
+		if err != nil {
+			return done, err
+		}
+		holds, err := r.Holds(v)
+		if err != nil {
+			return done, err
+		}
+		if !holds {
+			continue
+		}
+		back := NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason}
+		if back.RollForward, err = s.mustRollForward(ctx, tx, e, v); err != nil {
+			return done, err
+		}
+		result, err := s.rollBack(ctx, tx, e, current, v, back)
+		return Reverted{Result: &result}, err
+	}
+	return Reverted{Blocked: NoGoodVersion}, nil
 }

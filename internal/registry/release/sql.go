@@ -23,6 +23,25 @@ func idBefore(ctx context.Context, q store.Querier, e registry.Entry) (id, name 
 	return id, name, err
 }
 
+// maxEarlier is how many earlier versions a revert looks at.
+const maxEarlier = 20
+
+// earlierIDs returns the versions that a revert can make current, the one that was
+// current last first: neither rolled back nor withdrawn, and with another content than
+// the current version and those that were rolled back. A rollback that rolls forward
+// gives the content of a good version to a new one; if that is bad, the good one is, too.
+func earlierIDs(ctx context.Context, q store.Querier, e registry.Entry) ([]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT v.id FROM registry_versions v
+			JOIN (SELECT version_id, MAX(since) AS since FROM registry_currents WHERE entry_id = $1 GROUP BY version_id) c
+				ON c.version_id = v.id
+		WHERE v.entry_id = $1 AND NOT v.rolled_back AND v.state = 'published' AND NOT EXISTS (
+			SELECT 1 FROM registry_versions b
+			WHERE b.entry_id = $1 AND b.content_hash = v.content_hash AND (b.rolled_back OR b.id = $2))
+		ORDER BY c.since DESC, v.id DESC LIMIT $3`, e.ID, e.CurrentVersionID, maxEarlier)
+	return store.All(rows, err, store.Value[string])
+}
+
 // copyVersion inserts a version with the content of another. They share their
 // objects, which are deleted with the entry.
 func copyVersion(ctx context.Context, tx *store.Tx, of, fresh registry.Version, summary string) error {

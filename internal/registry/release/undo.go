@@ -31,7 +31,10 @@ func (s *Service) Undo(ctx context.Context, c access.Caller, entryID, reason str
 		if err != nil {
 			return err
 		}
-		result.From, err = s.Registry.VersionByID(ctx, tx, e, e.CurrentVersionID)
+		if err := s.checkBlock(ctx, tx, byOwner(c), e, bad); err != nil {
+			return err
+		}
+		result.From, err = s.Registry.LastCurrent(ctx, tx, e)
 		if err != nil {
 			return err
 		}
@@ -39,7 +42,7 @@ func (s *Service) Undo(ctx context.Context, c access.Caller, entryID, reason str
 			return err
 		}
 		if last.unmarked {
-			if err := setRolledBack(ctx, tx, e.CurrentVersionID, true); err != nil {
+			if err := setRolledBack(ctx, tx, result.From.ID, true); err != nil {
 				return err
 			}
 		}

@@ -118,7 +118,7 @@ func normalise(items []Item) ([]Item, error) {
 
 // Resolve returns what the registry knows of the items, in their order. It finds the
 // versions of the organisation and the public ones of others; an unlisted entry is
-// found by its id. Whatever else there may be is Unknown.
+// found by its id, or by its organisation and name. Whatever else there may be is Unknown.
 func (s *Service) Resolve(ctx context.Context, orgID string, items []Item) (results []Result, err error) {
 	defer fault.Wrap(&err, "resolve")
 	if items, err = normalise(items); err != nil {
@@ -156,8 +156,10 @@ func (i Item) result(byHash map[treehash.Hash][]match, named *names) Result {
 	for _, h := range i.Hashes {
 		found = append(found, byHash[h]...)
 	}
-	// What is unlisted is found by those who know its id.
-	found = slices.DeleteFunc(found, func(m match) bool { return m.unlisted && !m.own && m.entryID != i.EntryID })
+	// What is unlisted is found by those who know its id, or its organisation and name.
+	found = slices.DeleteFunc(found, func(m match) bool {
+		return m.unlisted && !m.own && m.entryID != i.EntryID && (i.Organisation != m.organisation || i.Name != m.name)
+	})
 	// The same files may be several versions, also of several entries: the one that the
 	// item names, the caller's own, the current one.
 	slices.SortStableFunc(found, func(a, b match) int {

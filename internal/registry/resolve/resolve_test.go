@@ -150,7 +150,7 @@ func TestForeign(t *testing.T) {
 			object{"entry_id": ids["unlisted"], "version": "1"}, object{"entry_id": ids["public"], "version": "2"})
 		want := []string{
 			"acme/public 1 of 1: up_to_date by hash", "unknown", "unknown", "unknown",
-			"acme/public 1 of 1: up_to_date by version", "unknown", "unknown", "unknown",
+			"acme/public 1 of 1: up_to_date by version", "unknown", "acme/unlisted 1 of 1: up_to_date by version", "unknown",
 			"acme/unlisted 1 of 1: up_to_date by version", "acme/public  of 1: unknown by ",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

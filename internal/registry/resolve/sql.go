@@ -149,7 +149,7 @@ func orgIDs(ctx context.Context, q store.Querier, names []string) (map[string]st
 	return ids, err
 }
 
-// readEntries reads entries by their ids and, if they are listed, by their names.
+// readEntries reads entries by their ids, and by their organisations and names.
 func (n *names) readEntries(ctx context.Context, q store.Querier, ids []string, keys [][2]string) error {
 	if len(ids)+len(keys) == 0 {
 		return nil
@@ -167,9 +167,7 @@ func (n *names) readEntries(ctx context.Context, q store.Querier, ids []string, 
 		var orgID string
 		err := row.Scan(&m.entryID, &m.name, &m.organisation, &m.own, &m.unlisted, &m.latest, &m.latestHash, &orgID)
 		n.byID[m.entryID] = m
-		if m.own || !m.unlisted {
-			n.byName[[2]string{orgID, m.name}] = m
-		}
+		n.byName[[2]string{orgID, m.name}] = m
 		return err
 	})
 }

@@ -28,6 +28,12 @@ func Holder(ctx context.Context, q store.Querier, account string) (holder string
 	return holder, err == nil, err
 }
 
+func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
+	n, err := store.One(rows, err, "Organisations", store.Value[int])
+	return n > 1, err
+}
+
 // moveClaim assigns an account to an organisation. It is a Conflict if the
 // holder is no longer from, which is "" without one.
 func moveClaim(ctx context.Context, tx *store.Tx, account, from, to string) error {

@@ -33,7 +33,9 @@ type connectionOutput struct {
 	PublishUnchanged bool                  `json:"publish_unchanged"`
 	OpenIssues       bool                  `json:"open_issues"`
 	PullRequests     repohost.PullRequests `json:"pull_requests" enum:"off,same_repository,all"`
+	Codeowners       bool                  `json:"codeowners" doc:"The CODEOWNERS file of the repository names the owners of the entry"`
 	CreatedBy        string                `json:"created_by" format:"uuid"`
+	ChosenBy         string                `json:"chosen_by" format:"uuid" doc:"Who last changed repository, branch, path or tag pattern; like created_by they count as publisher of its versions"`
 	CreatedAt        httpapi.Time          `json:"created_at"`
 	UpdatedAt        httpapi.Time          `json:"updated_at"`
 	LastAttempt      *lastAttemptOutput    `json:"last_attempt"`
@@ -57,7 +59,8 @@ func newConnectionOutput(c repohost.Connection, last *attempt.Attempt) connectio
 		ID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, EntryName: c.EntryName, InstallationID: c.InstallationID,
 		RepoOwner: owner, RepoName: name, RepoFullName: c.RepoFullName, DefaultBranch: c.DefaultBranch, SkillPath: c.SkillPath,
 		AutoPublish: c.AutoPublish, WriteBackEnabled: c.WriteBackEnabled, TagPattern: c.TagPattern,
-		PublishUnchanged: c.PublishUnchanged, OpenIssues: c.OpenIssues, PullRequests: c.PullRequests, CreatedBy: c.CreatedBy,
+		PublishUnchanged: c.PublishUnchanged, OpenIssues: c.OpenIssues, PullRequests: c.PullRequests, Codeowners: c.Codeowners,
+		CreatedBy: c.CreatedBy, ChosenBy: c.ChosenBy,
 		CreatedAt: httpapi.Time(c.CreatedAt), UpdatedAt: httpapi.Time(c.UpdatedAt),
 	}
 	if last != nil {
@@ -103,6 +106,7 @@ type connectInput struct {
 		PublishUnchanged bool   `json:"publish_unchanged,omitempty" default:"false" doc:"Publish every push to the branch, also one that leaves the folder as it is"`
 		OpenIssues       bool   `json:"open_issues,omitempty" default:"false" doc:"Open an issue when an alert rolls a version back"`
 
+		Codeowners   bool                  `json:"codeowners,omitempty" default:"false" doc:"The CODEOWNERS file of the repository names the owners of the entry; needs admin or ownership of the entry"`
 		PullRequests repohost.PullRequests `json:"pull_requests,omitempty" default:"same_repository" enum:"off,same_repository,all" doc:"Which pull requests are gated before they are merged; all includes those of forks"`
 	}
 }
@@ -113,7 +117,7 @@ func (a API) handleConnect(ctx context.Context, in connectInput) (connectionOutp
 		EntryID: b.EntryID, InstallationID: b.InstallationID, RepoFullName: b.RepoFullName, DefaultBranch: b.DefaultBranch,
 		SkillPath: b.SkillPath, AutoPublish: b.AutoPublish == nil || *b.AutoPublish, WriteBackEnabled: b.WriteBackEnabled,
 		TagPattern: b.TagPattern, PublishUnchanged: b.PublishUnchanged, OpenIssues: b.OpenIssues,
-		PullRequests: b.PullRequests,
+		PullRequests: b.PullRequests, Codeowners: b.Codeowners,
 	})
 	if err != nil {
 		return connectionOutput{}, err
@@ -132,26 +136,28 @@ type updateInput struct {
 		PublishUnchanged *bool   `json:"publish_unchanged,omitempty"`
 		OpenIssues       *bool   `json:"open_issues,omitempty"`
 
+		Codeowners   *bool                  `json:"codeowners,omitempty" doc:"Needs admin or ownership of the entry; a change of repository, branch, path or tag pattern resets it to false"`
 		PullRequests *repohost.PullRequests `json:"pull_requests,omitempty" enum:"off,same_repository,all"`
 	}
 }
 
 func (a API) handleUpdate(ctx context.Context, in updateInput) (connectionOutput, error) {
-	org := access.From(ctx).OrgID
-	c, err := a.Update(ctx, org, in.ID, repohost.Change{
+	by := access.From(ctx)
+	c, err := a.Update(ctx, by, in.ID, repohost.Change{
 		DefaultBranch: in.Body.DefaultBranch, SkillPath: in.Body.SkillPath, AutoPublish: in.Body.AutoPublish,
 		WriteBackEnabled: in.Body.WriteBackEnabled, TagPattern: in.Body.TagPattern,
 		PublishUnchanged: in.Body.PublishUnchanged, OpenIssues: in.Body.OpenIssues, PullRequests: in.Body.PullRequests,
+		Codeowners: in.Body.Codeowners,
 	})
 	if err != nil {
 		return connectionOutput{}, err
 	}
-	last, err := attempt.Last(ctx, a.DB, org)
+	last, err := attempt.Last(ctx, a.DB, by.OrgID)
 	return newConnectionOutput(c, attemptOf(last, c.ID)), err
 }
 
 func (a API) handleDisconnect(ctx context.Context, in ConnectionPath) (httpapi.None, error) {
-	return httpapi.None{}, a.Disconnect(ctx, access.From(ctx).OrgID, in.ID)
+	return httpapi.None{}, a.Disconnect(ctx, access.From(ctx), in.ID)
 }
 
 type syncOutput struct {

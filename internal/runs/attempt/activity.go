@@ -26,6 +26,7 @@ const (
 	maxTrialEvents = 100
 	maxAgentEvents = 5_000 // of one turn of the job
 	maxEventText   = 200
+	maxRedacted    = 16 << 10 // bytes of a text
 )
 
 // An Activity collects what the agents of a run do, as events.
@@ -50,10 +51,11 @@ func (a *Activity) Of(caseID, variant string, n int) func(gateway.Answer) {
 		}
 		data := activityData{
 			CaseID: caseID, Variant: variant, N: n, Turn: turn, Tools: []string{},
-			Text: a.Redact(text.Ellipsis(text.PlainLine(answer.Text), maxEventText)),
+			// Before it is cut: half a secret is not found.
+			Text: text.Ellipsis(text.PlainLine(a.Redact(text.Truncate(answer.Text, maxRedacted))), maxEventText),
 		}
 		for _, c := range answer.Calls[:min(len(answer.Calls), 10)] {
-			data.Tools = append(data.Tools, text.PlainLine(c.Tool))
+			data.Tools = append(data.Tools, text.PlainLine(a.Redact(c.Tool)))
 		}
 		a.events = append(a.events, sse.New(activityEvent, data))
 	}

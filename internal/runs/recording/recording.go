@@ -104,7 +104,7 @@ func (r Recording) limited(redact func(string) string, limit int) Recording {
 	}
 	r.Files = slices.Clone(r.Files)
 	for i, f := range r.Files {
-		r.Files[i].Path, r.Files[i].Diff = text.Clean(f.Path), keep(f.Diff)
+		r.Files[i].Path, r.Files[i].Diff = text.Clean(redact(f.Path)), keep(f.Diff)
 		if f.Text != nil {
 			kept := keep(*f.Text)
 			r.Files[i].Text, r.Files[i].Truncated = &kept, f.Truncated || len(kept) < len(*f.Text)
@@ -116,7 +116,7 @@ func (r Recording) limited(redact func(string) string, limit int) Recording {
 	left += limit - limit/4
 	r.Steps = slices.Clone(r.Steps)
 	for i, s := range r.Steps {
-		r.Steps[i].Text = keep(s.Text)
+		r.Steps[i].Name, r.Steps[i].Text = redact(s.Name), keep(s.Text)
 	}
 	return r
 }

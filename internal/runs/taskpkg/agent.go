@@ -38,5 +38,5 @@ func (t *trial) runAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.returnToVerifier("agent")
+	return t.returnToVerifier(ctx, "agent")
 }

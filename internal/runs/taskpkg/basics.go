@@ -8,12 +8,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// In an image programs are root, and what they install is part of the solution. What
-// every verifier trusts is not: the shells, the basic programs and the dynamic loader
-// are the image's own again when its turn comes.
+// In an image programs are root. What every verifier trusts is the image's own again
+// when its turn comes, also where PATH leads to a folder that is carried over (see
+// renewImage): every program that the image has, and the dynamic loader.
 
 // basicPrograms are looked for in each folder of PATH.
 var basicPrograms = []string{
@@ -49,7 +50,9 @@ func (t *trial) restoreBasics() (err error) {
 	}
 	defer func() { err = errors.Join(err, written.Close()) }()
 	b := basics{original: original, written: written, overlay: t.imageRoot.Changes != ""}
-	for _, dir := range strings.Split(usualPath+":"+cmp.Or(t.env["PATH"], t.image.Env["PATH"]), ":") {
+	folders := strings.Split(usualPath+":"+cmp.Or(t.env["PATH"], t.image.Env["PATH"]), ":")
+	b.names = programNames(original, folders)
+	for _, dir := range folders {
 		if err := b.restorePrograms(strings.TrimPrefix(path.Clean(dir), "/")); err != nil {
 			return err
 		}
@@ -70,10 +73,27 @@ func (t *trial) restoreBasics() (err error) {
 	return nil
 }
 
+// programNames are the basic programs, and every name that the image has in a folder of
+// PATH: interpreters and tools, which another folder must not shadow either.
+func programNames(image *os.Root, folders []string) []string {
+	names := slices.Clone(basicPrograms)
+	for _, dir := range folders {
+		entries, _ := fs.ReadDir(image.FS(), cmp.Or(strings.TrimPrefix(path.Clean(dir), "/"), ".")) // it may not be there
+		for _, entry := range entries {
+			if !entry.IsDir() {
+				names = append(names, entry.Name())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // basics restores files of an image in a root, by their paths without a leading slash.
 type basics struct {
 	original, written *os.Root
-	overlay           bool // written has what differs from the image, else all files
+	names             []string // of programs
+	overlay           bool     // written has what differs from the image, else all files
 }
 
 // restorePrograms restores the basic programs in a folder.
@@ -93,7 +113,7 @@ func (b *basics) restorePrograms(dir string) error {
 		}
 		defer programs.Close()
 	}
-	for _, name := range basicPrograms {
+	for _, name := range b.names {
 		isLink := false
 		if programs != nil {
 			info, err := programs.Lstat(name)

@@ -1,11 +1,16 @@
 package taskpkg_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/environments/environmentstest"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 )
 
 // honest is a task whose verifier wants /app/good with the content of a file of
@@ -59,6 +64,40 @@ func TestOracleCannotJudgeItself(t *testing.T) {
 			o = w.run(t, honest("tests").with(files{"solve.sh": attack + "\nchmod 755 /task /task/app; echo good > /task/app/good\n"}), task)
 			check(t, o, taskpkg.Pass, "")
 		})
+	}
+}
+
+// TestNoSecretInProcesses: the oracle, an agent and the verifier find no secret of the
+// service in any process that they see, on its machine and in an image.
+func TestNoSecretInProcesses(t *testing.T) {
+	program, err := os.ReadFile(filepath.Join(sandboxtest.Attacker(t), "attacker"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := sandboxtest.PlantSecret(t)
+	box, err := sandbox.New(sandbox.Options{}) // knows of the planted file
+	if err != nil {
+		t.Fatal(err)
+	}
+	sandboxtest.Bubblewrap(t)
+	w := newWorldWith(t, box)
+	w.runner.Environments = environmentstest.New(t)
+	w.runner.Environments.Builder.Sandbox = box
+	script := "#!/bin/sh\ncp /task/attacker /app/search && chmod 755 /app/search && /app/search " + strings.Join(sandboxtest.FindSecret(secret), " ") +
+		" && [ -z \"$PLANTED\" ]\n"
+	f := files{"tests/test.sh": script, "solve.sh": script, "attacker": string(program), "app/": ""}
+	agent := func(ctx context.Context, at taskpkg.Workplace) error {
+		spec := at.Spec
+		spec.Argv = []string{"sh", "-c", strings.TrimPrefix(script, "#!/bin/sh\n")}
+		result, err := w.runner.Sandbox.Run(ctx, spec)
+		if err == nil && result.ExitCode != 0 {
+			t.Errorf("an agent: status %d, %s%s", result.ExitCode, result.Stdout.Tail, result.Stderr.Tail)
+		}
+		return err
+	}
+	for _, image := range []files{{}, {"environment/Dockerfile": "FROM debian:12\nRUN mkdir -p app\n"}} {
+		check(t, w.run(t, f.with(image), taskpkg.Task{OracleRef: "solve.sh"}), taskpkg.Pass, "")
+		check(t, w.run(t, f.with(image), taskpkg.Task{Agent: agent}), taskpkg.Pass, "")
 	}
 }
 

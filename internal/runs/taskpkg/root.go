@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/environments"
@@ -48,6 +49,26 @@ func (t *trial) openImage(ctx context.Context) error {
 	t.image, t.outcome.Image = image, image.Digest
 	t.imageRoot, err = image.Root(ctx, filepath.Join(t.dir, imageDir))
 	return err
+}
+
+// runsSkipped says what a trial outside of its image may lack.
+const runsSkipped = "the RUN lines of its Dockerfile were not carried out: what they install may be missing"
+
+// skipsRuns reports whether the task's image would have more than this machine: its
+// Dockerfile has RUN lines other than mkdir, and was not built. What fails for want of
+// it says nothing about the skill.
+func (t *trial) skipsRuns() bool {
+	if t.image != nil {
+		return false
+	}
+	text, err := t.readText(taskfile.Dockerfile)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(taskfile.DockerInstructions(text), func(line string) bool {
+		words := strings.Fields(line)
+		return strings.EqualFold(words[0], "RUN") && (len(words) == 1 || words[1] != "mkdir")
+	})
 }
 
 // environmentError is that of a task whose image cannot be built.

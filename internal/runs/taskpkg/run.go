@@ -45,6 +45,10 @@ type trial struct {
 	// if they run on the service's own machine.
 	image     *environments.Environment
 	imageRoot *sandbox.Root
+	// worked is the root in which the oracle or the agent worked, while the verifier
+	// has another one, or nil; carried are the paths that were moved to that.
+	worked  *sandbox.Root
+	carried []string
 	// imagePaths are mounted below "/" as they are below the root, unmounted are
 	// the others of the image. They are looked up once, like tests.
 	imagePaths, unmounted []string
@@ -228,21 +232,24 @@ func (t *trial) runOracle(ctx context.Context) error {
 		return err
 	}
 	if result.ExitCode != 0 {
+		if t.skipsRuns() {
+			return unsupportedf(NeedsImages, "the oracle ended with status %d, and %s", result.ExitCode, runsSkipped)
+		}
 		return failf(OracleFailed, "the oracle ended with status %d", result.ExitCode)
 	}
-	return t.returnToVerifier("oracle")
+	return t.returnToVerifier(ctx, "oracle")
 }
 
 // returnToVerifier prepares the root for the verifier after another program.
-func (t *trial) returnToVerifier(from string) error {
+func (t *trial) returnToVerifier(ctx context.Context, from string) error {
 	if err := t.restoreVerifier(); err != nil {
 		return err
 	}
 	if err := t.resetLogs(); err != nil {
 		return err
 	}
-	if t.image != nil { // what else is left in it is the solution
-		return t.restoreBasics()
+	if t.image != nil {
+		return t.renewImage(ctx)
 	}
 	if !t.isDir(t.task.WorkingDir) {
 		return failf(WorkdirMissing, "the %s removed the working folder %q", from, t.task.WorkingDir)
@@ -272,12 +279,24 @@ func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 		if err := t.checkStarted(ctx, verifier, result, VerifierNotStarted); err != nil {
 			return err
 		}
+		if (result.ExitCode == notExecutable || result.ExitCode == notFound) && t.skipsRuns() {
+			return unsupportedf(NeedsImages, "the verifier ended with status %d, and %s", result.ExitCode, runsSkipped)
+		}
 		if given, err = rewardOfStatus(result); err != nil {
 			return err
 		}
 	}
 	t.decide(given.raw, given.metrics)
+	if t.outcome.Verdict == Fail && lacksModule(result) && t.skipsRuns() {
+		return unsupportedf(NeedsImages, "the verifier lacks a module of Python, and %s", runsSkipped)
+	}
 	return nil
+}
+
+// lacksModule reports whether a program of Python wrote that it lacks a module.
+func lacksModule(result sandbox.Result) bool {
+	const says = "ModuleNotFoundError"
+	return bytes.Contains(result.Stdout.Tail, []byte(says)) || bytes.Contains(result.Stderr.Tail, []byte(says))
 }
 
 // rewardOfStatus is the reward of a verifier that wrote none: by its exit

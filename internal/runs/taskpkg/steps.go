@@ -131,6 +131,9 @@ func (t *trial) originals() string { return filepath.Join(t.dir, originalsDir) }
 // enterStep puts the files of a step in their place: its tests over those of all
 // steps, its solution, and what it adds to the working folder.
 func (t *trial) enterStep(ctx context.Context, step taskfile.Step, oracle bool) error {
+	if err := t.returnImage(); err != nil {
+		return err
+	}
 	dir := filepath.Join(t.originals(), filepath.FromSlash(taskfile.StepsDir), step.Name)
 	for _, name := range []string{stepTests, stepSolution, stepWorkDir} {
 		if err := t.displace(name); err != nil {

@@ -23,7 +23,7 @@ import (
 
 // Version is that of the rules of this package. It is stored with each result,
 // so that results of different rules are not compared.
-const Version = "5"
+const Version = "6"
 
 // A Task is a task_package case.
 type Task struct {

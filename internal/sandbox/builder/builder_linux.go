@@ -19,6 +19,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/seccomp"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -95,10 +97,16 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	// A build is killed when its parent dies, which is the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	filter, err := filterFile()
+	if err != nil {
+		return errors.Join(err, written.Close())
+	}
+	defer filter.Close()
 	limits, release := buildLimits(), func() {}
 	defer func() { release() }()
 	cmd, err := start(ctx, users, process{
 		argv: append([]string{"bwrap"}, arguments(program, dir, users, build)...), stdout: written, stderr: output,
+		files: []*os.File{filter},
 		confine: func(pid int) (err error) {
 			release, err = sandbox.Confine(b.Sandbox, pid, limits)
 			return err
@@ -198,9 +206,8 @@ func (b *Builder) Version(ctx context.Context) (_ string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	cmd := exec.CommandContext(ctx, program, "--version")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
-	output, err := cmd.Output()
+	variables := []string{"HOME=" + home, "TMPDIR=" + home, "XDG_RUNTIME_DIR=" + home}
+	output, err := spawn.Command(ctx, variables, program, "--version").Output()
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "%s does not run", program).Because(err)
 	}
@@ -245,6 +252,23 @@ func namespaces() *syscall.SysProcAttr {
 	}
 }
 
+// filterFD is where bwrap reads the seccomp filter: the first of process.files.
+const filterFD = 4
+
+// filterFile returns the seccomp filter of a build as bwrap reads it. It is smaller
+// than the buffer of a pipe.
+func filterFile() (*os.File, error) {
+	filter, written, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	_, err = written.Write(seccomp.BuildFilter())
+	if err = errors.Join(err, written.Close()); err != nil {
+		return nil, errors.Join(err, filter.Close())
+	}
+	return filter, nil
+}
+
 // arguments are those of bwrap. The user namespace exists already: buildah needs the
 // capabilities that it has in it.
 func arguments(program, dir string, users Users, build Build) []string {
@@ -266,6 +290,9 @@ func arguments(program, dir string, users Users, build Build) []string {
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/etc", "--dir", "/sys", "--dir", "/run",
 		"--dir", "/var/tmp", "--bind", dir, insideBuild, "--ro-bind", program, buildah, "--dir", insideContext, "--dir", insideImages)
+	if len(seccomp.BuildFilter()) > 0 {
+		args = append(args, "--seccomp", fmt.Sprint(filterFD))
+	}
 	if build.Context != "" {
 		args = append(args, "--ro-bind", build.Context, insideContext)
 	}

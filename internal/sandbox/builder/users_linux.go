@@ -15,8 +15,11 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -62,6 +65,8 @@ func (b *Builder) Users(ctx context.Context) (Users, error) {
 type process struct {
 	argv           []string
 	stdout, stderr io.Writer
+	// files are open as 4 and up.
+	files []*os.File
 	// confine, if not nil, is called with its id before it begins.
 	confine func(pid int) error
 }
@@ -71,7 +76,7 @@ type process struct {
 // until the process is confined and, if they are mapped, has its users: a program
 // that starts before would have no capabilities.
 func start(ctx context.Context, users Users, p process) (*exec.Cmd, error) {
-	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `read -r go <&3 && exec "$@" 3<&-`, "sh"}, p.argv...)...)
+	cmd := spawn.Command(ctx, nil, "/bin/sh", append([]string{"-c", `read -r go <&3 && exec "$@" 3<&-`, "sh"}, p.argv...)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.stdout, p.stderr, usersTimeout
 	cmd.SysProcAttr = namespaces()
 	if users == MappedUsers {
@@ -83,7 +88,10 @@ func start(ctx context.Context, users Users, p process) (*exec.Cmd, error) {
 	}
 	defer wait.Close()
 	defer proceed.Close()
-	cmd.ExtraFiles = []*os.File{wait}
+	cmd.ExtraFiles = append([]*os.File{wait}, p.files...)
+	// A session keyring of its own, which the process inherits from this thread. Where
+	// the kernel has none, or refuses it in a container, there is none to share.
+	_, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -119,7 +127,7 @@ func mapUsers(ctx context.Context, pid int) error {
 		for i, a := range args {
 			words[i] = fmt.Sprint(a)
 		}
-		if output, err := exec.CommandContext(ctx, m.helper, words...).CombinedOutput(); err != nil {
+		if output, err := spawn.Command(ctx, nil, m.helper, words...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", m.helper, err, bytes.TrimSpace(output))
 		}
 	}

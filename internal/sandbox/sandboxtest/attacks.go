@@ -267,7 +267,7 @@ func bystander(t *testing.T, w *world) *exec.Cmd {
 
 func readOthers(t *testing.T, w *world) {
 	other := bystander(t, w)
-	w.denied(t, "environ", w.marker)
+	w.denied(t, FindSecret(w.marker)...)
 	w.denied(t, "read", fmt.Sprintf("/proc/%d/environ", other.Process.Pid), fmt.Sprintf("/proc/%d/cmdline", os.Getpid()))
 }
 

@@ -7,6 +7,7 @@ package sandboxtest
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,6 +130,31 @@ func Attacker(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// FindSecret are the arguments of the attacker to search for a text in what it can
+// read of processes: its own arguments do not have it.
+func FindSecret(text string) []string { return []string{"secrets", hex.EncodeToString([]byte(text))} }
+
+// PlantSecret puts a text into the environment of this process, as a setting of the
+// server, and into an open file that it was started with. Sandboxes that exist
+// already do not know of the file.
+func PlantSecret(t *testing.T) string {
+	t.Helper()
+	text := fmt.Sprintf("planted-%d", time.Now().UnixNano())
+	for _, name := range []string{"WHETSTONE_SECRET_KEY", "WHETSTONE_DATABASE_URL", "AWS_SECRET_ACCESS_KEY", "PLANTED"} {
+		t.Setenv(name, text)
+	}
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Open(file, syscall.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	return text
 }
 
 func newWorld(t *testing.T, s sandbox.Sandbox, attacker string) *world {

@@ -87,11 +87,41 @@ func denied() map[uint32]unix.Errno {
 	return all
 }
 
+// buildCalls are the calls that buildah needs to make the root of a RUN line, and
+// those whose memory only a cgroup counts, which a build may have: e.g. initdb of
+// PostgreSQL wants shared memory.
+var buildCalls = []uint32{
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS,
+	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
+	unix.SYS_MEMFD_CREATE, unix.SYS_SHMGET, unix.SYS_MSGGET, unix.SYS_SEMGET, unix.SYS_MQ_OPEN,
+}
+
 // Filter returns the filter in the format of bwrap's --seccomp, or nothing if there
 // is none for this architecture.
-func Filter() []byte { return assemble().bytes() }
+func Filter() []byte {
+	f := begin(denied(), namespaces)
+	f = append(f, denyValue(unix.SYS_FCNTL, 1, unix.F_SETPIPE_SZ)...)
+	f = append(f, onSocketOption(unix.SO_ZEROCOPY, errno|uint32(unix.EPERM))...)
+	for _, option := range buffers {
+		f = append(f, onSocketOption(option, errno)...) // errno 0: seems to succeed
+	}
+	return append(f, ret(allow)).bytes()
+}
 
-func assemble() filter {
+// BuildFilter returns that of builds of images, whose RUN lines inherit it. They get
+// no further user namespaces, in which they would have all capabilities.
+func BuildFilter() []byte {
+	all := denied()
+	for _, call := range buildCalls {
+		delete(all, call)
+	}
+	return append(begin(all, unix.CLONE_NEWUSER), ret(allow)).bytes()
+}
+
+// begin is the part that all filters have. It denies calls, and clone and unshare
+// with one of these flags.
+func begin(all map[uint32]unix.Errno, flags uint32) filter {
 	f := filter{
 		load(callArch),
 		jump(unix.BPF_JEQ, auditArch, 1, 0),
@@ -101,23 +131,16 @@ func assemble() filter {
 	if x32Calls != 0 {
 		f = append(f, jump(unix.BPF_JGE, x32Calls, 0, 1), ret(errno|uint32(unix.ENOSYS)))
 	}
-	all := denied()
 	for _, call := range slices.Sorted(maps.Keys(all)) {
 		f = append(f, jump(unix.BPF_JEQ, call, 0, 1), ret(errno|uint32(all[call])))
 	}
-	f = append(f, denyFlags(unix.SYS_CLONE, 0, namespaces)...)
-	f = append(f, denyFlags(unix.SYS_UNSHARE, 0, namespaces)...)
+	f = append(f, denyFlags(unix.SYS_CLONE, 0, flags)...)
+	f = append(f, denyFlags(unix.SYS_UNSHARE, 0, flags)...)
 	f = append(f, denyFamilies(unix.SYS_SOCKET)...)
 	f = append(f, denyFamilies(unix.SYS_SOCKETPAIR)...)
 	f = append(f, denyNetlink()...)
 	f = append(f, denyValue(unix.SYS_IOCTL, 1, unix.TIOCSTI)...)
-	f = append(f, denyValue(unix.SYS_IOCTL, 1, unix.TIOCLINUX)...)
-	f = append(f, denyValue(unix.SYS_FCNTL, 1, unix.F_SETPIPE_SZ)...)
-	f = append(f, onSocketOption(unix.SO_ZEROCOPY, errno|uint32(unix.EPERM))...)
-	for _, option := range buffers {
-		f = append(f, onSocketOption(option, errno)...) // errno 0: seems to succeed
-	}
-	return append(f, ret(allow))
+	return append(f, denyValue(unix.SYS_IOCTL, 1, unix.TIOCLINUX)...)
 }
 
 // denyFlags denies a call that has one of the flags in an argument.

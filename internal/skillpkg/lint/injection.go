@@ -60,13 +60,14 @@ func injectionPatterns() []pattern {
 		"instruction", "prompt", "directive", "guideline", "message", "rule", "safeguard",
 		"above", "you were", "you have been", "you know",
 	}
-	override.accept = func(m match) bool { return len(m.text) <= maxPhrase && !distrusts.MatchString(m.after()) }
+	override.accept = func(m match) bool { return len(m.text) <= maxPhrase && !isDefence(m) }
 	mode := injection("mode_switch", modeText, " mode", "safety", "content", "ethical", "security",
 		"restrictions", "limits", "rules", "guidelines")
 	mode.also = []string{
 		"you are", "you're", "you have no", "unrestricted", "unfiltered", "jailbr", "god mode",
 		"dan mode", "disable", "turn off", "switch off", "deactivate", "bypass", "drop",
 	}
+	mode.accept = func(m match) bool { return len(m.text) <= maxPhrase && !asThreat.MatchString(m.before()) }
 	conceal := injection("concealment", concealText, "do not ", "don't ", "never ", "must not ", "keep ", "hide ",
 		"conceal ", "secretly ", "covertly ", "silently ", "without ")
 	conceal.also = []string{"user", "human", "operator", "anyone", "anybody", "secretly ", "covertly ", "silently "}
@@ -80,15 +81,60 @@ func injectionPatterns() []pattern {
 		return e.commented || strings.Contains(e.text, "<") || strings.Contains(e.text, "](")
 	}
 	hidden.accept = func(m match) bool {
-		return len(m.text) <= maxPhrase && m.isHiddenFromReader() && !strings.Contains(m.text, "-->")
+		return len(m.text) <= maxPhrase && m.isHiddenFromReader() && !strings.Contains(m.text, "-->") && !m.isPlaceholder()
 	}
 	return []pattern{override, mode, conceal, reveal, hidden}
 }
 
 // distrusts matches what follows "ignore any instructions" where a skill protects
-// itself from the material that it reads.
-var distrusts = regexp.MustCompile(`^ (?:(?:embedded|found|contained|hidden) )?(?:in|inside|within) (?:the |a |any )?` +
-	`(?:repositor|files?|web|pages?|documents?|content|data|output|issues?|comments?|e-?mails?|repo|source|logs?)`)
+// itself from the material that it reads, e.g. "embedded in user input".
+var distrusts = regexp.MustCompile(`(?i)^(?:,? (?:and |or )?(?:commands?|directives?|requests?|overrides?|prompts?|prompt overrides?)){0,4},? ` +
+	`(?:that (?:is|are|appear) )?(?:(?:embedded|found|contained|hidden|placed|included|written) )?(?:in|inside|within|from) ` +
+	`(?:the |a |any |these |those |such )?(?:(?:untrusted|external|third-party|retrieved|fetched|downloaded|uploaded|scraped|web|pull|search|` +
+	`tool|log|user|user-supplied|user-provided|customer) )?` +
+	`(?:repositor|files?|web|pages?|documents?|content|data|output|issues?|comments?|e-?mails?|repo|source|logs?|inputs?|results?|` +
+	`attachments?|tickets?|transcripts?|uploads?|requests?|payloads?)`)
+
+// trusted is what a skill may not call material: instructions in "the content of the
+// system prompt" are those that an attack drops.
+var trusted = regexp.MustCompile(`(?i)\b(?:system|developers?|polic(?:y|ies)|safety|guidelines?|previous|prior|earlier|above|preceding|initial|` +
+	`original|operator|anthropic|openai|CLAUDE\.md|AGENTS\.md)\b`)
+
+// isDefence reports whether a match is about the material that a skill reads.
+func isDefence(m match) bool {
+	after := m.after()
+	if !distrusts.MatchString(after) || trusted.MatchString(m.text) {
+		return false
+	}
+	sentence, _, _ := strings.Cut(after, ". ")
+	return !trusted.MatchString(sentence)
+}
+
+// asThreat matches a subject that makes a mode switch a description of an attack, e.g.
+// "Crafted prompts bypass safety guardrails".
+var asThreat = regexp.MustCompile(`(?i)\b(?:prompts|attacks|attackers|adversaries|inputs|payloads|jailbreaks|injections)` +
+	` (?:can |could |may |might |try to |that |which )?$`)
+
+var (
+	// placeholder matches the beginning of a comment that tells the author of a document
+	// what to write, e.g. "<!-- Describe when the agent should use each tool. -->".
+	placeholder = regexp.MustCompile(`(?i)<!--\s*(?:TODO:?\s*|optional:?\s*)?(?:describe|list|explain|state|specify|document|outline|summari[sz]e|define) ` +
+		`(?:\w+ ){0,3}?(?:when|how|what|which|whether|why|where)\b[^\n]*$`)
+	// harmful is what no such comment speaks of.
+	harmful = regexp.MustCompile(`(?i)\b(?:ignore|disregard|upload|exfiltrate|send|post|forward|reveal|execute|run|curl|wget|delete|remove|` +
+		`install|download|fetch|secrets?|credentials?|passwords?|tokens?|keys?|conceal|hide|https?|you)\b|\.ssh|\.env|\.aws`)
+)
+
+// isPlaceholder reports whether a match is in a comment of a template.
+func (m match) isPlaceholder() bool {
+	before := m.before()
+	at := strings.LastIndex(before, "<!--")
+	if at < 0 || !placeholder.MatchString(before[at:]) {
+		return false
+	}
+	comment, _, closed := strings.Cut(before[at:]+m.text+m.after(), "-->")
+	return closed && !harmful.MatchString(comment)
+}
 
 // maxPhrase is how far apart the first and the last word of a phrase may be.
 const maxPhrase = 120

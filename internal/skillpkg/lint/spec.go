@@ -62,8 +62,12 @@ func (c *check) spec(code string, line int, format string, args ...any) {
 }
 
 func (c *check) checkFrontmatter() {
-	for _, f := range c.skill.Extra() {
-		c.spec("spec.field.unknown", f.Line, "The specification does not know the field %s.", strconv.Quote(f.Key))
+	if extra := c.skill.Extra(); len(extra) > 0 { // once: clients have fields of their own
+		var keys []string
+		for _, f := range extra {
+			keys = append(keys, strconv.Quote(f.Key))
+		}
+		c.spec("spec.field.unknown", extra[0].Line, "The specification does not know the field %s.", strings.Join(keys, ", "))
 	}
 	if f := c.field("name"); f.Key == "" {
 		c.spec("spec.name.missing", 1, "")

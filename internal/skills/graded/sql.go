@@ -1,5 +1,5 @@
 // Package graded reads the graded sessions of a skill one by one, in the order of
-// their grading. It reads skill_gradings.
+// their grading, and the gradings of a session. It reads skill_gradings.
 package graded
 
 import (
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -28,6 +29,20 @@ func Sessions(ctx context.Context, q store.Querier, skillID string, since time.T
 		SELECT session_hash, pass_rate, basis, COALESCE(version_id, ''), graded_at FROM skill_gradings
 		WHERE skill_id = $1 AND graded_at >= $2 AND pass_rate IS NOT NULL ORDER BY graded_at DESC, id DESC LIMIT $3`,
 		skillID, store.Micros(since), limit)
+	return inOrder(rows, err)
+}
+
+// SessionsOf is Sessions of those that used a version of the skill, at any time.
+func SessionsOf(ctx context.Context, q store.Querier, skillID, versionID string, limit int) ([]Session, error) {
+	rows, err := q.Query(ctx, `
+		SELECT session_hash, pass_rate, basis, COALESCE(version_id, ''), graded_at FROM skill_gradings
+		WHERE skill_id = $1 AND version_id = $2 AND pass_rate IS NOT NULL ORDER BY graded_at DESC, id DESC LIMIT $3`,
+		skillID, versionID, limit)
+	return inOrder(rows, err)
+}
+
+// inOrder reads gradings, newest first, and returns their sessions, oldest first.
+func inOrder(rows store.Rows, err error) ([]Session, error) {
 	type gradings struct {
 		Session
 		hash  string
@@ -68,6 +83,28 @@ func Sessions(ctx context.Context, q store.Querier, skillID string, since time.T
 		all[i] = g.Session
 	}
 	return all, err
+}
+
+// A Grading is a grading of a session with a verdict.
+type Grading struct {
+	ID       string
+	SkillID  string
+	PassRate int64 // in billionths
+	Basis    basis.Basis
+	At       time.Time // of the verdict
+}
+
+// Gradings returns the gradings of sessions that have a verdict.
+func Gradings(ctx context.Context, q store.Querier, of []activated.Session) ([]Grading, error) {
+	from, list := q.Dialect().ByPair("skill_gradings", "skill_id", "session_hash", "$1", activated.Pairs(of))
+	rows, err := q.Query(ctx, `
+		SELECT id, skill_id, pass_rate, basis, COALESCE(rated_at, graded_at) FROM `+from+` AND pass_rate IS NOT NULL`, list)
+	return store.All(rows, err, func(row store.Row) (g Grading, err error) {
+		var of *string
+		err = row.Scan(&g.ID, &g.SkillID, &g.PassRate, &of, store.Time(&g.At))
+		g.Basis = basis.Parse(of)
+		return g, err
+	})
 }
 
 // LastAt returns when a session of the skill was last graded, nil if none was.

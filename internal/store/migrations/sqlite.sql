@@ -127,7 +127,7 @@ CREATE TABLE alert_states (
     good_streak    INTEGER NOT NULL, -- evaluations in a row that were fine while firing
     sequence       INTEGER NOT NULL, -- notices so far
     episode_id     TEXT, -- the event that began the firing
-    last_notice_at INTEGER, acknowledged_at INTEGER, acknowledged_by TEXT, evidence REAL, evidence_limit REAL, evidence_sessions INTEGER NOT NULL DEFAULT 0, evidence_of TEXT NOT NULL DEFAULT '',
+    last_notice_at INTEGER, acknowledged_at INTEGER, acknowledged_by TEXT, evidence REAL, evidence_limit REAL, evidence_sessions INTEGER NOT NULL DEFAULT 0, evidence_of TEXT NOT NULL DEFAULT '', rollback_version TEXT, rollback_at INTEGER, rollback_blocked_by TEXT, rollback_needs INTEGER NOT NULL DEFAULT 0, evidence_reached INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (rule_id, skill_id)
 ) STRICT;
 
@@ -576,6 +576,18 @@ CREATE TABLE eval_runs (
 CREATE INDEX eval_runs_suite ON eval_runs (suite_id, id);
 CREATE INDEX eval_runs_source ON eval_runs (source_id, suite_id, id) WHERE source_id IS NOT NULL;
 
+CREATE TABLE eval_suite_edits (
+    org_id    TEXT NOT NULL REFERENCES organisations (id),
+    suite_id  TEXT NOT NULL,
+    version   INTEGER NOT NULL, -- that the change made
+    source_id TEXT, -- of the suite
+    edited_by TEXT NOT NULL REFERENCES users (id),
+    edited_at INTEGER NOT NULL,
+    cases     TEXT NOT NULL, -- JSON: names of cases that were added, removed and changed
+    PRIMARY KEY (suite_id, version)
+) STRICT;
+CREATE INDEX eval_suite_edits_source ON eval_suite_edits (org_id, source_id);
+
 CREATE TABLE eval_suites (
     id                TEXT PRIMARY KEY,
     org_id            TEXT NOT NULL REFERENCES organisations (id),
@@ -699,6 +711,16 @@ CREATE TABLE gate_policies (
     PRIMARY KEY (org_id, entry_id)
 ) STRICT;
 
+CREATE TABLE gate_requirements (
+    version_id    TEXT PRIMARY KEY,
+    org_id        TEXT NOT NULL REFERENCES organisations (id),
+    entry_id      TEXT NOT NULL,
+    approvals     INTEGER NOT NULL,
+    self_approval INTEGER NOT NULL,
+    host_reviews  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX gate_requirements_entry ON gate_requirements (entry_id);
+
 CREATE TABLE gate_runs (
     gate_id    TEXT NOT NULL REFERENCES gates (id),
     suite_id   TEXT NOT NULL,
@@ -780,6 +802,17 @@ CREATE INDEX grade_queue_due ON grade_queue (due_at, org_id);
 CREATE INDEX grade_queue_skill ON grade_queue (org_id, skill_id, rank);
 CREATE INDEX grade_queue_user ON grade_queue (user_id);
 
+CREATE TABLE grade_unusable (
+    session_hash TEXT NOT NULL,
+    skill_id     TEXT NOT NULL,
+    org_id       TEXT NOT NULL,
+    user_id      TEXT NOT NULL, -- whose session it is
+    judged_at    INTEGER NOT NULL,
+    PRIMARY KEY (session_hash, skill_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX grade_unusable_skill ON grade_unusable (org_id, skill_id);
+CREATE INDEX grade_unusable_user ON grade_unusable (user_id);
+
 CREATE TABLE grader_days (
     org_id   TEXT NOT NULL,
     grader   TEXT NOT NULL, -- its skill, '' for that of all skills
@@ -835,7 +868,7 @@ CREATE TABLE identities (
     email        TEXT NOT NULL, -- at the last sign-in
     key_id       TEXT NOT NULL, -- that the sessions hang on
     created_at   INTEGER NOT NULL,
-    last_used_at INTEGER NOT NULL,
+    last_used_at INTEGER NOT NULL, role TEXT,
     UNIQUE (org_id, issuer, subject),
     UNIQUE (user_id, issuer) -- another identity of the same provider is another person
 ) STRICT;
@@ -1224,7 +1257,7 @@ CREATE INDEX rate_windows_end ON rate_windows (ends_at);
 CREATE TABLE registry_changes (
     org_id  TEXT PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
     changes INTEGER NOT NULL -- grows with every change of what a sync tells of the organisation's entries
-) STRICT;
+, removals INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE registry_currents (
     id         TEXT PRIMARY KEY,
@@ -1254,6 +1287,7 @@ CREATE TABLE registry_entries (
 ) STRICT;
 CREATE INDEX registry_entries_public ON registry_entries (name, id) WHERE visibility = 'public';
 CREATE INDEX registry_entries_skill ON registry_entries (skill_id);
+CREATE INDEX registry_entries_unlisted ON registry_entries (name) WHERE visibility = 'unlisted';
 
 CREATE TABLE registry_installations (
     id           TEXT PRIMARY KEY,
@@ -1339,7 +1373,7 @@ CREATE TABLE registry_versions (
     source_repo    TEXT,
     rolled_back    INTEGER NOT NULL,
     pushed_by      TEXT NOT NULL REFERENCES users (id),
-    pushed_at      INTEGER NOT NULL, file_paths TEXT NOT NULL DEFAULT '[]', skill_md BLOB, archive_key TEXT NOT NULL DEFAULT '', canonical_key TEXT, entry_description TEXT, state TEXT NOT NULL DEFAULT 'published', gate_id TEXT, source_commit TEXT, source_path TEXT,
+    pushed_at      INTEGER NOT NULL, file_paths TEXT NOT NULL DEFAULT '[]', skill_md BLOB, archive_key TEXT NOT NULL DEFAULT '', canonical_key TEXT, entry_description TEXT, state TEXT NOT NULL DEFAULT 'published', gate_id TEXT, source_commit TEXT, source_path TEXT, apart INTEGER NOT NULL DEFAULT 0, chosen_by TEXT, withdrawn_reason TEXT,
     UNIQUE (entry_id, version)
 ) STRICT;
 CREATE INDEX registry_versions_pushed ON registry_versions (entry_id, pushed_at, id);
@@ -1404,7 +1438,7 @@ CREATE TABLE repohost_connections (
     created_at         INTEGER NOT NULL,
     updated_at         INTEGER NOT NULL,
     configured_at      INTEGER NOT NULL, -- when what is published last changed its rules
-    held_until         INTEGER NOT NULL, host_default TEXT NOT NULL DEFAULT '', publish_unchanged INTEGER NOT NULL DEFAULT 0, open_issues INTEGER NOT NULL DEFAULT 0, pull_requests TEXT NOT NULL DEFAULT 'same_repository', reconcile_at INTEGER NOT NULL DEFAULT 0, -- until when one worker publishes for it
+    held_until         INTEGER NOT NULL, host_default TEXT NOT NULL DEFAULT '', publish_unchanged INTEGER NOT NULL DEFAULT 0, open_issues INTEGER NOT NULL DEFAULT 0, pull_requests TEXT NOT NULL DEFAULT 'same_repository', reconcile_at INTEGER NOT NULL DEFAULT 0, codeowners INTEGER NOT NULL DEFAULT 0, chosen_by TEXT, chosen_at INTEGER NOT NULL DEFAULT 0, -- until when one worker publishes for it
     UNIQUE (repo_key, skill_path, entry_id)
 ) STRICT;
 CREATE INDEX repohost_connections_org ON repohost_connections (org_id, id);
@@ -1542,11 +1576,18 @@ CREATE TABLE signal_cells (
     few            TEXT NOT NULL, -- the contributors while there are one or two
     confidence_sum INTEGER NOT NULL, -- billionths
     last_day       INTEGER NOT NULL
-) STRICT;
+, published_signals INTEGER, published_contributors INTEGER NOT NULL DEFAULT 0, published_few TEXT NOT NULL DEFAULT '', published_confidence_sum INTEGER NOT NULL DEFAULT 0, published_last_day INTEGER NOT NULL DEFAULT 0, revealed INTEGER NOT NULL DEFAULT 0, since TEXT NOT NULL DEFAULT '', carried TEXT NOT NULL DEFAULT '', carried_signals INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX signal_cells_read ON signal_cells (org_id, level, skill_name);
+CREATE INDEX signal_cells_changed ON signal_cells (org_id, skill_name) WHERE since <> '';
 
 CREATE TABLE signal_contributors (
     id TEXT PRIMARY KEY -- hash of cell and contributor
+) STRICT;
+
+CREATE TABLE signal_snapshots (
+    org_id   TEXT PRIMARY KEY REFERENCES organisations (id),
+    since    TEXT NOT NULL, -- contributors, as in signal_cells
+    taken_at INTEGER -- microseconds since the epoch, UTC; null before the first
 ) STRICT;
 
 CREATE TABLE signals (
@@ -1634,6 +1675,7 @@ CREATE INDEX skill_observations_skill ON skill_observations (skill_id, occurred_
 CREATE INDEX skill_observations_until ON skill_observations (skill_id, until_at) WHERE until_at IS NOT NULL;
 CREATE INDEX skill_observations_origin ON skill_observations (origin_id) WHERE origin_id IS NOT NULL;
 CREATE INDEX skill_observations_plugin ON skill_observations (session_hash) WHERE plugin IS NOT NULL;
+CREATE INDEX skill_observations_activated ON skill_observations (skill_id, session_hash, occurred_at, version_id) WHERE triggered;
 
 CREATE TABLE skill_session_days (
     session_key TEXT NOT NULL, -- hash of subject and session
@@ -1656,7 +1698,7 @@ CREATE TABLE skill_totals (
     graded_sessions INTEGER NOT NULL,
     first_seen_at   INTEGER,
     last_seen_at    INTEGER
-, by_hash INTEGER NOT NULL DEFAULT 0, by_plugin INTEGER NOT NULL DEFAULT 0, by_installation INTEGER NOT NULL DEFAULT 0, by_time INTEGER NOT NULL DEFAULT 0) STRICT;
+, by_hash INTEGER NOT NULL DEFAULT 0, by_plugin INTEGER NOT NULL DEFAULT 0, by_installation INTEGER NOT NULL DEFAULT 0, by_time INTEGER NOT NULL DEFAULT 0, grading_changes INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE skills (
     id         TEXT PRIMARY KEY,
@@ -1666,6 +1708,13 @@ CREATE TABLE skills (
     UNIQUE (org_id, name)
 ) STRICT;
 CREATE INDEX skills_merged ON skills (merged_into) WHERE merged_into IS NOT NULL;
+
+CREATE TABLE source_links (
+    org_id    TEXT NOT NULL REFERENCES organisations (id),
+    skill_id  TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    PRIMARY KEY (org_id, skill_id, source_id)
+) STRICT;
 
 CREATE TABLE source_reports (
     id          TEXT PRIMARY KEY,
@@ -1862,7 +1911,7 @@ CREATE TABLE users (
     email      TEXT NOT NULL, -- lower case
     name       TEXT NOT NULL,
     role       TEXT NOT NULL,
-    created_at INTEGER NOT NULL, removed_at INTEGER, former_email TEXT, address_claimed INTEGER NOT NULL DEFAULT 0, kind TEXT NOT NULL DEFAULT 'person',
+    created_at INTEGER NOT NULL, removed_at INTEGER, former_email TEXT, address_claimed INTEGER NOT NULL DEFAULT 0, kind TEXT NOT NULL DEFAULT 'person', given_role TEXT,
     UNIQUE (org_id, email)
 ) STRICT;
 
@@ -1985,3 +2034,12 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (91, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (92, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (93, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (94, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (97, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (102, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (106, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (109, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (115, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (119, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (120, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (121, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (131, 1);

@@ -46,6 +46,9 @@ type Settings struct {
 	Verifier struct {
 		TimeoutSec float64           `toml:"timeout_sec"`
 		Env        map[string]string `toml:"env"`
+		// Carry are folders of the image, beside the working folders, that the verifier
+		// finds as the solution left them.
+		Carry []string `toml:"carry"`
 	}
 	Agent struct {
 		TimeoutSec any `toml:"timeout_sec"`

@@ -140,12 +140,17 @@ func Installations(found []installations.State) File {
 	}
 }
 
-// Costs is what skills cost in the last days.
-func Costs(items []costs.BillItem, days int) File {
+// Costs is what skills cost in the last days. With all of them, a last row without a
+// skill has what belongs to none, so that the file sums up to the total.
+func Costs(items []costs.BillItem, bill costs.Bill, days int) File {
+	rows := rowsOf(items, func(b costs.BillItem) Row { return Row{b.SkillID, b.Name, days, b.Total, b.Uses} })
+	if rest := bill.Unattributed; len(items) == len(bill.Skills) && (rest == nil || *rest > 0) {
+		rows = append(rows, Row{"", "", days, rest, ""})
+	}
 	return File{
 		Name: "costs",
 		Head: []string{"skill_id", "skill", "days", "cost_usd", "uses"},
-		Next: Once(rowsOf(items, func(b costs.BillItem) Row { return Row{b.SkillID, b.Name, days, b.Total, b.Uses} })),
+		Next: Once(rows),
 	}
 }
 

@@ -70,6 +70,10 @@ func Agreement(c grades.Calibration) string {
 		return "the judge is not compared with people yet"
 	}
 	sessions, _ := Plural(c.Pairs, "session", "sessions") // it is a number
-	return fmt.Sprintf("the judge agrees with people in %.0f of %s (%s)",
+	text := fmt.Sprintf("the judge agrees with people in %.0f of %s (%s)",
 		math.Round(*c.Agreement*float64(c.Pairs)), sessions, Interval(c.Interval))
+	if c.Kappa != nil {
+		text += fmt.Sprintf(", kappa %.2f (%.2f to %.2f)", *c.Kappa, c.KappaInterval[0], c.KappaInterval[1])
+	}
+	return text
 }

@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,23 +26,37 @@ func read(paths []string) error {
 	})
 }
 
-// environ looks for a text in the environments and arguments in /proc.
-func environ(args []string) error {
-	for _, pattern := range []string{"/proc/*/environ", "/proc/*/cmdline", "/proc/*/task/*/environ"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			return err
+// secrets searches for a text, given in hex, in the environment, the arguments and
+// the open files of all processes. It is denied if it could read some and found none.
+func secrets(args []string) error {
+	text, err := hex.DecodeString(args[0])
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, pattern := range []string{"environ", "cmdline", "task/*/environ", "fd/*"} {
+		found, _ := filepath.Glob("/proc/[0-9]*/" + pattern) // the pattern is good
+		files = append(files, found...)
+	}
+	environments := 0
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			continue // a pipe may block
 		}
-		for _, file := range files {
-			content, err := os.ReadFile(file)
-			// The attacker's own arguments name the text, too.
-			if err == nil && bytes.Contains(content, []byte(args[0])) && !bytes.Contains(content, []byte("attacker")) {
-				fmt.Println("found in", file)
-				return nil
-			}
+		content, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(content, text) {
+			fmt.Println("found in", file)
+			return nil
+		}
+		if err == nil && path.Base(file) == "environ" {
+			environments++
 		}
 	}
-	return fmt.Errorf("nothing found")
+	if environments == 0 {
+		fmt.Println("no environment can be read")
+		return nil
+	}
+	return fmt.Errorf("it is not in %d environments", environments)
 }
 
 func write(paths []string) error {

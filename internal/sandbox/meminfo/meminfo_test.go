@@ -1,4 +1,4 @@
-package sandbox
+package meminfo
 
 import "testing"
 
@@ -6,10 +6,10 @@ import "testing"
 // most of it.
 func TestExplainsLoss(t *testing.T) {
 	const mib = 1 << 20
-	with := func(available int64) memInfo { return memInfo{total: 8 << 30, available: available * mib} }
+	with := func(available int64) Info { return Info{Total: 8 << 30, Available: available * mib} }
 	tests := []struct {
 		name          string
-		before, now   memInfo
+		before, now   Info
 		memory        int64
 		blamed, short bool
 	}{
@@ -20,10 +20,10 @@ func TestExplainsLoss(t *testing.T) {
 		{"there is enough", with(2000), with(300), 1700 * mib, true, false},
 	}
 	for _, test := range tests {
-		if got := test.before.explainsLoss(test.memory, test.now); got != test.blamed {
+		if got := test.before.ExplainsLoss(test.memory, test.now); got != test.blamed {
 			t.Errorf("%s: blamed %t, want %t", test.name, got, test.blamed)
 		}
-		if got := test.now.isShort(); got != test.short {
+		if got := test.now.IsShort(); got != test.short {
 			t.Errorf("%s: short %t, want %t", test.name, got, test.short)
 		}
 	}

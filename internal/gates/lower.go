@@ -1,0 +1,72 @@
+package gates
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// lowers returns the fields by which a policy asks for less than the one that was in force
+// before, e.g. ["mode", "floors.pass_rate"].
+func (p Policy) lowers(before Policy) (fields []string) {
+	lower := func(field string, is bool) {
+		if is {
+			fields = append(fields, field)
+		}
+	}
+	modes := []Mode{Off, Report, Enforce}
+	lower("mode", slices.Index(modes, p.Mode) < slices.Index(modes, before.Mode))
+	lower("approvals", p.Approvals < before.Approvals)
+	lower("self_approval", p.SelfApproval && !before.SelfApproval)
+	lower("host_reviews", p.HostReviews && !before.HostReviews)
+	lower("on_inconclusive", p.OnInconclusive == PassInconclusive && before.OnInconclusive != PassInconclusive)
+	f, was := p.Floors, before.Floors
+	lower("floors.validation", was.Validation != nil &&
+		(f.Validation == nil || *was.Validation == lint.StatusPass && *f.Validation != lint.StatusPass))
+	lower("floors.pass_rate", was.PassRate != nil && (f.PassRate == nil || *f.PassRate < *was.PassRate))
+	lower("floors.trigger_recall", was.TriggerRecall != nil && (f.TriggerRecall == nil || *f.TriggerRecall < *was.TriggerRecall))
+	lower("floors.skill_md_tokens", was.SkillTokens != nil && (f.SkillTokens == nil || *f.SkillTokens > *was.SkillTokens))
+	return fields
+}
+
+// mayLower refuses callers who may not lower a policy: it is the same as overriding every
+// gate to come.
+func mayLower(c access.Caller, fields []string) error {
+	what := strings.Join(fields, ", ")
+	if !auth.Person(c) {
+		return fault.New(fault.Denied, "This lowers %s, which only people do: sign in, or use a key of your own with all permissions of your role", what)
+	}
+	if !c.May(access.RegistryRollback) {
+		return fault.New(fault.Denied, "This lowers %s, which needs the permission %s: ask an admin", what, access.RegistryRollback)
+	}
+	return nil
+}
+
+// PolicyFor returns the policy that a version of an entry must meet: that of its entry, and
+// where it was lowered while the version waited, what it asked for before.
+func PolicyFor(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (Policy, error) {
+	p, err := PolicyIn(ctx, q, e)
+	if err != nil {
+		return p, err
+	}
+	kept, found, err := requirementsOf(ctx, q, v.ID)
+	if err != nil || !found {
+		return p, err
+	}
+	return p.Keeping(kept), nil
+}
+
+// Keeping returns the policy with the approvals that another one asks for, where it asks for
+// more.
+func (p Policy) Keeping(kept Policy) Policy {
+	p.Approvals = max(p.Approvals, kept.Approvals)
+	p.SelfApproval, p.HostReviews = p.SelfApproval && kept.SelfApproval, p.HostReviews && kept.HostReviews
+	return p
+}

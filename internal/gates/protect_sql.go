@@ -1,0 +1,51 @@
+package gates
+
+import (
+	"context"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// readersOf finds whose enforcing gates read an input: those whose policy, or the
+// organisation's default, names the suite, and those that read the sources of a skill.
+func readersOf(ctx context.Context, q store.Querier, orgID string, in sources.GateInput) (r readers, err error) {
+	own, everyone, err := policiesOf(ctx, q, orgID)
+	if err != nil {
+		return r, err
+	}
+	reads := func(p Policy, skillID string) bool {
+		switch {
+		case p.Mode != Enforce:
+			return false
+		case len(p.Suites) > 0:
+			return in.SuiteID != "" && slices.Contains(p.Suites, in.SuiteID)
+		}
+		return skillID != "" && slices.Contains(in.SkillIDs, skillID)
+	}
+	r.byDefault = reads(everyone, "")
+	enforced := everyone.Mode == Enforce
+	for _, p := range own {
+		enforced = enforced || p.Mode == Enforce
+	}
+	if !enforced {
+		return r, nil
+	}
+	rows, err := q.Query(ctx, `SELECT id, name, COALESCE(skill_id, '') FROM registry_entries WHERE org_id = $1 ORDER BY name`, orgID)
+	return r, store.Each(rows, err, func(row store.Row) error {
+		var e reader
+		var skillID string
+		if err := row.Scan(&e.id, &e.name, &skillID); err != nil {
+			return err
+		}
+		p, ok := own[e.id]
+		if !ok {
+			p = everyone
+		}
+		if reads(p, skillID) {
+			r.entries = append(r.entries, e)
+		}
+		return nil
+	})
+}
