@@ -11,6 +11,7 @@ type Agent string
 const (
 	ClaudeCode Agent = "claude_code"
 	Codex      Agent = "codex"
+	Copilot    Agent = "copilot"
 	Gemini     Agent = "gemini"
 )
 
@@ -23,8 +24,8 @@ func Skill(agent Agent, name string) bool { return slices.Contains(namesOf(agent
 // skill.source of Claude Code and Copilot, or by skill.scope of Codex.
 func Source(word string) bool { return slices.Contains([]string{"builtin", "bundled", "system"}, word) }
 
-// namesOf returns the skills of Claude Code 2.1.325, Codex 0.166.0 and Gemini CLI
-// 0.61.0. It leaves out those that are not listed to the model and have a name
+// namesOf returns the skills of Claude Code 2.1.325, Codex 0.166.0, Copilot 1.0.102
+// and Gemini CLI 0.61.0. It leaves out those that are not listed to the model and have a name
 // that skills of people often have, e.g. "commit".
 func namesOf(agent Agent) []string {
 	switch agent {
@@ -37,6 +38,8 @@ func namesOf(agent Agent) []string {
 		}
 	case Codex:
 		return []string{"imagegen", "openai-docs", "skill-creator", "skill-installer"}
+	case Copilot:
+		return []string{"customize-cloud-agent", "github-pr-media"}
 	case Gemini:
 		return []string{"skill-creator"}
 	}

@@ -22,6 +22,8 @@ func TestSkill(t *testing.T) {
 		{builtin.ClaudeCode, "acme:loop", false},
 		{builtin.Codex, "skill-creator", true},
 		{builtin.Codex, "loop", false},
+		{builtin.Copilot, "github-pr-media", true},
+		{builtin.Copilot, "skill-creator", false},
 		{builtin.Gemini, "skill-creator", true},
 		{"another", "loop", false},
 	} {

@@ -1,6 +1,10 @@
 package telemetry
 
-import "github.com/whetstone-dev/whetstone/internal/builtin"
+import (
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/builtin"
+)
 
 // isBuiltIn reports whether a skill came with the agent: by what the event says of
 // its source, else by its name.
@@ -20,6 +24,9 @@ func (e event) agent() builtin.Agent {
 		return builtin.Codex
 	case "gemini_cli.tool_call":
 		return builtin.Gemini
+	}
+	if strings.Contains(e.Text("service.name"), "copilot") || e.HasPrefix("github.copilot.") {
+		return builtin.Copilot
 	}
 	return ""
 }

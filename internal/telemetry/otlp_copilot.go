@@ -33,7 +33,7 @@ func (n *normalizer) offered(e event) error {
 
 // skillInvoked reads a github.copilot.skill.invoked event.
 func (n *normalizer) skillInvoked(e event, span string) error {
-	o, hidden, err := n.observation(e, e.Text("github.copilot.skill.name", "skill.name"))
+	o, hidden, err := n.observation(e, e.Text("gen_ai.skill.name", "github.copilot.skill.name", "skill.name"))
 	if err != nil || hidden {
 		return err
 	}

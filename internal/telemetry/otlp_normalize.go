@@ -142,7 +142,7 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 	case e.Text("gen_ai.operation.name") == "execute_tool" || e.name == "execute_tool" ||
 		strings.HasPrefix(e.name, "execute_tool "):
 		problems = append(problems, n.executeTool(e, hex.EncodeToString(span.GetSpanId()), !failed))
-	case len(span.GetParentSpanId()) == 0 && n.sessions[e.trace] != "":
+	case len(span.GetParentSpanId()) == 0 && n.sessions[e.trace] != "" && !e.logsPrompts():
 		_ = n.endTurn(e, n.sessions[e.trace]) // without a time it begins no turn, and need not
 	}
 	for _, inner := range span.GetEvents() {

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/timeline"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/usage"
 )
 
@@ -178,6 +179,13 @@ func (n *normalizer) endTurn(e event, session string) error {
 		n.mark(session, "", at.Add(-time.Microsecond))
 	}
 	return err
+}
+
+// logsPrompts reports whether the agent that sends a span logs the prompts by which
+// its turns begin. Gemini CLI has a trace for every request, so its root spans end
+// no turn.
+func (e event) logsPrompts() bool {
+	return timeline.Agent(e.Text("service.name")) == "gemini-cli" || e.Text("gen_ai.agent.name") == "gemini-cli"
 }
 
 // sessionOf returns the session of a span: that which it names, else that which

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func (c copilot) agent(installed []string, used ...string) *trace.Span {
 	for i, skill := range used {
 		span.Events = append(span.Events, &trace.Span_Event{
 			Name: "github.copilot.skill.invoked", TimeUnixNano: nanos(c.at.Add(time.Duration(i+1) * time.Second)),
-			Attributes: attributes("github.copilot.skill.name", skill, "github.copilot.skill.path",
+			Attributes: attributes("gen_ai.skill.name", skill, "github.copilot.skill.path",
 				"/home/jo/.copilot/skills/"+skill+"/SKILL.md"),
 		})
 	}
@@ -113,6 +114,47 @@ func TestCopilotTriggers(t *testing.T) {
 					Covered: &covered,
 				})
 			})
+		}
+	})
+}
+
+// TestCopilotEvent: the event alone is an activation, under the names that
+// Copilot gave its attribute in turn.
+func TestCopilotEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		for _, key := range []string{"gen_ai.skill.name", "github.copilot.skill.name", "skill.name"} {
+			c := w.org("event " + key).in(t)
+			span := copilot{conversation: "c", trace: "trace-1.........", at: anHourAgo()}.agent([]string{"pdf-forms"}, "pdf-forms")
+			span.Events[0].Attributes = attributes(key, "pdf-forms", "github.copilot.skill.source", "project",
+				"github.copilot.skill.invocation_trigger", "user-invoked")
+			for _, way := range otlpWays {
+				c.take(way, spansOf(span))
+			}
+			c.wantFigures("pdf-forms", figures{
+				Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(1), Covered: share(1),
+			})
+		}
+	})
+}
+
+// TestCopilotBuiltIns: the skills that Copilot brings along are none of the
+// organisation, unless an event says that one is the person's own.
+func TestCopilotBuiltIns(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		p := copilot{conversation: "c", trace: "trace-1.........", at: anHourAgo()}
+		c := w.org("acme")
+		c.take(inProtobuf, spansOf(p.agent([]string{"customize-cloud-agent", "github-pr-media", "pdf-forms"}, "pdf-forms"),
+			p.tool("call", "github.copilot.tool.parameters.skill_name", "github-pr-media")))
+		if names := c.skillNames(); !slices.Equal(names, []string{"pdf-forms"}) {
+			t.Errorf("skills %v, want pdf-forms", names)
+		}
+		own := p.agent(nil, "github-pr-media")
+		own.Events[0].Attributes = append(own.Events[0].Attributes, attributes("github.copilot.skill.source", "project")...)
+		c.take(inProtobuf, spansOf(own))
+		if names := c.skillNames(); !slices.Equal(names, []string{"github-pr-media", "pdf-forms"}) {
+			t.Errorf("skills %v, want the project's github-pr-media, too", names)
 		}
 	})
 }

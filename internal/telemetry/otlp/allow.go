@@ -30,7 +30,8 @@ var allowList = []allowed{
 			gen_ai.evaluation.score.label gen_ai.openai.request.service_tier gen_ai.openai.response.service_tier
 			openai.request.service_tier openai.response.service_tier process.executable.name`,
 		numbers: `gen_ai.usage.input_tokens gen_ai.usage.output_tokens gen_ai.usage.prompt_tokens
-			gen_ai.usage.completion_tokens gen_ai.usage.cache_creation.input_tokens gen_ai.usage.cache_read.input_tokens
+			gen_ai.usage.completion_tokens gen_ai.usage.cache_creation.input_tokens gen_ai.usage.cache_write.input_tokens
+			gen_ai.usage.cache_read.input_tokens
 			gen_ai.usage.reasoning.output_tokens gen_ai.request.choice.count gen_ai.request.max_tokens
 			gen_ai.request.stream gen_ai.request.temperature gen_ai.request.top_k gen_ai.request.top_p
 			gen_ai.request.frequency_penalty gen_ai.request.presence_penalty gen_ai.request.seed

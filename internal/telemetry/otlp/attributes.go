@@ -42,6 +42,16 @@ func (a Attributes) Float(key string) (float64, bool) {
 	return number, err == nil
 }
 
+// HasPrefix reports whether the key of any attribute begins with a prefix.
+func (a Attributes) HasPrefix(prefix string) bool {
+	for _, list := range a {
+		if slices.ContainsFunc(list, func(kv *common.KeyValue) bool { return strings.HasPrefix(kv.GetKey(), prefix) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Texts returns an attribute that is a list of strings.
 func (a Attributes) Texts(key string) []string { return TextsOf(a.value(key)) }
 

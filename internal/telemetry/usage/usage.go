@@ -54,7 +54,8 @@ func GenAI(a otlp.Attributes) (costs.Tokens, error) {
 	t := disjoint(
 		p.count(a, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "ai.usage.inputTokens", "ai.usage.promptTokens"),
 		p.count(a, "gen_ai.usage.cache_read.input_tokens", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-		p.count(a, "gen_ai.usage.cache_creation.input_tokens", "ai.usage.inputTokenDetails.cacheWriteTokens"),
+		p.count(a, "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_write.input_tokens",
+			"ai.usage.inputTokenDetails.cacheWriteTokens"),
 	)
 	t.Output = p.count(a, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "ai.usage.outputTokens",
 		"ai.usage.completionTokens")

@@ -70,6 +70,11 @@ func TestTokens(t *testing.T) {
 				"gen_ai.usage.cache_creation.input_tokens", 200, "gen_ai.usage.output_tokens", 40, "gen_ai.usage.reasoning.output_tokens", 10),
 			costs.Tokens{Input: 700, Output: 40, CacheRead: 300, CacheWrite: 200},
 		},
+		"Copilot: 1,210 of which 200 were written are 1,010": {
+			usage.GenAI,
+			attributes("gen_ai.usage.input_tokens", 1210, "gen_ai.usage.cache_write.input_tokens", 200, "gen_ai.usage.output_tokens", 40),
+			costs.Tokens{Input: 1010, Output: 40, CacheWrite: 200},
+		},
 		"GenAI, input without the cached": {
 			usage.GenAI,
 			attributes("gen_ai.usage.input_tokens", 12, "gen_ai.usage.cache_read.input_tokens", 3000, "gen_ai.usage.output_tokens", 40),
