@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,7 +129,12 @@ func wantService(t *testing.T, s *site, key string, web []*servertest.Server, wo
 	if err != nil || len(synced) != 1 {
 		t.Fatalf("sync: %+v, %v", synced, err)
 	}
-	if _, err := last.Download(t.Context(), synced[0].DownloadURL, client.Wanted{ContentHash: hashOf(archive)}); err != nil {
+	// The link names the public address, from which a balancer leads to the pods.
+	link, err := url.Parse(synced[0].DownloadURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := last.Download(t.Context(), web[len(web)-1].URL+link.RequestURI(), client.Wanted{ContentHash: hashOf(archive)}); err != nil {
 		t.Fatal(err)
 	}
 	suite, err := first.CreateEvalSuite(t.Context(), client.NewEvalSuite{

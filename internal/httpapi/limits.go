@@ -164,6 +164,8 @@ type uncounted struct {
 	window   window
 	limit    Limit
 	requests int // in its window, with this one; 0 until its handler counts it
+	// secondsLeft is what a refusal in the transaction says: the header says the same.
+	secondsLeft int
 }
 
 // CountInTx counts requests, which are given by their contexts, if their route has a
@@ -182,10 +184,11 @@ func CountInTx(ctx context.Context, tx *store.Tx, requests ...context.Context) e
 		if err != nil {
 			return err
 		}
+		used := w.used(now)
 		for i, u := range all {
-			u.requests = now - len(all) + 1 + i
+			u.requests, u.secondsLeft = now-len(all)+1+i, used.secondsLeft
 		}
-		if err := all[0].limit.answer(http.Header{}, w.used(now)); err != nil {
+		if err := all[0].limit.answer(http.Header{}, used); err != nil {
 			return err
 		}
 	}
@@ -207,6 +210,9 @@ func (s *requestState) settle(h http.Header, status int) {
 		}
 	} else {
 		u.limiter.counts.Put(u.window, u.requests, 1)
+	}
+	if u.secondsLeft != 0 {
+		used.secondsLeft = u.secondsLeft
 	}
 	_ = u.limit.answer(h, used) // the answer is known already
 }

@@ -297,7 +297,7 @@ func TestAcknowledgedAlert(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	b.get(path).want(http.StatusOK).wantText("pdf since", "Acknowledge").wantNoText("acknowledged by")
-	b.post(path+"/ack", nil).want(http.StatusOK)
+	b.post(path+"/ack", nil).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("acknowledged by").
 		wantForms(path+"/test", path+"/snooze", path+"/enabled", path+"/rotate-secret", path+"/delete").wantNoText("Acknowledge")
 }
