@@ -133,12 +133,13 @@ func HarmEvidence(worse, better int) float64 {
 
 // PairedDifference is Tango's score interval (95 % confidence) of the difference
 // of two rates over the same n cases, of which better are better and worse are
-// worse than before.
-func PairedDifference(better, worse, n int) (low, high float64) {
+// worse than before. Where cases are better or worse by a part, they are the sums of
+// the parts.
+func PairedDifference(better, worse float64, n int) (low, high float64) {
 	if n == 0 {
 		return -1, 1
 	}
-	b, c, m := float64(better), float64(worse), float64(n)
+	b, c, m := better, worse, float64(n)
 	score := func(d float64) float64 {
 		p := -b - c + (2*m-b+c)*d
 		q := (math.Sqrt(p*p+8*m*c*d*(1-d)) - p) / (4 * m)

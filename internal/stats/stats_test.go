@@ -123,8 +123,9 @@ func TestHarmEvidence(t *testing.T) {
 
 func TestPairedDifference(t *testing.T) {
 	for _, c := range []struct {
-		better, worse, n int
-		low, high        float64
+		better, worse float64
+		n             int
+		low, high     float64
 	}{
 		{12, 2, 50, 0.0611, 0.3447},
 		{1, 5, 20, -0.4369, 0.0491},

@@ -25,11 +25,8 @@ const (
 	stopAt = 2 / FalseBlockRate
 )
 
-// A Count is how many of the decided trials of a case passed. Trials that ended
-// as an error are in neither number.
-type Count struct{ Passed, Decided int }
-
-func (c Count) rate() float64 { return float64(c.Passed) / float64(c.Decided) }
+// A Count is how many of the decided trials of a case passed.
+type Count = stats.Count
 
 // A Case is what the trials of a case of a suite showed.
 type Case struct {
@@ -174,7 +171,7 @@ func examine(s Suite) Findings {
 		if !c.Fixed {
 			varying++
 		}
-		switch now, before := c.New.rate(), c.Current.rate(); {
+		switch now, before := c.New.Rate(), c.Current.Rate(); {
 		case now == before:
 			f.Unchanged++
 		case now > before:
@@ -196,7 +193,7 @@ func examine(s Suite) Findings {
 		}
 	}
 	if n := f.decided(); n > 0 {
-		low, high := stats.PairedDifference(len(f.Better), len(f.Worse), n)
+		low, high := stats.PairedDifference(float64(len(f.Better)), float64(len(f.Worse)), n)
 		f.Interval = &[2]float64{low, high}
 	}
 	if varying > 0 {
@@ -222,9 +219,9 @@ func (t *tally) add(without, with Count) {
 	}
 	t.pairs++
 	switch {
-	case with.rate() < without.rate():
+	case with.Rate() < without.Rate():
 		t.worse++
-	case with.rate() > without.rate():
+	case with.Rate() > without.Rate():
 		t.better++
 	}
 }
@@ -264,8 +261,8 @@ func EnoughHarm(s Suite, suites int) bool {
 	worse, better := 0, 0
 	for _, c := range s.Cases {
 		switch {
-		case !c.decided() || c.New.rate() == c.Current.rate():
-		case c.New.rate() > c.Current.rate():
+		case !c.decided() || c.New.Rate() == c.Current.Rate():
+		case c.New.Rate() > c.Current.Rate():
 			better++
 		case c.Fixed:
 			return true

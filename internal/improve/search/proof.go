@@ -32,7 +32,7 @@ func Prove(cases []decision.Case) (e Evidence) {
 		if c.Current.Decided == 0 || c.New.Decided == 0 {
 			continue
 		}
-		before, now := rate(c.Current), rate(c.New)
+		before, now := c.Current.Rate(), c.New.Rate()
 		e.Cases++
 		e.Current += before
 		e.Winner += now
@@ -48,7 +48,7 @@ func Prove(cases []decision.Case) (e Evidence) {
 		e.Winner /= float64(e.Cases)
 	}
 	e.P = stats.MidP(e.Better, e.Worse)
-	e.Interval[0], e.Interval[1] = stats.PairedDifference(e.Better, e.Worse, e.Cases)
+	e.Interval[0], e.Interval[1] = stats.PairedDifference(float64(e.Better), float64(e.Worse), e.Cases)
 	e.Proved = e.P <= FalseProofRate
 	return e
 }

@@ -185,10 +185,9 @@ func Gain(cases []decision.Case) (gain float64, known bool) {
 	for _, c := range cases {
 		if c.Current.Decided > 0 && c.New.Decided > 0 {
 			known = true
-			gain += rate(c.New) - rate(c.Current)
+			gain += c.New.Rate() - c.Current.Rate()
 		}
 	}
 	return gain, known
 }
 
-func rate(c decision.Count) float64 { return float64(c.Passed) / float64(c.Decided) }
