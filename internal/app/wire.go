@@ -171,7 +171,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.telemetry = &telemetry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions,
-		Evidence: p.evidence, Auth: on.auth, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
+		Curate: p.curate, Evidence: p.evidence, Auth: on.auth, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
 	}
 	p.alerts = &alerts.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),

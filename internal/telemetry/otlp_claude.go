@@ -45,7 +45,8 @@ func (n *normalizer) pluginLoaded(e event) error {
 		return err
 	}
 	n.loads = append(n.loads, plugins.Load{
-		Plugin: plugin, Marketplace: e.Text("marketplace.name"), Version: e.Text("plugin.version"), Session: e.session, At: at,
+		Plugin: plugin, Marketplace: e.marketplace(), Version: e.Text("plugin.version"), IDHash: e.Text("plugin_id_hash"),
+		Session: e.session, At: at,
 	})
 	n.sight(e, false)
 	return nil
@@ -56,6 +57,16 @@ func (n *normalizer) pluginLoaded(e event) error {
 func (e event) plugin() string {
 	name := strings.TrimSpace(e.Text("plugin.name"))
 	if skills.Placeholder(name) || e.Text("marketplace.name") == "builtin" {
+		return ""
+	}
+	return name
+}
+
+// marketplace returns the name of the marketplace that the plugin is from, "" if
+// it is unknown or hidden.
+func (e event) marketplace() string {
+	name := strings.TrimSpace(e.Text("marketplace.name"))
+	if skills.Placeholder(name) {
 		return ""
 	}
 	return name

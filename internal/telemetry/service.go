@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/content"
@@ -38,6 +39,7 @@ type Service struct {
 	Blobs    blob.Bucket
 	Jobs     *jobs.Queue
 	Skills   *skills.Service
+	Curate   *curate.Service
 	Costs    *costs.Service
 	Sessions *sessions.Service
 	Evidence *evidence.Service
@@ -237,7 +239,7 @@ func (s *Service) Count(ctx context.Context, tx *store.Tx, r skills.Report) erro
 }
 
 func (s *Service) plugins() *plugins.Service {
-	return &plugins.Service{DB: s.DB, Jobs: s.Jobs, Observe: s.Count}
+	return &plugins.Service{DB: s.DB, Jobs: s.Jobs, Curate: s.Curate, Observe: s.Count}
 }
 
 // Erase deletes the caller's raw telemetry: prompts, records and sessions now, raw

@@ -55,8 +55,9 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts.Costs = money
 	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: w.registry}
 	w.evidence = &evidence.Service{DB: db, Jobs: w.Queue, Seal: sealtest.Keyring(), Retention: retention}
+	curated := &curate.Service{DB: db, Jobs: w.Queue, Skills: counts}
 	s := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Sessions: opened, Evidence: w.evidence,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Curate: curated, Costs: money, Sessions: opened, Evidence: w.evidence,
 		Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
 	opened.Content = w.evidence
@@ -65,7 +66,6 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
 	s.Register()
 	money.Register()
-	curated := &curate.Service{DB: db, Jobs: w.Queue, Skills: counts}
 	curated.Register()
 	curated.Mount(w.API)
 	counts.Mount(w.API)

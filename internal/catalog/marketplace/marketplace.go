@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
 // Service serves marketplaces.
@@ -112,9 +113,9 @@ func (s *Service) shop(ctx context.Context, sh registry.Shelf, list catalog.List
 	if err != nil {
 		return nil, 0, err
 	}
-	shop := &Shop{Name: "whetstone", Owner: cmp.Or(sh.OrgName, "Whetstone"), Bundle: "everything"}
+	shop := &Shop{Name: "whetstone", Owner: cmp.Or(sh.OrgName, "Whetstone"), Bundle: plugins.Bundle}
 	if sh.OrgName != "" {
-		shop.Name += "-" + unfit.ReplaceAllString(sh.OrgName, "-")
+		shop.Name = plugins.Marketplace(sh.OrgName)
 	}
 	// A plugin must not have the name of its marketplace, nor of another plugin.
 	shop.Name, shop.Bundle = free(list, shop.Name, "-marketplace"), free(list, shop.Bundle, "-skills")
@@ -149,13 +150,9 @@ func Digest(zips iter.Seq2[string, string]) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-var (
-	// unfit are the characters that the name of a marketplace must not have.
-	unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-	// fitVersion is what clients can name a folder by on every system: no device, and
-	// no dot at the end.
-	fitVersion = regexp.MustCompile(`^v?[0-9]([0-9A-Za-z.+_-]{0,61}[0-9A-Za-z])?$`)
-)
+// fitVersion is what clients can name a folder by on every system: no device, and
+// no dot at the end.
+var fitVersion = regexp.MustCompile(`^v?[0-9]([0-9A-Za-z.+_-]{0,61}[0-9A-Za-z])?$`)
 
 // free returns the name, followed by a suffix if a skill has it.
 func free(list catalog.Listing, name, suffix string) string {

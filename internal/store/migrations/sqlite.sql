@@ -1149,11 +1149,18 @@ CREATE INDEX plugin_loads_plugin ON plugin_loads (org_id, plugin, id);
 CREATE INDEX plugin_loads_session ON plugin_loads (session_hash);
 CREATE INDEX plugin_loads_pending ON plugin_loads (org_id, id) WHERE pending;
 
+CREATE TABLE plugin_markets (
+    org_id      TEXT NOT NULL,
+    plugin      TEXT NOT NULL,
+    marketplace TEXT NOT NULL,
+    PRIMARY KEY (org_id, plugin, marketplace)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE plugin_skills (
     org_id   TEXT NOT NULL,
     plugin   TEXT NOT NULL,
     name     TEXT NOT NULL, -- of the skill, as agents report it: plugin:skill
-    after_id TEXT, -- the last of plugin_loads that was offered it; NULL: all are
+    after_id TEXT, merged INTEGER NOT NULL DEFAULT 0, -- the last of plugin_loads that was offered it; NULL: all are
     PRIMARY KEY (org_id, plugin, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX plugin_skills_pending ON plugin_skills (org_id) WHERE after_id IS NOT NULL;
@@ -2043,3 +2050,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (119, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (120, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (121, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (131, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (160, 1);

@@ -56,7 +56,7 @@ func (s *Service) deriveOffers(ctx context.Context, orgID string) (err error) {
 			}
 		}
 	}
-	return nil
+	return s.mergeOwn(ctx, orgID)
 }
 
 // offerByLoads pairs some pending loads with the skills of their plugins. It

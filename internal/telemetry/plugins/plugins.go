@@ -3,7 +3,9 @@
 // of a plugin, not those of its skills: these become known when they are used or
 // listed, e.g. "acme:deploy" of the plugin "acme". A session that loaded a plugin
 // was offered every skill of it that the organisation knows, whichever of the two
-// it learns first. It owns the tables plugin_loads and plugin_skills.
+// it learns first. A skill of a plugin that comes from the organisation's own marketplace
+// is the entry of the registry: see mergeOwn. The package owns the tables plugin_loads,
+// plugin_skills and plugin_markets.
 package plugins
 
 import (
@@ -18,13 +20,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Service keeps the loads of plugins.
 type Service struct {
-	DB   *store.DB
-	Jobs *jobs.Queue
+	DB     *store.DB
+	Jobs   *jobs.Queue
+	Curate *curate.Service
 	// Observe counts the offers that follow from loads.
 	Observe func(ctx context.Context, tx *store.Tx, r skills.Report) error
 }
@@ -33,6 +37,7 @@ type Service struct {
 // one day are one.
 type Load struct {
 	Plugin, Marketplace, Version string // the last two are "" when unknown
+	IDHash                       string // of Plugin and its marketplace: see idHash
 	Session                      string
 	At                           time.Time
 }
@@ -53,8 +58,15 @@ func (s *Service) Record(
 	ctx context.Context, tx *store.Tx, c access.Caller, loads []Load, observations []skills.Observation,
 ) (pending bool, err error) {
 	defer fault.Wrap(&err, "plugins")
-	loaded, err := upsertLoads(ctx, tx, c, merge(c, loads))
+	if loads, err = recognise(ctx, tx, c, loads); err != nil {
+		return false, err
+	}
+	rows := merge(c, loads)
+	loaded, err := upsertLoads(ctx, tx, c, rows)
 	if err != nil {
+		return false, err
+	}
+	if err := insertMarkets(ctx, tx, c.OrgID, rows); err != nil {
 		return false, err
 	}
 	names := map[string]bool{}

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -122,20 +123,65 @@ func column[Row, T any](rows []Row, value func(Row) T) []T {
 	return values
 }
 
-// marketedLoad is a load, with whether it is from the organisation's marketplace.
-type marketedLoad struct {
-	load
-	own bool
-}
-
-func loadsOfSessions(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]marketedLoad, error) {
+func loadsOfSessions(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]load, error) {
 	in, list := q.Dialect().In("$2", sessions)
 	rows, err := q.Query(ctx, `
-		SELECT l.session_hash, l.plugin, l.marketplace, l.version, l.first_at, l.last_at, l.marketplace = $3 || o.name
-		FROM plugin_loads l JOIN organisations o ON o.id = l.org_id
-		WHERE l.org_id = $1 AND l.session_hash`+in, orgID, list, marketplacePrefix)
-	return store.All(rows, err, func(row store.Row) (l marketedLoad, err error) {
-		err = row.Scan(&l.sessionHash, &l.plugin, &l.marketplace, &l.version, store.Time(&l.firstAt), store.Time(&l.lastAt), &l.own)
-		return l, err
+		SELECT `+loadColumns+` FROM plugin_loads WHERE org_id = $1 AND session_hash`+in, orgID, list)
+	return store.All(rows, err, scanLoad)
+}
+
+// ownMarketplace returns the name of the organisation's marketplace.
+func ownMarketplace(ctx context.Context, q store.Querier, orgID string) (string, error) {
+	rows, err := q.Query(ctx, `SELECT name FROM organisations WHERE id = $1`, orgID)
+	name, err := store.One(rows, err, "Organisation", store.Value[string])
+	return Marketplace(name), err
+}
+
+// insertMarkets stores where loads say that their plugins come from.
+func insertMarkets(ctx context.Context, tx *store.Tx, orgID string, loads []load) error {
+	known := map[[2]string]bool{}
+	for _, l := range loads {
+		if l.marketplace != "" {
+			known[[2]string{l.plugin, l.marketplace}] = true
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	sorted := slices.SortedFunc(maps.Keys(known), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	_, err := store.Bulk{
+		Table: "plugin_markets",
+		Columns: []store.Column{
+			store.Col("org_id", slices.Repeat([]string{orgID}, len(sorted))),
+			store.Col("plugin", column(sorted, func(k [2]string) string { return k[0] })),
+			store.Col("marketplace", column(sorted, func(k [2]string) string { return k[1] })),
+		},
+		OnConflict: "ON CONFLICT (org_id, plugin, marketplace) DO NOTHING",
+	}.Insert(ctx, tx)
+	return err
+}
+
+// candidatesOf returns the skills that may be entries of the registry under the name
+// of a plugin, with what is known of these plugins.
+func candidatesOf(ctx context.Context, q store.Querier, orgID, own string) ([]candidate, error) {
+	rows, err := q.Query(ctx, `
+		SELECT p.plugin, p.name, e.name, e.id, COALESCE(k.merged_into, ''), p.merged,
+			EXISTS (SELECT 1 FROM plugin_markets m WHERE m.org_id = $1 AND m.plugin = p.plugin AND m.marketplace = $2),
+			EXISTS (SELECT 1 FROM plugin_markets m WHERE m.org_id = $1 AND m.plugin = p.plugin AND m.marketplace <> $2)
+		FROM plugin_skills p
+		JOIN skills k ON k.org_id = p.org_id AND k.name = p.name
+		JOIN skills e ON e.org_id = p.org_id AND e.name = SUBSTR(p.name, LENGTH(p.plugin) + 2)
+		WHERE p.org_id = $1 AND p.plugin IN (SELECT m.plugin FROM plugin_markets m WHERE m.org_id = $1)
+			AND EXISTS (SELECT 1 FROM registry_entries r WHERE r.org_id = $1 AND r.skill_id = e.id)
+		ORDER BY p.name`, orgID, own)
+	return store.All(rows, err, func(row store.Row) (k candidate, err error) {
+		err = row.Scan(&k.plugin, &k.name, &k.entryName, &k.entryID, &k.mergedInto, &k.merged, &k.own, &k.foreign)
+		return k, err
 	})
+}
+
+func markMerged(ctx context.Context, tx *store.Tx, orgID string, k candidate, merged bool) error {
+	_, err := tx.Exec(ctx, `UPDATE plugin_skills SET merged = $4 WHERE org_id = $1 AND plugin = $2 AND name = $3`,
+		orgID, k.plugin, k.name, merged)
+	return err
 }

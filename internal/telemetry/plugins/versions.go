@@ -10,14 +10,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// marketplacePrefix and the name of an organisation are the name of the
-// marketplace with the skills of its registry.
-const marketplacePrefix = "whetstone-"
-
 // Loaded implements inuse.Plugins. A version is that of the registry only if the
 // plugin comes from there: one that a session loaded from another marketplace is
 // left out, with all its namesakes in that session.
 func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]inuse.Loaded, error) {
+	market, err := ownMarketplace(ctx, q, orgID)
+	if err != nil {
+		return nil, err
+	}
 	loads, err := loadsOfSessions(ctx, q, orgID, sessions)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, ses
 	type name struct{ session, plugin string }
 	foreign := map[name]bool{}
 	for _, l := range loads {
-		if l.marketplace != "" && !l.own {
+		if l.marketplace != "" && l.marketplace != market {
 			foreign[name{l.sessionHash, l.plugin}] = true
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, ses
 		if foreign[name{l.sessionHash, l.plugin}] {
 			continue
 		}
-		first := inuse.Loaded{Session: l.sessionHash, Plugin: l.plugin, Version: l.version, Own: l.own, At: l.firstAt}
+		first := inuse.Loaded{Session: l.sessionHash, Plugin: l.plugin, Version: l.version, Own: l.marketplace == market, At: l.firstAt}
 		last := first
 		last.At = l.lastAt
 		all = append(all, first, last)
