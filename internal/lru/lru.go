@@ -66,6 +66,18 @@ func (c *Cache[K, V]) Remove(key K) {
 	c.drop(c.items[key])
 }
 
+// RemoveFunc removes the values of all keys for which remove returns true. It must not call
+// the cache.
+func (c *Cache[K, V]) RemoveFunc(remove func(K) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, e := range c.items {
+		if remove(key) {
+			c.drop(e)
+		}
+	}
+}
+
 func (c *Cache[K, V]) drop(e *list.Element) {
 	if e == nil {
 		return

@@ -55,6 +55,9 @@ func Fill(expected int64, write func(io.Writer) error) (*Spool, error) {
 // Size is the number of bytes written.
 func (s *Spool) Size() int64 { return s.size }
 
+// InFile reports whether the bytes are in a file.
+func (s *Spool) InFile() bool { return s.file != nil }
+
 // Err is the first error of a write. It comes from the disk, never from the
 // source of the bytes.
 func (s *Spool) Err() error { return s.err }

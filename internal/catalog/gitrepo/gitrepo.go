@@ -5,6 +5,7 @@ package gitrepo
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -13,9 +14,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/marketplace"
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
@@ -33,6 +38,9 @@ type Service struct {
 	repos    *catalog.Cache[*repo]
 	contents *lru.Cache[string, content] // by version
 	reads    chan struct{}               // a semaphore
+	packs    *lru.Cache[packKey, keptPack]
+	packing  singleflight.Group
+	maxPack  int64
 }
 
 const (
@@ -48,6 +56,9 @@ func (s *Service) init() {
 	s.repos = &catalog.Cache[*repo]{Registry: s.Catalog.Registry, Limit: maxRepos}
 	s.contents = lru.New[string, content](maxContents)
 	s.reads = make(chan struct{}, maxReads)
+	s.packs = lru.New[packKey, keptPack](maxPacks)
+	s.packs.OnDrop(func(p keptPack) { _ = p.Close() }) // it was only read
+	s.maxPack = cmp.Or(s.maxPack, maxPack)
 }
 
 // Mount adds the repositories.
@@ -67,6 +78,7 @@ func (s *Service) repo(ctx context.Context, sh catalog.Shelf) (*repo, error) {
 		if err != nil {
 			return nil, 0, err
 		}
+		s.forgetPacks(sh.Shelf, r)
 		return r, r.size(), nil
 	})
 }
@@ -213,7 +225,11 @@ func (s *Service) answer(ctx context.Context, w io.Writer, sh catalog.Shelf, q r
 			return nil, nil, err
 		}
 		if a, unknown, ok = repo.answerTo(q); !ok {
-			return nil, nil, sent(writeLine(w, "ERR upload-pack: not our ref %s", unknown))
+			hint := ""
+			if repo.older[unknown] {
+				hint = ": a skill was removed meanwhile: clone again"
+			}
+			return nil, nil, sent(writeLine(w, "ERR upload-pack: not our ref %s%s", unknown, hint))
 		}
 	}
 	return repo, &a, nil
@@ -274,7 +290,7 @@ func (s *Service) fetch(ctx context.Context, w http.ResponseWriter, sh catalog.S
 		_, _ = out.WriteString(delimLine)
 	}
 	_ = writeLine(out, "packfile")
-	return s.sendPack(ctx, out, repo, a, q)
+	return s.sendPack(ctx, out, sh, repo, a, q)
 }
 
 func writeShallow(out io.Writer, a *answer) {
@@ -287,12 +303,20 @@ func writeShallow(out io.Writer, a *answer) {
 }
 
 // sendPack ends an answer with its pack.
-func (s *Service) sendPack(ctx context.Context, out *bufio.Writer, repo *repo, a *answer, q request) error {
+func (s *Service) sendPack(ctx context.Context, out *bufio.Writer, sh catalog.Shelf, repo *repo, a *answer, q request) error {
 	var pack io.Writer = out
 	if q.sideBand {
 		pack = bufio.NewWriterSize(band{out}, maxBand)
 	}
-	err := s.writePack(ctx, pack, repo, a.selection)
+	pace := &paced{Writer: pack, began: time.Now()}
+	kept, err := s.pack(ctx, sh, repo, a.selection)
+	switch {
+	case err != nil:
+	case kept.Spool != nil:
+		_, err = chunk.Copy(pace, kept.Reader())
+	default:
+		err = s.writePack(ctx, pace, repo, a.selection)
+	}
 	if err != nil && q.sideBand {
 		// The client shows the message and stops. The connection is not aborted: what the
 		// server has not sent yet would be lost with it ("Empty reply from server").
@@ -338,5 +362,5 @@ func (s *Service) oldFetch(ctx context.Context, w http.ResponseWriter, sh catalo
 	if !q.done {
 		return sent(out.Flush())
 	}
-	return s.sendPack(ctx, out, repo, a, q)
+	return s.sendPack(ctx, out, sh, repo, a, q)
 }
