@@ -72,7 +72,8 @@ func (s *Service) Patch(ctx context.Context, c access.Caller, id string, patch P
 	return p, err
 }
 
-// Lock reads a proposal and locks its row until the transaction ends.
+// Lock reads a proposal and locks its row until the transaction ends. One that is stale
+// is not approved any more.
 func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Proposal, error) {
 	p, err := lockProposal(ctx, tx, orgID, id)
 	if err != nil {
@@ -80,7 +81,47 @@ func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Pro
 	}
 	one := []Proposal{p}
 	err = s.markStale(ctx, tx, orgID, one)
+	one[0].reopen()
 	return one[0], err
+}
+
+// reopenStale takes the approval of an organisation's stale proposals back: clients
+// apply what is approved, and would put the old words back. Words change in many ways,
+// e.g. by a push or a rollback, so this is done before proposals are read.
+func (s *Service) reopenStale(ctx context.Context, orgID string) error {
+	all, err := approvedOf(ctx, s.DB, orgID)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	if err := s.markStale(ctx, s.DB, orgID, all); err != nil {
+		return err
+	}
+	for _, p := range all {
+		if !p.reopen() {
+			continue
+		}
+		err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+			now, err := s.Lock(ctx, tx, orgID, p.ID)
+			if err != nil {
+				return err
+			}
+			return updateProposal(ctx, tx, now)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopen makes an approved proposal that is stale pending again, unless it is being
+// applied.
+func (p *Proposal) reopen() bool {
+	if p.Status != Approved || p.Stale == "" || p.Outcome != nil && p.Outcome.State.UnderWay() {
+		return false
+	}
+	p.Status, p.ReviewedBy, p.ReviewedAt = Pending, nil, nil
+	return true
 }
 
 // Save writes a proposal that Lock has read, without its outcome.
@@ -90,7 +131,7 @@ func (s *Service) Save(ctx context.Context, tx *store.Tx, p Proposal) error {
 
 // Decide moves a locked proposal to another status, for the audit log by a person.
 func (p *Proposal) Decide(ctx context.Context, tx *store.Tx, userID string, to Status) error {
-	if to == Approved && p.Status == Pending {
+	if to == Approved && p.Status == Pending || to == Applied && p.Stale != "" {
 		if err := p.Approvable(); err != nil {
 			return err
 		}

@@ -155,6 +155,34 @@ func TestStale(t *testing.T) {
 	})
 }
 
+// TestStaleAfterApproval: a proposal whose words change after its approval is pending
+// again, and not applied; one whose client pushed the proposed words is.
+func TestStaleAfterApproval(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org()
+		e := c.publish("pdf", "Reads PDF files")
+		c.miss("pdf", 10, 3)
+		c.generate()
+		p := c.one()
+		c.patch(p, object{"status": "approved"}).Want(http.StatusOK)
+		c.push(e, "1.1.0", skillMD("pdf", "Reads and writes PDF files"))
+		c.patch(p, object{"status": "applied"}).WantError(http.StatusConflict,
+			"It was made for the words of version 1.0.0, and version 1.1.0 has others: refresh the proposal, or write its value again")
+		if approved := c.Get(path + "?status=approved").List("proposals"); len(approved) != 0 {
+			t.Errorf("still handed out: %v", approved)
+		}
+		p = c.Get(path + "?status=pending").List("proposals")[0]
+		wantFields(t, p, object{"status": "pending", "stale": true, "reviewed_by": nil, "reviewed_at": nil})
+		p = c.Post(path+"/"+p["id"].(string)+"/refresh", nil).Want(http.StatusOK).Object()["proposal"].(object)
+		c.patch(p, object{"status": "approved"}).Want(http.StatusOK)
+		c.push(e, "1.2.0", skillMD("pdf", p["proposed_value"].(string))) // by the client that applies it
+		wantFields(t, c.one(), object{"status": "approved", "stale": false})
+		c.patch(p, object{"status": "applied"}).Want(http.StatusOK)
+	})
+}
+
 // TestSourceWords: a skill outside the registry has its words in a cloud source.
 func TestSourceWords(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,9 @@ func resolve(ctx context.Context, tx *store.Tx, orgID, name string) (string, err
 // back the others.
 func (s *Service) Generate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "generate proposals of %s", orgID)
+	if err := s.reopenStale(ctx, orgID); err != nil {
+		return err
+	}
 	findings, err := s.Signals.Findings(ctx, orgID)
 	if err != nil {
 		return err
@@ -136,6 +139,9 @@ type Filter struct {
 // List returns a page of the organisation's proposals, newest first, and their
 // number.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Proposal, int, error) {
+	if err := s.reopenStale(ctx, orgID); err != nil {
+		return nil, 0, err
+	}
 	all, total, err := proposalsOf(ctx, s.DB, orgID, f)
 	if err != nil {
 		return nil, 0, err
@@ -145,6 +151,9 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Proposal,
 
 // Get returns a proposal of the organisation.
 func (s *Service) Get(ctx context.Context, orgID, id string) (Proposal, error) {
+	if err := s.reopenStale(ctx, orgID); err != nil {
+		return Proposal{}, err
+	}
 	p, err := proposalByID(ctx, s.DB, orgID, id)
 	if err != nil {
 		return p, err
@@ -181,5 +190,8 @@ func (s *Service) complete(ctx context.Context, orgID string, all []Proposal) er
 // Pending counts the proposals of an organisation that await a decision, without
 // those of hidden skills.
 func (s *Service) Pending(ctx context.Context, orgID string) (int, error) {
+	if err := s.reopenStale(ctx, orgID); err != nil {
+		return 0, err
+	}
 	return countPending(ctx, s.DB, orgID)
 }

@@ -118,6 +118,11 @@ func reopenEmpty(ctx context.Context, q store.Querier) error {
 	return err
 }
 
+func approvedOf(ctx context.Context, q store.Querier, orgID string) ([]Proposal, error) {
+	rows, err := q.Query(ctx, `SELECT `+columns+`, `+outcomeColumns+from+` WHERE p.org_id = $1 AND p.status = $2`, orgID, Approved)
+	return store.All(rows, err, scan)
+}
+
 func proposalByID(ctx context.Context, q store.Querier, orgID, id string) (Proposal, error) {
 	rows, err := q.Query(ctx, `SELECT `+columns+`, `+outcomeColumns+from+` WHERE p.org_id = $1 AND p.id = $2`, orgID, id)
 	return store.One(rows, err, "Proposal", scan)

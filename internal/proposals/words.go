@@ -232,7 +232,7 @@ func (s *Service) markStale(ctx context.Context, q store.Querier, orgID string, 
 		case p.SourceID != "":
 			now, ok := snapshots[p.SourceID]
 			file, err := now.File(skillFile)
-			if !ok || err != nil || file.SHA256 != p.BaseDigest {
+			if !ok || err != nil || file.SHA256 != p.BaseDigest && (p.Status != Approved || file.SHA256 != Digest(p.SkillMD)) {
 				p.Stale = "The cloud source has another SKILL.md than this was made for"
 			}
 		}
@@ -247,8 +247,18 @@ func (p Proposal) staleInRegistry(now lineage.Text, found bool) string {
 	switch {
 	case !found:
 		return "The skill has no current version in the registry any more"
-	case now.Version == p.BaseVersion || p.BaseDigest != "" && Digest(now.SkillMD) == p.BaseDigest:
+	case now.Version == p.BaseVersion || p.BaseDigest != "" && Digest(now.SkillMD) == p.BaseDigest || p.says(now.SkillMD):
 		return ""
 	}
 	return fmt.Sprintf("It was made for the words of version %s, and version %s has others", p.BaseVersion, now.Version)
+}
+
+// says reports whether a SKILL.md has what was approved already: a client pushes the
+// words first, and reports then that it has applied them.
+func (p Proposal) says(skillMD string) bool {
+	if p.Status != Approved || p.ProposedValue == nil {
+		return false
+	}
+	skill, err := skillpkg.ParseSkill([]byte(skillMD))
+	return err == nil && *p.Type.value(skill) == *p.ProposedValue
 }
