@@ -144,7 +144,10 @@ func TestConnect(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	viewer := w.as(access.Viewer)
 	viewer.get("/settings/connect").want(http.StatusOK).
-		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.URL+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.URL+"/o/default", "Bearer st_live_...", "owner to create one", "sends to its vendor").
+		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.URL+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "GEMINI_TELEMETRY_ENABLED=true",
+			`"openTelemetry": true`, "whetstone hook install claude-code --server "+w.URL, "whetstone hook install codex",
+			"whetstone import ~/.codex/sessions", "npx skills add "+w.URL+"/o/default", "Bearer st_live_...", "owner to create one",
+			"sends to its vendor").
 		wantNoText("Create and fill in")
 	viewer.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusForbidden)
 	admin := w.as(access.AdminRole)

@@ -17,16 +17,25 @@ const (
 // A Snippet is the code that connects one program.
 type Snippet struct{ Title, Text, Code string }
 
-// Agents are the settings of agents, as in docs/telemetry.md.
+// Agents are the settings of agents, as in docs/telemetry.md. e2e/agents runs the
+// agents with them.
 func Agents(server, key string) []Snippet {
 	fill := strings.NewReplacer("$SERVER", server, "$KEY", key)
 	return []Snippet{
 		{"Claude Code", "In your shell profile, or as env in ~/.claude/settings.json.", fill.Replace(claudeCode)},
 		{"Codex", "In ~/.codex/config.toml.", fill.Replace(codex)},
 		{"Copilot", "For the CLI, the app and the SDK.", fill.Replace(copilot)},
+		{"Gemini CLI", "In your shell profile.", fill.Replace(gemini)},
+		{"OpenCode", "In your shell profile.", fill.Replace(openCode)},
+		{"OpenCode: opencode.json", "In ~/.config/opencode/opencode.json, as well.", openCodeSettings},
 		{
-			"Transcripts", "Sessions that Claude Code recorded on this machine before you connected it.",
-			fill.Replace("whetstone import --server $SERVER --api-key $KEY"),
+			"Hooks", "Claude Code and Codex then report their transcripts after every turn, which adds what OTLP lacks: the skills that " +
+				"were on offer, prompts, tests and commits. With or without the settings above; nothing counts twice.",
+			fill.Replace(hooks),
+		},
+		{
+			"Transcripts", "Sessions that Claude Code and Codex recorded on this machine before you connected them.",
+			fill.Replace(imports),
 		},
 	}
 }
@@ -46,13 +55,30 @@ exporter = { otlp-http = { endpoint = "$SERVER/v1/logs", protocol = "binary", he
 export OTEL_EXPORTER_OTLP_ENDPOINT="$SERVER"
 export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $KEY"`
 
+	gemini = `export GEMINI_TELEMETRY_ENABLED=true
+export GEMINI_TELEMETRY_OTLP_PROTOCOL=http
+export GEMINI_TELEMETRY_OTLP_ENDPOINT="$SERVER"
+export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $KEY"`
+
+	openCode = `export OTEL_EXPORTER_OTLP_ENDPOINT="$SERVER"
+export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $KEY"`
+
+	openCodeSettings = `{ "experimental": { "openTelemetry": true } }`
+
+	hooks = `whetstone hook install claude-code --server $SERVER --api-key $KEY
+whetstone hook install codex --server $SERVER --api-key $KEY`
+
+	imports = `whetstone import --server $SERVER --api-key $KEY
+whetstone import ~/.codex/sessions --server $SERVER --api-key $KEY`
+
 	commandLine = `whetstone login --server $SERVER
 whetstone push ./my-skill
 whetstone install my-skill`
 )
 
 // claudeSettings adds a marketplace for everybody who works on a project.
-const claudeSettings = `{
+const (
+	claudeSettings = `{
   "extraKnownMarketplaces": {
     "$NAME": {
       "source": {
@@ -65,6 +91,37 @@ const claudeSettings = `{
   "enabledPlugins": { "everything@$NAME": true }
 }`
 
+	// claudeGitSettings is the same from a git repository.
+	claudeGitSettings = `{
+  "extraKnownMarketplaces": {
+    "$NAME": {
+      "source": { "source": "git", "url": "$SERVER/o/$ORG/$TOKEN/marketplace.git" }
+    }
+  },
+  "enabledPlugins": { "everything@$NAME": true }
+}`
+)
+
+// claudePlugins are the commands and the settings that install plugins in Claude
+// Code. It downloads archives by https only, so without it they are those of the git
+// repository.
+func claudePlugins(server, org string) (once, team Snippet) {
+	once = Snippet{"Claude Code, once", "A plugin for each skill, and one with all of them.", "marketplace.json"}
+	team = Snippet{
+		"Claude Code, for a team", "In .claude/settings.json of a project, or in managed settings. " +
+			"The token is sent in a header, so that the file can name a variable in place of it.", claudeSettings,
+	}
+	if !strings.HasPrefix(server, "https:") {
+		once.Text += " From a git repository, since Claude Code installs archives from servers with https only."
+		once.Code = "marketplace.git"
+		team.Text, team.Code = "In .claude/settings.json of a project, or in managed settings.", claudeGitSettings
+	}
+	once.Code = "claude plugin marketplace add $SERVER/o/$ORG/$TOKEN/" + once.Code +
+		"\nclaude plugin install everything@" + marketplace(org)
+	team.Code = strings.ReplaceAll(team.Code, "$NAME", marketplace(org))
+	return once, team
+}
+
 // unfit are the characters that the name of a marketplace does not have.
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
@@ -75,6 +132,7 @@ func marketplace(org string) string { return "whetstone-" + unfit.ReplaceAllStri
 // address, because the installer cannot send headers.
 func Installers(server, org, token string) []Snippet {
 	fill := strings.NewReplacer("$SERVER", server, "$ORG", url.PathEscape(org), "$TOKEN", token)
+	once, team := claudePlugins(server, org)
 	return []Snippet{
 		{"whetstone", "The login opens a page here to approve it and stores its own key.", fill.Replace(commandLine)},
 		{"npx skills", "Public skills of this organisation.", fill.Replace("DISABLE_TELEMETRY=1 npx skills add $SERVER/o/$ORG")},
@@ -84,11 +142,7 @@ func Installers(server, org, token string) []Snippet {
 				"and writes into its lock file. It opens nothing but the catalog; rotate it if it leaks.",
 			fill.Replace("DISABLE_TELEMETRY=1 npx skills add $SERVER/o/$ORG/$TOKEN"),
 		},
-		{
-			"Claude Code, once", "A plugin for each skill, and one with all of them. The archives need a server with https.",
-			fill.Replace("claude plugin marketplace add $SERVER/o/$ORG/$TOKEN/marketplace.json\n" +
-				"claude plugin install everything@" + marketplace(org)),
-		},
+		{once.Title, once.Text, fill.Replace(once.Code)},
 		{
 			"Codex", "The same plugins, from a git repository.",
 			fill.Replace("codex plugin marketplace add $SERVER/o/$ORG/$TOKEN/marketplace.git\n" +
@@ -103,11 +157,7 @@ func Installers(server, org, token string) []Snippet {
 			"Cursor, git", "Import this address as a team marketplace in Cursor's dashboard, or clone it.",
 			fill.Replace("$SERVER/o/$ORG/$TOKEN/marketplace.git"),
 		},
-		{
-			"Claude Code, for a team", "In .claude/settings.json of a project, or in managed settings. " +
-				"The token is sent in a header, so that the file can name a variable in place of it.",
-			fill.Replace(strings.ReplaceAll(claudeSettings, "$NAME", marketplace(org))),
-		},
+		{team.Title, team.Text, fill.Replace(team.Code)},
 		{
 			"MCP: Claude Code", "Tools to search, load and report on skills, for every MCP client; hosts of the skills extension list them. " +
 				"With an API key in place of the token, in the same header, sessions can also report outcomes.",
