@@ -180,8 +180,10 @@ func (p rolloutPayload) item() (entry, bool) {
 		result := toolResult(i.ID, i.Output)
 		result.IsError = i.Status == "failed"
 		e.Message.Content = content{result}
+		// A file that is not there was not read; a longer command may have failed after it.
+		missing := result.IsError && len(i.Parsed) == 1
 		for _, part := range i.Parsed {
-			if skill, ok := skillOfFile(part.Path); ok && part.Type == "read" {
+			if skill, ok := skillOfFile(part.Path); ok && part.Type == "read" && !missing {
 				e.read = skill
 			}
 		}

@@ -109,6 +109,32 @@ func or(value any) string {
 	return text
 }
 
+// TestRolloutReads: a SKILL.md that is not there is no use of a skill; one that was
+// read before a command failed is.
+func TestRolloutReads(t *testing.T) {
+	for name, test := range map[string]struct {
+		status, parts string
+		want          int
+	}{
+		"read":        {"completed", `{"type":"read","path":"pdf/SKILL.md"}`, 1},
+		"missing":     {"failed", `{"type":"read","path":"pdf/SKILL.md"}`, 0},
+		"then failed": {"failed", `{"type":"read","path":"pdf/SKILL.md"},{"type":"unknown"}`, 1},
+	} {
+		m, srv := newMachine(t), newServer()
+		m.write(rollout, strings.Join([]string{
+			`{"timestamp":"2026-11-16T08:29:30Z","type":"session_meta","payload":{"cwd":"/p"}}`,
+			`{"timestamp":"2026-11-16T08:29:31Z","type":"event_msg","payload":{"type":"item_completed","turn_id":"t",` +
+				`"item":{"type":"UserMessage","id":"u","content":[{"text":"Go"}]}}}`,
+			`{"timestamp":"2026-11-16T08:29:32Z","type":"event_msg","payload":{"type":"item_completed","turn_id":"t",` +
+				`"item":{"type":"CommandExecution","id":"c","status":"` + test.status + `","parsed_cmd":[` + test.parts + `]}}}`,
+		}, "\n")+"\n")
+		m.run(srv)
+		if got := len(srv.of("skill_invocation")); got != test.want {
+			t.Errorf("%s: %d uses, want %d", name, got, test.want)
+		}
+	}
+}
+
 // TestRolloutOfAnotherVersion: lines that are not known are left out.
 func TestRolloutOfAnotherVersion(t *testing.T) {
 	m, srv := newMachine(t), newServer()
