@@ -14,7 +14,8 @@ import (
 // also by an event on another span. The two are matched by trace and skill. Not
 // every span of a tool names the conversation; the span of the event does.
 
-// offered reads the list of skills that the agent showed to the model.
+// offered reads the list of skills that the agent showed to the model, but those that
+// came with it.
 func (n *normalizer) offered(e event) error {
 	var first error
 	for _, name := range e.Texts("github.copilot.context.skills") {
@@ -22,7 +23,7 @@ func (n *normalizer) offered(e event) error {
 		if err != nil && first == nil {
 			first = err
 		}
-		if err != nil || hidden {
+		if err != nil || hidden || o.Unconfirmed {
 			continue
 		}
 		o.Offered = true

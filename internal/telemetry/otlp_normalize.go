@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/timeline"
 )
 
 // A normalizer turns OTLP into a batch, record by record. Most records are not
@@ -152,6 +153,8 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 			i.nanos = inner.GetTimeUnixNano()
 		}
 		switch i.name {
+		case timeline.CopilotPrompt:
+			n.sessionLog(i)
 		case "github.copilot.skill.invoked":
 			problems = append(problems, n.skillInvoked(i, hex.EncodeToString(span.GetSpanId())))
 		case evaluationResult:

@@ -70,7 +70,7 @@ var allowList = []allowed{
 		sender: "Copilot",
 		ids:    "github.copilot.interaction_id github.copilot.turn_id",
 		words: `github.copilot.skill.invocation_trigger github.copilot.skill.plugin_version github.copilot.skill.source
-			github.copilot.skill.plugin_name github.copilot.initiator`,
+			github.copilot.skill.plugin_name github.copilot.initiator github.copilot.user.message.source`,
 		numbers: "github.copilot.cost github.copilot.turn_count",
 		skill:   "github.copilot.skill.name github.copilot.tool.parameters.skill_name",
 		skills:  "github.copilot.context.skills",

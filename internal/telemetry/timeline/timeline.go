@@ -21,11 +21,19 @@ type Signal struct {
 	Number string
 }
 
-// Log returns the event that a log record reports. Most report none.
+// CopilotPrompt is the event of a span by which Copilot reports a prompt.
+const CopilotPrompt = "github.copilot.user.message"
+
+// Log returns the event that a log record, or an event of a span, reports. Most report
+// none.
 func Log(s Signal) (e sessions.Event, ok bool) {
 	switch s.Name {
-	case "user_prompt", "codex.user_prompt", "gemini_cli.user_prompt":
+	case "user_prompt", "codex.user_prompt":
 		return s.event(sessions.Prompt, s.Text("prompt.id", "prompt_id")), true
+	case "gemini_cli.user_prompt": // its prompt_id is that of the session where there is no terminal
+		return s.event(sessions.Prompt, s.Number), true
+	case CopilotPrompt:
+		return s.event(sessions.Prompt, s.Number), s.Text("github.copilot.user.message.source") == "user"
 	case "tool_result", "codex.tool_result":
 		e = s.tool(s.Text("tool_use_id", "call_id"), s.Text("tool_name"))
 		e.OK = s.succeeded()
