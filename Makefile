@@ -58,7 +58,7 @@ e2e-browser: setup ## Use the dashboard in a real Chromium: every page of the de
 	@scripts/with-postgres go test -v -count=1 -timeout 40m -run '^TestBrowser$$' ./e2e -args -browser-all
 
 .PHONY: e2e-agents
-e2e-agents: setup ## Run the real Claude Code and Codex against the real binary; ARGS="-run TestCodex" are those of go test
+e2e-agents: setup ## Run five real agents against the real binary; ARGS="-run TestCodex" are those of go test
 	@scripts/setup npm buildah mmdebstrap
 	@scripts/e2e-agents $(ARGS)
 

@@ -62,6 +62,16 @@ func (a agent) run(t *testing.T, env []string, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), agentTime)
 	defer cancel()
+	cmd := a.command(ctx, env, program, args...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", filepath.Base(program), args, err, &output)
+	}
+}
+
+// command is a program in the project, with the agent's home.
+func (a agent) command(ctx context.Context, env []string, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = a.project
 	cmd.Env = append([]string{
@@ -71,9 +81,5 @@ func (a agent) run(t *testing.T, env []string, program string, args ...string) {
 		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1",
 		"DO_NOT_TRACK=1",
 	}, env...)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %q: %v\n%s", filepath.Base(program), args, err, &output)
-	}
+	return cmd
 }

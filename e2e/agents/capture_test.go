@@ -109,7 +109,8 @@ func (a agent) scrubbed(t *testing.T, text []byte) any {
 		t.Fatal(err)
 	}
 	replace := strings.NewReplacer(a.home, "/home/ada", strings.ReplaceAll(a.home, "/", "-"), "-home-ada",
-		host, "workstation", strings.TrimSpace(string(kernel)), "6.1.0", a.org.key, "st_live_key",
+		os.Getenv("WHETSTONE_AGENTS"), "/usr/lib/node_modules", host, "workstation",
+		strings.TrimSpace(string(kernel)), "6.1.0", a.org.key, "st_live_key",
 		strings.TrimPrefix(a.telemetry.URL, "http://"), "127.0.0.1:4318")
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -164,9 +165,10 @@ func vendorText(line any) bool {
 }
 
 // relevant are the names of metrics and spans that are about skills, prompts and
-// models. Codex reports hundreds of others in a session.
+// models. Codex and OpenCode report hundreds of others in a session.
 var relevant = regexp.MustCompile(`^(claude_code\..*|` +
-	`codex\.(skill\..*|thread\.skills\..*|turn\.token_usage|exec|sampling)|exec_command)$`)
+	`codex\.(skill\..*|thread\.skills\..*|turn\.token_usage|exec|sampling)|exec_command|gen_ai\..*|gemini_cli\..*|` +
+	`ai\..*|invoke_agent|chat .*|execute_tool.*|llm_call|tool_call|schedule_tool_calls)$`)
 
 func keepRelevant(value any) {
 	switch v := value.(type) {

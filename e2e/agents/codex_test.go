@@ -23,7 +23,21 @@ func newCodex(t *testing.T, o organisation) codexCLI {
 	if *capture {
 		protocol = "json"
 	}
-	config := fmt.Sprintf(`
+	config := codexModel(c.agent, c.model) + "[otel]\nlog_user_prompt = true\n"
+	for exporter, path := range map[string]string{
+		"exporter": "/v1/logs", "trace_exporter": "/v1/traces", "metrics_exporter": "/v1/metrics",
+	} {
+		config += fmt.Sprintf("%s = { otlp-http = { endpoint = %q, protocol = %q, headers = { Authorization = %q } } }\n",
+			exporter, c.telemetry.URL+path, protocol, "Bearer "+o.key)
+	}
+	c.write(t, ".codex/config.toml", config)
+	c.write(t, "project/.agents/skills/pdf-tables/SKILL.md", skillFile("pdf-tables"))
+	return c
+}
+
+// codexModel is the configuration of Codex with a scripted model.
+func codexModel(a agent, m *modeltest.Model) string {
+	return fmt.Sprintf(`
 model = "gpt-5.1-codex"
 model_provider = "scripted"
 check_for_update_on_startup = false
@@ -36,18 +50,7 @@ base_url = %q
 env_key = "MODEL_KEY"
 wire_api = "responses"
 
-[otel]
-log_user_prompt = true
-`, c.project, c.model.URL+"/v1")
-	for exporter, path := range map[string]string{
-		"exporter": "/v1/logs", "trace_exporter": "/v1/traces", "metrics_exporter": "/v1/metrics",
-	} {
-		config += fmt.Sprintf("%s = { otlp-http = { endpoint = %q, protocol = %q, headers = { Authorization = %q } } }\n",
-			exporter, c.telemetry.URL+path, protocol, "Bearer "+o.key)
-	}
-	c.write(t, ".codex/config.toml", config)
-	c.write(t, "project/.agents/skills/pdf-tables/SKILL.md", skillFile("pdf-tables"))
-	return c
+`, a.project, m.URL+"/v1")
 }
 
 // prompt runs one prompt without a terminal.

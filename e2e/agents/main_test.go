@@ -1,5 +1,5 @@
-// Package agents_test runs the real Claude Code and Codex, as npm has them,
-// against the real binary: the agents talk to scripted models on loopback, send
+// Package agents_test runs the real Claude Code, Codex, Copilot CLI, Gemini CLI and
+// OpenCode, as npm has them, against the real binary: the agents talk to scripted models on loopback, send
 // their telemetry to the service, and the service must count what they did. It
 // needs the agents, which `make e2e-agents` installs, and is skipped without.
 package agents_test
@@ -21,9 +21,14 @@ var capture = flag.Bool("capture", false, "have the agents report in JSON, and w
 	"anew into testdata/agents of the packages that read them")
 
 var (
-	binary string // the service, built once for all tests
-	claude string // the programs of the agents
-	codex  string
+	binary   string // the service, built once for all tests
+	claude   string // the programs of the agents
+	codex    string
+	copilot  string
+	gemini   string // a script of node
+	openCode string
+	node     string
+	ripgrep  string // the folder of rg, which OpenCode looks for in the PATH
 )
 
 func TestMain(m *testing.M) {
@@ -52,8 +57,13 @@ func runWithPrograms(m *testing.M) int {
 	}
 	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
 	for program, pattern := range map[*string]string{
-		&claude: "@anthropic-ai/claude-code-" + platform + "/claude",
-		&codex:  "@openai/codex-" + platform + "/vendor/*/bin/codex",
+		&claude:   "@anthropic-ai/claude-code-" + platform + "/claude",
+		&codex:    "@openai/codex-" + platform + "/vendor/*/bin/codex",
+		&copilot:  "@github/copilot-" + platform + "/copilot",
+		&gemini:   "@google/gemini-cli/bundle/gemini.js",
+		&openCode: "opencode-" + platform + "/bin/opencode",
+		&node:     "node-" + platform + "/bin/node",
+		&ripgrep:  "@openai/codex-" + platform + "/vendor/*/codex-path",
 	} {
 		found, err := filepath.Glob(filepath.Join(packages, pattern))
 		if err != nil || len(found) != 1 {

@@ -11,15 +11,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
-// An export is one OTLP request of an agent.
+// An export is one report of an agent or of our command line: an OTLP request or a
+// push.
 type export struct {
 	path    string // e.g. "/v1/logs"
 	body    []byte
 	headers []string // how the body is encoded
 }
 
-// A recorder stands between an agent and the service: it keeps every OTLP
-// request, so that the same session can be reported to other organisations, too.
+// pushes is the path of the reports of hooks and imports.
+const pushes = "/api/v1/push"
+
+// A recorder stands between an agent and the service: it keeps every report, so that
+// the same session can be reported to other organisations, too.
 type recorder struct {
 	*httptest.Server
 
@@ -39,13 +43,15 @@ func newRecorder(t *testing.T, to *service) *recorder {
 		e := export{in.URL.Path, body, []string{
 			"Content-Type: " + in.Header.Get("Content-Type"), "Content-Encoding: " + in.Header.Get("Content-Encoding"),
 		}}
-		r.mu.Lock()
-		r.exports = append(r.exports, e)
-		r.mu.Unlock()
 		service := &apptest.Caller{T: t, URL: to.URL}
-		out := service.Do(in.Method, e.path, body, append(e.headers, "Authorization: "+in.Header.Get("Authorization"))...)
-		if out.Status != http.StatusOK {
+		out := service.Do(in.Method, in.URL.RequestURI(), body, append(e.headers, "Authorization: "+in.Header.Get("Authorization"))...)
+		if out.Status >= 400 {
 			t.Errorf("%s of an agent: status %d: %s", e.path, out.Status, out.Body)
+		}
+		if in.Method == http.MethodPost {
+			r.mu.Lock()
+			r.exports = append(r.exports, e)
+			r.mu.Unlock()
 		}
 		w.Header().Set("Content-Type", out.Header.Get("Content-Type"))
 		w.WriteHeader(out.Status)

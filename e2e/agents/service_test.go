@@ -46,12 +46,13 @@ func startService(t *testing.T) *service {
 // An organisation of the service, with the key of its owner.
 type organisation struct {
 	*service
-	key string
+	key       string
+	reporting string // a key of the owner that can only report sessions
 }
 
 func (s *service) newOrganisation(t *testing.T) organisation {
 	t.Helper()
-	name := strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(t.Name(), "-"))
+	name := organisationName(t)
 	s.command(t, nil, "org", "create", name, "--plan", "team", "--data", s.data)
 	var made struct {
 		APIKey string `json:"api_key"`
@@ -60,7 +61,45 @@ func (s *service) newOrganisation(t *testing.T) organisation {
 	if err := json.Unmarshal(out, &made); err != nil {
 		t.Fatal(err)
 	}
-	return organisation{s, made.APIKey}
+	return organisation{service: s, key: made.APIKey}
+}
+
+// newReporting creates an organisation with a key such as the connect page creates.
+func (s *service) newReporting(t *testing.T, use string) (o organisation) {
+	t.Helper()
+	o.service = s
+	name := organisationName(t) + use
+	s.command(t, nil, "org", "create", name, "--plan", "team", "--data", s.data)
+	for key, flags := range map[*string][]string{&o.key: nil, &o.reporting: {"--permissions", "telemetry:write"}} {
+		var made struct {
+			APIKey string `json:"api_key"`
+		}
+		args := []string{"key", "create", "--org", name, "--user", name + "@example.org", "--role", "owner", "--json", "--data", s.data}
+		if err := json.Unmarshal(s.command(t, nil, append(args, flags...)...), &made); err != nil {
+			t.Fatal(err)
+		}
+		*key = made.APIKey
+	}
+	return o
+}
+
+func organisationName(t *testing.T) string {
+	return strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(t.Name(), "-"))
+}
+
+// publish publishes two versions of pdf-tables, and alpha-notes.
+func (o organisation) publish(t *testing.T) {
+	t.Helper()
+	for _, v := range []struct{ skill, version string }{{"pdf-tables", "1.0.0"}, {"pdf-tables", "1.0.1"}, {"alpha-notes", "1.0.0"}} {
+		dir := filepath.Join(t.TempDir(), v.skill)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(skillFile(v.skill)+v.version+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o.command(t, []string{"WHETSTONE_SERVER=" + o.URL, "WHETSTONE_API_KEY=" + o.key}, "push", dir, "--version", v.version)
+	}
 }
 
 // command runs the command line with a home of its own.
@@ -118,7 +157,9 @@ func (o organisation) register(t *testing.T, skills ...string) {
 func (o organisation) replay(t *testing.T, exports []export) {
 	t.Helper()
 	for _, e := range exports {
-		o.api(t).Do(http.MethodPost, e.path, e.body, e.headers...).Want(http.StatusOK)
+		if out := o.api(t).Do(http.MethodPost, e.path, e.body, e.headers...); out.Status >= 300 {
+			t.Errorf("%s: status %d: %s", e.path, out.Status, out.Body)
+		}
 	}
 }
 

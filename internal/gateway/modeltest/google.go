@@ -28,8 +28,13 @@ func (google) read(body []byte) (said int, first string, err error) {
 		if c.Role == "model" {
 			said++
 		}
+		for _, p := range c.Parts {
+			if said == 0 {
+				first += p.Text
+			}
+		}
 	}
-	return said, "", nil
+	return said, first, nil
 }
 
 func (google) whole(_, model string, r Reply) Object {

@@ -160,6 +160,9 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
+	if generates {
+		in.Model, _, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1beta/models/"), ":")
+	}
 	in.Stream = in.Stream || strings.HasSuffix(r.URL.Path, ":streamGenerateContent")
 	reply, id := m.next(said, first)
 	w.Header().Set("Request-Id", "req_"+id)
