@@ -82,7 +82,11 @@ func locate(p string) (program, error) {
 // versionTimeout limits how long an agent may take to tell its version.
 const versionTimeout = 30 * time.Second
 
-var versionNumber = regexp.MustCompile(`\d+(\.\d+)+[-+.\w]*`)
+// versionNumber does not end in a full stop, as sentences do.
+var versionNumber = regexp.MustCompile(`\d+(\.\d+)+([-+.]?\w)*`)
+
+// NoModel is why an agent cannot work that is installed.
+const NoModel = "no model is configured whose wire format it speaks; set --model and --model-api"
 
 // probe finds an agent and asks it for its version, in the sandbox.
 func (s *Service) probe(ctx context.Context, name string, a adapter) (agent Agent, p program) {
@@ -113,7 +117,7 @@ func (s *Service) probe(ctx context.Context, name string, a adapter) (agent Agen
 		agent.Version = new(text.Truncate(v, 40))
 	}
 	if len(agent.Models) == 0 {
-		agent, _ := unavailable("no model is configured whose wire format it speaks; set --model and --model-api")
+		agent, _ := unavailable(NoModel)
 		return agent, p
 	}
 	agent.Available = true

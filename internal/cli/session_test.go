@@ -38,7 +38,9 @@ func TestSessions(t *testing.T) {
 	if got := m.must(t, "grade", "session-000", "fail", "--skill", "pdf", "--reason", "Wrong total"); got != "Graded pdf in session session-000: fail.\n" {
 		t.Errorf("prints %q", got)
 	}
-	m.must(t, "grade", "session-001", "fail", "--skill", "pdf")
+	if got := m.must(t, "grade", "session-001", "fail"); got != "Graded pdf in session session-001: fail.\n" { // the skill that it used
+		t.Errorf("prints %q", got)
+	}
 	m.must(t, "grade", "session-001", "pass", "--skill", "pdf") // replaces
 	var detail client.SessionDetail
 	m.answers(t, &detail, "session", "show", "session-000")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/exam"
@@ -215,8 +216,9 @@ func (d *Doctor) checkEnvironments(ctx context.Context) exam.Finding {
 	return exam.Fine("environments", "%s", message)
 }
 
-// checkAgents lists the coding agents with their versions. A missing one is no
-// problem: most machines have one of them, or none.
+// checkAgents lists the coding agents with their versions: those that can run, those that
+// only lack a model, and the others with the reason. A missing one is no problem: most
+// machines have one of them, or none.
 func (d *Doctor) checkAgents(ctx context.Context) exam.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -228,20 +230,34 @@ func (d *Doctor) checkAgents(ctx context.Context) exam.Finding {
 	if err != nil {
 		return exam.Fail("agents", "%s", err)
 	}
-	var here, missing []string
-	for _, a := range service.List(ctx) {
+	return exam.Fine("agents", "%s", agentsText(service.List(ctx)))
+}
+
+func agentsText(all []agents.Agent) string {
+	var ready, installed, missing []string
+	for _, a := range all {
+		name := a.Name
+		if a.Version != nil {
+			name += " " + *a.Version
+		}
 		switch {
-		case a.Available && a.Version != nil:
-			here = append(here, a.Name+" "+*a.Version)
 		case a.Available:
-			here = append(here, a.Name)
+			ready = append(ready, name)
+		case *a.Reason == agents.NoModel:
+			installed = append(installed, name)
 		default:
-			missing = append(missing, a.Name)
+			missing = append(missing, name+" ("+*a.Reason+")")
 		}
 	}
-	message := cmp.Or(strings.Join(here, ", "), "none can be run")
-	if len(missing) > 0 {
-		message += ". Not here: " + strings.Join(missing, ", ") + "; GET /api/v1/agents says why"
+	text := "none can run"
+	if len(ready) > 0 {
+		text = strings.Join(ready, ", ") + " can run"
 	}
-	return exam.Fine("agents", "%s", message)
+	if len(installed) > 0 {
+		text += ". Installed, but " + agents.NoModel + ": " + strings.Join(installed, ", ")
+	}
+	if len(missing) > 0 {
+		text += ". Not installed: " + strings.Join(missing, ", ")
+	}
+	return text
 }

@@ -121,7 +121,7 @@ func TestDiffOfLargeFile(t *testing.T) {
 		id := ada.Made("pdf", "1", large)
 		ada.Pushed(id, "2", registrytest.Skill(t, "A."))
 		got := string(ada.Get(registrytest.VersionPath(id, "2") + "/diff").Want(http.StatusOK).Body)
-		if want := "Binary files a/large and /dev/null differ\n"; got != want {
+		if want := "Files a/large and /dev/null differ: a file is over 1 MiB\n"; got != want {
 			t.Errorf("got %.200q, want %q", got, want)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type sessionCommands struct {
@@ -204,14 +205,18 @@ type gradeCommand struct {
 	server.Flags `embed:""`
 	Session      string `arg:"" help:"Id of the session, as the agent calls it."`
 	Verdict      string `arg:"" enum:"pass,fail" help:"pass or fail."`
-	Skill        string `env:"-" required:"" placeholder:"NAME" help:"The skill that the verdict is about."`
+	Skill        string `env:"-" placeholder:"NAME" help:"The skill that the verdict is about; by default the one that the session used."`
 	Reason       string `env:"-" placeholder:"TEXT" help:"Reason; it is shown with the grade."`
 }
 
 // Run grades a session. A person's grade outranks all others.
 func (c *gradeCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		g, err := s.GradeSession(ctx, c.Session, client.Verdict{Skill: c.Skill, Verdict: c.Verdict, Reason: c.Reason})
+		skill, err := c.skill(ctx, s)
+		if err != nil {
+			return err
+		}
+		g, err := s.GradeSession(ctx, c.Session, client.Verdict{Skill: skill, Verdict: c.Verdict, Reason: c.Reason})
 		if err != nil {
 			return err
 		}
@@ -219,4 +224,28 @@ func (c *gradeCommand) Run(ctx context.Context, p *term.Program) error {
 			fmt.Fprintf(w, "Graded %s in session %s: %s.\n", term.Plain(g.Skill), term.Plain(c.Session), c.Verdict)
 		})
 	})
+}
+
+// skill is the one that the verdict is about.
+func (c *gradeCommand) skill(ctx context.Context, s *server.Session) (string, error) {
+	if c.Skill != "" {
+		return c.Skill, nil
+	}
+	detail, err := s.Client.Session(ctx, c.Session)
+	if err != nil {
+		return "", err
+	}
+	var used []string
+	for _, k := range detail.Skills {
+		if k.Activated {
+			used = append(used, k.Name)
+		}
+	}
+	switch len(used) {
+	case 0:
+		return "", fault.Invalid("skill", "the session used no skill: name the one that the verdict is about with --skill")
+	case 1:
+		return used[0], nil
+	}
+	return "", fault.Invalid("skill", "the session used %s: say with --skill which one the verdict is about", strings.Join(used, ", "))
 }

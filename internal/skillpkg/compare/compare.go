@@ -97,8 +97,8 @@ func changes(before, after []skillpkg.ManifestEntry) []change {
 }
 
 // Diff returns the unified diff, file by file, given the contents of the files to
-// read by digest. Of binary files, files over 1 MiB and files beyond the limits
-// it says only that they differ.
+// read by digest. Of binary files and files beyond the limits it says only that they
+// differ, and beyond which limit.
 func (p *Plan) Diff(ctx context.Context, contents map[string][]byte) ([]byte, error) {
 	var b bytes.Buffer
 	shown := 0
@@ -108,7 +108,7 @@ func (p *Plan) Diff(ctx context.Context, contents map[string][]byte) ([]byte, er
 		}
 		changed := c.diff(contents)
 		if shown+len(changed) > maxDiff {
-			changed = c.named("Files")
+			changed = c.beyond("the changes of all files are over 2 MiB")
 		}
 		shown += len(changed)
 		b.Write(changed)
@@ -120,12 +120,14 @@ func (c change) diff(contents map[string][]byte) []byte {
 	old, oldText := c.content(c.old, contents)
 	now, nowText := c.content(c.now, contents)
 	switch {
-	case !c.read && max(sizeOf(c.old), sizeOf(c.now)) <= maxFile:
-		return c.named("Files")
+	case max(sizeOf(c.old), sizeOf(c.now)) > maxFile:
+		return c.beyond("a file is over 1 MiB")
+	case !c.read:
+		return c.beyond("the files that differ are over 8 MiB")
 	case !oldText || !nowText:
-		return c.named("Binary files")
+		return fmt.Appendf(nil, "Binary files %s and %s differ\n", c.oldName(), c.newName())
 	case bytes.Count(old, []byte("\n"))+bytes.Count(now, []byte("\n")) > maxLines:
-		return c.named("Files")
+		return c.beyond("more than 50,000 lines")
 	case bytes.Equal(old, now): // an empty file was added or removed
 		return fmt.Appendf(nil, "diff %s %s\n", c.oldName(), c.newName())
 	}
@@ -142,9 +144,10 @@ func (c change) content(f *skillpkg.ManifestEntry, contents map[string][]byte) (
 	return content, c.read && read && text.ValidBytes(content)
 }
 
-// named reports a file without its changes: "Binary files a/x and b/x differ".
-func (c change) named(what string) []byte {
-	return fmt.Appendf(nil, "%s %s and %s differ\n", what, c.oldName(), c.newName())
+// beyond reports a file without its changes, and which limit is why, e.g. "Files a/x and
+// b/x differ: a file is over 1 MiB".
+func (c change) beyond(limit string) []byte {
+	return fmt.Appendf(nil, "Files %s and %s differ: %s\n", c.oldName(), c.newName(), limit)
 }
 
 func (c change) oldName() string { return nameInDiff("a/", c.path, c.old) }

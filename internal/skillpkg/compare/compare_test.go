@@ -113,9 +113,9 @@ func TestDiffIsBounded(t *testing.T) {
 			files{"a": numbered(24_000, "%038d bbb\n")[:1_000_000]},
 			[]string{"-0000000000000000000000000000000000000 aaa\n", "+00000000000000000000000000000000000000 bbb\n"},
 		},
-		"short lines":     {files{"a": strings.Repeat("a\n", 1<<19)}, files{"a": strings.Repeat("b\n", 1<<19)}, []string{"Files a/a and b/a differ\n"}},
-		"many files":      {many, other, []string{"diff a/p", "Files a/p"}},
-		"over 1 MiB":      {files{"a": strings.Repeat("a", 1<<20+1)}, files{}, []string{"Binary files a/a and /dev/null differ\n"}},
+		"short lines":     {files{"a": strings.Repeat("a\n", 1<<19)}, files{"a": strings.Repeat("b\n", 1<<19)}, []string{"Files a/a and b/a differ: more than 50,000 lines\n"}},
+		"many files":      {many, other, []string{"diff a/p", "Files a/p", " differ: the changes of all files are over 2 MiB\n"}},
+		"over 1 MiB":      {files{"a": strings.Repeat("a", 1<<20+1)}, files{}, []string{"Files a/a and /dev/null differ: a file is over 1 MiB\n"}},
 		"at the limits":   {files{"a": numbered(25_000, "%018d\n")}, files{"a": numbered(25_000, "%017d.\n")}, []string{"-000000000000024999\n", "+00000000000024999.\n"}},
 		"small after all": {files{"a": strings.Repeat("a\n", 1<<19), "b": "x\n"}, files{"b": "y\n"}, []string{"Files a/a", "-x\n+y\n"}},
 	} {

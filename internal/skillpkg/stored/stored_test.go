@@ -271,7 +271,7 @@ func TestDiff(t *testing.T) {
 	for range 3 {
 		got, err := f.Diff(t.Context(), stored.Tree{Archive: before.archive(), Manifest: manifest(one)},
 			stored.Tree{Archive: after.archive(), Manifest: manifest(two)})
-		for _, want := range []string{"-one\n+two\n", "Binary files a/big and b/big differ\n", "diff a/gone /dev/null\n"} {
+		for _, want := range []string{"-one\n+two\n", "Files a/big and b/big differ: a file is over 1 MiB\n", "diff a/gone /dev/null\n"} {
 			if err != nil || !strings.Contains(string(got), want) {
 				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
