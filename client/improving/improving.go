@@ -38,6 +38,7 @@ type Run struct {
 	Current       Current             `json:"current"`
 	Iterations    []Iteration         `json:"iterations"`
 	Winner        *Winner             `json:"winner"`
+	StoppedBy     *string             `json:"stopped_by"` // max_calls, max_iterations, max_minutes or max_cost_usd; nil if no limit ended it
 	ProposalID    *string             `json:"proposal_id"`
 	Error         *string             `json:"error"`
 	CreatedAt     time.Time           `json:"created_at"`

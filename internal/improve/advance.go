@@ -46,13 +46,12 @@ const (
 
 // An execution is an improve run while a worker takes it further.
 type execution struct {
-	s      *Service
-	r      Run
-	suite  suites.Suite
-	trials []trial
-	evals  map[string]runs.Run // by id
-	// stopped is the limit that ended the search early; "" if none did.
-	stopped string
+	s       *Service
+	r       Run
+	suite   suites.Suite
+	trials  []trial
+	evals   map[string]runs.Run // by id
+	stopped stop                // what ended the search early
 }
 
 // advance takes a run one step further, and reports whether it waits for its eval
@@ -134,8 +133,9 @@ func (x *execution) await(ctx context.Context) (waiting bool, err error) {
 		}
 		waiting = waiting || !e.Status.Over()
 	}
-	if why := r.over(); why != "" && waiting {
-		return false, x.end(ctx, NoWinner, why+", before there was a proof")
+	if reached := r.over(); reached.by != "" && waiting {
+		r.Terms.StoppedBy = reached.by
+		return false, x.end(ctx, NoWinner, reached.why+", before there was a proof")
 	}
 	return waiting, nil
 }
@@ -255,7 +255,10 @@ func (s *Service) end(ctx context.Context, r Run, status runs.Status, message st
 		if err != nil {
 			return err
 		}
-		now.Done, now.Total = r.Done, r.Done
+		now.Done, now.Total, now.Terms.StoppedBy = r.Done, r.Done, r.Terms.StoppedBy
+		if err := updateSearch(ctx, tx, now); err != nil {
+			return err
+		}
 		return now.finish(ctx, tx, status, &message)
 	})
 }
@@ -295,6 +298,7 @@ func (x *execution) split(ctx context.Context) error {
 	}
 	switch {
 	case run.Status == runs.BudgetSpent:
+		x.r.Terms.StoppedBy = byCost
 		return x.end(ctx, FailedTerminal, "the budget was spent before the current version was scored")
 	case decided == 0 && strings.Contains(problem, string(judge.Unavailable)), decided == 0 && strings.Contains(problem, string(judge.Timeout)):
 		return x.end(ctx, FailedTransient, problem)

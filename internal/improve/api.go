@@ -90,6 +90,7 @@ type improveOutput struct {
 	Iterations    []IterationOutput  `json:"iterations" nullable:"false"`
 	Winner        *improveWinner     `json:"winner" doc:"Null unless a candidate is better than the current version"`
 	Proof         *ProofOutput       `json:"proof" doc:"The winner against the current version on cases that neither wrote nor chose it; null until it was tried"`
+	StoppedBy     *limit             `json:"stopped_by" enum:"max_calls,max_iterations,max_minutes,max_cost_usd" doc:"The limit that ended the search or the run; null if none did"`
 	ProposalID    *string            `json:"proposal_id" format:"uuid" doc:"Of what the winner became"`
 	Error         *string            `json:"error" doc:"Why the run failed, or why it cannot have a winner"`
 	CreatedAt     httpapi.Time       `json:"created_at"`
@@ -174,6 +175,9 @@ func newImproveOutput(r Run) improveOutput {
 	if r.Terms.Trials > 0 {
 		out.Cost = &runs.CostOutput{USD: r.Cost.USD(), Requests: r.Cost.Requests, Tokens: r.Cost.Tokens}
 	}
+	if by := r.Terms.StoppedBy; by != "" {
+		out.StoppedBy = &by
+	}
 	if r.Proof != nil {
 		proof := ProofOutput(*r.Proof)
 		out.Proof = &proof
@@ -194,7 +198,7 @@ func newImproveOutput(r Run) improveOutput {
 		}
 		out.Iterations = append(out.Iterations, IterationOutput{
 			N: it.N, Parent: it.Parent, Partner: it.Partner, Description: it.Description,
-			Edits: append([]edit.Edit{}, it.Edits...), Reason: it.Reason,
+			Edits: editsOf(it), Reason: it.Reason,
 			Train: train, Holdout: holdout, Errors: it.Errors, Problem: it.Problem,
 		})
 		if r.Status == runs.Succeeded && *r.Winner == it.N {
@@ -202,6 +206,16 @@ func newImproveOutput(r Run) improveOutput {
 		}
 	}
 	return out
+}
+
+// editsOf are the edits of a candidate, whose cases are never null, also where they were
+// stored as null.
+func editsOf(it Iteration) []edit.Edit {
+	all := append([]edit.Edit{}, it.Edits...)
+	for i := range all {
+		all[i].Cases = append([]string{}, all[i].Cases...)
+	}
+	return all
 }
 
 func newWinnerOutput(r Run, it Iteration) *improveWinner {

@@ -111,6 +111,10 @@ func TestBody(t *testing.T) {
 			progress["done"].(float64) > estimate["trials"].(float64) {
 			t.Errorf("the cost is %v after %v, of %d requests; the estimate was %v", cost, progress, len(model.Requests()), estimate)
 		}
+		again := c.Post(improvePath+"/estimate", body).Want(http.StatusOK).Object()
+		if estimate["measured"] != false || again["measured"] != true || again["calls"] != cost["requests"] {
+			t.Errorf("after a run of %v requests, the estimate is %v; before it was %v", cost["requests"], again, estimate)
+		}
 		apptest.Eventually(t, "the end of its candidates", func() bool { return w.Count("cloud_sources") == 1 && w.Count("improve_sources") == 0 })
 		if n := w.Count("improve_proofs WHERE times = 1"); n != 5 {
 			t.Errorf("%d cases were part of a proof", n)
@@ -209,6 +213,9 @@ func TestBudget(t *testing.T) {
 		if n := len(apptest.List(t, run, "iterations")); n != 1 || run["status"] != "no_winner" || run["proposal_id"] == nil {
 			t.Errorf("%d iterations were made: %v", n, run)
 		}
+		if run["stopped_by"] != "max_calls" {
+			t.Errorf("stopped by %v, want max_calls", run["stopped_by"])
+		}
 		late := make(chan struct{})
 		release := sync.OnceFunc(func() { close(late) })
 		t.Cleanup(release)
@@ -217,7 +224,8 @@ func TestBudget(t *testing.T) {
 		apptest.Eventually(t, "its start", func() bool { return w.Count("improve_runs WHERE id = $1 AND started_at IS NOT NULL", run["id"]) == 1 })
 		w.Exec(`UPDATE improve_runs SET started_at = started_at - 61000000 WHERE id = $1`, run["id"])
 		release()
-		if run = c.AwaitImprove(run); run["status"] != "no_winner" || !strings.Contains(apptest.Text(run, "error"), "minute") {
+		if run = c.AwaitImprove(run); run["status"] != "no_winner" || !strings.Contains(apptest.Text(run, "error"), "minute") ||
+			run["stopped_by"] != "max_minutes" {
 			t.Errorf("after the time is over: %v", run)
 		}
 	})

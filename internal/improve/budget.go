@@ -38,6 +38,9 @@ func (r Run) callsOf(ids []string, trials int) (n int64) {
 	return n
 }
 
+// caseCount is also known where only the columns of the run were read.
+func (r Run) caseCount() int { return r.Train + r.HeldOut }
+
 // minibatchSize is how many cases a candidate is first tried on.
 func (r Run) minibatchSize() int { return min(search.MinibatchSize, r.Train) }
 
@@ -47,13 +50,13 @@ func (r Run) roundTrials() int { return (2*r.minibatchSize() + r.Terms.Selection
 
 // finalTrials is how many trials the proof has, with those of the other cases.
 func (r Run) finalTrials() int {
-	return 2 * (r.Terms.ProofCases*search.ProofTrials + (len(r.cases)-r.Terms.ProofCases)*r.Terms.Trials)
+	return 2 * (r.Terms.ProofCases*search.ProofTrials + (r.caseCount()-r.Terms.ProofCases)*r.Terms.Trials)
 }
 
 // wholeTrials is how many trials the run has at most. A merge has those of a
 // selection.
 func (r Run) wholeTrials() int {
-	return len(r.cases)*r.Terms.Trials + r.MaxIterations*r.roundTrials() + r.Terms.Selection*r.Terms.Trials + r.finalTrials()
+	return r.caseCount()*r.Terms.Trials + r.MaxIterations*r.roundTrials() + r.Terms.Selection*r.Terms.Trials + r.finalTrials()
 }
 
 // callsPerTrial is the mean over all cases, rounded up: which cases are in which
@@ -81,17 +84,23 @@ func (r Run) writerCalls() int64 {
 	return 2
 }
 
-// over says which limit of the run is reached; "" if none is.
-func (r Run) over() string {
+// A stop is a limit that ends a run early, and why in words; zero if none does.
+type stop struct {
+	by  limit
+	why string
+}
+
+// over says which limit of the run is reached.
+func (r Run) over() stop {
 	switch t := r.Terms; {
 	case t.MaxMicros != nil && r.Cost.Micros >= *t.MaxMicros:
-		return fmt.Sprintf("the run has cost %.2f USD, as much as it may", pricing.Dollars(r.Cost.Micros))
+		return stop{byCost, fmt.Sprintf("the run has cost %.2f USD, as much as it may", pricing.Dollars(r.Cost.Micros))}
 	case t.MaxCalls != nil && r.Cost.Requests >= *t.MaxCalls:
-		return fmt.Sprintf("the run has made %d calls, as many as it may", r.Cost.Requests)
+		return stop{byCalls, fmt.Sprintf("the run has made %d calls, as many as it may", r.Cost.Requests)}
 	case t.MaxMinutes != nil && r.elapsed() >= time.Duration(*t.MaxMinutes)*time.Minute:
-		return fmt.Sprintf("the run has taken %d minutes, as long as it may", *t.MaxMinutes)
+		return stop{byMinutes, fmt.Sprintf("the run has taken %d minutes, as long as it may", *t.MaxMinutes)}
 	}
-	return ""
+	return stop{}
 }
 
 func (r Run) elapsed() time.Duration {
@@ -101,22 +110,22 @@ func (r Run) elapsed() time.Duration {
 	return time.Since(*r.StartedAt)
 }
 
-// short says which limit would be exceeded by so many more trials and calls; "" if
-// none would. Money and time are extrapolated from the trials so far.
-func (r Run) short(trials int, calls int64) string {
-	if why := r.over(); why != "" {
-		return why
+// short says which limit would be exceeded by so many more trials and calls. Money and
+// time are extrapolated from the trials so far.
+func (r Run) short(trials int, calls int64) stop {
+	if reached := r.over(); reached.by != "" {
+		return reached
 	}
 	share := float64(trials) / float64(max(1, r.Done))
 	switch t := r.Terms; {
 	case t.MaxMicros != nil && float64(r.Cost.Micros)*(1+share) > float64(*t.MaxMicros):
-		return fmt.Sprintf("what is left of %.2f USD is not enough", pricing.Dollars(*t.MaxMicros))
+		return stop{byCost, fmt.Sprintf("what is left of %.2f USD is not enough", pricing.Dollars(*t.MaxMicros))}
 	case t.MaxCalls != nil && r.Cost.Requests+calls > *t.MaxCalls:
-		return fmt.Sprintf("what is left of %d calls is not enough", *t.MaxCalls)
+		return stop{byCalls, fmt.Sprintf("what is left of %d calls is not enough", *t.MaxCalls)}
 	case t.MaxMinutes != nil && r.elapsed().Minutes()*(1+share) > float64(*t.MaxMinutes):
-		return fmt.Sprintf("what is left of %d minutes is not enough", *t.MaxMinutes)
+		return stop{byMinutes, fmt.Sprintf("what is left of %d minutes is not enough", *t.MaxMinutes)}
 	}
-	return ""
+	return stop{}
 }
 
 // microsLeft is what each of so many runs that are started at once may cost; nil

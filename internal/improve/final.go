@@ -24,8 +24,9 @@ func (x *execution) prove(ctx context.Context, state *search.State) (wait bool, 
 	if winner.N == 0 || winner.Total(before) <= before.Total(winner) {
 		return false, x.end(ctx, NoWinner, x.noWinner())
 	}
-	if why := r.short(r.finalTrials(), r.finalCalls()); why != "" {
-		return false, x.end(ctx, NoWinner, why+" to prove that iteration "+fmt.Sprint(winner.N)+" is better")
+	if stop := r.short(r.finalTrials(), r.finalCalls()); stop.by != "" {
+		x.r.Terms.StoppedBy = stop.by
+		return false, x.end(ctx, NoWinner, stop.why+" to prove that iteration "+fmt.Sprint(winner.N)+" is better")
 	}
 	ref, err := x.held(ctx, r.Iterations[winner.N])
 	if err != nil {
@@ -52,7 +53,7 @@ func (x *execution) prove(ctx context.Context, state *search.State) (wait bool, 
 		}
 	}
 	return true, x.start(ctx, all, func(tx *store.Tx, now Run) error {
-		now.phase = proving
+		now.phase, now.Terms.StoppedBy = proving, x.r.Terms.StoppedBy
 		if err := updateSearch(ctx, tx, now); err != nil {
 			return err
 		}
@@ -69,8 +70,8 @@ func (x *execution) noWinner() string {
 		}
 	}
 	switch {
-	case tried == 0 && x.stopped != "":
-		return x.stopped + " for a candidate and its proof"
+	case tried == 0 && x.stopped.why != "":
+		return x.stopped.why + " for a candidate and its proof"
 	case tried == 0 && len(x.r.Iterations) > 1:
 		return "no candidate could be written; the last: " + *x.r.Iterations[len(x.r.Iterations)-1].Problem
 	}
@@ -94,6 +95,7 @@ func (x *execution) conclude(ctx context.Context) error {
 	}{{proof, candidateArm, now}, {proof, currentArm, before}, {rest, candidateArm, now}, {rest, currentArm, before}} {
 		run, _ := x.trial(winner.N, of.step, of.arm)
 		if run.Status == runs.BudgetSpent {
+			x.r.Terms.StoppedBy = byCost
 			return x.end(ctx, NoWinner, "the budget was spent before the proof was complete")
 		}
 		results, _, err := x.results(ctx, run.ID)
@@ -111,7 +113,7 @@ func (x *execution) conclude(ctx context.Context) error {
 		problem = "no case of the proof has a verdict"
 	case regression != "":
 		problem = fmt.Sprintf("iteration %d is worse than the current version on the whole suite: %s", winner.N, regression)
-	case evidence.Better <= evidence.Worse:
+	case !evidence.IsBetter():
 		problem = fmt.Sprintf("iteration %d is better on the cases that choose, and not on those that prove", winner.N)
 	}
 	return x.change(ctx, func(tx *store.Tx, now Run) error {

@@ -37,7 +37,11 @@ func (x *execution) search(ctx context.Context) (wait bool, err error) {
 	state := x.r.state()
 	merged := last.Partner != nil
 	x.stopped = x.r.short(x.r.roundTrials()+x.r.finalTrials(), x.r.roundCalls()+x.r.finalCalls())
-	if !merged && !state.Done(x.r.MaxIterations) && !x.exhausted(last) && x.stopped == "" {
+	if state.Rounds >= x.r.MaxIterations {
+		x.stopped = stop{by: byIterations}
+	}
+	x.r.Terms.StoppedBy = x.stopped.by
+	if !merged && !state.Done(x.r.MaxIterations) && !x.exhausted(last) && x.stopped.by == "" {
 		began, waiting, err := x.round(ctx, state)
 		if began || err != nil {
 			return waiting, err
@@ -266,7 +270,7 @@ func (x *execution) finishCandidate(ctx context.Context, it Iteration) error {
 func (x *execution) merge(ctx context.Context, state *search.State) (bool, error) {
 	r := x.r
 	partner, found := state.Partner()
-	if !found || r.short(r.Terms.Selection*r.Terms.Trials+r.finalTrials(), r.finalCalls()) != "" {
+	if !found || r.short(r.Terms.Selection*r.Terms.Trials+r.finalTrials(), r.finalCalls()).by != "" {
 		return false, nil
 	}
 	a, b := r.Iterations[state.Best().N], r.Iterations[partner.N]

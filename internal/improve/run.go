@@ -72,6 +72,26 @@ type Terms struct {
 	SuiteVersion int64 `json:"suite_version,omitempty"`
 	Selection    int   `json:"selection,omitempty"` // cases
 	ProofCases   int   `json:"proof,omitempty"`
+	// StoppedBy is the limit that ended the run before there was nothing left to try.
+	StoppedBy limit `json:"stopped_by,omitempty"`
+}
+
+// A limit of a run, by the name that it has in the API.
+type limit string
+
+const (
+	byCalls      limit = "max_calls"
+	byIterations limit = "max_iterations"
+	byMinutes    limit = "max_minutes"
+	byCost       limit = "max_cost_usd"
+)
+
+// Text is the limit in words.
+func (l limit) Text() string {
+	return map[limit]string{
+		byCalls: "the limit of requests to models", byIterations: "the number of candidates to try",
+		byMinutes: "the time limit", byCost: "the cost limit",
+	}[l]
 }
 
 // Splits returns the sizes of the three parts. Runs of earlier versions have no

@@ -42,6 +42,7 @@ func TestImprove(t *testing.T) {
 			"cost": object{
 				"usd": 0, "requests": 0, "tokens": object{"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
 			},
+			"stopped_by": nil,
 			"current":    object{"description": "Extracts tables from PDF files.", "train": nil, "holdout": nil, "errors": 0},
 			"iterations": []any{}, "winner": nil, "proposal_id": nil, "error": nil,
 			"created_at": run["created_at"], "started_at": nil, "finished_at": nil,
@@ -58,6 +59,14 @@ func TestImprove(t *testing.T) {
 		if proof := run["proof"].(object); proof["cases"] != 3.0 || proof["better"] != 2.0 || proof["worse"] != 0.0 ||
 			proof["winner"] != 1.0 || proof["p"] != 0.125 || proof["proved"] != false {
 			t.Errorf("the proof is %v", proof)
+		}
+		for _, e := range apptest.List(t, apptest.List(t, run, "iterations")[0], "edits") {
+			if cases, ok := e["cases"].([]any); !ok || len(cases) != 0 {
+				t.Errorf("the cases of an edit are %v, want []", e["cases"])
+			}
+		}
+		if run["stopped_by"] != nil {
+			t.Errorf("stopped by %v, although there was nothing left to write", run["stopped_by"])
 		}
 		if progress := run["progress"].(object); progress["done"] != progress["total"] {
 			t.Errorf("progress is %v", progress)
@@ -161,6 +170,7 @@ func TestImproveRefused(t *testing.T) {
 		body := func(suite string) object { return object{"entry_id": c.Entry(), "suite_id": suite} }
 		good := body(c.Create(colours())["id"].(string))
 		own, foreign := c.Source(), w.Org("other").Source()
+		invalid := c.Publish("wordy", "---\nname: wordy\ndescription: "+strings.Repeat("words ", 200)+"\n---\n")
 		for _, row := range []struct {
 			name       string
 			body       object
@@ -179,6 +189,7 @@ func TestImproveRefused(t *testing.T) {
 			{"no such suite", body("00000000-0000-4000-8000-000000000000"), 404, "Eval suite not found", ""},
 			{"no such entry", with(good, object{"entry_id": "x"}), 404, "Registry entry not found", ""},
 			{"another's source", with(without(good, "entry_id"), object{"source_id": "src_" + foreign}), 403, "another organisation", ""},
+			{"fails validation", with(good, object{"entry_id": invalid}), 409, "The current version of wordy fails its validation", ""},
 			{"few queries", body(few), 409, "at least 4 different trigger queries that can be run, and the suite has 3", ""},
 			{"nothing wanted", body(unwanted), 409, "should_trigger, one to write from and one to hold out, and the suite has 1", ""},
 			{"other cases", body(others), 409, "the suite has 0", ""},

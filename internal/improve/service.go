@@ -21,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -96,6 +97,9 @@ func (n NewRun) Check() error {
 func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r Run, err error) {
 	defer fault.Wrap(&err, "improve by suite %s", n.SuiteID)
 	if r, err = s.plan(ctx, caller, n); err != nil {
+		return r, err
+	}
+	if err := s.checkValid(ctx, r); err != nil {
 		return r, err
 	}
 	if err := s.checkGain(ctx, r); err != nil {
@@ -189,6 +193,8 @@ const (
 	recent = 7 * 24 * time.Hour
 	// recentRuns is how many of the suite's runs are looked at.
 	recentRuns = 20
+	// lastRuns is how many of the suite's improve runs an estimate rests on.
+	lastRuns = 3
 )
 
 const nothingToGain = "%.0f %% of the cases pass with the current version, and above %.0f %% nothing is to be gained: " +
@@ -210,6 +216,32 @@ func (s *Service) checkGain(ctx context.Context, r Run) error {
 			return fault.New(fault.Conflict, nothingToGain, 100**rate, 100*saturated)
 		}
 		return nil // the newest one decides
+	}
+	return nil
+}
+
+// checkValid is a Conflict if the current version fails its validation: so would every
+// candidate, after it was paid for.
+func (s *Service) checkValid(ctx context.Context, r Run) (err error) {
+	defer fault.Wrap(&err, "validate %s", r.Subject.Name)
+	skill, err := s.Runs.Subjects().FindPinned(ctx, r.OrgID, r.Subject)
+	if err != nil {
+		return err
+	}
+	pkg, err := skill.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pkg.Close() }() // it was only read
+	report, err := lint.Check(ctx, pkg)
+	if err != nil {
+		return err
+	}
+	for _, f := range report.Findings {
+		if f.Severity == lint.Error {
+			return fault.New(fault.Conflict, "The current version of %s fails its validation, and so would every candidate: %s (%s). "+
+				"Push a version that passes first", r.Subject.Name, f.Message, f.Code)
+		}
 	}
 	return nil
 }
@@ -304,12 +336,16 @@ func (s *Service) Estimate(ctx context.Context, caller access.Caller, n NewRun) 
 const (
 	assumedInput  = 1500 // tokens
 	assumedOutput = 600
+	assumedChoice = 60 // which skill a query would load
 	runesPerToken = 4
 )
 
 func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 	e.Trials = r.wholeTrials()
 	e.Calls = r.wholeCalls()
+	if known, err := s.repeated(ctx, r, &e); err != nil || known {
+		return e, err
+	}
 	past, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, runs.Filter{Page: store.Page{Limit: recentRuns}})
 	if err != nil {
 		return e, err
@@ -323,19 +359,16 @@ func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 		}
 	}
 	if sum.Requests > 0 && trials > 0 {
-		e.Measured = true
-		share := float64(e.Trials) / float64(trials)
-		e.Calls = max(e.Calls, int64(math.Ceil(float64(sum.Requests)*share)))
-		e.InputTokens = int64(float64(sum.Tokens.Input+sum.Tokens.CacheRead+sum.Tokens.CacheWrite) * share)
-		e.OutputTokens = int64(float64(sum.Tokens.Output) * share)
-		if sum.Unpriced == 0 {
-			micros := int64(float64(sum.Micros) * share)
-			e.Micros = &micros
-		}
+		calls := e.Calls
+		e.measure(sum, float64(e.Trials)/float64(trials))
+		e.Calls = max(e.Calls, calls)
 		return e, nil
 	}
 	e.InputTokens = e.Calls * int64(assumedInput+len([]rune(r.skillMD))/runesPerToken)
 	e.OutputTokens = e.Calls * assumedOutput
+	if r.Terms.Target == edit.Description { // a query has a catalogue beside it, and no SKILL.md
+		e.InputTokens, e.OutputTokens = e.Calls*assumedInput, e.Calls*assumedChoice
+	}
 	prices, err := s.prices(ctx, r.OrgID)
 	if err != nil {
 		return e, err
@@ -347,6 +380,44 @@ func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 		e.Micros = &cost.Micros
 	}
 	return e, nil
+}
+
+// repeated estimates a run by what the last ones of the suite have cost, of as many as
+// were not cut short: how many of the trials that they could make, they did make, and what
+// these took. It reports whether there is one.
+func (s *Service) repeated(ctx context.Context, r Run, e *Estimate) (bool, error) {
+	past, _, err := s.List(ctx, r.OrgID, Filter{SuiteID: r.SuiteID, Limit: recentRuns})
+	if err != nil {
+		return false, err
+	}
+	var sum spend.Cost
+	planned, n := 0, 0
+	for _, of := range past {
+		ended := of.Status == runs.Succeeded || of.Status == NoWinner && of.Proof != nil
+		whole := of.Terms.StoppedBy == "" || of.Terms.StoppedBy == byIterations
+		if ended && whole && of.Terms.Target == r.Terms.Target && of.Judge == r.Judge && of.Cost.Requests > 0 && n < lastRuns {
+			sum.Add(of.Cost)
+			planned += of.wholeTrials()
+			n++
+		}
+	}
+	if n > 0 {
+		e.measure(sum, float64(e.Trials)/float64(planned))
+	}
+	return n > 0, nil
+}
+
+// measure sets the figures to a share of what something has cost.
+func (e *Estimate) measure(of spend.Cost, share float64) {
+	e.Measured = true
+	e.Calls = int64(math.Ceil(float64(of.Requests) * share))
+	e.InputTokens = int64(float64(of.Tokens.Input+of.Tokens.CacheRead+of.Tokens.CacheWrite) * share)
+	e.OutputTokens = int64(float64(of.Tokens.Output) * share)
+	e.Micros = nil
+	if of.Unpriced == 0 {
+		micros := int64(float64(of.Micros) * share)
+		e.Micros = &micros
+	}
 }
 
 // checkBudget refuses a budget that is too small to begin with, or that cannot be

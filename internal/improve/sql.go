@@ -203,7 +203,7 @@ func updateRun(ctx context.Context, tx *store.Tx, r Run) error {
 
 // updateSearch stores the phase, the costs and the proof.
 func updateSearch(ctx context.Context, tx *store.Tx, r Run) error {
-	c, err := columns(r.writing, r.Cost)
+	c, err := columns(r.writing, r.Cost, r.Terms)
 	if err != nil {
 		return err
 	}
@@ -215,8 +215,8 @@ func updateSearch(ctx context.Context, tx *store.Tx, r Run) error {
 		}
 		proof = &p[0]
 	}
-	_, err = tx.Exec(ctx, `UPDATE improve_searches SET phase = $2, writing = $3, cost = $4, proof = $5 WHERE run_id = $1`,
-		r.ID, r.phase, c[0], c[1], proof)
+	_, err = tx.Exec(ctx, `UPDATE improve_searches SET phase = $2, writing = $3, cost = $4, proof = $5, terms = $6 WHERE run_id = $1`,
+		r.ID, r.phase, c[0], c[1], proof, c[2])
 	return err
 }
 

@@ -151,6 +151,9 @@ func printRun(w io.Writer, run improving.Run) {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", it.N, score(it.Train), score(it.Holdout), it.Errors, term.Cell(why))
 	}
 	fmt.Fprintf(w, "\nImprove run\t%s: %s\n", run.ID, run.Status)
+	if run.StoppedBy != nil {
+		fmt.Fprintf(w, "Stopped by\t%s\n", term.Plain(*run.StoppedBy))
+	}
 	if run.Error != nil {
 		fmt.Fprintf(w, "Why\t%s\n", term.Plain(*run.Error))
 	}

@@ -53,6 +53,10 @@ func Prove(cases []decision.Case) (e Evidence) {
 	return e
 }
 
+// IsBetter reports whether the winner did better than the current version, proved or not:
+// on more cases than it did worse, and on the whole.
+func (e Evidence) IsBetter() bool { return e.Better > e.Worse && e.Winner > e.Current }
+
 // Regression says why the winner is worse than the current version on the whole
 // suite; "" if that is not proved. It is the rule of gates without their second
 // step, which the gate makes when the winner is published.

@@ -190,4 +190,3 @@ func Gain(cases []decision.Case) (gain float64, known bool) {
 	}
 	return gain, known
 }
-

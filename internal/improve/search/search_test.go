@@ -249,3 +249,16 @@ func TestOutageIsNoFail(t *testing.T) {
 		t.Errorf("the best is %d, want 0", best.N)
 	}
 }
+
+// TestIsBetter: a winner that loses more on one case than it gains on two is not better.
+func TestIsBetter(t *testing.T) {
+	t.Parallel()
+	gains := decision.Case{Current: decision.Count{Passed: 2, Decided: 5}, New: decision.Count{Passed: 3, Decided: 5}}
+	loses := decision.Case{Current: decision.Count{Passed: 5, Decided: 5}, New: decision.Count{Decided: 5}}
+	if e := search.Prove([]decision.Case{gains, gains, loses}); e.Better != 2 || e.Worse != 1 || e.Winner >= e.Current || e.IsBetter() {
+		t.Errorf("two cases gain a fifth, one loses all: %+v", e)
+	}
+	if e := search.Prove([]decision.Case{gains, gains}); !e.IsBetter() {
+		t.Errorf("two cases gain a fifth: %+v", e)
+	}
+}
