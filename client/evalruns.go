@@ -15,22 +15,26 @@ import (
 
 // An EvalRun is one execution of a suite's cases against a skill.
 type EvalRun struct {
-	ID               string        `json:"id"`
-	SuiteID          string        `json:"suite_id"`
-	Status           string        `json:"status"` // queued, running, succeeded, failed, cancelled or budget_spent
-	Subject          EvalSubject   `json:"subject"`
-	Trials           int           `json:"trials"`
-	Baseline         string        `json:"baseline"` // none, no_skill or previous
-	Seed             int64         `json:"seed"`
-	Judge            *EvalJudge    `json:"judge"`
-	Progress         EvalProgress  `json:"progress"`
-	Totals           EvalTotals    `json:"totals"`
-	TrialErrors      int           `json:"trial_errors"` // trials without a verdict
-	Reliable         bool          `json:"reliable"`     // few enough trial errors for the rates to mean something
-	PassRate         *float64      `json:"pass_rate"`
+	ID          string       `json:"id"`
+	SuiteID     string       `json:"suite_id"`
+	Status      string       `json:"status"` // queued, running, succeeded, failed, cancelled or budget_spent
+	Subject     EvalSubject  `json:"subject"`
+	Trials      int          `json:"trials"`
+	Baseline    string       `json:"baseline"` // none, no_skill or previous
+	Seed        int64        `json:"seed"`
+	Judge       *EvalJudge   `json:"judge"`
+	Progress    EvalProgress `json:"progress"`
+	Totals      EvalTotals   `json:"totals"`
+	TrialErrors int          `json:"trial_errors"` // trials without a verdict
+	Reliable    bool         `json:"reliable"`     // few enough trial errors for the rates to mean something
+	// Score is the mean over cases of the share of trials that passed; nil from older servers.
+	Score            *float64      `json:"score"`
+	ScoreInterval    *[2]float64   `json:"score_interval"`
+	PassRate         *float64      `json:"pass_rate"` // by the majority of the trials of each case
 	PassRateInterval *[2]float64   `json:"pass_rate_interval"`
 	PassK            *float64      `json:"pass_k"`
 	BaselineResult   *EvalBaseline `json:"baseline_result"`
+	Lift             *EvalLift     `json:"lift"` // nil without a baseline
 	Cost             *EvalCost     `json:"cost"` // nil from servers and of runs that did not count it
 	Agent            *EvalAgent    `json:"agent"`
 	MaxCostUSD       *float64      `json:"max_cost_usd"`
@@ -105,6 +109,23 @@ type EvalBaseline struct {
 	PassRate       float64 `json:"pass_rate"`
 	Delta          float64 `json:"delta"`
 	NormalizedGain float64 `json:"normalized_gain"`
+}
+
+// An EvalLift is what the skill changes against the baseline, on the cases that both decided.
+type EvalLift struct {
+	Difference float64     `json:"difference"` // of the scores
+	Interval   [2]float64  `json:"interval"`
+	P          float64     `json:"p"`
+	Cost       *EvalFigure `json:"cost_ratio"` // of the skill to the baseline; nil if too few cases tell
+	Tokens     *EvalFigure `json:"tokens_ratio"`
+	Turns      *EvalFigure `json:"turns_ratio"`
+	Duration   *EvalFigure `json:"duration_ratio"`
+}
+
+// An EvalFigure has its interval of 95 %.
+type EvalFigure struct {
+	Value    float64    `json:"value"`
+	Interval [2]float64 `json:"interval"`
 }
 
 // EvalCost is what the models that took part cost.

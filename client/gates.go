@@ -81,6 +81,7 @@ type GateSuite struct {
 	Unchanged int             `json:"unchanged"`
 	Errors    int             `json:"errors"`
 	Broken    []string        `json:"broken"`
+	Score     *GateScore      `json:"score"` // nil from older servers
 	SignTestP *float64        `json:"sign_test_p"`
 	Confirmed json.RawMessage `json:"confirmed"`
 	AdjustedP *float64        `json:"adjusted_p"`
@@ -89,6 +90,14 @@ type GateSuite struct {
 	Results   []GateCase      `json:"results"` // the cases that changed
 	// Changes say who changed the suite since the last gate of a version, oldest first.
 	Changes []GateSuiteChange `json:"changed_since_last_gate"`
+}
+
+// A GateScore is the mean score of the cases on both versions.
+type GateScore struct {
+	New        float64    `json:"new"`
+	Current    float64    `json:"current"`
+	Difference float64    `json:"difference"`
+	Interval   [2]float64 `json:"interval"`
 }
 
 // A GateSuiteChange is one change of a suite, with the names of its cases.

@@ -159,6 +159,13 @@ func TestEvalRun(t *testing.T) {
 			t.Errorf("no %q in\n%s", part, r.stdout)
 		}
 	}
+	if score, rate := strings.Index(r.stdout, "Score "), strings.Index(r.stdout, "Pass rate "); score < 0 || rate < score {
+		t.Errorf("the score does not come first in\n%s", r.stdout)
+	}
+	r = m.eval(t, "run", "Checks", "--source", m.source, "--baseline", "no_skill")
+	if r.code != term.ExitFailed && r.code != term.ExitUsage || !strings.Contains(r.stderr, "supports_no_skill") {
+		t.Errorf("a baseline that skips every case: exit code %d: %s", r.code, r.stderr)
+	}
 	m.present = true
 	if r := m.eval(t, "run", "Checks", "--source", m.source, "--wait"); !strings.Contains(r.stderr, "\rRunning  2 of 2 trials, 1 case not passed") {
 		t.Errorf("a terminal sees %q", r.stderr)

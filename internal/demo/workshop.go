@@ -126,7 +126,7 @@ func (f *filling) triggerQueries(s *published) (all []triggerQuery) {
 func (f *filling) addSuite(ctx context.Context, s *published, sourceID *string, queries []triggerQuery) (suites.Suite, error) {
 	n := suites.NewSuite{
 		SourceID: sourceID, Name: s.title + ": triggering", SourceKind: suites.Manual,
-		VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
+		VerifierKind: suites.LLMJudge, SupportsNoSkill: new(true),
 	}
 	for _, q := range queries {
 		expectation := suites.ShouldNotTrigger

@@ -298,7 +298,7 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 		}
 	}
 	// Whether the skill helps at all is asked anew when the suite has changed.
-	if of, _, _ := strings.Cut(earlier.conditions, ":"); suite.SupportsNoSkill && of != fmt.Sprint(suite.Version) {
+	if of, _, _ := strings.Cut(earlier.conditions, ":"); suite.WithoutASkill() && of != fmt.Sprint(suite.Version) {
 		n.Baseline = runs.NoSkill
 	}
 	fresh, err := s.planRun(ctx, g, suite, n, newArm, g.VersionID)

@@ -100,10 +100,13 @@ type RunOutput struct {
 	Totals    TotalsOutput       `json:"totals" doc:"Cases; zero until the run is over"`
 	Errors    int                `json:"trial_errors" doc:"Trials of both variants without a verdict; zero until the run is over"`
 	Reliable  bool               `json:"reliable" doc:"False if more than a fifth of the trials ended as error: the rates say little then"`
-	PassRate  *float64           `json:"pass_rate" doc:"Passes among passes and fails"`
+	Score     *float64           `json:"score" doc:"Mean over the decided cases of the share of their trials that passed; does not grow with trials"`
+	ScoreIn   *[2]float64        `json:"score_interval" doc:"Wilson interval of 95 %, over cases"`
+	PassRate  *float64           `json:"pass_rate" doc:"Share of the decided cases that pass by the majority of their trials; with more trials it moves away from one half"`
 	Interval  *[2]float64        `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
 	PassK     *float64           `json:"pass_k" doc:"Share of cases whose every trial passed"`
 	Compared  *ComparisonOutput  `json:"baseline_result"`
+	Lift      *Lift              `json:"lift" doc:"What the skill changes against the baseline; null without one, and until the run is over"`
 	Cost      *CostOutput        `json:"cost" doc:"Of the models that took part, so far; null for runs from before costs were counted"`
 	Agent     *AgentInput        `json:"agent" doc:"That works on the cases which name none; null without one"`
 	MaxUSD    *float64           `json:"max_cost_usd" doc:"Most that the run may cost; null for no limit"`
@@ -163,7 +166,7 @@ func newRunOutput(r Run) RunOutput {
 		Progress: Progress{r.Done, r.Total},
 		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
 		Errors:   m.TrialErrors, Reliable: m.Reliable(), Imported: r.Imported, ImproveID: r.ImproveRunID, Catalog: r.Catalog,
-		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,
+		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Lift: m.Lift, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}
 	if r.Cost != nil {
@@ -174,6 +177,9 @@ func newRunOutput(r Run) RunOutput {
 		out.Agent = &agent
 	}
 	out.MaxUSD, out.Estimate = spend.USD(r.Terms.MaxMicros), spend.USD(r.Terms.Estimate)
+	if m.Score != nil {
+		out.Score, out.ScoreIn = &m.Score.Value, &m.Score.Interval
+	}
 	if m.Baseline != nil {
 		compared := ComparisonOutput(*m.Baseline)
 		out.Compared = &compared
@@ -256,19 +262,13 @@ func newReportOutput(r Report) ReportOutput {
 func NewTrialOutput(t Trial, limit int) TrialOutput {
 	out := TrialOutput{
 		N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
-		OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error,
-	}
-	if t.Evidence.Cost != nil {
-		out.CostUSD = t.Evidence.Cost.USD()
-	}
-	if told := t.Evidence.Reported; told != nil {
-		out.CostUSD, out.Turns = &told.CostUSD, &told.Turns
+		OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error, CostUSD: t.costUSD(), Turns: t.turns(),
 	}
 	if id := t.Evidence.Recording; id != "" {
 		out.SessionID = &id
 	}
 	if a := t.Evidence.Agent; a != nil {
-		out.Activated, out.Turns, out.ToolCalls = a.Activated, &a.Turns, &a.ToolCalls
+		out.Activated, out.ToolCalls = a.Activated, &a.ToolCalls
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -17,6 +18,21 @@ func Summarize(cases []suites.Case, trials []Trial) ([]CaseResult, Summary) {
 	all := resultsOf(cases, trials)
 	skipUndecided(all)
 	return all, summarize(all)
+}
+
+// Finish ends a run with these trials.
+func (s *Service) Finish(ctx context.Context, orgID, runID string, trials []Trial) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		r, err := runByID(ctx, tx, orgID, runID, "")
+		if err != nil {
+			return err
+		}
+		if _, err := insertTrials(ctx, tx, runID, trials); err != nil {
+			return err
+		}
+		_, err = s.finish(ctx, tx, r, Succeeded, "")
+		return err
+	})
 }
 
 // NewestRunsOf reads the newest runs of suites.

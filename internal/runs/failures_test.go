@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
+	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -176,6 +177,7 @@ func TestSummary(t *testing.T) {
 		_, sum := runs.Summarize(make([]suites.Case, 5), trials)
 		want := runs.Summary{
 			Passed: 2, Failed: 2, Errors: 1, PassRate: ptr(0.5), PassK: ptr(0.5), Interval: sum.Interval,
+			Score: &stats.Estimate{Value: 0.5, Interval: *sum.Interval}, Lift: sum.Lift,
 			Baseline: &runs.Comparison{PassRate: 1.0 / 3, Delta: 1.0 / 3, Gain: 0.5}, Tried: 10, TrialErrors: 2,
 		}
 		if diff := cmp.Diff(want, sum, cmpopts.EquateApprox(0, 1e-9)); diff != "" {

@@ -3,7 +3,7 @@
 // the verifier of a task package. Trials are stored as they are made, so a run
 // survives the crash of its worker. It owns the tables eval_runs,
 // eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs,
-// eval_run_terms, eval_agent_costs, eval_trial_recordings, eval_run_imports,
+// eval_run_terms, eval_run_scores, eval_agent_costs, eval_trial_recordings, eval_run_imports,
 // eval_run_purposes, eval_run_catalogs and eval_run_events.
 package runs
 

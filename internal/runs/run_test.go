@@ -33,6 +33,7 @@ func TestRun(t *testing.T) {
 			"progress":     object{"done": 0, "total": 2},
 			"totals":       object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
 			"trial_errors": 0, "reliable": true,
+			"score": nil, "score_interval": nil, "lift": nil,
 			"pass_rate": nil, "pass_rate_interval": nil, "pass_k": nil, "baseline_result": nil, "error": nil,
 			"agent": nil, "imported": nil, "catalog": nil,
 			"improve_run_id": nil, "max_cost_usd": nil, "estimate_usd": nil, "cost_usd_by_variant": object{},
@@ -62,7 +63,8 @@ func TestRun(t *testing.T) {
 		}
 		want := with(queued, object{
 			"status": "succeeded", "progress": object{"done": 2, "total": 2},
-			"totals":    object{"cases": 2, "passed": 1, "failed": 1, "errors": 0, "skipped": 0},
+			"totals": object{"cases": 2, "passed": 1, "failed": 1, "errors": 0, "skipped": 0},
+			"score":  0.5, "score_interval": run["pass_rate_interval"],
 			"pass_rate": 0.5, "pass_rate_interval": run["pass_rate_interval"], "pass_k": 0.5,
 			"started_at": run["started_at"], "finished_at": run["finished_at"],
 			"cases": []object{

@@ -167,6 +167,9 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 	if err := s.pinSkills(ctx, &r, n.Subject); err != nil {
 		return r, err
 	}
+	if err := r.checkBaseline(suite.Cases); err != nil {
+		return r, err
+	}
 	if err := s.setTerms(ctx, &r, n, suite.Cases); err != nil {
 		return r, err
 	}
@@ -362,6 +365,10 @@ func (s *Service) Report(ctx context.Context, orgID, id, caseID string) (_ Repor
 	results := resultsOf(cases, trials)
 	if r.Status.Over() {
 		skipUndecided(results)
+		// A run from before lifts were stored.
+		if only == nil && r.Summary.Lift == nil {
+			r.Summary.Lift = liftOf(results)
+		}
 	}
 	if only != nil {
 		cases, results = cases[*only:*only+1], results[*only:*only+1]
@@ -417,7 +424,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err != nil {
 		return r, err
 	}
-	trials, err := verdictsOfRun(ctx, tx, r.ID)
+	trials, err := measuredTrials(ctx, tx, r.ID)
 	if err != nil {
 		return r, err
 	}

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
+	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -19,12 +21,17 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id),
 	(SELECT t.terms FROM eval_run_terms t WHERE t.run_id = eval_runs.id),
 	(SELECT i.origin FROM eval_run_imports i WHERE i.run_id = eval_runs.id),
-	(SELECT p.improve_run_id FROM eval_run_purposes p WHERE p.run_id = eval_runs.id), ` + catalogue.Column
+	(SELECT p.improve_run_id FROM eval_run_purposes p WHERE p.run_id = eval_runs.id),
+	` + scoreColumn + `, (SELECT s.lift FROM eval_run_scores s WHERE s.run_id = eval_runs.id), ` + catalogue.Column
+
+const scoreColumn = `(SELECT s.score FROM eval_run_scores s WHERE s.run_id = eval_runs.id)`
 
 // listed leaves out the runs that were made for an improve run.
 const listed = ` AND NOT EXISTS (SELECT 1 FROM eval_run_purposes p WHERE p.run_id = eval_runs.id)`
 
-var sorts = store.Sorting{"created_at": "created_at", "status": "status", "pass_rate": "pass_rate", "failed": "failed"}
+var sorts = store.Sorting{
+	"created_at": "created_at", "status": "status", "score": scoreColumn, "pass_rate": "pass_rate", "failed": "failed",
+}
 
 // scanRunHead scans a run without its cases, which may be megabytes.
 func scanRunHead(row store.Row) (Run, error) { return scanRun(row) }
@@ -39,21 +46,25 @@ func scanRunCases(row store.Row) (Run, error) {
 
 func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject string
-	var previous, distractors, judge, cost, terms, origin, catalog *string
-	var low, high, rate, delta, gain *float64
+	var previous, distractors, judge, cost, terms, origin, lift, catalog *string
+	var score, low, high, rate, delta, gain *float64
 	s := &r.Summary
 	err = row.Scan(append([]any{
 		&r.ID, &r.OrgID, &r.SuiteID, &r.SourceID, &r.Status, &subject, &previous, &distractors, &r.Trials, &r.Baseline, &r.Seed,
 		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
 		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
 		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
-		&s.Tried, &s.TrialErrors, &cost, &terms, &origin, &r.ImproveRunID, &catalog,
+		&s.Tried, &s.TrialErrors, &cost, &terms, &origin, &r.ImproveRunID, &score, &lift, &catalog,
 	}, further...)...)
 	if err != nil {
 		return r, err
 	}
 	if low != nil && high != nil {
 		s.Interval = &[2]float64{*low, *high}
+	}
+	if score != nil {
+		low, high := stats.Wilson(*score, s.Passed+s.Failed)
+		s.Score = &stats.Estimate{Value: *score, Interval: [2]float64{low, high}}
 	}
 	if rate != nil && delta != nil && gain != nil {
 		s.Baseline = &Comparison{*rate, *delta, *gain}
@@ -69,6 +80,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		{cost, &r.Cost},
 		{terms, &r.Terms},
 		{origin, &r.Imported},
+		{lift, &s.Lift},
 		{catalog, &r.Catalog},
 	} {
 		if field.text == nil {
@@ -231,6 +243,18 @@ func markRunFinished(ctx context.Context, tx *store.Tx, r Run) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO eval_run_counts (run_id, tried, errors) VALUES ($1, $2, $3)`, r.ID, s.Tried, s.TrialErrors)
+	if err != nil {
+		return err
+	}
+	var score *float64
+	if s.Score != nil {
+		score = &s.Score.Value
+	}
+	lift, err := nullJSON(s.Lift)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO eval_run_scores (run_id, score, lift) VALUES ($1, $2, $3)`, r.ID, score, lift)
 	return err
 }
 
@@ -282,6 +306,22 @@ func trialsOfRun(ctx context.Context, q store.Querier, runID string, index *int)
 		SELECT case_index, variant, n, verdict, score, duration_ms, error, evidence, output_tail FROM eval_run_trials
 		WHERE run_id = $1 AND (CAST($2 AS BIGINT) IS NULL OR case_index = $2)`+byTrial, runID, index)
 	return store.All(rows, err, scanTrial)
+}
+
+// measuredTrials returns trials without outputs, and of the evidence only what they took.
+func measuredTrials(ctx context.Context, q store.Querier, runID string) ([]Trial, error) {
+	rows, err := q.Query(ctx, `
+		SELECT case_index, variant, n, verdict, score, duration_ms, error, evidence, '' FROM eval_run_trials
+		WHERE run_id = $1`+byTrial, runID)
+	return store.All(rows, err, func(row store.Row) (Trial, error) {
+		t, err := scanTrial(row)
+		e := t.Evidence
+		t.Evidence = Evidence{Cost: e.Cost, Reported: e.Reported}
+		if e.Agent != nil {
+			t.Evidence.Agent = &attempt.Evidence{Turns: e.Agent.Turns}
+		}
+		return t, err
+	})
 }
 
 // verdictsOfRun returns trials without evidence and outputs.

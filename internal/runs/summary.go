@@ -8,8 +8,12 @@ import (
 // A Summary is the result of a run. It is zero until the run is over.
 type Summary struct {
 	Passed, Failed, Errors, Skipped int // cases
-	// PassRate is the share of passes among the decided cases; nil if there are
-	// none.
+	// Score is the mean over the decided cases of the share of their trials that passed.
+	// Unlike PassRate it does not grow with the number of trials.
+	Score *stats.Estimate
+	Lift  *Lift // nil without a baseline
+	// PassRate is the share of passes among the decided cases, each by the majority
+	// of its trials; nil if there are none.
 	PassRate *float64
 	Interval *[2]float64 // Wilson interval of 95 %
 	// PassK is the share of the decided cases all of whose decided trials passed.
@@ -43,8 +47,8 @@ type CaseResult struct {
 	Score    *float64 // the mean of its decided trials
 	Baseline *Verdict // nil without a baseline
 	Trials   []Trial  // with the skill first, then the baseline's, by number
-
-	allPass bool
+	// Count is of the trials with the skill.
+	Count, BaselineCount stats.Count
 }
 
 // A tally counts the trials of one case and arm.
@@ -97,6 +101,10 @@ func Majority(trials []Trial, e suites.Expectation) *Verdict {
 	return t.verdict(e)
 }
 
+func (t tally) count() stats.Count {
+	return stats.Count{Passed: t.passed, Decided: t.passed + t.failed}
+}
+
 // mean is the mean score of the decided trials; nil if there are none.
 func (t tally) mean() *float64 {
 	decided := t.passed + t.failed
@@ -122,7 +130,7 @@ func resultsOf(cases []suites.Case, trials []Trial) []CaseResult {
 	for i, c := range cases {
 		r := &all[i]
 		r.Verdict, r.Baseline = skill[i].verdict(c.Expectation), baseline[i].verdict(c.Expectation)
-		r.Score, r.allPass = skill[i].mean(), skill[i].failed == 0
+		r.Score, r.Count, r.BaselineCount = skill[i].mean(), skill[i].count(), baseline[i].count()
 	}
 	return all
 }
@@ -140,7 +148,9 @@ func skipUndecided(all []CaseResult) {
 // summarize adds up the cases of a run that is over.
 func summarize(all []CaseResult) (s Summary) {
 	allPass := 0
-	for _, r := range all {
+	counts := make([]stats.Count, len(all))
+	for i, r := range all {
+		counts[i] = r.Count
 		for _, t := range r.Trials {
 			if t.Verdict != Skipped {
 				s.Tried++
@@ -159,11 +169,11 @@ func summarize(all []CaseResult) (s Summary) {
 		case Skipped:
 			s.Skipped++
 		}
-		if r.Verdict.Decided() && r.allPass {
+		if r.Verdict.Decided() && r.Count.Passed == r.Count.Decided {
 			allPass++
 		}
 	}
-	s.Baseline = compare(all)
+	s.Score, s.Lift, s.Baseline = stats.Score(counts), liftOf(all), compare(all)
 	decided := s.Passed + s.Failed
 	if decided == 0 {
 		return s

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
@@ -65,6 +66,8 @@ func (s *Service) modelOf(a suites.Agent) (string, error) {
 	switch {
 	case a.Model == "" && len(models) == 0:
 		return "", nil
+	case len(models) == 0:
+		return "", fault.Invalid("agent.model", "agent.model cannot be asked by %s: %s", a.Name, agents.NoModel)
 	case a.Model == "":
 		return models[0], nil
 	case !slices.Contains(models, a.Model):
@@ -86,7 +89,7 @@ func (s *Service) agentTrials(r Run, cases []suites.Case) map[spend.Model]int64 
 			model, _ = s.modelOf(*a) // of a case with an unknown agent, the trials are errors
 		}
 		for _, arm := range r.Baseline.Arms() {
-			if arm != WithoutSkill || r.noSkill {
+			if r.skipReason(c, arm) == "" {
 				all[spend.Model{Agent: a.Name, Model: model}] += int64(r.Trials)
 			}
 		}

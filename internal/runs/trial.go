@@ -34,7 +34,7 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 		t.Duration = time.Since(start)
 	}()
 	c := x.cases[key.Case]
-	if reason := x.skipReason(c, key.Arm); reason != "" {
+	if reason := x.run.skipReason(c, key.Arm); reason != "" {
 		t.Verdict, t.Evidence.Summary = Skipped, reason
 		return t, nil
 	}
@@ -66,14 +66,28 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 }
 
 // skipReason says why a case is not tried in an arm, or "".
-func (x *execution) skipReason(c suites.Case, arm Arm) string {
+func (r Run) skipReason(c suites.Case, arm Arm) string {
 	switch {
-	case arm == WithoutSkill && !x.run.noSkill:
-		return "the suite does not support the baseline no_skill"
+	case arm == WithoutSkill && !r.noSkill:
+		return "the suite does not support the baseline no_skill: set its supports_no_skill"
 	case arm != WithSkill && c.Subject.Output != nil:
 		return "the output is given: it does not depend on the skill"
 	}
 	return ""
+}
+
+// checkBaseline refuses a baseline in which every case would be skipped.
+func (r Run) checkBaseline(cases []suites.Case) error {
+	arms, reason := r.Baseline.Arms(), ""
+	for _, c := range cases {
+		if reason = r.skipReason(c, arms[len(arms)-1]); reason == "" {
+			return nil
+		}
+	}
+	if len(cases) == 0 {
+		return nil
+	}
+	return fault.Invalid("baseline", "baseline %s would skip every case: %s", r.Baseline, reason)
 }
 
 // decide gives the trial its verdict and a score of 0 to 1.

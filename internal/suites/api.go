@@ -171,7 +171,7 @@ type createInput struct {
 		Name            string       `json:"name" minLength:"1" maxLength:"200"`
 		SourceKind      SourceKind   `json:"source_kind" enum:"manual,imported,contributor_aggregate,org_exemplars"`
 		VerifierKind    VerifierKind `json:"verifier_kind" enum:"llm_judge,deterministic,structured_rubric"`
-		SupportsNoSkill bool         `json:"supports_no_skill,omitempty" doc:"Whether a no_skill baseline makes sense"`
+		SupportsNoSkill *bool        `json:"supports_no_skill,omitempty" doc:"Whether a no_skill baseline makes sense; when omitted, true if a case has a prompt"`
 		ResourceLimits  Fields       `json:"resource_limits_json,omitempty" doc:"Hints for the execution"`
 		Cases           []Fields     `json:"cases_json" minItems:"1" maxItems:"500" nullable:"false"`
 	}

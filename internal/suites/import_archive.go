@@ -32,7 +32,7 @@ func (s *Service) importArchive(ctx context.Context, orgID string, f Import) (d 
 
 // importTasks reads Harbor task folders: each folder with a task.toml is one.
 func (s *Service) importTasks(ctx context.Context, orgID string, p *skillpkg.Package, f Import) (d draft, err error) {
-	d = draft{NewSuite: NewSuite{SourceKind: Imported, VerifierKind: Deterministic, SupportsNoSkill: true}}
+	d = draft{NewSuite: NewSuite{SourceKind: Imported, VerifierKind: Deterministic, SupportsNoSkill: new(true)}}
 	tasks := harbor.Find(p, baseName(f.Filename))
 	if len(tasks) < 1 || len(tasks) > maxCases {
 		return d, fault.Invalid("file", "the archive must have 1 to %d folders with a task.toml, not %d", maxCases, len(tasks))
@@ -91,7 +91,7 @@ func importPluginCases(p *skillpkg.Package, f Import) (d draft, err error) {
 	}
 	all := plugineval.Translate(found)
 	d = draft{
-		NewSuite: NewSuite{Name: plugin, SourceKind: Manual, VerifierKind: Deterministic, SupportsNoSkill: true},
+		NewSuite: NewSuite{Name: plugin, SourceKind: Manual, VerifierKind: Deterministic, SupportsNoSkill: new(true)},
 		warnings: all.Warnings,
 	}
 	if all.Judged {

@@ -22,7 +22,7 @@ type document struct {
 	Name            string       `json:"name"`
 	SourceKind      SourceKind   `json:"source_kind"`
 	VerifierKind    VerifierKind `json:"verifier_kind"`
-	SupportsNoSkill bool         `json:"supports_no_skill"`
+	SupportsNoSkill *bool        `json:"supports_no_skill"`
 	ResourceLimits  Fields       `json:"resource_limits_json"`
 	Cases           []Fields     `json:"cases_json"`
 }

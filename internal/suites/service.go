@@ -41,7 +41,7 @@ type NewSuite struct {
 	Name            string
 	SourceKind      SourceKind
 	VerifierKind    VerifierKind
-	SupportsNoSkill bool
+	SupportsNoSkill *bool // nil: if a case has a prompt
 	ResourceLimits  json.RawMessage
 	Cases           []Fields
 }
@@ -66,10 +66,14 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suit
 	now := store.Now()
 	suite = Suite{
 		ID: store.NewID(), OrgID: c.OrgID, SourceID: n.SourceID, Name: n.Name, SourceKind: n.SourceKind,
-		VerifierKind: n.VerifierKind, SupportsNoSkill: n.SupportsNoSkill, ResourceLimits: n.ResourceLimits,
+		VerifierKind: n.VerifierKind, ResourceLimits: n.ResourceLimits,
 		Version: 1, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
 	}
 	suite.setCases(cases)
+	suite.SupportsNoSkill = slices.ContainsFunc(suite.Cases, func(c Case) bool { return c.Subject.Prompt != nil })
+	if n.SupportsNoSkill != nil {
+		suite.SupportsNoSkill = *n.SupportsNoSkill
+	}
 	return suite, s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if n.SourceID != nil {
 			if err := s.Sources.MayChangeSuite(ctx, tx, c, "", n.SourceID); err != nil {

@@ -41,6 +41,11 @@ type Suite struct {
 	UpdatedAt time.Time
 }
 
+// WithoutASkill reports whether trying the suite without the skill can show anything.
+func (s Suite) WithoutASkill() bool {
+	return s.SupportsNoSkill && slices.ContainsFunc(s.Cases, func(c Case) bool { return c.Subject.Output == nil })
+}
+
 // Runnable reports whether the suite can be run.
 func (s Suite) Runnable() bool { return len(s.Issues) == 0 }
 

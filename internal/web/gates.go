@@ -120,7 +120,12 @@ func (s gateSuite) RunName(id string) string {
 
 // Difference shows the interval in points.
 func (s gateSuite) Difference() string {
-	return fmt.Sprintf("%+.1f to %+.1f points (95 %%)", 100*s.Interval[0], 100*s.Interval[1])
+	return s.Points(*s.Interval)
+}
+
+// Points shows the interval of a difference in points.
+func (s gateSuite) Points(interval [2]float64) string {
+	return fmt.Sprintf("%+.1f to %+.1f points (95 %%)", 100*interval[0], 100*interval[1])
 }
 
 func (s *Service) handleGate(v *visit) (answer, error) {

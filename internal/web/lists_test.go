@@ -68,7 +68,7 @@ func TestLists(t *testing.T) {
 			{"/registry", "Entries", map[string]string{"name": "abg", "installed": "bga", "updated_at": "gab"}, true},
 			{"/sources", "Sources", map[string]string{"label": "abg", "origin": "", "skill": "", "waiting": "", "created_at": "bga"}, true},
 			{"/suites", "Suites", map[string]string{"name": "abg", "verifier": "", "cases": "gab", "created_at": "bga"}, true},
-			{suite, "Runs", map[string]string{"created_at": "", "status": "", "pass_rate": "", "failed": ""}, false},
+			{suite, "Runs", map[string]string{"created_at": "", "status": "", "score": "", "pass_rate": "", "failed": ""}, false},
 			{suite + "/improve-runs", "Improve runs", map[string]string{"created_at": "", "status": ""}, false},
 			{"/gates", "Gates", map[string]string{"version": "gab", "verdict": "bag", "created_at": "bga"}, false},
 			{"/incidents", "Incidents", map[string]string{"skill": "abg", "state": "", "installations": "gab", "opened_at": "bga"}, false},
@@ -376,6 +376,7 @@ func TestExports(t *testing.T) {
 			"/costs.csv?sort=name&q=bare":                 {"cost_usd", []string{""}},
 			"/alerts/history.csv":                         {"event", nil},
 			suite + "/runs.csv":                           {"pass_rate", []string{"0.6666666666666666"}},
+			suite + "/runs.csv?sort=-score":               {"score", []string{"0.6666666666666666"}},
 			run + "/cases.csv":                            {"verdict", []string{"pass", "pass", "fail"}},
 		} {
 			if diff := cmp.Diff(want.values, column(read(path), want.column)); diff != "" {

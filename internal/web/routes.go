@@ -42,7 +42,7 @@ var (
 	keySorts    = []string{"-created_at", "name", "-last_used_at", "expires_at"}
 	memberSorts = []string{"created_at", "name", "email", "role", "-last_seen_at"}
 	inviteSorts = []string{"-invited_at", "invited_email", "invited_role", "invitation_expires_at"}
-	runSorts    = []string{"-created_at", "status", "-pass_rate", "-failed"}
+	runSorts    = []string{"-created_at", "status", "-score", "-pass_rate", "-failed"}
 )
 
 // routes is the table of all pages and forms. New builds it once.

@@ -2,11 +2,13 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/trials"
+	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -72,6 +74,31 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runs.Filter{Page: store.Page{Limit: runsPerPage}})
 	view.Others = slices.DeleteFunc(others, func(r runs.Run) bool { return r.ID == view.ID })
 	return show("run", "Run of "+suite.Name, view), err
+}
+
+// LiftText is how sure the difference to the baseline is.
+func (r runView) LiftText() string {
+	l := r.Summary.Lift
+	return fmt.Sprintf("%+.0f to %+.0f points (95 %%), p = %.2g", 100*l.Interval[0], 100*l.Interval[1], l.P)
+}
+
+// Ratios are what the skill takes, compared with the baseline.
+func (r runView) Ratios() (all []choice) {
+	l := r.Summary.Lift
+	if l == nil {
+		return nil
+	}
+	for _, of := range []struct {
+		label string
+		ratio *stats.Estimate
+	}{{"Cost ratio", l.Cost}, {"Tokens ratio", l.Tokens}, {"Turns ratio", l.Turns}, {"Duration ratio", l.Duration}} {
+		if e := of.ratio; e != nil {
+			all = append(all, choice{
+				fmt.Sprintf("%.2f times the baseline's (%.2f to %.2f)", e.Value, e.Interval[0], e.Interval[1]), of.label,
+			})
+		}
+	}
+	return all
 }
 
 // choose counts the cases by verdict and keeps the requested page.

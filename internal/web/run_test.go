@@ -88,7 +88,7 @@ func TestRunErrors(t *testing.T) {
 	for _, page := range []string{path, many, "/suites", path + "/compare?with=" + id(b.run(many, source, nil))} {
 		b.get(page).want(http.StatusOK).wantText("1 error", "unreliable")
 	}
-	checkPage(t, b.get(path).wantText("The pass rate is not reliable", "1 of 2 trials ended with an error"))
+	checkPage(t, b.get(path).wantText("The score is not reliable", "1 of 2 trials ended with an error"))
 }
 
 func TestRunForm(t *testing.T) {
@@ -120,7 +120,7 @@ func TestRunForm(t *testing.T) {
 	b.get(path).wantText("reader 1.0.0", "100")
 	b.push("reader", "2.0.0", map[string]string{"SKILL.md": skillText("reader", "Bakes a cake", "Hello")})
 	path = b.run(suite, source, url.Values{"subject": {"entry:" + entry}, "baseline": {"previous"}})
-	b.get(path).wantText("Compared with the previous version", "baseline 100", "with the previous version", "gain")
+	b.get(path).wantText("Compared with the previous version", "points (95 %), p = 1", "baseline 100", "with the previous version", "gain")
 }
 
 func TestCompare(t *testing.T) {

@@ -80,7 +80,7 @@ func (s *Service) handleNewSuite(v *visit) (answer, error) {
 	}
 	view := suiteView{
 		New: true, AsJSON: v.URL.Query().Get("as") == "json",
-		Form: suiteForm{Source: source, Verifier: string(suites.LLMJudge), Rows: blank(nil), Text: exampleCases},
+		Form: suiteForm{Source: source, Verifier: string(suites.LLMJudge), Rows: blank(nil), Text: exampleCases, NoSkill: true},
 	}
 	if v.URL.Query().Get("verifier") == string(suites.Deterministic) {
 		view.AsJSON, view.Form.Verifier, view.Form.Text = true, string(suites.Deterministic), exampleChecks
@@ -121,7 +121,7 @@ func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 	if err == nil {
 		n := suites.NewSuite{
 			Name: form.Name, SourceKind: suites.Manual, VerifierKind: suites.VerifierKind(form.Verifier),
-			SupportsNoSkill: form.NoSkill, Cases: cases,
+			SupportsNoSkill: &form.NoSkill, Cases: cases,
 		}
 		if form.Source != "" {
 			n.SourceID = &form.Source

@@ -131,6 +131,9 @@ func printGate(w io.Writer, g client.Gate) {
 			fmt.Fprintf(w, "; p = %.2g", *suite.AdjustedP)
 		}
 		fmt.Fprintln(w)
+		if suite.Score != nil {
+			fmt.Fprintf(w, "Score %s\n", gateapi.Score(*suite.Score).Text())
+		}
 		for _, c := range suite.Changes {
 			change := gateapi.SuiteChange{
 				Email: c.Email, At: httpapi.Time(c.At), Added: c.Added, Removed: c.Removed, Changed: c.Changed, Settings: c.Settings,

@@ -106,9 +106,9 @@ func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
 	if len(runs) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nRUN\tSTATUS\tPASS RATE\tSTARTED")
+	fmt.Fprintln(w, "\nRUN\tSTATUS\tSCORE\tSTARTED")
 	for _, r := range runs {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, runStatus(r), runPassRate(r), r.CreatedAt.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, runStatus(r), runScore(r), r.CreatedAt.Local().Format("2006-01-02 15:04"))
 	}
 }
 

@@ -49,8 +49,8 @@ func (c *evalRunCommand) compareCatalog(ctx context.Context, p *term.Program, s 
 	}
 	err = p.Print(pair, func(w io.Writer) {
 		printRun(w, pair.Run, s.Page("runs", run.ID))
-		fmt.Fprintf(w, "\nWhole descriptions\t%s (run %s)\n", runPassRate(pair.Full), full.ID)
-		fmt.Fprintf(w, "As %s lists them\t%s\n", c.Catalog, runPassRate(pair.Run))
+		fmt.Fprintf(w, "\nWhole descriptions\t%s (run %s)\n", runScore(pair.Full), full.ID)
+		fmt.Fprintf(w, "As %s lists them\t%s\n", c.Catalog, runScore(pair.Run))
 		fmt.Fprintf(w, "Compare\t%s?with=%s\n\t`whetstone report --agent %s` tests the difference over all suites\n",
 			s.Page("runs", run.ID, "compare"), full.ID, c.Catalog)
 	})

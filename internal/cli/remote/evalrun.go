@@ -219,17 +219,17 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	}
 	t := run.Totals
 	fmt.Fprintf(w, "Cases\t%d passed, %d failed, %d errors, %d skipped\n", t.Passed, t.Failed, t.Errors, t.Skipped)
-	fmt.Fprintf(w, "Pass rate\t%s\n", runPassRate(run))
+	fmt.Fprintf(w, "Score\t%s\n", runScore(run))
 	if unreliable(run) {
-		fmt.Fprintf(w, "\tmore than a fifth of the trials ended with an error, so the rate says little\n")
+		fmt.Fprintf(w, "\tmore than a fifth of the trials ended with an error, so the score says little\n")
+	}
+	if run.Score != nil {
+		fmt.Fprintf(w, "Pass rate\t%s of the cases\n", term.Rate(run.PassRate, run.PassRateInterval))
 	}
 	if run.PassK != nil && run.Trials > 1 {
 		fmt.Fprintf(w, "Every trial passed\t%s of the cases\n", term.Percent(run.PassK))
 	}
-	if b := run.BaselineResult; b != nil {
-		fmt.Fprintf(w, "Baseline\t%s: %s, so the skill changes it by %+.0f points (normalised gain %.2f)\n",
-			run.Baseline, term.Percent(&b.PassRate), 100*b.Delta, b.NormalizedGain)
-	}
+	printLift(w, run)
 	if c := run.Catalog; c != nil {
 		fmt.Fprintf(w, "Catalog\t%s\n", catalogText(*c))
 	}
@@ -253,6 +253,42 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	fmt.Fprintf(w, "Page\t%s\n", page)
 }
 
+// printLift says what the skill changes against the baseline, or why that is not known.
+func printLift(w io.Writer, run client.EvalRun) {
+	if l := run.Lift; l != nil {
+		fmt.Fprintf(w, "Baseline\t%s: the skill changes the score by %+.0f points (%+.0f to %+.0f), p = %.2g\n",
+			run.Baseline, 100*l.Difference, 100*l.Interval[0], 100*l.Interval[1], l.P)
+		for _, r := range []struct {
+			what  string
+			ratio *client.EvalFigure
+		}{{"cost", l.Cost}, {"tokens", l.Tokens}, {"turns", l.Turns}, {"duration", l.Duration}} {
+			if r.ratio != nil {
+				fmt.Fprintf(w, "\t%s %.2f times the baseline's (%.2f to %.2f)\n", r.what, r.ratio.Value, r.ratio.Interval[0], r.ratio.Interval[1])
+			}
+		}
+	}
+	if b := run.BaselineResult; b != nil {
+		fmt.Fprintf(w, "\tthe baseline's pass rate is %s, %+.0f points with the skill (normalised gain %.2f)\n",
+			term.Percent(&b.PassRate), 100*b.Delta, b.NormalizedGain)
+		return
+	}
+	if reason := baselineReason(run); run.Lift == nil && reason != "" {
+		fmt.Fprintf(w, "Baseline\t%s: no result: %s\n", run.Baseline, reason)
+	}
+}
+
+// baselineReason is why the first trial of the baseline has no verdict.
+func baselineReason(run client.EvalRun) string {
+	for _, c := range run.Cases {
+		for _, t := range c.Trials {
+			if t.Variant != "skill" && (t.Verdict == "skipped" || t.Verdict == "error") {
+				return trialReason(t)
+			}
+		}
+	}
+	return ""
+}
+
 // costByVariant formats what the arms cost, e.g. "skill 0.0120 USD, no_skill
 // 0.0100 USD".
 func costByVariant(costs map[string]*float64) string {
@@ -273,10 +309,13 @@ func runStatus(r client.EvalRun) string {
 	return r.Status
 }
 
-// runPassRate formats the pass rate with the number of trials that ended with an
-// error, because they are not part of the rate.
-func runPassRate(r client.EvalRun) string {
-	text := term.Rate(r.PassRate, r.PassRateInterval)
+// runScore formats the score, or the pass rate of an older server, with the number of
+// trials that ended with an error, because they are not part of it.
+func runScore(r client.EvalRun) string {
+	text := term.Rate(r.Score, r.ScoreInterval)
+	if r.Score == nil && r.PassRate != nil {
+		text = "pass rate " + term.Rate(r.PassRate, r.PassRateInterval)
+	}
 	if r.TrialErrors > 0 {
 		text += ", " + term.Count(r.TrialErrors, "error")
 	}
@@ -297,14 +336,18 @@ func failureReason(c client.EvalCase) string {
 		if t.Variant != "skill" || t.Verdict == "pass" {
 			continue
 		}
-		if t.Error != nil {
-			return term.Cell(*t.Error)
-		}
-		var evidence struct {
-			Summary string `json:"summary"`
-		}
-		_ = json.Unmarshal(t.Evidence, &evidence) // evidence of another shape has no summary
-		return term.Cell(evidence.Summary)
+		return trialReason(t)
 	}
 	return ""
+}
+
+func trialReason(t client.EvalTrial) string {
+	if t.Error != nil {
+		return term.Cell(*t.Error)
+	}
+	var evidence struct {
+		Summary string `json:"summary"`
+	}
+	_ = json.Unmarshal(t.Evidence, &evidence) // evidence of another shape has no summary
+	return term.Cell(evidence.Summary)
 }

@@ -56,6 +56,9 @@ func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) str
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n%s\n", Title(g), escape.Replace(g.Reason))
 	for _, s := range g.Suites {
+		if s.Score != nil {
+			fmt.Fprintf(&b, "\nScore: %s.\n", s.Score.Text())
+		}
 		if len(s.Results) > 0 {
 			fmt.Fprintf(&b, "\n| Case | Before | Now | Again | p |\n|---|---|---|---|---|\n")
 		}

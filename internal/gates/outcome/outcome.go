@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // Suite is what the trials of a suite say, with those of the cases that changed.
@@ -18,6 +19,7 @@ func Suite(f decision.Findings, cases []decision.Case, names map[string]string, 
 		SignTestP: f.SignTestP, Confirmed: make([]gateapi.Confirmed, len(f.Confirmed)), AdjustedP: &adjusted,
 		NoSkillP: f.WorseThanNoSkill, Interval: f.Interval, Results: []gateapi.CaseOutcome{},
 	}
+	out.Score = score(cases)
 	for i, confirmed := range f.Confirmed {
 		out.Confirmed[i] = gateapi.Confirmed(confirmed)
 	}
@@ -27,6 +29,23 @@ func Suite(f decision.Findings, cases []decision.Case, names map[string]string, 
 		}
 	}
 	return out
+}
+
+// score compares the versions on the cases that both decided; nil if there are none.
+func score(cases []decision.Case) *gateapi.Score {
+	now, before := make([]decision.Count, len(cases)), make([]decision.Count, len(cases))
+	for i, c := range cases {
+		if c.New.Decided > 0 && c.Current.Decided > 0 {
+			now[i], before[i] = c.New, c.Current
+		}
+	}
+	compared := stats.Compare(before, now)
+	if compared.Cases == 0 {
+		return nil
+	}
+	return &gateapi.Score{
+		New: stats.Score(now).Value, Current: stats.Score(before).Value, Difference: compared.Difference, Interval: compared.Interval,
+	}
 }
 
 func newCase(c decision.Case, name string) gateapi.CaseOutcome {

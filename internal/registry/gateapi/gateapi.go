@@ -48,6 +48,7 @@ type Suite struct {
 	Errors    int      `json:"errors" doc:"Cases without a verdict of one of the versions"`
 	// Broken are the cases with a given output, whose outcome cannot vary.
 	Broken    []string      `json:"broken" nullable:"false" doc:"Cases whose outcome cannot vary, that passed before and fail now"`
+	Score     *Score        `json:"score" doc:"Null if no case was decided on both versions, and for gates from before it was kept"`
 	SignTestP *float64      `json:"sign_test_p" doc:"Of step one; null if no case can vary"`
 	Confirmed []Confirmed   `json:"confirmed" nullable:"false" doc:"Step two: the cases that looked worse, tried again"`
 	AdjustedP *float64      `json:"adjusted_p" doc:"Over both steps and all suites (Holm); blocks at false_block_rate"`
@@ -55,6 +56,21 @@ type Suite struct {
 	Interval  *[2]float64   `json:"interval" doc:"95 % interval of the difference of the shares of passing cases (Tango)"`
 	Results   []CaseOutcome `json:"results" nullable:"false" doc:"The cases that changed"`
 	Changes   []SuiteChange `json:"changed_since_last_gate" nullable:"false" doc:"How the suite was changed since the last gate of a version, oldest first"`
+}
+
+// A Score compares the mean scores of the versions: of a case, the share of its decided
+// trials that passed.
+type Score struct {
+	New        float64    `json:"new"`
+	Current    float64    `json:"current"`
+	Difference float64    `json:"difference" doc:"New minus current"`
+	Interval   [2]float64 `json:"interval" doc:"Tango's interval of 95 % of the difference, over cases"`
+}
+
+// Text is e.g. "82 %, was 64 % (+18 points, +3 to +33)".
+func (s Score) Text() string {
+	return fmt.Sprintf("%.0f %%, was %.0f %% (%+.0f points, %+.0f to %+.0f)",
+		100*s.New, 100*s.Current, 100*s.Difference, 100*s.Interval[0], 100*s.Interval[1])
 }
 
 // A SuiteChange is one change of a suite between two gates of an entry.

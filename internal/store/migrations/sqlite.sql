@@ -516,6 +516,12 @@ CREATE TABLE eval_run_purposes (
 ) STRICT;
 CREATE INDEX eval_run_purposes_improve ON eval_run_purposes (improve_run_id);
 
+CREATE TABLE eval_run_scores (
+    run_id TEXT PRIMARY KEY REFERENCES eval_runs (id) ON DELETE CASCADE,
+    score  REAL, -- NULL without a decided case
+    lift   TEXT -- JSON; NULL without a baseline, and of runs from before
+) STRICT;
+
 CREATE TABLE eval_run_terms (
     run_id       TEXT PRIMARY KEY REFERENCES eval_runs (id) ON DELETE CASCADE,
     terms        TEXT NOT NULL, -- JSON: agent, max_micros, estimate_micros
@@ -2050,4 +2056,5 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (119, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (120, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (121, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (131, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (150, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (160, 1);

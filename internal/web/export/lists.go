@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
@@ -207,19 +208,26 @@ func Runs(read Reader[runs.Run]) File {
 	return File{
 		Name: "runs",
 		Head: []string{
-			"id", "created_at", "finished_at", "status", "skill", "version", "trials", "passed", "failed", "errors", "skipped", "pass_rate",
-			"pass_rate_low", "pass_rate_high", "baseline_pass_rate",
+			"id", "created_at", "finished_at", "status", "skill", "version", "trials", "passed", "failed", "errors", "skipped", "score",
+			"score_low", "score_high", "pass_rate", "pass_rate_low", "pass_rate_high", "baseline_pass_rate", "lift", "lift_low", "lift_high", "lift_p",
 		},
 		Next: paged(read, func(r runs.Run) Row {
 			low, high := bounds(r.Summary.Interval)
+			score, lift := Row{nil, nil, nil}, Row{nil, nil, nil, nil}
+			if s := r.Summary.Score; s != nil {
+				score = Row{s.Value, s.Interval[0], s.Interval[1]}
+			}
+			if l := r.Summary.Lift; l != nil {
+				lift = Row{l.Difference, l.Interval[0], l.Interval[1], l.P}
+			}
 			var baseline *float64
 			if r.Summary.Baseline != nil {
 				baseline = &r.Summary.Baseline.PassRate
 			}
-			return Row{
+			return slices.Concat(Row{
 				r.ID, r.CreatedAt, r.FinishedAt, r.Status, r.Subject.Name, r.Subject.Label, r.Trials, r.Summary.Passed, r.Summary.Failed,
-				r.Summary.Errors, r.Summary.Skipped, r.Summary.PassRate, low, high, baseline,
-			}
+				r.Summary.Errors, r.Summary.Skipped,
+			}, score, Row{r.Summary.PassRate, low, high, baseline}, lift)
 		}),
 	}
 }

@@ -1,0 +1,106 @@
+package runs
+
+import (
+	"github.com/whetstone-dev/whetstone/internal/stats"
+)
+
+// A Lift is what the skill changes against the baseline, on the cases that both decided.
+type Lift struct {
+	Difference float64    `json:"difference" doc:"Mean difference of the cases' scores: with the skill, minus the baseline's"`
+	Interval   [2]float64 `json:"interval" doc:"Tango's interval of 95 %, over cases"`
+	P          float64    `json:"p" doc:"Of the exact two-sided sign test over the cases that differ"`
+
+	// The ratios are of the skill to the baseline.
+	Cost     *stats.Estimate `json:"cost_ratio" doc:"Geometric mean over the cases that both passed at least once; null below 5 of them"`
+	Tokens   *stats.Estimate `json:"tokens_ratio"`
+	Turns    *stats.Estimate `json:"turns_ratio" doc:"Null without an agent"`
+	Duration *stats.Estimate `json:"duration_ratio"`
+}
+
+// liftOf compares the two arms of a run; nil if no case was decided in both.
+func liftOf(all []CaseResult) *Lift {
+	with, without := make([]stats.Count, len(all)), make([]stats.Count, len(all))
+	for i, r := range all {
+		with[i], without[i] = r.Count, r.BaselineCount
+	}
+	c := stats.Compare(without, with)
+	if c.Cases == 0 {
+		return nil
+	}
+	return &Lift{
+		Difference: c.Difference, Interval: c.Interval, P: c.P,
+		Cost: effort(all, Trial.costUSD), Tokens: effort(all, Trial.tokens), Turns: effort(all, Trial.turnCount),
+		Duration: effort(all, func(t Trial) *float64 { ms := float64(t.Duration.Milliseconds()); return &ms }),
+	}
+}
+
+// effort is the ratio of what cases took in the two arms. A case of which a decided trial
+// lacks the figure does not count: missing is not zero.
+func effort(all []CaseResult, of func(Trial) *float64) *stats.Estimate {
+	var with, without []float64
+	for _, r := range all {
+		if r.Count.Passed == 0 || r.BaselineCount.Passed == 0 {
+			continue
+		}
+		sums, known := [2]float64{}, true
+		for _, t := range r.Trials {
+			if !t.Verdict.Decided() {
+				continue
+			}
+			took := of(t)
+			if took == nil {
+				known = false
+				break
+			}
+			if t.Arm == WithSkill {
+				sums[0] += *took / float64(r.Count.Decided)
+			} else {
+				sums[1] += *took / float64(r.BaselineCount.Decided)
+			}
+		}
+		if known {
+			with, without = append(with, sums[0]), append(without, sums[1])
+		}
+	}
+	return stats.Ratio(without, with)
+}
+
+// costUSD is what the models of the trial cost; nil if that is not known.
+func (t Trial) costUSD() *float64 {
+	switch {
+	case t.Evidence.Reported != nil:
+		return &t.Evidence.Reported.CostUSD
+	case t.Evidence.Cost != nil:
+		return t.Evidence.Cost.USD()
+	}
+	return nil
+}
+
+func (t Trial) tokens() *float64 {
+	if t.Evidence.Cost == nil {
+		return nil
+	}
+	c := t.Evidence.Cost.Tokens
+	sum := float64(c.Input + c.Output + c.CacheRead + c.CacheWrite)
+	return &sum
+}
+
+// turns are the answers of the agent's model; nil without an agent.
+func (t Trial) turns() *int {
+	switch {
+	case t.Evidence.Reported != nil:
+		return &t.Evidence.Reported.Turns
+	case t.Evidence.Agent != nil:
+		return &t.Evidence.Agent.Turns
+	}
+	return nil
+}
+
+func (t Trial) turnCount() *float64 {
+	n := t.turns()
+	if n == nil {
+		return nil
+	}
+	turns := float64(*n)
+	return &turns
+}
