@@ -62,9 +62,6 @@ func TestSessions(t *testing.T) {
 	if got := m.run(t, "grade", "session-000", "maybe", "--skill", "pdf"); got.code != term.ExitUsage {
 		t.Errorf("a strange verdict: %+v", got)
 	}
-	if got := m.run(t, "grade", "session-000", "pass"); got.code != term.ExitUsage {
-		t.Errorf("without a skill: %+v", got)
-	}
 	if got := m.run(t, "grade", "session-000", "pass", "--skill", "other"); got.code == 0 {
 		t.Errorf("another skill: %+v", got)
 	}

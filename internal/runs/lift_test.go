@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -62,11 +65,28 @@ func TestScoreRecount(t *testing.T) {
 			if lift, ok := got["lift"].(object); ok && lift["cost_ratio"] != nil {
 				ratios++
 			}
+			upgraded(t, w)
+			listed = c.Get(suitesPath + "/" + r.SuiteID + "/runs").Want(http.StatusOK).List("runs")
+			if diff := cmp.Diff(apptest.Plain(t, want["score"]), listed[0]["score"], cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+				t.Fatalf("round %d, after an upgrade (-want +got):\n%s", round, diff)
+			}
 		}
 		if ratios == 0 {
 			t.Error("no run had enough cases for a ratio")
 		}
 	})
+}
+
+// upgraded counts the scores as the migration does for runs from before.
+func upgraded(t *testing.T, w *runstest.World) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("../store/migrations", path.Base(t.Name()), "00150_eval_run_scores.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, insert, _ := strings.Cut(string(raw), "INSERT INTO")
+	w.Exec(`DELETE FROM eval_run_scores`)
+	w.Exec("INSERT INTO" + insert)
 }
 
 func randomTrials(random *rand.Rand, r runs.Run, cases int) (all []runs.Trial) {
