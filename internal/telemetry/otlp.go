@@ -111,11 +111,10 @@ func (r *receiver) userSalt(ctx context.Context) ([]byte, error) {
 	return r.salt, nil
 }
 
-// An otlpBatch is a batch with reports and counter points, which become
-// observations only when they are compared with the stored state.
+// An otlpBatch is a batch with points of counters, which become observations only
+// when they are compared with the stored state.
 type otlpBatch struct {
 	batch
-	reports     []dedup.Report
 	points      []dedup.CounterPoint
 	codexUses   []dedup.CodexUse
 	codexPoints []dedup.CodexPoint
@@ -137,10 +136,6 @@ func (r *receiver) ingestOTLP(
 		if err := upsertRecords(ctx, tx, c, n.records); err != nil {
 			return err
 		}
-		activated, err := dedup.Activations(ctx, tx, c, n.reports)
-		if err != nil {
-			return err
-		}
 		counted, refused, err := dedup.Increments(ctx, tx, c, n.points)
 		if err != nil {
 			return err
@@ -150,7 +145,7 @@ func (r *receiver) ingestOTLP(
 			return err
 		}
 		b := n.batch
-		b.observations = slices.Concat(b.observations, activated, counted, beyond)
+		b.observations = slices.Concat(b.observations, counted, beyond)
 		b.rejected = slices.Clone(b.rejected)
 		for _, p := range refused {
 			b.rejected = append(b.rejected, rejection{Kind: "data point", Index: p.Index, Message: p.Err.Error()})

@@ -1,9 +1,12 @@
 package telemetry
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
+	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
@@ -15,20 +18,67 @@ import (
 // the span claude_code.tool. Reports with the call are deduplicated by it;
 // skill_activated is matched with them by session, prompt and skill.
 
+// maskedSkill is the name of all skills of people and projects by default: that of
+// the skill is found by the requests of the prompt. Those of plugins are hidden there,
+// too.
+const maskedSkill = "custom_skill"
+
 // skillActivated reads a skill_activated event.
 func (n *normalizer) skillActivated(e event) error {
-	o, hidden, err := n.observation(e, e.Text("skill.name"))
-	if err != nil || hidden {
+	name := strings.TrimSpace(e.Text("skill.name"))
+	o, hidden, err := n.observation(e, name)
+	if err != nil {
 		return err
+	}
+	t := triggerOf(e.Text("invocation_trigger"))
+	prompt := e.Text("prompt.id")
+	if hidden && name != "" && (name != maskedSkill || prompt == "") {
+		n.redacted++
+	}
+	if name != "" && prompt != "" && e.session != "" {
+		known := cmp.Or(o.SkillName, name)
+		if known == maskedSkill {
+			known = ""
+		}
+		if o.At, err = n.timeOf(e.nanos); err != nil {
+			return err
+		}
+		n.sight(e, false)
+		n.clue(e, dedup.Activation, prompt, known, t.mode, o.At)
+	}
+	if hidden {
+		return nil
 	}
 	if e.plugin() != "" { // what it brings is on offer
 		offer := o
 		offer.Offered = true
 		n.observe(offer)
 	}
-	t := triggerOf(e.Text("invocation_trigger"))
 	n.addInPrompt(e, t.fired(o), dedup.ByEvent, t.byTool)
 	return nil
+}
+
+// clue adds what an event says about the skills of its prompt.
+func (n *normalizer) clue(e event, kind dedup.ClueKind, prompt, skill, mode string, at time.Time) {
+	order, ok := e.Float("event.sequence")
+	if !ok {
+		order = float64(e.nanos / 1000)
+	}
+	n.clues = append(n.clues, dedup.Clue{
+		Prompt: promptGroup(n.caller, e.session, prompt), Kind: kind, Skill: skill, Order: int64(order),
+		ID:          n.id("otlp_masked", e.session, prompt, e.number(), e.name),
+		Observation: skills.Observation{Session: e.session, At: at, Mode: mode},
+	})
+}
+
+// promptGroup identifies a prompt in a session, among the groups of dedup.
+func promptGroup(c access.Caller, session, prompt string) string {
+	return skills.ID(c.OrgID, c.UserID, "masked_prompt", session+"\n"+prompt)
+}
+
+// activationGroup identifies a skill in a prompt of a session, or in a trace.
+func activationGroup(c access.Caller, of ...string) string {
+	return skills.ID(c.OrgID, c.UserID, "otlp_activation", strings.Join(of, "\n"))
 }
 
 // pluginLoaded reads a plugin_loaded event, which a session reports for each of

@@ -57,7 +57,7 @@ func TestClaudeCodeSession(t *testing.T) {
 }
 
 // TestClaudeCodeHidesNames: without OTEL_LOG_TOOL_DETAILS only Anthropic's own
-// skills have names. The sender is warned.
+// skills have names. No request names those of plugins: the sender is warned.
 func TestClaudeCodeHidesNames(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")
@@ -73,7 +73,7 @@ func TestClaudeCodeHidesNames(t *testing.T) {
 			s.event("tool_decision", "p1", "tool_name", "Skill", "tool_use_id", "toolu_3", "decision", "reject"),
 			s.activated("p1", "init", "claude-proactive"),
 		)
-		const warning = "2 activations hide the name of their skill and count for none: " +
+		const warning = "1 activations hide the name of their skill and count for none: " +
 			"set OTEL_LOG_TOOL_DETAILS=1 where Claude Code runs"
 		c.wantPartial(inProtobuf, hidden, 0, warning)
 		c.wantPartial(inJSON, hidden, 0, warning)

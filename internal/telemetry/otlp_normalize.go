@@ -91,9 +91,6 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 	n.sessionLog(e)
 	switch e.name {
 	case "skill_activated":
-		if name := strings.TrimSpace(e.Text("skill.name")); name != "" && skills.Placeholder(name) {
-			n.redacted++
-		}
 		return n.skillActivated(e)
 	case "plugin_loaded":
 		return n.pluginLoaded(e)
@@ -240,7 +237,7 @@ func (n *normalizer) withCall(o skills.Observation, call string) skills.Observat
 // addReport adds an activation that other signals of the group report, too.
 func (n *normalizer) addReport(o skills.Observation, by dedup.Reporter, group ...string) {
 	n.reports = append(n.reports, dedup.Report{
-		Observation: o, By: by, Group: n.id("otlp_activation", append(group, o.SkillName)...),
+		Observation: o, By: by, Group: activationGroup(n.caller, append(group, o.SkillName)...),
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/timeline"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/usage"
@@ -34,7 +35,13 @@ func (n *normalizer) apiRequest(e event) error {
 		}
 	}
 	r.ID = requestID(n.caller, r, e.Text("request_id"), e.number()+" "+e.time())
-	return n.addRequest(e, r)
+	if err := n.addRequest(e, r); err != nil {
+		return err
+	}
+	if r.Skill != "" && r.Turn != "" && e.session != "" {
+		n.clue(e, dedup.Request, r.Turn, r.Skill, "", r.At)
+	}
+	return nil
 }
 
 // codexResponse reads the event of a complete response.

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 )
 
 // A Reading is the content of a body before it is stored.
@@ -26,6 +27,10 @@ func ReadPush(raw []byte, now time.Time) (Reading, error) {
 		return Reading{}, err
 	}
 	b := newReader(access.Caller{OrgID: "org", UserID: "user"}, now).read(e)
+	var groups dedup.Group
+	for _, r := range b.reports {
+		b.observations = append(b.observations, groups.Resolve(r))
+	}
 	report := skills.Report{Observations: b.observations, Gradings: b.gradings}
 	return Reading{report, b.requests, b.marks, b.events, b.accepted, b.rejected}, nil
 }

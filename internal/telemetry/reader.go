@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/jsonarray"
 )
 
@@ -239,8 +240,26 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 		o.Aliases = []string{turnAlias(r.caller, session, prompt, name)}
 		o.Claim = r.id("turn_record", session+"\n"+prompt+"\n"+name)
 	}
-	r.batch.observations = append(r.batch.observations, o)
+	r.addInvocation(o, session, prompt, optional(c.ToolCallID) != "")
 	return nil
+}
+
+// addInvocation adds an invocation. The events of Claude Code report the same one by
+// its prompt: the call of a tool or "/name", with the name of the skill or without.
+func (r *reader) addInvocation(o skills.Observation, session, prompt string, called bool) {
+	if prompt != "" && o.Triggered && (called || o.Mode == "explicit") {
+		r.batch.clues = append(r.batch.clues, dedup.Clue{
+			Prompt: promptGroup(r.caller, session, prompt), Kind: dedup.Record, ID: o.Aliases[0], Skill: o.SkillName,
+			Observation: skills.Observation{Mode: o.Mode},
+		})
+	}
+	if prompt != "" && o.Triggered && called {
+		r.batch.reports = append(r.batch.reports, dedup.Report{
+			Observation: o, By: dedup.ByCall, Group: activationGroup(r.caller, session, prompt, o.SkillName),
+		})
+		return
+	}
+	r.batch.observations = append(r.batch.observations, o)
 }
 
 // maxOffers is how many skills one record may offer.

@@ -17,21 +17,26 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
 // A batch is the normalized content of one body.
 type batch struct {
 	observations []skills.Observation
-	gradings     []skills.Grading
-	requests     []costs.Request
-	marks        []costs.Mark
-	loads        []plugins.Load
-	sightings    []sessions.Sighting
-	events       []sessions.Event
-	prompts      []prompt
-	records      []record
-	accepted     int
+	// reports and clues become observations only when they are compared with the
+	// stored state.
+	reports   []dedup.Report
+	clues     []dedup.Clue
+	gradings  []skills.Grading
+	requests  []costs.Request
+	marks     []costs.Mark
+	loads     []plugins.Load
+	sightings []sessions.Sighting
+	events    []sessions.Event
+	prompts   []prompt
+	records   []record
+	accepted  int
 	// unattributed counts records of skills whose names their producer hides.
 	unattributed int
 	rejected     []rejection

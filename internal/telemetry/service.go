@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/content"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
@@ -181,10 +183,19 @@ func (s *Service) ingest(
 	return duplicate, err
 }
 
-// observe hands the observations to skills, the model requests to costs, what
+// observe deduplicates what several signals report, and hands the observations to skills, the model requests to costs, what
 // happened when to sessions, and the loads of plugins to plugins, which derives
 // more observations from them.
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
+	activated, err := dedup.Activations(ctx, tx, c, b.reports)
+	if err != nil {
+		return err
+	}
+	unmasked, err := dedup.Masked(ctx, tx, c, b.clues)
+	if err != nil {
+		return err
+	}
+	b.observations = slices.Concat(b.observations, activated, unmasked)
 	pending, err := s.plugins().Record(ctx, tx, c, b.loads, b.observations)
 	if err != nil {
 		return err

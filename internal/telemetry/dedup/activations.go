@@ -46,6 +46,9 @@ type Group struct {
 	// IDs are the ids of the activations' observations: that of the first report
 	// without a call; "" while there is none.
 	IDs []string `json:"ids"`
+	// Claims are the ids of the records of imports by their calls: a second record of
+	// one call is an activation of its own.
+	Claims map[string]string `json:"claims,omitempty"`
 }
 
 // maxActivations bounds the stored state of a group. No prompt uses a skill that
@@ -80,9 +83,18 @@ func (s *Group) Resolve(r Report) skills.Observation {
 	if r.By == ByCall {
 		name = o.Aliases[0]
 	}
+	if holder, ok := s.Claims[name]; ok && o.Claim != "" && holder != o.ID {
+		return o
+	}
 	i, ok := s.indexOf(r.By, name)
 	if !ok {
 		return o
+	}
+	if o.Claim != "" {
+		if s.Claims == nil {
+			s.Claims = map[string]string{}
+		}
+		s.Claims[name] = o.ID
 	}
 	if r.By != ByCall && s.IDs[i] == "" {
 		s.IDs[i] = o.ID

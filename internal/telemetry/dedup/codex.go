@@ -120,13 +120,7 @@ func (p storedPoint) observation(logged int64) skills.Observation {
 		ID: p.ID, SkillName: p.Skill, Unconfirmed: builtin.Skill(builtin.Codex, p.Skill),
 		At: at, NormalizedAt: at.Add(time.Duration(logged) * time.Microsecond),
 	}
-	explicit, inferred := 1.0, 0.6
-	switch o.Mode = p.Mode; p.Mode {
-	case "explicit":
-		o.Confidence = &explicit
-	case "inferred":
-		o.Confidence, o.Derived = &inferred, true
-	}
+	o = withMode(o, p.Mode)
 	o.Triggered = p.Fired
 	o.Weight = max(0, p.Count-logged)
 	o.Void = o.Weight == 0
