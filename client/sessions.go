@@ -14,9 +14,9 @@ type Session struct {
 	Agent      string         `json:"agent"`      // e.g. "claude-code"; "" if unknown
 	StartedAt  time.Time      `json:"started_at"`
 	EndedAt    *time.Time     `json:"ended_at"` // nil while it may go on
-	Turns      int64          `json:"turns"`
-	ToolCalls  int64          `json:"tool_calls"`
-	ToolErrors int64          `json:"tool_errors"`
+	Turns      *int64         `json:"turns"`    // nil if no report says anything about them, as the next two
+	ToolCalls  *int64         `json:"tool_calls"`
+	ToolErrors *int64         `json:"tool_errors"`
 	Skills     []SessionSkill `json:"skills"`
 	Grade      *SessionGrade  `json:"grade"`    // nil without one
 	CostUSD    *float64       `json:"cost_usd"` // nil if unknown

@@ -33,8 +33,8 @@ const maxToolErrors = 0.25
 // known.
 func outcomesOf(of sessions.Session, signals []sessions.Signal) (found []evidence, passRate int64, ok bool) {
 	add := func(name string, good bool) { found = append(found, evidence{Expectation: name, Passed: good}) }
-	if of.ToolCalls > 0 {
-		add(toolErrors, float64(of.ToolErrors) < maxToolErrors*float64(of.ToolCalls))
+	if known := of.Figures(); known.ToolCalls != nil && known.ToolErrors != nil && *known.ToolCalls > 0 {
+		add(toolErrors, float64(*known.ToolErrors) < maxToolErrors*float64(*known.ToolCalls))
 	}
 	for _, name := range []string{interrupted, userCorrection} {
 		if slices.ContainsFunc(signals, func(g sessions.Signal) bool { return g.Kind == sessions.Error && g.Name == name }) {

@@ -41,9 +41,9 @@ type SessionOutput struct {
 	Agent      string        `json:"agent" example:"claude-code" doc:"Empty if unknown"`
 	StartedAt  httpapi.Time  `json:"started_at"`
 	EndedAt    *httpapi.Time `json:"ended_at" doc:"Null while it may go on: nothing reported the end, and the last event is less than an hour ago"`
-	Turns      int64         `json:"turns" doc:"Prompts of the person"`
-	ToolCalls  int64         `json:"tool_calls"`
-	ToolErrors int64         `json:"tool_errors"`
+	Turns      *int64        `json:"turns" doc:"Prompts of the person; null if no report says anything about them"`
+	ToolCalls  *int64        `json:"tool_calls" doc:"Null if no report says anything about them"`
+	ToolErrors *int64        `json:"tool_errors" doc:"Likewise"`
 	Skills     []skillOutput `json:"skills" nullable:"false" doc:"Activated ones first"`
 	Grade      *gradeSummary `json:"grade"`
 	CostUSD    *float64      `json:"cost_usd" doc:"Null if no cost is known"`
@@ -100,9 +100,10 @@ func orNull(text string) *string {
 }
 
 func newSessionOutput(s Session) SessionOutput {
+	known := s.Figures()
 	out := SessionOutput{
 		SessionID: s.SessionID, Agent: s.Agent, StartedAt: httpapi.Time(s.StartedAt), EndedAt: httpapi.NullTime(s.End(time.Now())),
-		Turns: s.Turns, ToolCalls: s.ToolCalls, ToolErrors: s.ToolErrors, CostUSD: dollars(s.Micros), HasContent: s.HasContent,
+		Turns: known.Turns, ToolCalls: known.ToolCalls, ToolErrors: known.ToolErrors, CostUSD: dollars(s.Micros), HasContent: s.HasContent,
 		Skills: columnsOf(s.Skills, func(k Skill) skillOutput {
 			return skillOutput{k.Name, k.Activated, k.Offered, orNull(k.Version)}
 		}),

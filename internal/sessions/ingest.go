@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -239,14 +240,25 @@ func (s *Session) room() bool {
 // count adds an event to the counters, or with sign -1 takes it out.
 func (s *Session) count(e event, sign int64) {
 	s.Events += sign
-	if e.kind == Prompt {
+	switch e.kind {
+	case Prompt:
 		s.Turns += sign
-	}
-	if e.kind == Tool {
+	case UnnamedPrompt:
+		s.UnnamedTurns += sign
+	case Tool:
 		s.ToolCalls += sign
 		if e.ok != nil && !*e.ok {
 			s.ToolErrors += sign
 		}
+	case Fact:
+		calls, errors := e.factTexts()
+		if n, err := strconv.ParseInt(calls, 10, 64); err == nil {
+			s.CallFacts, s.FactCalls = s.CallFacts+sign, s.FactCalls+sign*n
+		}
+		if n, err := strconv.ParseInt(errors, 10, 64); err == nil {
+			s.ErrorFacts, s.FactErrors = s.ErrorFacts+sign, s.FactErrors+sign*n
+		}
+	case Activation, Response, Graded, Error:
 	}
 }
 
@@ -376,14 +388,14 @@ func (in *ingestion) writeSessions(ctx context.Context) error {
 
 // equalCounts compares the columns counted.
 func equalCounts(a, b Session) bool {
-	return a.LastAt.Equal(b.LastAt) && a.Provisional == b.Provisional && sameTime(a.EndedAt, b.EndedAt) && a.Turns == b.Turns &&
-		a.ToolCalls == b.ToolCalls && a.Events == b.Events && a.Truncated == b.Truncated && same(a.PassRate, b.PassRate) &&
+	return a.LastAt.Equal(b.LastAt) && a.Provisional == b.Provisional && sameTime(a.EndedAt, b.EndedAt) && a.Counts == b.Counts &&
+		a.Events == b.Events && a.Truncated == b.Truncated && same(a.PassRate, b.PassRate) &&
 		a.Basis == b.Basis
 }
 
 // equalListing compares the columns listed.
 func equalListing(a, b Session) bool {
-	return a.Agent == b.Agent && a.StartedAt.Equal(b.StartedAt) && a.ToolErrors == b.ToolErrors && a.Outcome == b.Outcome &&
+	return a.Agent == b.Agent && a.StartedAt.Equal(b.StartedAt) && a.ToolErrors == b.ToolErrors && a.FactErrors == b.FactErrors && a.Outcome == b.Outcome &&
 		a.ReportedAt.Equal(b.ReportedAt)
 }
 

@@ -119,7 +119,7 @@ func (f Filter) conditions(orgID string) (ranges []conditions, compared conditio
 	switch f.Outcome {
 	case Ungraded:
 	case ToolErrors:
-		by(!f.ofSkill(), is(`s.tool_errors > 0`))
+		by(!f.ofSkill(), is(`s.tool_errors > 0`), is(`s.fact_errors > 0 AND s.tool_calls = 0`))
 	case Passed, Failed:
 		by(true, outcome(f.Outcome))
 	}

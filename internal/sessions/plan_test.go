@@ -81,7 +81,7 @@ func TestQueryPlans(t *testing.T) {
 		if _, err := sessions.SessionOf(ctx, q, "org-1", "user-1", "s-1"); err != nil && !fault.Is(err, fault.NotFound) {
 			t.Error(err)
 		}
-		if _, err := sessions.EventsAfter(ctx, q, "s-1", sessions.Position{}, 10); err != nil {
+		if _, err := sessions.EventsAfter(ctx, q, "s-1", sessions.Position{}, "", 10); err != nil {
 			t.Error(err)
 		}
 	})

@@ -217,7 +217,11 @@ func (s *Service) Get(ctx context.Context, c access.Caller, sessionID, cursor st
 	if d.Grades, err = s.gradesOf(ctx, c, d.Session); err != nil {
 		return d, err
 	}
-	events, err := eventsAfter(ctx, s.DB, one.ID, after, limit+1)
+	except := Kind("")
+	if one.Turns > 0 {
+		except = UnnamedPrompt // they are the same ones
+	}
+	events, err := eventsAfter(ctx, s.DB, one.ID, after, except, limit+1)
 	if err != nil {
 		return d, err
 	}

@@ -7,7 +7,9 @@
 package sessions
 
 import (
+	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -25,6 +27,11 @@ const (
 	Response   Kind = "response"   // a model answered a request
 	Graded     Kind = "grade"      // the session was graded, or has an outcome
 	Error      Kind = "error"      // a request to a model failed, or people intervened
+	// UnnamedPrompt is a prompt of which the report has no id: another producer may
+	// report the same one with its id. It is shown as a Prompt, unless there are any.
+	UnnamedPrompt Kind = "unnamed_prompt"
+	// Fact is what an execution fact says about the calls of tools. It is not shown.
+	Fact Kind = "fact"
 )
 
 // The names of errors that are no failed requests: what people did because a session
@@ -47,6 +54,21 @@ type Event struct {
 	Duration *time.Duration
 	OK       *bool
 }
+
+// NewFact returns the event of an execution fact with its number of tool calls and of
+// errors, of which nil is unknown.
+func NewFact(session, id string, at time.Time, calls, errors *int64) Event {
+	text := func(n *int64) string {
+		if n == nil {
+			return ""
+		}
+		return fmt.Sprintf("%010d", min(max(*n, 0), maxFact)) // so that the greater one is that of merge
+	}
+	return Event{Session: session, Kind: Fact, ID: id, At: at, Name: text(calls) + "/" + text(errors)}
+}
+
+// maxFact bounds the numbers of a fact.
+const maxFact = 1_000_000_000
 
 // A Sighting is one report that names a session.
 type Sighting struct {
@@ -80,20 +102,63 @@ type Session struct {
 	// Provisional means that no time of the session itself is known yet.
 	Provisional bool
 	EndedAt     *time.Time
-	Turns       int64
-	ToolCalls   int64
-	ToolErrors  int64
-	Events      int64
-	Truncated   bool        // there were more than maxEvents
-	PassRate    *int64      // in billionths; nil without a grade
-	Basis       basis.Basis // of the grades, basis.Mixed of several; "" without one
-	Outcome     Outcome
-	ReportedAt  time.Time
+	Counts
+	Exact      bool // nothing is missing from Counts: a trial
+	Events     int64
+	Truncated  bool        // there were more than maxEvents
+	PassRate   *int64      // in billionths; nil without a grade
+	Basis      basis.Basis // of the grades, basis.Mixed of several; "" without one
+	Outcome    Outcome
+	ReportedAt time.Time
 
 	// Only where it is read.
 	Skills     []Skill
 	Micros     *int64 // cost in millionths of a dollar; nil while none is known
 	HasContent bool   // what was said is kept
+}
+
+// Counts are how many events of a kind a session has.
+type Counts struct {
+	Turns        int64 // prompts with an id
+	UnnamedTurns int64 // prompts without one, which may be the same ones
+	ToolCalls    int64
+	ToolErrors   int64
+	// CallFacts and ErrorFacts are how many execution facts say how many calls and
+	// errors there were, FactCalls and FactErrors their sums.
+	CallFacts, FactCalls   int64
+	ErrorFacts, FactErrors int64
+}
+
+// Figures are what is known of a session's turns and tool calls; nil if no report
+// says anything about them.
+type Figures struct{ Turns, ToolCalls, ToolErrors *int64 }
+
+// Failed returns how many calls are known to have failed.
+func (f Figures) Failed() int64 {
+	if f.ToolErrors == nil {
+		return 0
+	}
+	return *f.ToolErrors
+}
+
+// Figures returns what is known. Calls that were reported one by one outweigh what
+// execution facts say about them.
+func (s Session) Figures() (f Figures) {
+	if turns := max(s.Turns, s.UnnamedTurns); s.Exact || turns > 0 {
+		f.Turns = &turns
+	}
+	switch {
+	case s.Exact || s.ToolCalls > 0:
+		f.ToolCalls, f.ToolErrors = &s.ToolCalls, &s.ToolErrors
+	default:
+		if s.CallFacts > 0 {
+			f.ToolCalls = &s.FactCalls
+		}
+		if s.ErrorFacts > 0 {
+			f.ToolErrors = &s.FactErrors
+		}
+	}
+	return f
 }
 
 // A Skill is what a session has to do with a skill: a row of
@@ -202,7 +267,11 @@ type Step struct {
 }
 
 func (e event) step() Step {
-	return Step{ID: e.id, Kind: e.kind, At: e.at, Name: e.name, Duration: e.duration, OK: e.ok}
+	kind := e.kind
+	if kind == UnnamedPrompt {
+		kind = Prompt
+	}
+	return Step{ID: e.id, Kind: kind, At: e.at, Name: e.name, Duration: e.duration, OK: e.ok}
 }
 
 // EventID returns the id of an event by its natural key within the session and the
@@ -231,7 +300,11 @@ func merge(a, b event) event {
 	if b.at.Before(m.at) {
 		m.at = b.at
 	}
-	m.name = max(a.name, b.name)
+	if m.name = max(a.name, b.name); m.kind == Fact {
+		calls, errors := a.factTexts()
+		moreCalls, moreErrors := b.factTexts()
+		m.name = max(calls, moreCalls) + "/" + max(errors, moreErrors)
+	}
 	if a.duration == nil || b.duration != nil && *b.duration > *a.duration {
 		m.duration = b.duration
 	}
@@ -239,6 +312,12 @@ func merge(a, b event) event {
 		m.ok = b.ok
 	}
 	return m
+}
+
+// factTexts returns the numbers of a fact, "" for those that are unknown.
+func (e event) factTexts() (calls, errors string) {
+	calls, errors, _ = strings.Cut(e.name, "/")
+	return calls, errors
 }
 
 // end returns when an event ended, as far as is known.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func TestShapes(t *testing.T) {
 			"grade": {"pass_rate": 0.75, "basis": "pushed"}, "cost_usd": 0.0054, "has_content": false`
 		ada.Get("/v1/sessions").WantJSON(http.StatusOK, `{"sessions": [
 			{"session_id": "s2", "agent": "claude-code", "started_at": "2026-03-04T06:06:07.000Z",
-				"ended_at": "2026-03-04T06:06:07.000Z", "turns": 0, "tool_calls": 0, "tool_errors": 0, "skills": [], "grade": null,
+				"ended_at": "2026-03-04T06:06:07.000Z", "turns": null, "tool_calls": null, "tool_errors": null, "skills": [], "grade": null,
 				"cost_usd": null, "has_content": false},
 			{`+first+`}], "next_cursor": null}`)
 
@@ -261,13 +262,14 @@ func TestSameID(t *testing.T) {
 	})
 }
 
-// TestStrangeIDs: an id that is not shaped like one is answered as a hash, by which
-// the session can be opened, and what a name of a tool says is not stored.
+// TestStrangeIDs: an id that is not shaped like one is answered as a hash. The session
+// can be opened by that and, escaped, by its own id, also by a colleague; and what a name of a tool says is not stored.
 func TestStrangeIDs(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.Org("acme")
-		for _, id := range []string{"what shall we do?", "../../etc/passwd", strings.Repeat("x", 1000), "ada@example.org", "a/b", "ü"} {
+		strange := []string{"what shall we do?", "../../etc/passwd", strings.Repeat("x", 1000), "ada@example.org", "a/b", "ü"}
+		for _, id := range strange {
 			e := tool(id, "1", 0, true)
 			e.Name = "said: hello world"
 			w.ingest(ada, report{events: []sessions.Event{e}, sightings: []sessions.Sighting{{Session: id, Agent: "my agent", At: start}}})
@@ -281,6 +283,19 @@ func TestStrangeIDs(t *testing.T) {
 			if len(id) != 32 || strings.Contains(string(d.Body), "hello") || strings.Contains(string(d.Body), "my agent") {
 				t.Errorf("session %s: %s", id, d.Body)
 			}
+		}
+		colleague, stranger := w.Member(ada.Org, access.Member), w.Org("other")
+		for _, id := range strange {
+			if len(id) > 200 {
+				continue
+			}
+			path := "/v1/sessions/" + url.PathEscape(id)
+			for _, c := range []*apptest.Caller{ada, colleague} {
+				if got := apptest.Text(c.Get(path).Want(http.StatusOK).Field("session"), "session_id"); !slices.Contains(ids, got) {
+					t.Errorf("%q opens %s", id, got)
+				}
+			}
+			stranger.Get(path).Want(http.StatusNotFound)
 		}
 	})
 }

@@ -5,16 +5,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const sessionColumns = `s.id, s.org_id, s.user_id, s.session_id, s.agent, s.started_at, s.last_at, s.provisional, s.ended_at, s.turns,
-	s.tool_calls, s.tool_errors, s.events, s.truncated, s.pass_rate, s.basis, s.outcome, s.reported_at`
+	s.tool_calls, s.tool_errors, s.events, s.truncated, s.pass_rate, s.basis, s.outcome, s.reported_at, s.unnamed_turns,
+	s.call_facts, s.fact_calls, s.error_facts, s.fact_errors`
 
 func scanSession(row store.Row) (s Session, err error) {
 	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.SessionID, &s.Agent, store.Time(&s.StartedAt), store.Time(&s.LastAt),
 		&s.Provisional, store.NullTime(&s.EndedAt), &s.Turns, &s.ToolCalls, &s.ToolErrors, &s.Events, &s.Truncated, &s.PassRate,
-		&s.Basis, &s.Outcome, store.Time(&s.ReportedAt))
+		&s.Basis, &s.Outcome, store.Time(&s.ReportedAt), &s.UnnamedTurns, &s.CallFacts, &s.FactCalls, &s.ErrorFacts, &s.FactErrors)
 	return s, err
 }
 
@@ -32,9 +34,19 @@ func sessionsByID(ctx context.Context, q store.Querier, ids []string) (map[strin
 // sessionOf returns the session with the agent's own id. Ids of two people may be
 // equal: then the caller's own comes first, then the newest.
 func sessionOf(ctx context.Context, q store.Querier, orgID, userID, sessionID string) (Session, error) {
+	ids := []string{sessionID}
+	if !idShape.MatchString(sessionID) { // it is not stored, only its hash
+		rows, err := q.Query(ctx, `SELECT id FROM users WHERE org_id = $1`, orgID)
+		users, err := store.All(rows, err, store.Value[string])
+		if err != nil {
+			return Session{}, err
+		}
+		ids = columnsOf(users, func(id string) string { return skills.SessionHash(id, sessionID) })
+	}
+	in, list := q.Dialect().In("$2", ids)
 	rows, err := q.Query(ctx, `
-		SELECT `+sessionColumns+` FROM agent_sessions s WHERE s.org_id = $1 AND s.session_id = $2
-		ORDER BY s.user_id = $3 DESC, s.started_at DESC, s.id LIMIT 1`, orgID, sessionID, userID)
+		SELECT `+sessionColumns+` FROM agent_sessions s WHERE s.org_id = $1 AND s.session_id`+in+`
+		ORDER BY s.user_id = $3 DESC, s.started_at DESC, s.id LIMIT 1`, orgID, list, userID)
 	return store.One(rows, err, "Session", scanSession)
 }
 
@@ -56,6 +68,10 @@ func counted(all []Session) []store.Column {
 		store.Col("ended_at", columnsOf(all, func(s Session) *int64 { return store.NullMicros(s.EndedAt) })),
 		store.Col("turns", columnsOf(all, func(s Session) int64 { return s.Turns })),
 		store.Col("tool_calls", columnsOf(all, func(s Session) int64 { return s.ToolCalls })),
+		store.Col("unnamed_turns", columnsOf(all, func(s Session) int64 { return s.UnnamedTurns })),
+		store.Col("call_facts", columnsOf(all, func(s Session) int64 { return s.CallFacts })),
+		store.Col("fact_calls", columnsOf(all, func(s Session) int64 { return s.FactCalls })),
+		store.Col("error_facts", columnsOf(all, func(s Session) int64 { return s.ErrorFacts })),
 		store.Col("events", columnsOf(all, func(s Session) int64 { return s.Events })),
 		store.Col("truncated", columnsOf(all, func(s Session) bool { return s.Truncated })),
 		store.Col("pass_rate", columnsOf(all, func(s Session) *int64 { return s.PassRate })),
@@ -69,6 +85,7 @@ func listed(all []Session) []store.Column {
 		store.Col("agent", columnsOf(all, func(s Session) string { return s.Agent })),
 		store.Col("started_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.StartedAt) })),
 		store.Col("tool_errors", columnsOf(all, func(s Session) int64 { return s.ToolErrors })),
+		store.Col("fact_errors", columnsOf(all, func(s Session) int64 { return s.FactErrors })),
 		store.Col("outcome", columnsOf(all, func(s Session) string { return string(s.Outcome) })),
 		store.Col("reported_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.ReportedAt) })),
 	}
@@ -129,11 +146,13 @@ func pairs(keys []eventKey) [][2]string {
 	return columnsOf(keys, func(k eventKey) [2]string { return [2]string{k.session, k.id} })
 }
 
-// eventsAfter returns the next events of a session by time.
-func eventsAfter(ctx context.Context, q store.Querier, sessionID string, after position, limit int) ([]event, error) {
+// eventsAfter returns the next events of a session by time, except those of a kind
+// and facts.
+func eventsAfter(ctx context.Context, q store.Querier, sessionID string, after position, except Kind, limit int) ([]event, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+eventColumns+` FROM agent_session_events e WHERE e.session_id = $1 AND (e.at, e.id) > ($2, $3)
-		ORDER BY e.at, e.id LIMIT $4`, sessionID, after.micros, after.id, limit)
+		SELECT `+eventColumns+` FROM agent_session_events e
+		WHERE e.session_id = $1 AND (e.at, e.id) > ($2, $3) AND e.kind NOT IN ($4, $5)
+		ORDER BY e.at, e.id LIMIT $6`, sessionID, after.micros, after.id, string(Fact), string(except), limit)
 	return store.All(rows, err, scanEvent)
 }
 

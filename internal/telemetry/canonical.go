@@ -86,6 +86,8 @@ type factRecord struct {
 	Model        json.RawMessage `json:"model"`
 	ActiveSkills json.RawMessage `json:"active_skills"`
 	DurationMS   usage.Number    `json:"duration_ms"`
+	ToolCalls    usage.Number    `json:"total_tool_calls"`
+	Errors       usage.Number    `json:"errors_encountered"`
 	Source       json.RawMessage `json:"raw_source_ref"`
 }
 

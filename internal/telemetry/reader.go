@@ -339,6 +339,9 @@ func (r *reader) executionFact(c factRecord, item json.RawMessage) error {
 	if err := r.factRequest(c, session, id); err != nil {
 		return err
 	}
+	if err := r.factCounts(c, session, id); err != nil {
+		return err
+	}
 	return r.addRecord("execution_fact", session+"\n"+id, c.base, item)
 }
 

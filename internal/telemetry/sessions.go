@@ -129,6 +129,23 @@ func (r *reader) promptEvent(c promptRecord, id string, at time.Time) {
 	})
 }
 
+// factCounts adds what an execution fact says about the calls of tools, if it has a
+// time. Our own import sends the calls beside it: its facts only tell that there was
+// none.
+func (r *reader) factCounts(c factRecord, session, id string) error {
+	calls, errors := c.ToolCalls.Count(), c.Errors.Count()
+	if c.OccurredAt == nil || calls == nil && errors == nil || c.ofTranscript(id) && c.ToolCalls != "0" {
+		return nil
+	}
+	at, err := r.parseTime("occurred_at", c.OccurredAt)
+	if err != nil {
+		return err
+	}
+	r.sight(c.base, at, false)
+	r.batch.events = append(r.batch.events, sessions.NewFact(session, id, at, calls, errors))
+	return nil
+}
+
 // toolCallRecord is one call of a tool, without its input and output.
 type toolCallRecord struct {
 	base

@@ -53,10 +53,13 @@ func TestCapturedSessions(t *testing.T) {
 }
 
 // outcomes returns the events of a reading by session, kind and id: their names
-// and whether they worked.
+// and whether they worked. Only an import has facts: that there was no call.
 func outcomes(all telemetry.Reading) map[string]string {
 	found := map[string]string{}
 	for _, e := range all.Events {
+		if e.Kind == sessions.Fact {
+			continue
+		}
 		key := fmt.Sprint(e.Session, " ", e.Kind, " ", e.ID)
 		outcome := e.Name + " unknown"
 		if e.OK != nil {
@@ -79,7 +82,7 @@ func TestCapturedCodexSessions(t *testing.T) {
 			t.Errorf("tool call %+v", e)
 		}
 	}
-	if kinds[sessions.Prompt] != 1 || kinds[sessions.Tool] == 0 {
+	if kinds[sessions.UnnamedPrompt] != 1 || kinds[sessions.Tool] == 0 {
 		t.Errorf("events %v", kinds)
 	}
 }
@@ -215,6 +218,60 @@ func TestSessionsOfSpans(t *testing.T) {
 		if len(list) != 1 || list[0]["session_id"] != "talk" || list[0]["tool_calls"] != float64(2) {
 			t.Errorf("sessions %v", list)
 		}
+	})
+}
+
+// TestUnnamedTurns: a prompt that Codex logs, without an id, and that its import has, too,
+// is one turn, in every order; of two that only one of them tells of, there are two.
+func TestUnnamedTurns(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		at := anHourAgo()
+		logged := func(after time.Duration) func(*client) {
+			return func(c *client) { c.take(inProtobuf, logsOf(codexLog(at.Add(after), "codex.user_prompt"))) }
+		}
+		inEveryOrder(t, newWorld(t, db), []func(*client){
+			logged(0), logged(time.Minute), func(c *client) {
+				c.push(uuid.NewString(), object{"prompts": []any{object{
+					"prompt_id": "c:p0", "source_prompt_id": "turn-1", "session_id": "c", "occurred_at": stamp(at), "prompt_kind": "user",
+				}}}).Want(http.StatusCreated)
+			},
+		}, func(c *client) {
+			if got := c.Get("/v1/sessions").List("sessions")[0]["turns"]; got != 2.0 {
+				c.T.Errorf("%v turns, want 2", got)
+			}
+		})
+	})
+}
+
+// TestFactCounts: execution facts count the calls of a session of which no call is
+// reported; what nothing reports is null.
+func TestFactCounts(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		at := stamp(anHourAgo())
+		call := object{"tool_call_id": "c1", "tool_name": "Bash", "success": true, "session_id": "own", "occurred_at": at}
+		facts := func(session string) []any {
+			return []any{
+				object{"execution_fact_id": 1, "session_id": session, "occurred_at": at, "total_tool_calls": 3, "errors_encountered": 1},
+				object{"execution_fact_id": "2", "session_id": session, "occurred_at": at, "total_tool_calls": "2"},
+			}
+		}
+		inEveryOrder(t, newWorld(t, db), []func(*client){
+			func(c *client) { c.push(uuid.NewString(), object{"execution_facts": facts("facts")}).Want(http.StatusCreated) },
+			func(c *client) { c.push(uuid.NewString(), object{"execution_facts": facts("own")}).Want(http.StatusCreated) },
+			func(c *client) { c.push(uuid.NewString(), object{"tool_calls": []any{call}}).Want(http.StatusCreated) },
+			func(c *client) {
+				c.take(inProtobuf, spansOf(aiCall(anHourAgo(), "c4", "bash", `{}`, "ai.telemetry.metadata.sessionId", "opencode")))
+			},
+		}, func(c *client) {
+			want := map[string]string{"facts": "<nil> 5 1", "own": "<nil> 1 0", "opencode": "<nil> 1 0"}
+			got := map[string]string{}
+			for _, s := range c.Get("/v1/sessions").List("sessions") {
+				got[apptest.Text(s, "session_id")] = fmt.Sprint(s["turns"], " ", s["tool_calls"], " ", s["tool_errors"])
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				c.T.Errorf("turns, calls and errors (-want +got):\n%s", diff)
+			}
+		})
 	})
 }
 

@@ -52,9 +52,9 @@ func (c *sessionList) Run(ctx context.Context, p *term.Program) error {
 			}
 			fmt.Fprintln(w, "SESSION\tSTARTED\tAGENT\tTURNS\tTOOLS\tERRORS\tCOST\tGRADE\tSKILLS")
 			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", term.Plain(s.SessionID), stamp(s.StartedAt),
-					term.Plain(s.Agent), s.Turns,
-					s.ToolCalls, s.ToolErrors, term.Dollars(s.CostUSD), gradeOf(s), term.Cell(activated(s)))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Plain(s.SessionID), stamp(s.StartedAt),
+					term.Plain(s.Agent), term.Number(s.Turns),
+					term.Number(s.ToolCalls), term.Number(s.ToolErrors), term.Dollars(s.CostUSD), gradeOf(s), term.Cell(activated(s)))
 			}
 		})
 	})
@@ -99,8 +99,8 @@ func printSession(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintf(w, "Session\t%s\n", term.Plain(d.SessionID))
 	fmt.Fprintf(w, "Agent\t%s\n", term.Plain(d.Agent))
 	fmt.Fprintf(w, "Started\t%s\n", stamp(d.StartedAt))
-	fmt.Fprintf(w, "Turns\t%d\n", d.Turns)
-	fmt.Fprintf(w, "Tool calls\t%d\t%d failed\n", d.ToolCalls, d.ToolErrors)
+	fmt.Fprintf(w, "Turns\t%s\n", term.Number(d.Turns))
+	fmt.Fprintf(w, "Tool calls\t%s\t%s failed\n", term.Number(d.ToolCalls), term.Number(d.ToolErrors))
 	fmt.Fprintf(w, "Cost\t%s\n", term.Dollars(d.CostUSD))
 	fmt.Fprintf(w, "Skills\t%s\n", term.Plain(activated(d.Session)))
 	fmt.Fprintf(w, "Grade\t%s\n", gradeOf(d.Session))

@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -68,6 +69,14 @@ func Percent(share *float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f%%", math.Round(100**share))
+}
+
+// Number formats a count; one that is not known is a dash.
+func Number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
 }
 
 // Dollars formats an amount of money; one that is not known is a dash.

@@ -132,7 +132,7 @@ func (t Trial) session() sessions.Session {
 		one.Skills = append(one.Skills, sessions.Skill{Name: skill.Name, Offered: true, Version: skill.Label})
 	}
 	if a := t.Evidence.Agent; a != nil {
-		one.Agent, one.ToolCalls = a.Name, int64(a.ToolCalls)
+		one.Agent, one.ToolCalls, one.Exact = a.Name, int64(a.ToolCalls), true
 		for i := range one.Skills {
 			one.Skills[i].Activated = a.HasActivated()
 		}

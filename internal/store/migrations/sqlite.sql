@@ -46,13 +46,14 @@ CREATE TABLE agent_sessions (
     basis       TEXT NOT NULL, -- of the grades, mixed of several; '' without one
     outcome     TEXT NOT NULL, -- pass or fail; '' without a grade
     reported_at INTEGER NOT NULL -- hour of the last report: the retention counts from it
-) STRICT;
+, unnamed_turns INTEGER NOT NULL DEFAULT 0, call_facts INTEGER NOT NULL DEFAULT 0, fact_calls INTEGER NOT NULL DEFAULT 0, error_facts INTEGER NOT NULL DEFAULT 0, fact_errors INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE UNIQUE INDEX agent_sessions_session ON agent_sessions (org_id, session_id, user_id);
 CREATE INDEX agent_sessions_agent ON agent_sessions (org_id, agent, started_at, id);
 CREATE INDEX agent_sessions_user ON agent_sessions (user_id, started_at, id);
 CREATE INDEX agent_sessions_outcome ON agent_sessions (org_id, outcome, started_at, id);
 CREATE INDEX agent_sessions_errors ON agent_sessions (org_id, started_at, id) WHERE tool_errors > 0;
 CREATE INDEX agent_sessions_reported ON agent_sessions (reported_at);
+CREATE INDEX agent_sessions_fact_errors ON agent_sessions (org_id, started_at, id) WHERE fact_errors > 0;
 
 CREATE TABLE alert_deliveries (
     id              TEXT PRIMARY KEY,
@@ -2058,3 +2059,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (121, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (131, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (150, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (160, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (161, 1);

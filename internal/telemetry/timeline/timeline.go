@@ -28,7 +28,9 @@ const CopilotPrompt = "github.copilot.user.message"
 // none.
 func Log(s Signal) (e sessions.Event, ok bool) {
 	switch s.Name {
-	case "user_prompt", "codex.user_prompt":
+	case "codex.user_prompt": // an import knows the id of the turn
+		return s.event(sessions.UnnamedPrompt, ""), true
+	case "user_prompt":
 		return s.event(sessions.Prompt, s.Text("prompt.id", "prompt_id")), true
 	case "gemini_cli.user_prompt": // its prompt_id is that of the session where there is no terminal
 		return s.event(sessions.Prompt, s.Number), true

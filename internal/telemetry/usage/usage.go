@@ -74,6 +74,15 @@ func (n *Number) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// Count returns a number of things; nil if it is missing or none.
+func (n Number) Count() *int64 {
+	count, err := strconv.ParseInt(string(n), 10, 64)
+	if err != nil || count < 0 {
+		return nil
+	}
+	return &count
+}
+
 // A Fact has the fields of an execution_fact of a push about its tokens: the sum
 // of the requests of a turn or a session.
 type Fact struct {

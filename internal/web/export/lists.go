@@ -91,8 +91,9 @@ func Sessions(next func(context.Context) ([]sessions.Session, error)) File {
 						active = append(active, strings.TrimSpace(k.Name+" "+k.Version))
 					}
 				}
+				known := s.Figures()
 				return Row{
-					s.SessionID, s.Agent, s.StartedAt, s.LastAt, s.EndedAt, s.Turns, s.ToolCalls, s.ToolErrors, strings.Join(active, "; "),
+					s.SessionID, s.Agent, s.StartedAt, s.LastAt, s.EndedAt, known.Turns, known.ToolCalls, known.ToolErrors, strings.Join(active, "; "),
 					s.Outcome, scaled(s.PassRate, 1e9), s.Basis, scaled(s.Micros, 1e6),
 				}
 			}), err

@@ -91,9 +91,16 @@ func timeOf(value any) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Number formats an integer with thousands separated, e.g. "12 345".
+// Number formats an integer with thousands separated, e.g. "12 345". One that is not
+// known is a nil pointer.
 func Number(value any) (string, error) {
 	v := reflect.ValueOf(value)
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return None, nil
+		}
+		v = v.Elem()
+	}
 	if !v.IsValid() || !v.CanInt() {
 		return "", fmt.Errorf("number: %T is no whole number", value)
 	}
