@@ -7,7 +7,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/repohost/guard"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
@@ -34,7 +33,7 @@ func (s *Service) ConnectChosen(ctx context.Context, c access.Caller, n Connecti
 		if err != nil {
 			return n, err
 		}
-		if err := guard.Connect(ctx, s.DB, s.Guard, c, guard.Connection{Owners: n.Codeowners}); err != nil {
+		if err := s.checkConnect(ctx, c, "", n.Codeowners); err != nil {
 			return n, err // before there is an entry
 		}
 		entry, err := s.createEntry(ctx, c, n, commit, pkg)

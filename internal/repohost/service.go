@@ -14,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
-	"github.com/whetstone-dev/whetstone/internal/repohost/guard"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -46,7 +45,7 @@ type Service struct {
 	// Owners reads who owns an entry; it may be nil.
 	Owners Owners
 	// Guard says which connections only admins and owners change; it may be nil.
-	Guard guard.Entries
+	Guard Guard
 	// Reviews looks at reviews of pull requests; it may be nil.
 	Reviews Reviews
 
@@ -211,7 +210,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	if err != nil {
 		return n, err
 	}
-	if err := guard.Connect(ctx, s.DB, s.Guard, c, guard.Connection{EntryID: n.EntryID, Owners: n.Codeowners}); err != nil {
+	if err := s.checkConnect(ctx, c, n.EntryID, n.Codeowners); err != nil {
 		return n, err
 	}
 	i, err := s.installation(ctx, c.OrgID, n.InstallationID)
@@ -281,7 +280,7 @@ func (s *Service) Update(ctx context.Context, by access.Caller, id string, chang
 	if c, err = connectionOfOrg(ctx, s.DB, by.OrgID, id, ""); err != nil {
 		return c, err
 	}
-	may, err := guard.May(ctx, s.Guard, by, c.EntryID)
+	may, err := s.mayGuarded(ctx, by, c.EntryID)
 	if err != nil {
 		return c, err
 	}
@@ -308,7 +307,7 @@ func (s *Service) Update(ctx context.Context, by access.Caller, id string, chang
 		owners := change.Codeowners != nil && *change.Codeowners != c.Codeowners
 		set(&c.Codeowners, change.Codeowners)
 		if !may && (owners || c.chooses(before)) {
-			if err := guard.Check(ctx, tx, s.Guard, c.OrgID, guard.Connection{EntryID: c.EntryID, Owners: owners}); err != nil {
+			if err := s.checkGuarded(ctx, tx, c.OrgID, c.EntryID, owners); err != nil {
 				return err
 			}
 		}
@@ -343,7 +342,7 @@ func (s *Service) Disconnect(ctx context.Context, by access.Caller, id string) (
 	if err != nil {
 		return err
 	}
-	may, err := guard.May(ctx, s.Guard, by, c.EntryID)
+	may, err := s.mayGuarded(ctx, by, c.EntryID)
 	if err != nil {
 		return err
 	}
@@ -353,7 +352,7 @@ func (s *Service) Disconnect(ctx context.Context, by access.Caller, id string) (
 			return err
 		}
 		if !may && c.Codeowners {
-			return guard.ErrOwners()
+			return errOwners()
 		}
 		if s.Pulls != nil {
 			if err := s.Pulls.DeleteOfConnection(ctx, tx, c); err != nil {

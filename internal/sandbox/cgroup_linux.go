@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/sandbox/meminfo"
 )
 
 // cgroups creates a cgroup for each program, in which the kernel enforces the
@@ -315,10 +313,10 @@ func (c *cgroup) peakMemory() int64 {
 	return c.read("memory.max_usage_in_bytes", "")
 }
 
-// read returns the number in a line of a control file; see meminfo.Field.
+// read returns the number in a line of a control file; see field.
 func (c *cgroup) read(name, line string) int64 {
 	content, _ := os.ReadFile(filepath.Join(c.folders[0], name)) // 0 for a missing file
-	return meminfo.Field(content, line)
+	return field(content, line)
 }
 
 // remove kills the processes in the cgroup and deletes it. The kernel keeps it

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/whetstone-dev/whetstone/internal/sandbox/meminfo"
 )
 
 const (
@@ -30,13 +28,13 @@ const machineLimit Limit = "machine"
 // cgroup. It checks them at intervals.
 type monitor struct {
 	limits    Limits
-	cgroup    *cgroup      // nil where the service may create none
-	others    func() bool  // whether other programs run as well
-	before    meminfo.Info // when the program started
-	leastTCP  int64        // the least memory of the machine's TCP sockets since
-	initPID   int          // PID 1 of the sandbox as seen from outside
-	root      string       // its root folder as seen from outside, or "" before it runs
-	scratch   []string     // scratch folders, as seen from inside
+	cgroup    *cgroup     // nil where the service may create none
+	others    func() bool // whether other programs run as well
+	before    meminfo     // when the program started
+	leastTCP  int64       // the least memory of the machine's TCP sockets since
+	initPID   int         // PID 1 of the sandbox as seen from outside
+	root      string      // its root folder as seen from outside, or "" before it runs
+	scratch   []string    // scratch folders, as seen from inside
 	mounts    []Mount
 	nextCheck time.Time // of the disk
 	peak      int64
@@ -104,9 +102,9 @@ func (w *monitor) checkMemory(memory int64, pids []string) Limit {
 	if over := w.oomKilled(); over != "" {
 		return over
 	}
-	now := meminfo.Read()
+	now := readMeminfo()
 	// Memory that others free must not hide memory that this program allocates.
-	w.before.Unattributed = min(w.before.Unattributed, now.Unattributed)
+	w.before.unattributed = min(w.before.unattributed, now.unattributed)
 	kernel, tcp, grown := w.netlinkQueues(), int64(0), int64(0)
 	if w.cgroup != nil {
 		// cgroup v1 does not count TCP and UDP buffers as memory, and every
@@ -116,7 +114,7 @@ func (w *monitor) checkMemory(memory int64, pids []string) Limit {
 		var sockets int64
 		sockets, tcp = w.socketBuffers()
 		kernel += sockets + pageTables(pids)
-		grown = now.Unattributed - w.before.Unattributed
+		grown = now.unattributed - w.before.unattributed
 	}
 	if memory+kernel+tcp > w.limits.Memory { // RSS counts shared pages several times
 		memory = proportionalMemory(pids)
@@ -130,9 +128,9 @@ func (w *monitor) checkMemory(memory int64, pids []string) Limit {
 		return MemoryLimit
 	case unclear:
 		return machineLimit
-	case !now.IsShort():
+	case !now.isShort():
 		return ""
-	case w.before.ExplainsLoss(memory, now), alone && w.before.ExplainsLoss(memory+grown, now):
+	case w.before.explainsLoss(memory, now), alone && w.before.explainsLoss(memory+grown, now):
 		return MemoryLimit
 	}
 	return machineLimit
@@ -204,7 +202,7 @@ func (u *processUsage) add(process string) {
 func proportionalMemory(processes []string) (memory int64) {
 	for _, process := range processes {
 		rollup, _ := os.ReadFile(process + "/smaps_rollup") // it may have just ended
-		memory += meminfo.Field(rollup, "Pss:") << 10
+		memory += field(rollup, "Pss:") << 10
 	}
 	return memory
 }
@@ -214,7 +212,7 @@ func proportionalMemory(processes []string) (memory int64) {
 func pageTables(processes []string) (memory int64) {
 	for _, process := range processes {
 		status, _ := os.ReadFile(process + "/status") // it may have just ended
-		memory += meminfo.Field(status, "VmPTE:") << 10
+		memory += field(status, "VmPTE:") << 10
 	}
 	return memory
 }
@@ -227,10 +225,10 @@ func (w *monitor) socketBuffers() (all, tcp int64) {
 	stat := w.socketStat()
 	now := tcpMemory(stat)
 	w.leastTCP = min(w.leastTCP, now)
-	if meminfo.Field(stat, "TCP: inuse ") > 0 {
+	if field(stat, "TCP: inuse ") > 0 {
 		tcp = now - w.leastTCP
 	}
-	return meminfo.Field(stat, "sockets: used ") * socketBuffer(), tcp
+	return field(stat, "sockets: used ") * socketBuffer(), tcp
 }
 
 func (w *monitor) socketStat() []byte {
@@ -242,7 +240,7 @@ func (w *monitor) socketStat() []byte {
 func tcpMemory(stat []byte) int64 {
 	for line := range bytes.Lines(stat) {
 		if _, pages, ok := bytes.Cut(line, []byte(" mem ")); ok && bytes.HasPrefix(line, []byte("TCP:")) {
-			return meminfo.Field(pages, "") * int64(os.Getpagesize())
+			return field(pages, "") * int64(os.Getpagesize())
 		}
 	}
 	return 0
@@ -269,7 +267,7 @@ var socketBuffer = sync.OnceValue(func() int64 {
 	buffer := int64(212_992) // the kernel's own default
 	for _, file := range []string{"/proc/sys/net/core/wmem_default", "/proc/sys/net/core/rmem_default"} {
 		if content, err := os.ReadFile(file); err == nil {
-			buffer = max(buffer, meminfo.Field(content, ""))
+			buffer = max(buffer, field(content, ""))
 		}
 	}
 	return buffer
@@ -291,4 +289,4 @@ func (w *monitor) exceedsScratch() bool {
 }
 
 // MachineMemory is the memory of the machine in bytes, or 0 if it is unknown.
-func MachineMemory() int64 { return meminfo.Read().Total }
+func MachineMemory() int64 { return readMeminfo().total }

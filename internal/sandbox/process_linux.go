@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/meminfo"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/seccomp"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/spawn"
 )
@@ -76,7 +75,7 @@ type statusLine struct {
 func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) (p *process, err error) {
 	p = &process{limits: spec.Limits, stopped: spec.Stop, exitCode: -1, monitor: &monitor{
 		limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.written(),
-		others: func() bool { return b.running.Load() > 1 }, before: meminfo.Read(),
+		others: func() bool { return b.running.Load() > 1 }, before: readMeminfo(),
 	}}
 	p.stdout.Limit, p.stderr.Limit = spec.Limits.Output, spec.Limits.Output
 	files, err := b.files(spec)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -137,7 +136,7 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 // backfillVersions lets sessions, and what was paid for in them, follow the last
 // activation where they activated several versions.
 func (s *Service) backfillVersions(ctx context.Context, tx *store.Tx, after string) (last string, err error) {
-	all, err := activated.After(ctx, tx, after, backfillChunk)
+	all, err := activationsAfter(ctx, tx, after, backfillChunk)
 	if err != nil || len(all) == 0 {
 		return "", err
 	}

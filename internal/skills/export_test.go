@@ -34,3 +34,9 @@ func GradedSessions(skillID string, sessions ...string) map[Session]bool {
 
 // Backfill runs the job.
 func (s *Service) Backfill(ctx context.Context) error { return s.backfill(ctx) }
+
+// What sessions activated.
+var (
+	LastActivated    = lastActivated
+	ActivationsAfter = activationsAfter
+)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 
@@ -125,7 +124,7 @@ func (in *ingestion) attributeGradings(ctx context.Context, all map[string]gradi
 			sessions = append(sessions, Session{SkillID: g.skillID, Hash: g.sessionHash})
 		}
 	}
-	used, err := activated.Last(ctx, in.tx, sessions)
+	used, err := lastActivated(ctx, in.tx, sessions)
 	for id, g := range all {
 		if version, ok := used[Session{SkillID: g.skillID, Hash: g.sessionHash}]; ok {
 			g.versionID = orNull(version)

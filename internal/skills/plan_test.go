@@ -7,7 +7,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -48,9 +47,9 @@ func TestQueryPlans(t *testing.T) {
 			},
 			"last grade": func() error { return second(graded.LastAt(ctx, q, "a")) },
 			"last activations": func() error {
-				return second(activated.Last(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
+				return second(skills.LastActivated(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
 			},
-			"activations": func() error { return second(activated.After(ctx, q, "", 10)) },
+			"activations": func() error { return second(skills.ActivationsAfter(ctx, q, "", 10)) },
 			"versions":    func() error { return second(r.registry.Timelines(ctx, q, published)) },
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {

@@ -3,13 +3,9 @@ package skills
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
-
-// A Session is one of a user in which a skill was observed, graded or paid for.
-type Session = activated.Session
 
 // A SessionState is what is known of a session of a skill.
 type SessionState struct {
@@ -44,7 +40,7 @@ func SessionStates(ctx context.Context, q store.Querier, sessions []Session) (ma
 		return states, nil
 	}
 	keys := columnsOf(sessions, func(s Session) string { return SessionKey(s.SkillID, s.Hash) })
-	versions, err := activated.Last(ctx, q, sessions)
+	versions, err := lastActivated(ctx, q, sessions)
 	if err != nil {
 		return nil, err
 	}

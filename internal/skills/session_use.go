@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/activated"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -74,7 +73,7 @@ func (c Changes) Uses(ctx context.Context, q store.Querier) (map[Session]Session
 	if err != nil {
 		return nil, err
 	}
-	versions, err := remember(ctx, q, c.Touched, c.written.versions, activated.Last)
+	versions, err := remember(ctx, q, c.Touched, c.written.versions, lastActivated)
 	if err != nil {
 		return nil, err
 	}

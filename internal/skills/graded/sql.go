@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/activated"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -95,8 +95,8 @@ type Grading struct {
 }
 
 // Gradings returns the gradings of sessions that have a verdict.
-func Gradings(ctx context.Context, q store.Querier, of []activated.Session) ([]Grading, error) {
-	from, list := q.Dialect().ByPair("skill_gradings", "skill_id", "session_hash", "$1", activated.Pairs(of))
+func Gradings(ctx context.Context, q store.Querier, of []skills.Session) ([]Grading, error) {
+	from, list := q.Dialect().ByPair("skill_gradings", "skill_id", "session_hash", "$1", skills.SessionPairs(of))
 	rows, err := q.Query(ctx, `
 		SELECT id, skill_id, pass_rate, basis, COALESCE(rated_at, graded_at) FROM `+from+` AND pass_rate IS NOT NULL`, list)
 	return store.All(rows, err, func(row store.Row) (g Grading, err error) {

@@ -1,6 +1,4 @@
-// Package activated reads which versions of skills sessions activated. It reads
-// skill_observations.
-package activated
+package skills
 
 import (
 	"context"
@@ -11,11 +9,11 @@ import (
 // A Session is one of a user in which a skill was observed, graded or paid for.
 type Session struct {
 	SkillID string
-	Hash    string // the session's pseudonym, see skills.SessionHash
+	Hash    string // the session's pseudonym, see SessionHash
 }
 
-// Pairs are sessions as pairs of columns.
-func Pairs(sessions []Session) [][2]string {
+// SessionPairs are sessions as pairs of columns.
+func SessionPairs(sessions []Session) [][2]string {
 	pairs := make([][2]string, len(sessions))
 	for i, s := range sessions {
 		pairs[i] = [2]string{s.SkillID, s.Hash}
@@ -23,14 +21,14 @@ func Pairs(sessions []Session) [][2]string {
 	return pairs
 }
 
-// Last returns the version that each session activated last, by time; "" if no version
+// lastActivated returns the version that each session activated last, by time; "" if no version
 // is known of any activation. Sessions without an activation are not in it.
-func Last(ctx context.Context, q store.Querier, sessions []Session) (map[Session]string, error) {
+func lastActivated(ctx context.Context, q store.Querier, sessions []Session) (map[Session]string, error) {
 	versions := map[Session]string{}
 	if len(sessions) == 0 {
 		return versions, nil
 	}
-	pairs, list := q.Dialect().Pairs("$1", Pairs(sessions))
+	pairs, list := q.Dialect().Pairs("$1", SessionPairs(sessions))
 	rows, err := q.Query(ctx, `SELECT a, b, version_id FROM (
 		SELECT pairs.a, pairs.b, COALESCE((
 			SELECT o.version_id FROM skill_observations o
@@ -50,16 +48,16 @@ func Last(ctx context.Context, q store.Querier, sessions []Session) (map[Session
 	return versions, err
 }
 
-// An Activation is one whose version is known.
-type Activation struct {
+// An activation is one whose version is known.
+type activation struct {
 	ID            string
 	OrgID, UserID string
 	Session       Session
 	Several       bool // its session activated another version, too
 }
 
-// After returns the next activations in the order of their ids.
-func After(ctx context.Context, q store.Querier, id string, limit int) ([]Activation, error) {
+// activationsAfter returns the next activations in the order of their ids.
+func activationsAfter(ctx context.Context, q store.Querier, id string, limit int) ([]activation, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, org_id, user_id, skill_id, session_hash, EXISTS (
 			SELECT 1 FROM skill_observations o
@@ -68,7 +66,7 @@ func After(ctx context.Context, q store.Querier, id string, limit int) ([]Activa
 			SELECT id, org_id, user_id, skill_id, session_hash, version_id FROM skill_observations
 			WHERE id > $1 AND triggered AND version_id IS NOT NULL AND session_hash <> '' ORDER BY id LIMIT $2
 		) AS page ORDER BY id`, id, limit)
-	return store.All(rows, err, func(row store.Row) (a Activation, err error) {
+	return store.All(rows, err, func(row store.Row) (a activation, err error) {
 		err = row.Scan(&a.ID, &a.OrgID, &a.UserID, &a.Session.SkillID, &a.Session.Hash, &a.Several)
 		return a, err
 	})

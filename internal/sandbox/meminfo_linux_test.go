@@ -1,15 +1,19 @@
-package meminfo
+package sandbox_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+)
 
 // TestExplainsLoss blames a program for a machine without memory only if it took
 // most of it.
 func TestExplainsLoss(t *testing.T) {
 	const mib = 1 << 20
-	with := func(available int64) Info { return Info{Total: 8 << 30, Available: available * mib} }
+	with := func(available int64) sandbox.Meminfo { return sandbox.MeminfoOf(8<<30, available*mib) }
 	tests := []struct {
 		name          string
-		before, now   Info
+		before, now   sandbox.Meminfo
 		memory        int64
 		blamed, short bool
 	}{
@@ -20,10 +24,10 @@ func TestExplainsLoss(t *testing.T) {
 		{"there is enough", with(2000), with(300), 1700 * mib, true, false},
 	}
 	for _, test := range tests {
-		if got := test.before.ExplainsLoss(test.memory, test.now); got != test.blamed {
+		if got := sandbox.ExplainsLoss(test.before, test.memory, test.now); got != test.blamed {
 			t.Errorf("%s: blamed %t, want %t", test.name, got, test.blamed)
 		}
-		if got := test.now.IsShort(); got != test.short {
+		if got := sandbox.IsShort(test.now); got != test.short {
 			t.Errorf("%s: short %t, want %t", test.name, got, test.short)
 		}
 	}
