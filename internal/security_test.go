@@ -14,31 +14,33 @@ var (
 	namedScript = regexp.MustCompile("`(\\w+\\.txtar)`")
 )
 
-// TestSecurityDocument holds the threat model to its word: each test that it
-// names is there.
+// TestSecurityDocument holds the threat model, and the table of how people become owners,
+// to their word: each test that they name is there.
 func TestSecurityDocument(t *testing.T) {
-	text, err := os.ReadFile("../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	known := map[string]bool{}
 	for _, f := range readTree(t) {
 		for _, d := range f.tests() {
 			known[path.Base(f.dir)+"."+d] = true
 		}
 	}
-	named := namedTest.FindAllStringSubmatch(string(text), -1)
-	if len(named) < 50 {
-		t.Errorf("found only %d tests in the document", len(named))
-	}
-	for _, match := range named {
-		if name := match[1] + "." + match[2]; !known[name] {
-			t.Errorf("docs/security.md names %s, which is no test", name)
+	for file, least := range map[string]int{"security.md": 50, "people.md": 20} {
+		text, err := os.ReadFile("../docs/" + file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, match := range namedScript.FindAllStringSubmatch(string(text), -1) {
-		if _, err := os.Stat("../e2e/testdata/scripts/" + match[1]); err != nil {
-			t.Errorf("docs/security.md names a script: %v", err)
+		named := namedTest.FindAllStringSubmatch(string(text), -1)
+		if len(named) < least {
+			t.Errorf("found only %d tests in docs/%s", len(named), file)
+		}
+		for _, match := range named {
+			if name := match[1] + "." + match[2]; !known[name] {
+				t.Errorf("docs/%s names %s, which is no test", file, name)
+			}
+		}
+		for _, match := range namedScript.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat("../e2e/testdata/scripts/" + match[1]); err != nil {
+				t.Errorf("docs/%s names a script: %v", file, err)
+			}
 		}
 	}
 }

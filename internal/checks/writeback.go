@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates"
+	"github.com/whetstone-dev/whetstone/internal/gates/outcome"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
@@ -65,7 +66,7 @@ func writeBack(err error) (attempt.WriteBackStatus, string) {
 // reportOfPull is what a pull request's check says; false if it says nothing.
 func (s *Service) reportOfPull(ctx context.Context, c repohost.Connection, p Pull) (r repohost.Report, said bool, err error) {
 	r = repohost.Report{
-		Title: p.Message, Summary: p.Message, URL: s.PublicURL + "/repohost/connections/" + c.ID,
+		Title: p.Message, Summary: outcome.Escape(p.Message), URL: s.PublicURL + "/repohost/connections/" + c.ID,
 		Annotations: findings.Annotations(p.Findings),
 	}
 	if p.Head == "" {
@@ -227,7 +228,7 @@ func (s *Service) commentBody(ctx context.Context, at comment) (body string, wit
 			return "", with, err
 		}
 		if said {
-			fmt.Fprintf(&b, "### %s: %s\n\n%s\n", c.EntryName, r.Title, r.Summary)
+			fmt.Fprintf(&b, "### %s: %s\n\n%s\n", outcome.Escape(c.EntryName), outcome.Escape(r.Title), r.Summary)
 		}
 	}
 	return b.String(), with, nil

@@ -210,6 +210,7 @@ func TestBuildPolicy(t *testing.T) {
 func TestBuildSeesNothing(t *testing.T) {
 	attacker := sandboxtest.Attacker(t)
 	secret := sandboxtest.PlantSecret(t)
+	sandboxtest.PlantKey(t, secret)
 	box, err := sandbox.New(sandbox.Options{}) // knows of the planted file
 	if err != nil {
 		t.Fatal(err)
@@ -222,6 +223,11 @@ func TestBuildSeesNothing(t *testing.T) {
 		"stand-in": environmentstest.New, "buildah": environmentstest.NewBuildah,
 		"network": func(t *testing.T) *environments.Service {
 			s := environmentstest.New(t)
+			s.Network = true
+			return s
+		},
+		"buildah with a network": func(t *testing.T) *environments.Service {
+			s := environmentstest.NewBuildah(t)
 			s.Network = true
 			return s
 		},
@@ -337,7 +343,7 @@ func TestOrdinaryUser(t *testing.T) {
 	const id = "65531"
 	attacker := sandboxtest.Attacker(t)
 	for name, test := range map[string]struct{ ranges, run, want string }{
-		"ranges":    {"builder:1000000:65536\n", "^(TestGet|TestSecondUser|TestBuildSeesNothing)$/^(buildah|network)$", "--- PASS: TestBuildSeesNothing/buildah"},
+		"ranges":    {"builder:1000000:65536\n", "^(TestGet|TestSecondUser|TestBuildSeesNothing)$/^(buildah|network)", "--- PASS: TestBuildSeesNothing/buildah_with_a_network"},
 		"no ranges": {"other:1000000:65536\n", "^TestOneUser$", "--- PASS: TestOneUser"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -665,3 +665,76 @@ func TestDeletedOrganisation(t *testing.T) {
 		}
 	})
 }
+
+// TestTokenTwice uses a good token, and the key of a run, more often and elsewhere than they
+// are for.
+func TestTokenTwice(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.trust(w.ada, w.entry, nil)
+		second := w.ada.Made("second", "1.0.0", registrytest.Skill(t, "Second."))
+		replica := w.Replica()
+		mount(t, replica)
+
+		// At once, on two replicas: one key.
+		token := w.issuer.Sign(t, w.issuer.GitHub(audience))
+		var calls []func() apptest.Response
+		for i := range 8 {
+			at := []*registrytest.World{w.World, replica}[i%2]
+			calls = append(calls, func() apptest.Response {
+				return at.Anonymous().Do(http.MethodPost, exchange, object{"token": token, "entry_id": w.entry})
+			})
+		}
+		var won []apptest.Response
+		for _, a := range registrytest.Together(calls...) {
+			if a.Status == http.StatusCreated {
+				won = append(won, a)
+				continue
+			}
+			a.WantError(http.StatusUnauthorized, "This token was exchanged already; ask for a new one")
+		}
+		if n := w.Count("api_keys WHERE entry_id IS NOT NULL"); len(won) != 1 || n != 1 {
+			t.Fatalf("%d answers have a key, and there are %d, want one", len(won), n)
+		}
+		ci := w.holder(won[0])
+
+		// For another entry, by id and by name; from elsewhere; to another audience.
+		for name, c := range map[string]struct {
+			claims claims
+			to     object
+			status int
+		}{
+			"for another entry":             {nil, object{"entry_id": second}, http.StatusForbidden},
+			"for another entry by name":     {nil, object{"entry_id": nil, "organisation": "acme", "name": "second"}, http.StatusForbidden},
+			"from a fork":                   {claims{"repository": "eve/skills", "repository_owner": "eve", "repository_owner_id": "666", "repository_id": "4712"}, nil, http.StatusForbidden},
+			"from a repository made again":  {claims{"repository_id": "4712"}, nil, http.StatusForbidden},
+			"from a pull request":           {claims{"event_name": "pull_request", "ref": "refs/pull/1/merge"}, nil, http.StatusForbidden},
+			"for another server":            {claims{"aud": "https://other.example"}, nil, http.StatusUnauthorized},
+			"for several servers":           {claims{"aud": []string{audience, "https://other.example"}}, nil, 0},
+			"for a prefix of this server":   {claims{"aud": audience + ".evil.example"}, nil, http.StatusUnauthorized},
+			"for nobody":                    {claims{"aud": nil}, nil, http.StatusUnauthorized},
+			"of yesterday":                  {claims{"exp": time.Now().Add(-24 * time.Hour).Unix()}, nil, http.StatusUnauthorized},
+			"that never expires":            {claims{"exp": nil}, nil, http.StatusUnauthorized},
+			"of another issuer in its name": {claims{"iss": "https://token.actions.githubusercontent.com"}, nil, http.StatusUnauthorized},
+		} {
+			a := w.exchange(w.issuer.Sign(t, w.issuer.GitHub(audience).With(c.claims)), c.to)
+			if c.status != 0 && a.Status != c.status {
+				t.Errorf("%s: %d %s, want %d", name, a.Status, a.Body, c.status)
+			}
+		}
+
+		// After its version exists: neither the token nor the key makes another of that name, and
+		// the sweep of what has expired does not make the token good again.
+		ci.Push(w.entry, "1.1.0", registrytest.Skill(t, "Reads PDFs well.")).Want(http.StatusCreated)
+		ci.Push(w.entry, "1.1.0", registrytest.Skill(t, "Something else.")).Want(http.StatusConflict)
+		ci.Push(second, "1.1.0", registrytest.Skill(t, "Something else.")).Want(http.StatusForbidden)
+		if err := w.service.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.exchange(token, nil).Want(http.StatusUnauthorized)
+		if got := w.ada.Current(second); got != "1.0.0" {
+			t.Errorf("version %s of another entry is current", got)
+		}
+	})
+}

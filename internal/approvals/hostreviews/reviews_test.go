@@ -425,3 +425,72 @@ func TestOneSpelling(t *testing.T) {
 		}
 	})
 }
+
+// TestForgedEvents delivers events that were replayed, edited or made up. What they say is
+// never believed: an event leads to a look at the code host, which decides.
+func TestForgedEvents(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, db *store.DB, provider host.Provider) {
+		w := newWorld(t, db, provider, object{"approvals": 1})
+		p := w.change(pdf("Two."))
+		id := p.Review(benAt, approve)
+		event, approved := p.ReviewEvent(provider, w.number()) // of the approval that follows
+		p.Dismiss(id)
+		version := w.pushed(p.Merge())
+		w.want(version, "candidate", 0)
+
+		// Replayed after the review was dismissed, also with the delivery's id from before.
+		for range 2 {
+			w.deliver(event, approved)
+		}
+		w.Anonymous().Do(http.MethodPost, base+"/webhook", approved, host.SignatureHeader+": "+host.Sign(secret, []byte(approved)),
+			host.EventHeader+": "+event, fmt.Sprint(host.DeliveryHeader, ": d", w.sent), "Content-Type: application/json").Want(http.StatusAccepted)
+		w.Settle()
+		w.want(version, "candidate", 0)
+
+		// Edited, with a signature of another body, of none, of another secret, or a good one.
+		forged := strings.ReplaceAll(approved, `"number"`, `"review":{"state":"approved","user":{"id":102},"commit_id":"x"},"merged":true,"number"`)
+		for _, signature := range []string{
+			host.Sign(secret, []byte(approved)), "", "sha256=", "sha256=" + strings.Repeat("0", 64), host.Sign("", []byte(forged)),
+			host.Sign(secret+" ", []byte(forged)), "sha1=" + strings.Repeat("0", 40),
+			strings.ToUpper(host.Sign(secret, []byte(approved))),
+		} {
+			if a := w.deliverSigned(event, forged, signature); a.Status != http.StatusUnauthorized {
+				t.Errorf("signed %q: %d %s", signature, a.Status, a.Body)
+			}
+		}
+		numbered := func(n int) string {
+			return strings.ReplaceAll(approved, fmt.Sprintf(`"number":%d`, p.Number), fmt.Sprintf(`"number":%d`, n))
+		}
+		for _, body := range []string{
+			forged, numbered(0), numbered(-1), numbered(1 << 30),
+			strings.ReplaceAll(approved, "acme/skills", "acme/../skills"), strings.ReplaceAll(approved, "acme/skills", "eve/skills"),
+		} {
+			w.deliverSigned(event, body, host.Sign(secret, []byte(body)))
+			w.Settle()
+		}
+		w.want(version, "candidate", 0)
+		w.release(version)
+
+		// A stale one: of the head before the last commit. The review was of that head, too.
+		q := w.change(pdf("Three."))
+		q.Review(benAt, approve)
+		_, stale := q.ReviewEvent(provider, w.number())
+		w.work.Git("checkout", "--quiet", q.Branch)
+		w.work.Commit("sneaked in", map[string]string{"pdf/more.md": "more"})
+		w.work.Git("push", "--quiet", "origin", q.Branch)
+		q.Update()
+		second := w.pushed(q.Merge())
+		w.deliver(event, stale)
+		w.want(second, "candidate", 0)
+		if n := w.Count("version_approvals"); n != 0 {
+			t.Errorf("%d approvals are stored, want none", n)
+		}
+		// And a genuine one is counted, once for all its deliveries.
+		q.Review(benAt, approve)
+		for range 3 {
+			w.reviewed(q)
+		}
+		w.want(second, "published", 1)
+	})
+}

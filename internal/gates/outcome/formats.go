@@ -31,8 +31,13 @@ func verdict(g gateapi.Gate) string {
 	return *g.Verdict
 }
 
-// escape keeps what people wrote from being read as Markdown.
-var escape = strings.NewReplacer(`|`, `\|`, "`", "'", "\n", " ", "<", "&lt;", "[", `\[`, "*", `\*`, "_", `\_`)
+// escape keeps what people wrote from being read as Markdown, and from what code hosts make
+// of plain text: mentions, references and links, which a space without a width ends. That is
+// written where the text has been unescaped, too, as of "&#64;acme/team".
+var escape = strings.NewReplacer(
+	`\`, `\\`, `|`, `\|`, "`", "'", "\n", " ", "\r", " ", "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "~", `\~`,
+	"@", "@\u200b", "#", "\\#\u200b", "://", ":\u200b//", "www.", "www\u200b.", "WWW.", "WWW\u200b.", "GH-", "GH\u200b-", "gh-", "gh\u200b-",
+)
 
 // Escape returns what a person wrote as plain Markdown.
 func Escape(s string) string { return escape.Replace(s) }
@@ -54,7 +59,7 @@ func Worst(g gateapi.Gate) string {
 // link, if not nil, returns the page of a case of a suite, "" if it has none.
 func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n\n%s\n", Title(g), escape.Replace(g.Reason))
+	fmt.Fprintf(&b, "**%s**\n\n%s\n", escape.Replace(Title(g)), escape.Replace(g.Reason))
 	for _, s := range g.Suites {
 		if s.Score != nil {
 			fmt.Fprintf(&b, "\nScore: %s.\n", s.Score.Text())

@@ -75,6 +75,7 @@ func TestNoSecretInProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := sandboxtest.PlantSecret(t)
+	sandboxtest.PlantKey(t, secret)
 	box, err := sandbox.New(sandbox.Options{}) // knows of the planted file
 	if err != nil {
 		t.Fatal(err)

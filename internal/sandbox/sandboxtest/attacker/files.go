@@ -27,7 +27,8 @@ func read(paths []string) error {
 }
 
 // secrets searches for a text, given in hex, in the environment, the arguments and
-// the open files of all processes. It is denied if it could read some and found none.
+// the open files of all processes, and in all keys. It is denied if it could read some and
+// found none.
 func secrets(args []string) error {
 	text, err := hex.DecodeString(args[0])
 	if err != nil {
@@ -51,6 +52,9 @@ func secrets(args []string) error {
 		if err == nil && path.Base(file) == "environ" {
 			environments++
 		}
+	}
+	if inKeyrings(text) {
+		return nil
 	}
 	if environments == 0 {
 		fmt.Println("no environment can be read")
