@@ -63,7 +63,9 @@ const noGoodVersion = "no earlier version that was current is left that is not r
 // version may have had too few sessions when the rule began to fire, or be newer. The
 // rollback commits with the event, whatever crashes. It returns what became of it,
 // known if that did not change.
-func (e *evaluation) revert(ctx context.Context, r Rule, skill figures, v verdict, known Outcome) (Outcome, *release.Result, error) {
+func (e *evaluation) revert(
+	ctx context.Context, r Rule, skill figures, v verdict, known Outcome,
+) (Outcome, *release.Result, error) {
 	threshold, compares := r.passRateLimit(skill)
 	own, sessions := v, int64(skill.evidence.Sessions)
 	if r.Sensitivity != Sequential {

@@ -31,7 +31,8 @@ const (
 // sessions in 1,000 weeks, so that a sound skill reaches it once in 1,000 weeks: the
 // logarithm of the mean number of sessions until a sound skill reaches 7, less 7.
 var calibration = []struct{ threshold, slack float64 }{
-	{0.3, 2.87}, {0.4, 2.79}, {0.5, 2.96}, {0.6, 2.83}, {0.7, 2.65}, {0.75, 2.50}, {0.8, 2.36}, {0.85, 2.44}, {0.9, 2.70}, {0.95, 3.42},
+	{0.3, 2.87}, {0.4, 2.79}, {0.5, 2.96}, {0.6, 2.83}, {0.7, 2.65}, {0.75, 2.50}, {0.8, 2.36}, {0.85, 2.44},
+	{0.9, 2.70}, {0.95, 3.42},
 }
 
 // slackOf interpolates calibration.

@@ -129,7 +129,8 @@ func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([
 		var policy string
 		var kept gates.Policy
 		e, v := &w.entry, &w.version
-		err = row.Scan(&e.ID, &e.OrgID, &e.Name, &e.CurrentVersion, &v.ID, &v.Version, &v.PushedBy, &v.ChosenBy, store.Time(&v.PushedAt), &v.GateID,
+		err = row.Scan(&e.ID, &e.OrgID, &e.Name, &e.CurrentVersion, &v.ID, &v.Version, &v.PushedBy, &v.ChosenBy,
+			store.Time(&v.PushedAt), &v.GateID,
 			&policy, &kept.Approvals, &kept.SelfApproval, &w.approvals)
 		if err != nil {
 			return w, err

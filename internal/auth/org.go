@@ -49,7 +49,8 @@ func (u User) Machine() bool {
 // Person reports whether a request is made by a person: not with the key of a machine, nor
 // with one that allows less than the person's role.
 func Person(c access.Caller) bool {
-	return c.UserID != "" && !c.ServiceAccount && !c.Relay && c.EntryID == "" && !c.Narrowed() && !User{Email: c.Email, Role: c.Role}.Machine()
+	return c.UserID != "" && !c.ServiceAccount && !c.Relay && c.EntryID == "" && !c.Narrowed() &&
+		!User{Email: c.Email, Role: c.Role}.Machine()
 }
 
 func (u User) target() audit.Target { return audit.Target{Kind: "user", ID: u.ID, Name: u.Email} }

@@ -181,8 +181,9 @@ func checkOrgs(ctx context.Context, c config.Config, db *store.DB) []exam.Findin
 	case c.RepohostClaims == config.ClaimsOperator:
 		return []exam.Finding{count, exam.Fine(claims, "the operator assigns accounts of the code host to organisations")}
 	case len(orgs) > 1:
-		return []exam.Finding{count, exam.Fine(claims, "%d organisations share this server: the operator assigns accounts of the code host "+
-			"with `whetstone repohost allow ORG ACCOUNT`", len(orgs))}
+		return []exam.Finding{count, exam.Fine(claims,
+			"%d organisations share this server: the operator assigns accounts of the code host "+
+				"with `whetstone repohost allow ORG ACCOUNT`", len(orgs))}
 	}
 	return []exam.Finding{count, exam.Fine(claims, "one organisation may bind every account of the code host")}
 }

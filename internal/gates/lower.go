@@ -41,7 +41,8 @@ func (p Policy) lowers(before Policy) (fields []string) {
 func mayLower(c access.Caller, fields []string) error {
 	what := strings.Join(fields, ", ")
 	if !auth.Person(c) {
-		return fault.New(fault.Denied, "This lowers %s, which only people do: sign in, or use a key of your own with all permissions of your role", what)
+		return fault.New(fault.Denied, "This lowers %s, which only people do: sign in, or use a key of your "+
+			"own with all permissions of your role", what)
 	}
 	if !c.May(access.RegistryRollback) {
 		return fault.New(fault.Denied, "This lowers %s, which needs the permission %s: ask an admin", what, access.RegistryRollback)

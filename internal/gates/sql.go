@@ -73,7 +73,8 @@ func scanGate(row store.Row) (g Gate, err error) {
 	var policy, result, pullID string
 	var verdict, override, pull *string
 	err = row.Scan(&g.ID, &g.OrgID, &g.EntryID, &g.VersionID, &g.Version, &g.AgainstID, &g.Against, &g.Status, &verdict, &g.Reason,
-		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt), &override, &result, &pull,
+		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt),
+		&override, &result, &pull,
 		&pullID)
 	if err != nil {
 		return g, err
@@ -297,7 +298,8 @@ func ranSuites(ctx context.Context, q store.Querier, entryID string) (bool, erro
 // decided about a version of its entry ran a suite; "" if there is none.
 func lastConditions(ctx context.Context, q store.Querier, g Gate, suiteID string) (string, error) {
 	rows, err := q.Query(ctx, `
-		SELECT r.conditions FROM gates g JOIN gate_runs r ON r.gate_id = g.id AND r.suite_id = $3 AND r.step = 'screen' AND r.arm = 'new'
+		SELECT r.conditions FROM gates g
+		JOIN gate_runs r ON r.gate_id = g.id AND r.suite_id = $3 AND r.step = 'screen' AND r.arm = 'new'
 		WHERE g.entry_id = $1 AND g.id < $2 AND g.pull IS NULL AND g.status = 'decided'
 		ORDER BY g.id DESC LIMIT 1`, g.EntryID, g.ID, suiteID)
 	conditions, err := store.One(rows, err, "Run", store.Value[string])
@@ -317,7 +319,8 @@ func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, 
 		WHERE e.org_id = $1 AND (e.id = $2 OR $2 = '' AND NOT EXISTS (
 			SELECT 1 FROM gate_policies p WHERE p.org_id = e.org_id AND p.entry_id = e.id))
 		ON CONFLICT (version_id) DO UPDATE SET
-			approvals = CASE WHEN excluded.approvals > gate_requirements.approvals THEN excluded.approvals ELSE gate_requirements.approvals END,
+			approvals = CASE WHEN excluded.approvals > gate_requirements.approvals
+				THEN excluded.approvals ELSE gate_requirements.approvals END,
 			self_approval = gate_requirements.self_approval AND excluded.self_approval,
 			host_reviews = gate_requirements.host_reviews AND excluded.host_reviews`,
 		orgID, entryID, p.Approvals, p.SelfApproval, p.HostReviews)
@@ -326,7 +329,8 @@ func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, 
 
 // requirementsOf returns what a version goes on waiting for since its policy was lowered.
 func requirementsOf(ctx context.Context, q store.Querier, versionID string) (p Policy, found bool, err error) {
-	rows, err := q.Query(ctx, `SELECT approvals, self_approval, host_reviews FROM gate_requirements WHERE version_id = $1`, versionID)
+	rows, err := q.Query(ctx, `
+		SELECT approvals, self_approval, host_reviews FROM gate_requirements WHERE version_id = $1`, versionID)
 	p, err = store.One(rows, err, "Requirements", func(row store.Row) (p Policy, err error) {
 		err = row.Scan(&p.Approvals, &p.SelfApproval, &p.HostReviews)
 		return p, err

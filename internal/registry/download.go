@@ -127,7 +127,9 @@ func (s *Service) StreamFile(
 
 // StreamDiff sends what changed in a version that the organisation may see. Withdrawn
 // versions, on either side, are as for Download.
-func (s *Service) StreamDiff(ctx context.Context, orgID string, at VersionPath, from string, withdrawn bool) (httpapi.Stream, error) {
+func (s *Service) StreamDiff(
+	ctx context.Context, orgID string, at VersionPath, from string, withdrawn bool,
+) (httpapi.Stream, error) {
 	for _, version := range []string{at.Version, from} {
 		if version == "" {
 			continue

@@ -114,7 +114,8 @@ func NewVersionOutput(e Entry, v Version) VersionOutput {
 		ID: v.ID, Version: v.Version, ContentHash: v.ContentHash, ChangeSummary: v.ChangeSummary,
 		FileManifest: append([]skillpkg.ManifestEntry{}, v.Manifest...), Source: v.Source, SourceRef: v.SourceRef,
 		SourceRepo: v.SourceRepo, IsCurrent: v.ID == e.CurrentVersionID, RolledBack: v.RolledBack,
-		State: v.State, WithdrawnReason: v.WithdrawnReason, GateID: v.GateID, PushedAt: httpapi.Time(v.PushedAt), PushedBy: &v.PushedBy, Size: v.Size,
+		State: v.State, WithdrawnReason: v.WithdrawnReason, GateID: v.GateID, PushedAt: httpapi.Time(v.PushedAt),
+		PushedBy: &v.PushedBy, Size: v.Size,
 	}
 }
 

@@ -86,7 +86,8 @@ func (p *RepoPublication) publication(archive *spool.Spool) Publication {
 	summary := text.TruncateRunes(p.ChangeSummary, maxSummary)
 	return Publication{
 		OrgID: p.OrgID, UserID: p.UserID, Version: p.Version, ChangeSummary: &summary,
-		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo, SourceCommit: p.SourceCommit, SourcePath: p.SourcePath, ChosenBy: &p.ChosenBy,
+		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo, SourceCommit: p.SourceCommit,
+		SourcePath: p.SourcePath, ChosenBy: &p.ChosenBy,
 		Archive: archive, Size: archive.Size(),
 	}
 }

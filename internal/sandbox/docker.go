@@ -109,7 +109,8 @@ func (d *docker) find() (string, error) {
 
 // command is a call of the engine, limited to stopTimeout.
 func command(program string, args ...string) *exec.Cmd {
-	cmd := spawn.Command(context.Background(), spawn.Inherited(engineVariables...), program, args...) // it cleans up after a context that has ended
+	// It cleans up after a context that has ended.
+	cmd := spawn.Command(context.Background(), spawn.Inherited(engineVariables...), program, args...)
 	cmd.WaitDelay = stopTimeout
 	return cmd
 }
@@ -158,7 +159,8 @@ func (d *docker) Check(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	version, err := spawn.Command(ctx, spawn.Inherited(engineVariables...), program, "version", "--format", "{{.Server.Version}}").Output()
+	version, err := spawn.Command(ctx, spawn.Inherited(engineVariables...), program, "version", "--format",
+		"{{.Server.Version}}").Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

@@ -55,7 +55,8 @@ func standingsOf(ctx context.Context, tx *store.Tx, orgID string) ([]*standing, 
 		c := &standing{below: map[level][]*standing{}}
 		var few, since, carried, publishedFew string
 		var revealed int
-		err := row.Scan(&c.id, &c.level, &c.skill, &c.form, &c.kind, &c.class, &c.signals, &c.contributors, &few, &since, &carried, &c.carriedSignals,
+		err := row.Scan(&c.id, &c.level, &c.skill, &c.form, &c.kind, &c.class, &c.signals, &c.contributors, &few,
+			&since, &carried, &c.carriedSignals,
 			&c.people, &publishedFew, &revealed)
 		c.cell.few, c.since, c.carried = strings.Fields(few), strings.Fields(since), strings.Fields(carried)
 		c.few, c.revealed = strings.Fields(publishedFew), revealed == 1
@@ -100,7 +101,8 @@ func publishAll(ctx context.Context, tx *store.Tx, orgID string) error {
 }
 
 func noteSnapshot(ctx context.Context, tx *store.Tx, orgID string) error {
-	_, err := tx.Exec(ctx, `UPDATE signal_snapshots SET since = '', taken_at = $2 WHERE org_id = $1`, orgID, store.Micros(store.Now()))
+	_, err := tx.Exec(ctx, `UPDATE signal_snapshots SET since = '', taken_at = $2 WHERE org_id = $1`, orgID,
+		store.Micros(store.Now()))
 	return err
 }
 

@@ -111,7 +111,8 @@ func insertLink(ctx context.Context, q store.Querier, s Source) error {
 // sourcesEverLinked lists the ids of all sources, deleted ones included, that were ever
 // measured as a skill.
 func sourcesEverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT source_id FROM source_links WHERE org_id = $1 AND skill_id = $2 ORDER BY source_id`, orgID, skillID)
+	rows, err := q.Query(ctx, `
+		SELECT source_id FROM source_links WHERE org_id = $1 AND skill_id = $2 ORDER BY source_id`, orgID, skillID)
 	return store.All(rows, err, store.Value[string])
 }
 

@@ -172,7 +172,8 @@ func (f alertForm) inWords(err error) error {
 		case path == "config.webhook_secret":
 			issues[i] = fault.At("secret", "The signing secret must be whsec_ and the base64 of 24 to 64 bytes")
 		case path == "sensitivity" && f.RollsBack():
-			issues[i] = fault.At("sensitivity", "To roll back, choose a sensitivity that waits for proof: the rate alone would take back harmless versions")
+			issues[i] = fault.At("sensitivity", "To roll back, choose a sensitivity that waits for proof: the "+
+				"rate alone would take back harmless versions")
 		case path == "action":
 			issues[i] = fault.At("action", "Rolling back needs an alert on the pass rate of a single skill or of its versions")
 		}

@@ -280,7 +280,10 @@ func drift(all []installations.State) []driftCount {
 
 func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
-	r := release.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, ByOwner: !v.Caller.May(access.RegistryRollback), Target: target, Reason: &reason, RollForward: v.FormValue("roll_forward") != ""}
+	r := release.NewRollback{
+		OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, ByOwner: !v.Caller.May(access.RegistryRollback),
+		Target: target, Reason: &reason, RollForward: v.FormValue("roll_forward") != "",
+	}
 	err := error(fault.Invalid("reason", "Enter a reason; it is shown in the history."))
 	var result release.Result
 	if reason != "" {
@@ -436,7 +439,8 @@ func (s *Service) handleDownloadVersion(v *visit) (answer, error) {
 
 func (s *Service) handleVersionFile(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
-	file, err := s.Registry.StreamFile(v.Context(), v.Caller.OrgID, at, v.PathValue("path"), v.Header.Get("If-None-Match"), asksWithdrawn(v))
+	file, err := s.Registry.StreamFile(v.Context(), v.Caller.OrgID, at, v.PathValue("path"),
+		v.Header.Get("If-None-Match"), asksWithdrawn(v))
 	return stream(v, file), err
 }
 

@@ -11,7 +11,8 @@ import (
 // lockOwners locks the owners of an organisation, as each removal of a member does.
 func lockOwners(ctx context.Context, tx *store.Tx, orgID string) error {
 	rows, err := tx.Query(ctx, `
-		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
+		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL
+		ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
 	_, err = store.All(rows, err, store.Value[string])
 	return err
 }

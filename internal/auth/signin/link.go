@@ -60,7 +60,8 @@ func (s *Service) StartLink(ctx context.Context, c access.Caller, sessionID, nam
 	case err != nil:
 		return "", "", err
 	case by == "":
-		return "", "", fault.New(fault.Denied, "You are signed in with a key; sign in with an identity provider to link another account")
+		return "", "", fault.New(fault.Denied, "You are signed in with a key; sign in with an identity "+
+			"provider to link another account")
 	case p.Org != c.OrgName:
 		return "", "", fault.New(fault.Denied, "%s is for another organisation", p.Title())
 	}
@@ -89,7 +90,8 @@ func (s *Service) offer(p Provider, a attempt, who person, sessionID string) (st
 		return "", err
 	}
 	return s.sealAs(offerLabel, Offer{
-		Provider: p.Name, Issuer: who.issuer, Subject: who.subject, Email: who.email, Session: sessionID, ExpiresAt: time.Now().Add(Lifetime),
+		Provider: p.Name, Issuer: who.issuer, Subject: who.subject, Email: who.email, Session: sessionID,
+		ExpiresAt: time.Now().Add(Lifetime),
 	})
 }
 
@@ -147,7 +149,8 @@ func (s *Service) Link(ctx context.Context, c access.Caller, sessionID, cookie s
 		if err != nil {
 			return err
 		}
-		if err := upsertIdentity(ctx, tx, identity{id: store.NewID(), orgID: u.OrgID, userID: u.ID, keyID: &key}, o.Provider, who); err != nil {
+		if err := upsertIdentity(ctx, tx, identity{id: store.NewID(), orgID: u.OrgID, userID: u.ID, keyID: &key},
+			o.Provider, who); err != nil {
 			return err
 		}
 		return recordIdentity(ctx, tx, "auth.identity.link", u.OrgID, o.Provider, who)

@@ -75,8 +75,9 @@ func (s *Service) explain(p Provider, err error) error {
 	}
 	if e.Kind == fault.TooLarge {
 		s.Log.Warn("sign-in refused", "provider", p.Name, "error", err)
-		return fault.New(fault.Denied, "You are in more groups at %s than fit into a sign-in: its ID token has at most %d KiB. The operator must let the "+
-			"claim %s have fewer groups, e.g. only those assigned to this application", p.Title(), oidc.MaxSignInToken>>10, p.groupsClaim()).Because(err)
+		return fault.New(fault.Denied, "You are in more groups at %s than fit into a sign-in: its ID token has "+
+			"at most %d KiB. The operator must let the claim %s have fewer groups, e.g. only those assigned to this application",
+			p.Title(), oidc.MaxSignInToken>>10, p.groupsClaim()).Because(err)
 	}
 	if e.Kind == fault.Unauthorized {
 		s.Log.Warn("sign-in refused", "provider", p.Name, "error", err)

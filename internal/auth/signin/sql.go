@@ -56,7 +56,9 @@ func deleteFormer(ctx context.Context, tx *store.Tx, orgID string, who person) (
 }
 
 // identityByID finds an identity of the caller, with the person and the provider's name.
-func identityByID(ctx context.Context, q store.Querier, c access.Caller, id string) (i identity, who person, provider string, err error) {
+func identityByID(
+	ctx context.Context, q store.Querier, c access.Caller, id string,
+) (i identity, who person, provider string, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, org_id, user_id, key_id, issuer, subject, email, provider FROM identities
 		WHERE org_id = $1 AND user_id = $2 AND id = $3`, c.OrgID, c.UserID, id)
@@ -120,7 +122,8 @@ func deleteUsed(ctx context.Context, q store.Querier, before time.Time) error {
 func rolesBeside(ctx context.Context, q store.Querier, u auth.User, issuer string) ([]access.Role, error) {
 	rows, err := q.Query(ctx, `
 		SELECT given_role FROM users WHERE org_id = $1 AND id = $2 AND given_role IS NOT NULL
-		UNION SELECT role FROM identities WHERE org_id = $1 AND user_id = $2 AND issuer <> $3 AND role IS NOT NULL`, u.OrgID, u.ID, issuer)
+		UNION SELECT role FROM identities
+		WHERE org_id = $1 AND user_id = $2 AND issuer <> $3 AND role IS NOT NULL`, u.OrgID, u.ID, issuer)
 	return store.All(rows, err, store.Value[access.Role])
 }
 

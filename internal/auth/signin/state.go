@@ -85,7 +85,8 @@ func (s *Service) openAs(label, cookie string, into any) bool {
 // open returns the attempt of a cookie, if it was started with the provider and has the
 // state.
 func (s *Service) open(cookie, provider, state string) (a attempt, err error) {
-	foreign := fault.New(fault.Denied, "This sign-in was not started in this browser, or was started again in another tab; start again")
+	foreign := fault.New(fault.Denied, "This sign-in was not started in this browser, or was started again "+
+		"in another tab; start again")
 	if !s.openAs(cookieLabel, cookie, &a) {
 		return attempt{}, foreign
 	}

@@ -140,7 +140,8 @@ type fileOutput struct {
 // contentTypes are those of the files that skills have most often. The tables of systems
 // differ, so that one server would say another type than the next.
 var contentTypes = map[string]string{
-	".md": "text/markdown", ".txt": "text/plain", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
+	".md": "text/markdown", ".txt": "text/plain", ".json": "application/json", ".yaml": "application/yaml",
+	".yml":  "application/yaml",
 	".toml": "application/toml", ".csv": "text/csv", ".html": "text/html", ".css": "text/css", ".js": "text/javascript",
 	".ts": "text/plain", ".py": "text/x-python", ".sh": "text/x-shellscript", ".svg": "image/svg+xml", ".png": "image/png",
 	".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".pdf": "application/pdf",

@@ -177,8 +177,9 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *sessio
 		}
 	}
 	if !pinned {
-		return installer.Target{}, fault.New(fault.NotFound, "%s has no current version: the first is a candidate, or all are withdrawn; "+
-			"`whetstone history %s` lists them", term.Plain(e.Name), term.Plain(name))
+		return installer.Target{}, fault.New(fault.NotFound,
+			"%s has no current version: the first is a candidate, or all are withdrawn; "+
+				"`whetstone history %s` lists them", term.Plain(e.Name), term.Plain(name))
 	}
 	return installer.Target{}, fault.New(fault.NotFound, "%s has no version %s; `whetstone history %s` lists them",
 		term.Plain(e.Name), term.Plain(version), term.Plain(name))

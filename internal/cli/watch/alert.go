@@ -216,7 +216,8 @@ type alertCreate struct {
 
 // Help is shown below the description of the command.
 func (alertCreate) Help() string {
-	return "Sequential alerts gather evidence since the version became current: about one false alarm in 1,000 weeks of a skill that is ten points above its threshold. " +
+	return "Sequential alerts gather evidence since the version became current: about one false alarm in " +
+		"1,000 weeks of a skill that is ten points above its threshold. " +
 		"Without an address, the owners of the skill are notified by e-mail."
 }
 

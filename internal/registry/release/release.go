@@ -83,7 +83,8 @@ func (s *Service) blocks(ctx context.Context, tx *store.Tx, byOwner bool, e regi
 func (s *Service) checkBlock(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) error {
 	why, err := s.blocks(ctx, tx, byOwner, e, v)
 	if err == nil && why != "" {
-		err = fault.New(fault.Denied, "Version %s cannot become current by an owner of the entry: %s. People with the permission %s may decide so",
+		err = fault.New(fault.Denied, "Version %s cannot become current by an owner of the entry: %s. People "+
+			"with the permission %s may decide so",
 			v.Version, why, access.RegistryRollback)
 	}
 	return err
@@ -168,7 +169,9 @@ func (s *Service) Withdraw(
 		}
 		if v.ID == e.CurrentVersionID {
 			var err error
-			if e, err = s.leaveCurrent(ctx, tx, e, v, NewRollback{OrgID: c.OrgID, UserID: c.UserID, ByOwner: byOwner(c), Reason: &reason}); err != nil {
+			if e, err = s.leaveCurrent(ctx, tx, e, v, NewRollback{
+				OrgID: c.OrgID, UserID: c.UserID, ByOwner: byOwner(c), Reason: &reason,
+			}); err != nil {
 				return err
 			}
 		}
@@ -211,7 +214,9 @@ func (s *Service) leaveCurrent(
 // Restore undoes Withdraw, except for the rollback. A version that its gate or people
 // never let pass is a candidate again, as is one that an owner who is not an admin
 // restores and a gate keeps back. Another one becomes current if no version is.
-func (s *Service) Restore(ctx context.Context, c access.Caller, entryID, version, reason string) (e registry.Entry, v registry.Version, err error) {
+func (s *Service) Restore(
+	ctx context.Context, c access.Caller, entryID, version, reason string,
+) (e registry.Entry, v registry.Version, err error) {
 	defer fault.Wrap(&err, "restore version %s of entry %s", version, entryID)
 	if reason != "" {
 		if err := CheckReason(reason); err != nil {

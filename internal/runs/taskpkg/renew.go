@@ -25,7 +25,8 @@ var workFolders = []string{"app", "workspace"}
 
 // systemFolders are never carried over as a whole where the working folder is "/".
 var systemFolders = []string{
-	"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var",
+	"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin",
+	"sys", "tmp", "usr", "var",
 }
 
 // renewImage gives the verifier a new root with the folders that hold the result.
@@ -154,7 +155,8 @@ func move(from, to, name string) error {
 	}
 	source := filepath.Join(from, name)
 	if info, err := os.Lstat(source); err == nil && info.IsDir() {
-		if err := os.Chmod(source, info.Mode().Perm()|0o700); err != nil { //nolint:gosec // a folder without permissions cannot be moved
+		//nolint:gosec // a folder without permissions cannot be moved
+		if err := os.Chmod(source, info.Mode().Perm()|0o700); err != nil {
 			return err
 		}
 	}
