@@ -28,7 +28,8 @@ func (openCode) start(t task) invocation {
 		}},
 	})
 	return invocation{
-		args:  []string{"run", "--format", "json", "--auto", "--", t.instruction},
+		// Without a title it asks the model for one, which would be an answer more.
+		args:  []string{"run", "--format", "json", "--auto", "--title", "task", "--", t.instruction},
 		env:   map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "DO_NOT_TRACK": "1"},
 		files: map[string]string{".config/opencode/opencode.json": string(config)},
 	}

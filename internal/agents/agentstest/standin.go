@@ -106,6 +106,13 @@ func StandIn(program string, args []string) int {
 		if url == nil {
 			return 2
 		}
+		if !slices.Contains(args, "--title") { // it asks the model for one
+			m := &messages{url: string(url[1])}
+			m.begin("Generate a title for this conversation")
+			if _, _, err := m.ask(); err != nil {
+				return 1
+			}
+		}
 		err = converse(&openCode{}, &messages{url: string(url[1])}, args[len(args)-1],
 			tools{"skill", "name", "bash", "command", home + "/.config/opencode/skills"}, 0)
 	case "gemini":
