@@ -256,8 +256,12 @@ func TestFactCounts(t *testing.T) {
 			}
 		}
 		inEveryOrder(t, newWorld(t, db), []func(*client){
-			func(c *client) { c.push(uuid.NewString(), object{"execution_facts": facts("facts")}).Want(http.StatusCreated) },
-			func(c *client) { c.push(uuid.NewString(), object{"execution_facts": facts("own")}).Want(http.StatusCreated) },
+			func(c *client) {
+				c.push(uuid.NewString(), object{"execution_facts": facts("facts")}).Want(http.StatusCreated)
+			},
+			func(c *client) {
+				c.push(uuid.NewString(), object{"execution_facts": facts("own")}).Want(http.StatusCreated)
+			},
 			func(c *client) { c.push(uuid.NewString(), object{"tool_calls": []any{call}}).Want(http.StatusCreated) },
 			func(c *client) {
 				c.take(inProtobuf, spansOf(aiCall(anHourAgo(), "c4", "bash", `{}`, "ai.telemetry.metadata.sessionId", "opencode")))
