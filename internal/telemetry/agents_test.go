@@ -124,7 +124,7 @@ func subsets(ways []string) (all [][]string) {
 // two orders and twice: every figure is what they did.
 func TestRecordedAgents(t *testing.T) {
 	folders, err := filepath.Glob("testdata/agents/*/expected.json")
-	if err != nil || len(folders) < 4 {
+	if err != nil || len(folders) < 6 {
 		t.Fatalf("%d recordings: %v", len(folders), err)
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

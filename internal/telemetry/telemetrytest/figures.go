@@ -47,9 +47,9 @@ type Tokens struct {
 // A Session has the figures of a session and of its events.
 type Session struct {
 	Agent      string            `json:"agent"`
-	Turns      int64             `json:"turns"`
-	ToolCalls  int64             `json:"tool_calls"`
-	ToolErrors int64             `json:"tool_errors,omitempty"`
+	Turns      *int64            `json:"turns"` // null if no way told them, like the next two
+	ToolCalls  *int64            `json:"tool_calls"`
+	ToolErrors *int64            `json:"tool_errors"`
 	Skills     map[string]string `json:"skills,omitempty"` // e.g. "activated offered 1.0.0"
 	Requests   int64             `json:"requests,omitempty"`
 	Tokens     int64             `json:"tokens,omitempty"` // of all its requests
