@@ -216,6 +216,7 @@ func (n *narrator) use(s *agentSession, h *history, turn string, first bool) ski
 		if !first || n.chance("tool", 2, 3) {
 			u.call = n.unique("call-")
 			u.fired = n.chance("fired", 4, 5)
+			u.lost = u.fired && s.otlp && s.imported && n.chance("result lost", 1, 3)
 			u.confidence = draw(n, "confidence", p(0.85), p(0.6))
 			return u
 		}

@@ -122,6 +122,9 @@ func (t *teller) logUse(u skillUse) {
 	if u.fired {
 		t.log(activated("claude-proactive"))
 	}
+	if u.lost {
+		return
+	}
 	t.log(t.event(u.at, "tool_result", u.turn, "tool_name", "Skill", "tool_use_id", u.call, "success", fmt.Sprint(u.fired),
 		"tool_parameters", `{"skill_name":"`+u.skill+`"}`))
 }

@@ -58,6 +58,7 @@ type skillUse struct {
 	at         time.Time
 	turn, call string // call is "" if a person called the skill
 	fired      bool
+	lost       bool     // OTLP does not report the result of the call, the import has the call
 	confidence *float64 // as a client or an import reports it
 	version    int      // that the report names by its hash, or 0
 }
