@@ -256,5 +256,5 @@ func rate(n decision.Count) float64 {
 	if n.Decided == 0 {
 		return 0
 	}
-	return float64(n.Passed) / float64(n.Decided)
+	return n.Rate()
 }
