@@ -21,7 +21,7 @@ func (c *client) gradedAt(skill string, at time.Time, grades ...float64) {
 	}
 }
 
-// TestSequential gathers evidence: seven failures after any number of passes fire,
+// TestSequential gathers evidence: eight failures after any number of passes fire,
 // gradings that come late count in their place, and a new version begins anew.
 func TestSequential(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestSequential(t *testing.T) {
 		ada.alert(apptest.With(passRate(hookURL), object{"sensitivity": "sequential"}))
 		begin := time.Now()
 		ada.gradedAt("pdf", begin, repeat(1, 20)...)
-		ada.gradedAt("pdf", begin.Add(time.Minute), repeat(0, 6)...)
+		ada.gradedAt("pdf", begin.Add(time.Minute), repeat(0, 7)...)
 		w.evaluate(ada, 3)
 		ada.wantEvents()
 		ada.gradedAt("pdf", begin.Add(3*time.Minute), 0)
@@ -51,9 +51,9 @@ func TestSequential(t *testing.T) {
 
 		ada.gradedAt("pdf", begin.Add(4*time.Minute), repeat(0, 4)...)
 		ada.publish(entry, "pdf", "2.0")
-		ada.gradedAt("pdf", time.Now().Add(5*time.Minute), repeat(0, 6)...)
+		ada.gradedAt("pdf", time.Now().Add(5*time.Minute), repeat(0, 8)...)
 		w.evaluate(ada, 3)
-		ada.wantEvents("firing pdf", "resolved pdf") // six of the new version
+		ada.wantEvents("firing pdf", "resolved pdf") // eight of the new version
 		ada.gradedAt("pdf", time.Now().Add(6*time.Minute), 0)
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing pdf", "resolved pdf", "firing pdf")
@@ -89,14 +89,14 @@ func TestEvidenceOfChangedGradings(t *testing.T) {
 				"occurred_at": at.UTC().Format(time.RFC3339Nano), "skill_version_hash": hash,
 			}}})
 		}
-		// Seven failures, then passes: the failures move to the end.
+		// Eight failures, then passes: the failures move to the end.
 		for n := range 20 {
 			used("pdf", n, begin, nil)
-			regraded("pdf", n, n < 7, 0)
+			regraded("pdf", n, n < 8, 0)
 		}
 		w.evaluate(ada, 2)
 		ada.wantEvents()
-		for n := range 7 {
+		for n := range 8 {
 			regraded("pdf", n, false, time.Millisecond)
 			regraded("pdf", 19-n, true, time.Millisecond)
 		}

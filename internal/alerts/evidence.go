@@ -55,10 +55,12 @@ func gatherEvidence(all []graded.Session, threshold float64, v lineage.Lineage, 
 	}
 	var w walk
 	var c cusum
+	var p pace
 	on, today := -1, 0
 	for _, s := range all {
 		if i := days.index(s.At); i != on {
 			on, today = i, 0
+			p = paceOf(days.all[:on])
 			before := days.all[max(0, on-dispersionDays):on]
 			if cut {
 				before = days.all
@@ -69,7 +71,7 @@ func gatherEvidence(all []graded.Session, threshold float64, v lineage.Lineage, 
 		if s.At.Before(since) || v.CurrentID != "" && s.VersionID != v.CurrentID {
 			continue
 		}
-		n := days.sessions(on-WindowDays+1, on) + today
+		n := p.weekly(today)
 		if cut {
 			n = max(n, int(week))
 		}

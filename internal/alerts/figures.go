@@ -107,7 +107,7 @@ func (f figuresOf) gather(
 	}
 	// The counter tells gradings that moved to another version, or changed and left the
 	// pass rate as it was; servers of the version before do not count.
-	of := fmt.Sprintf("3 %s %d %d %d %d %v %v", one.lineage.CurrentID, one.lineage.Since.UnixMicro(),
+	of := fmt.Sprintf("4 %s %d %d %d %d %v %v", one.lineage.CurrentID, one.lineage.Since.UnixMicro(),
 		now.Unix()/int64(day.Seconds()), recent.GradingChanges, recent.GradedSessions, rate, threshold)
 	if of == known.of {
 		return known, nil
@@ -148,7 +148,7 @@ const (
 	// before a reference.
 	minReference = 20
 	// referenceMargin is how many standard errors below its pass rate the reference is
-	// taken to be. TestReference holds the false alarms that are left.
+	// taken to be. TestPromises simulates the false alarms that are left.
 	referenceMargin = 1
 	// minPriced is how many uses whose price is known say what a use costs.
 	minPriced = 5

@@ -49,13 +49,10 @@ type pastEvidence struct {
 }
 
 func (p *pastEvidence) add(threshold float64, s Sample) Evidence {
-	week := 0
-	for _, d := range p.days[max(0, len(p.days)-WindowDays+1):] {
-		week += d.sessions
-	}
+	before := paceOf(p.days)
 	c := newCusum(threshold, dispersion(p.days[max(0, len(p.days)-dispersionDays):]))
 	for i := range s.DaySessions {
-		p.walk.add(c, s.DayPassRate, week+i+1)
+		p.walk.add(c, s.DayPassRate, before.weekly(i+1))
 	}
 	passed := s.DayPassRate * float64(s.DaySessions)
 	p.days = append(p.days, gradedDay{s.DaySessions, passed, passed})

@@ -112,8 +112,8 @@ func TestRollbackAgain(t *testing.T) {
 		ada.publish(entry, "pdf", "1.3")
 		w.evaluate(ada, 1)
 		ada.wantRollback(alert, object{"blocked_by": "too_few_sessions", "needs": 5.0})
-		if n := ada.bad(entry, "pdf", "1.3", 12); n != 7 {
-			t.Errorf("taken back after %d sessions, want 7", n)
+		if n := ada.bad(entry, "pdf", "1.3", 12); n != 9 {
+			t.Errorf("taken back after %d sessions, want 9", n)
 		}
 		ada.wantRollback(alert, object{"version": "1.3"})
 		ada.wantEvents("firing pdf", "reminder pdf")

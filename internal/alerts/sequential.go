@@ -22,17 +22,20 @@ const (
 	// minDispersed is how many graded sessions an estimate of it needs.
 	minDispersed             = 30
 	minDispersion            = 0.3
-	maxDispersion            = 5
+	maxDispersion            = 20
+	dispersionMargin         = 0.5 // standard errors that days are taken to differ more than they did
 	evidenceOfResolve        = 0.5 // share of the limit at which it is resolved
 	falseAlarmsPerSkillWeeks = 1000
 )
 
 // calibration has, for thresholds, what the limit is lower than the logarithm of the
-// sessions in 1,000 weeks, so that a sound skill reaches it once in 1,000 weeks: the
-// logarithm of the mean number of sessions until a sound skill reaches 7, less 7.
+// sessions in 1,000 weeks, so that a sound skill reaches it less than once in 1,000
+// weeks: the logarithm of the mean number of sessions until a sound skill reaches 7, less
+// 7.2 (above 0.85, a little more). The 0.2 are for what that leaves out: a dispersion that
+// is estimated, and that an alarm ends at half of the limit, not at 0.
 var calibration = []struct{ threshold, slack float64 }{
-	{0.3, 2.87}, {0.4, 2.79}, {0.5, 2.96}, {0.6, 2.83}, {0.7, 2.65}, {0.75, 2.50}, {0.8, 2.36}, {0.85, 2.44},
-	{0.9, 2.70}, {0.95, 3.42},
+	{0.3, 2.67}, {0.4, 2.59}, {0.5, 2.76}, {0.6, 2.63}, {0.7, 2.45}, {0.75, 2.30}, {0.8, 2.16}, {0.85, 2.24},
+	{0.9, 2.10}, {0.95, 2.80},
 }
 
 // slackOf interpolates calibration.
@@ -72,8 +75,7 @@ func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }
 
-// limit is the evidence that fires, for a skill with so many graded sessions in the
-// last 7 days.
+// limit is the evidence that fires, for a skill with so many graded sessions a week.
 func (c cusum) limit(week int) float64 {
 	return math.Log(falseAlarmsPerSkillWeeks*float64(max(minGraded, week))/c.phi) - c.slack
 }
@@ -85,7 +87,7 @@ type walk struct {
 	reached    bool // the limit was, and the sum is not down at evidenceOfResolve of it since
 }
 
-// add adds one more graded session, the last of so many in a week. The sum is never
+// add adds one more graded session, of a skill with so many a week. The sum is never
 // above the limit, so that a skill that recovers is soon resolved.
 func (w *walk) add(c cusum, passRate float64, week int) {
 	w.limit = c.limit(week)
@@ -105,6 +107,32 @@ func (w walk) evidence() Evidence {
 		e.Sum, e.Limit = &w.sum, &w.limit
 	}
 	return e
+}
+
+// A pace is how many graded sessions a skill has a week, up to a day.
+type pace struct {
+	week    int // of the 6 days before
+	busiest int // of one of the evidenceDays before
+}
+
+func paceOf(before []gradedDay) (p pace) {
+	before = before[max(0, len(before)-evidenceDays+1):]
+	for i, d := range before {
+		if i > len(before)-WindowDays {
+			p.week += d.sessions
+		}
+		p.busiest = max(p.busiest, d.sessions)
+	}
+	return p
+}
+
+// weekly is the pace with the sessions of today so far. In first days, when sessions
+// become many more from one day to the next, and after quiet weeks, it goes by the
+// busiest day, less the standard error of its count: with the limit of the few sessions
+// there were so far, each of the first ones would be too likely to reach it.
+func (p pace) weekly(today int) int {
+	busiest := float64(max(p.busiest, today))
+	return max(p.week+today, int(WindowDays*(busiest-math.Sqrt(busiest))))
 }
 
 // A gradedDay has the graded sessions of a skill on one day.
@@ -151,6 +179,8 @@ func dispersion(days []gradedDay) float64 {
 		between := (total - within) / float64(groups-1)
 		within /= float64(all.sessions - groups)
 		size := (n - squaredSizes/n) / float64(groups-1)
+		// A dispersion that looks smaller than it is raises alarms.
+		between *= 1 + dispersionMargin*math.Sqrt(2/float64(groups-1))
 		if between > within {
 			rho := (between - within) / (between + (size-1)*within)
 			phi *= 1 + (n/float64(groups)-1)*rho

@@ -12,11 +12,11 @@ import (
 
 func TestCusumSteps(t *testing.T) {
 	for _, want := range []struct{ threshold, pass, fail, shift, slack float64 }{
-		{0.8, -0.3409, 1.2809, 0.8109, 2.36},
-		{0.6, -0.3548, 0.5288, 0.4418, 2.83},
-		{0.95, -0.1006, 1.6994, 0.9, 3.42},
-		{0.1, -1.4469, 0.1749, 0.8109, 2.87},
-		{0.65, -0.3382, 0.6210, 0.4796, (2.83 + 2.65) / 2},
+		{0.8, -0.3409, 1.2809, 0.8109, 2.16},
+		{0.6, -0.3548, 0.5288, 0.4418, 2.63},
+		{0.95, -0.1006, 1.6994, 0.9, 2.80},
+		{0.1, -1.4469, 0.1749, 0.8109, 2.67},
+		{0.65, -0.3382, 0.6210, 0.4796, (2.63 + 2.45) / 2},
 	} {
 		c := newCusum(want.threshold, 1)
 		q := 1 - want.threshold
@@ -28,11 +28,38 @@ func TestCusumSteps(t *testing.T) {
 			t.Errorf("%.2f: pass %.4f, fail %.4f; want %.4f, %.4f", want.threshold, c.pass, c.fail, want.pass, want.fail)
 		}
 	}
-	if got, want := newCusum(0.8, 2).limit(35), math.Log(17_500)-2.36; math.Abs(got-want) > 1e-9 {
+	if got, want := newCusum(0.8, 2).limit(35), math.Log(17_500)-2.16; math.Abs(got-want) > 1e-9 {
 		t.Errorf("limit %.3f, want %.3f", got, want)
 	}
 	if c := newCusum(0.8, 1); c.limit(0) != c.limit(5) {
 		t.Errorf("limit %.3f without a session, %.3f of five", c.limit(0), c.limit(5))
+	}
+}
+
+// TestPace: n is what a week of the busiest day would have, unless the week has more.
+func TestPace(t *testing.T) {
+	daily := func(days, sessions int) (all []gradedDay) {
+		for range days {
+			all = append(all, gradedDay{sessions: sessions})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		before      []gradedDay
+		today, want int
+	}{
+		"one a day":       {daily(28, 1), 1, 7},
+		"five a day":      {daily(28, 5), 5, 35},
+		"first session":   {nil, 1, 1},
+		"busy first day":  {nil, 100, 630},
+		"many more today": {daily(28, 5), 100, 630},
+		"the day after":   {append(daily(27, 5), gradedDay{sessions: 100}), 1, 630},
+		"after a pause":   {append(daily(7, 100), daily(14, 0)...), 1, 630},
+		"after a month":   {append(daily(7, 100), daily(28, 0)...), 1, 1},
+	} {
+		if got := paceOf(c.before).weekly(c.today); got != c.want {
+			t.Errorf("%s: %d a week, want %d", name, got, c.want)
+		}
 	}
 }
 
