@@ -54,6 +54,9 @@ func execPatterns() []pattern {
 		"npm install", "npm i ", "npm add", "yarn add",
 		"yarn global add", "pnpm add", "npx ", "uvx ", "bunx ")
 	install.accept = isUnpinned
+	destructive := run("sec.exec.destructive", destroyText, "rm -", "mkfs", "of=/dev", "format c:", "format d:", ":()", ":|:",
+		"rmtree")
+	destructive.accept = func(m match) bool { return !strings.HasSuffix(m.before(), "Bash(") } // a permission, granted or denied
 	return []pattern{
 		run("sec.exec.decode_and_run", decodeText, "base64", "xxd -r", "b64", "fromhex", "unhexlify", "decompress",
 			"atob", "powershell"),
@@ -66,8 +69,7 @@ func execPatterns() []pattern {
 		startsShell(script, "sec.exec.os_system", `\bchild_process["')]*\.exec(?:Sync)?\s*\(|\bexecSync\s*\(`,
 			"child_process", "execsync"),
 		startsShell(python, "sec.exec.shell_true", `\bshell\s*=\s*True\b`, "shell=", "shell ="),
-		run("sec.exec.destructive", destroyText, "rm -", "mkfs", "of=/dev", "format c:", "format d:", ":()", ":|:",
-			"rmtree"),
+		destructive,
 		run("sec.net.tls_disabled", tlsText, "verify=", "verify =", "verify false", "no_verify", "curl",
 			"no-check-certificate", "rejectunauthorized", "reject_unauthorized",
 			"insecureskip", "unverified", "skipcert"),

@@ -49,6 +49,9 @@ var (
 	// printsItem matches a search that prints the password.
 	printsItem = regexp.MustCompile(`\s-[a-z]*[wg]\b`)
 	discarded  = regexp.MustCompile(`^[^\n;|)]*>\s*/dev/null`)
+	// identity matches a key that a connection is authenticated with.
+	identity = regexp.MustCompile(`(?i)\s-i\s*["']?\S*\.ssh/\S*$`)
+	store    = regexp.MustCompile(`(?i)` + stores)
 	// writes matches the mode of a file that is written.
 	writes = regexp.MustCompile(`^["']?\)?\s*,\s*["'][wa]`)
 )
@@ -60,6 +63,9 @@ func readsSecret(m match) bool {
 		return printsItem.MatchString(m.text) && !discarded.MatchString(m.line.text[m.from:])
 	}
 	after := m.after()
+	if identity.MatchString(m.text) && !store.MatchString(after) {
+		return false // ssh and scp read the key themselves
+	}
 	return !strings.HasPrefix(after, ".pub") && !strings.HasSuffix(m.text, "authorized_keys") && !writes.MatchString(after)
 }
 

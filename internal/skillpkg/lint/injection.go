@@ -7,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/syntax"
 )
 
-// Prompt injection. The expressions cover English: most attacks are written in
-// it.
+// Prompt injection. Most attacks are written in English; of other languages the
+// expressions know the commonest forms.
 const (
 	overrideText = `(?i)\b(?:ignore|disregard|forget|do not follow|don't follow` +
 		`|stop following)\b[^.|\n]*?\b(?:previous|prior|earlier|above|preceding|system|developer|original|initial` +
@@ -18,7 +18,16 @@ const (
 		`|\b(?:override|bypass|outrank)s?\b[^.|\n]*?\b(?:previous|prior|earlier|safety` +
 		`|system)\b[^.|\n]*?\b(?:instructions?|guidelines?|directives?|safeguards?)\b` +
 		`|\btakes? (?:precedence|priority) over\b[^.|\n]*?\b(?:system|previous|prior|earlier` +
-		`|safety)\b[^.|\n]*?\b(?:instructions?|prompts?|rules?|guidelines?|messages?)\b`
+		`|safety)\b[^.|\n]*?\b(?:instructions?|prompts?|rules?|guidelines?|messages?)\b` +
+		`|\b(?:ignorieren?|missachten?|vergiss|vergessen sie)\b[^.|\n]*?\b(?:vorherige|bisherige|vorige|obige|frühere)[nr]?\b` +
+		`[^.|\n]*?\b(?:anweisung|instruktion|vorgabe)` +
+		`|\b(?:ignor(?:e|ez|er)|oubli(?:e|ez|er))\b[^.|\n]*?\binstructions (?:précédentes|antérieures|ci-dessus|système)` +
+		`|\b(?:ignor[ae]|olvid[ae])\b[^.|\n]*?\binstrucciones (?:anteriores|previas|del sistema)` +
+		`|\b(?:ignor[ae]|esqueça)\b[^.|\n]*?\binstruções (?:anteriores|prévias|do sistema)` +
+		`|\b(?:ignora|ignorate|dimentica)\b[^.|\n]*?\bistruzioni (?:precedenti|di sistema)` +
+		`|(?:忽略|无视|忘记)[^。，\n]{0,12}(?:之前|以前|先前|上述|前面|系统)[^。，\n]{0,12}(?:指令|指示|提示|规则)` +
+		`|(?:以前|これまで|上記|システム)の[^。\n]{0,12}(?:指示|命令)[^。\n]{0,8}(?:無視|忘れ)` +
+		`|игнорируй(?:те)?[^.\n]*?(?:предыдущ|прежн|системн)[^.\n]*?инструкц`
 
 	modeText = `(?i)\byou(?: are|'re) (?:now )?(?:in|entering|running in|operating in) [^.\n]*?\b(?:developer` +
 		`|admin|administrator|god|debug|root|maintenance) mode\b` +
@@ -36,7 +45,9 @@ const (
 		`|\b(?:keep|hide|conceal) (?:this|these|it|the)\b[a-z ]*? from ` + whom +
 		`|\b(?:secretly|covertly) [a-z]|\bsilently (?:send|upload|post|forward|transmit|exfiltrate|collect)\b` +
 		`|\bwithout (?:the |your )?(?:user|human)(?:'s)? (?:knowing|noticing|knowledge|being aware)\b` +
-		`|\bwithout (?:telling|informing|notifying|alerting) ` + whom
+		`|\bwithout (?:telling|informing|notifying|alerting) ` + whom +
+		`|\bsag(?:e|en sie)? (?:dem|der) (?:nutzer|benutzer|anwender)(?:in)? nichts|\bno le digas (?:nada|esto) al usuario` +
+		`|\bne dis rien à l'utilisateur|(?:不要|别|请勿)(?:告诉|告知|通知)用户`
 
 	revealText = `(?i)\b(?:reveal|show|print|output|repeat|display|dump|leak|send|tell|give|what is` +
 		`|what are)\b[^.\n]*?\byour (?:[a-z]+ ){0,2}(?:system prompt|system message|developer message` +
@@ -54,11 +65,13 @@ const (
 )
 
 func injectionPatterns() []pattern {
-	override := injection("override", overrideText, "ignore", "disregard", "forget", "follow", "override",
+	override := injection("override", overrideText, "ignor", "missacht", "vergiss", "vergessen", "oubli", "olvid", "esque",
+		"dimentica", "忽略", "无视", "忘记", "無視", "忘れ", "гнорируй", "disregard", "forget", "follow", "override",
 		"bypass", "outrank", "precedence", "priority")
 	override.also = []string{
 		"instruction", "prompt", "directive", "guideline", "message", "rule", "safeguard",
-		"above", "you were", "you have been", "you know",
+		"above", "you were", "you have been", "you know", "anweisung", "instruktion", "vorgabe", "instrucciones", "instruções",
+		"istruzioni", "指", "提示", "规则", "命令", "инструкц",
 	}
 	override.accept = func(m match) bool { return len(m.text) <= maxPhrase && !isDefence(m) }
 	mode := injection("mode_switch", modeText, " mode", "safety", "content", "ethical", "security",
@@ -69,8 +82,11 @@ func injectionPatterns() []pattern {
 	}
 	mode.accept = func(m match) bool { return len(m.text) <= maxPhrase && !asThreat.MatchString(m.before()) }
 	conceal := injection("concealment", concealText, "do not ", "don't ", "never ", "must not ", "keep ", "hide ",
-		"conceal ", "secretly ", "covertly ", "silently ", "without ")
-	conceal.also = []string{"user", "human", "operator", "anyone", "anybody", "secretly ", "covertly ", "silently "}
+		"conceal ", "secretly ", "covertly ", "silently ", "without ", "sag", "no le digas", "ne dis rien", "告诉", "告知", "通知")
+	conceal.also = []string{
+		"user", "human", "operator", "anyone", "anybody", "secretly ", "covertly ", "silently ", "nutzer",
+		"anwender", "usuario", "utilisateur", "用户",
+	}
 	conceal.accept = func(m match) bool { return len(m.text) <= maxPhrase && isConcealment(m) }
 	reveal := injection("reveal_prompt", revealText, "system prompt", "system message", "developer message",
 		"hidden instruction", "hidden config", "hidden prompt", "initial instruction")

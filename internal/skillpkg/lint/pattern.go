@@ -95,7 +95,7 @@ var mention = sync.OnceValue(func() *regexp.Regexp {
 		`|inject(?:ion|ed|s)\w*|malicious|suspicious|detects?|dangerous|unsafe|insecure|bad|wrong|vulnerab\w*` +
 		`|refuse|reject|flags?|antipattern|anti-pattern|such as|e\.g\.|re\.(?:compile|search|match|findall)` +
 		`|regexp?|grep|pattern|destructive|harmful|blocks?|blocked|forbid(?:s|den)?|thefts?|harvest(?:s|ing)?` +
-		`|disguises?|exploits?)\b|"examples?"\s*:|恶意|可疑|危险|❌|🚫`)
+		`|disguises?|exploits?|alerts?|detections?|deny|denied|denies|disallow(?:s|ed)?|prohibit(?:s|ed)?)\b|"examples?"\s*:|恶意|可疑|危险|❌|🚫`)
 })
 
 // verdict matches what people write after something that should not be done.
