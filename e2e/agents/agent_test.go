@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // Words that occur in what is said and read in every session. They must not
@@ -33,6 +35,9 @@ type agent struct {
 func newAgent(t *testing.T, o organisation) agent {
 	t.Helper()
 	home := t.TempDir()
+	t.Cleanup(func() { // a hook may still write down that it has sent everything
+		apptest.Eventually(t, "the agent's home to be removed", func() bool { return os.RemoveAll(home) == nil })
+	})
 	a := agent{home: home, project: filepath.Join(home, "project"), telemetry: newRecorder(t, o.service), org: o}
 	if err := os.Mkdir(filepath.Join(home, "tmp"), 0o700); err != nil {
 		t.Fatal(err)

@@ -425,6 +425,9 @@ func (p program) combinations() (all [][]string) {
 	for _, way := range p.ways {
 		all = append(all, []string{way})
 	}
+	if len(all) == 1 {
+		return all
+	}
 	backwards := slices.Clone(p.ways)
 	slices.Reverse(backwards)
 	return append(all, p.ways, backwards)
