@@ -354,12 +354,12 @@ func (o *Org) addIncident() {
 		`"config":{"webhook_url":"http://127.0.0.1:1/`+o.Mark+`"},"skill_id":"`+skill+`"}`)
 }
 
-// grade pushes graded sessions of the organisation's skill.
+// grade pushes graded sessions of the organisation's skill, enough of them for an alert to be sure.
 func (o *Org) grade(passRate int) {
 	o.tb.Helper()
 	var all []string
 	at := time.Now().UTC().Format(time.RFC3339Nano)
-	for range 5 {
+	for range 12 {
 		id := uuid.NewString()
 		all = append(all, fmt.Sprintf(`{"grading_id":%q,"session_id":%q,"skill_name":%q,"graded_at":%q,"pass_rate":%d}`,
 			id, id, o.Things["skill_name"], at, passRate))
