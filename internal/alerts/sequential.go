@@ -34,8 +34,16 @@ const (
 // 7.2 (above 0.85, a little more). The 0.2 are for what that leaves out: a dispersion that
 // is estimated, and that an alarm ends at half of the limit, not at 0.
 var calibration = []struct{ threshold, slack float64 }{
-	{0.3, 2.67}, {0.4, 2.59}, {0.5, 2.76}, {0.6, 2.63}, {0.7, 2.45}, {0.75, 2.30}, {0.8, 2.16}, {0.85, 2.24},
-	{0.9, 2.10}, {0.95, 2.80},
+	{0.3, 2.67},
+	{0.4, 2.59},
+	{0.5, 2.76},
+	{0.6, 2.63},
+	{0.7, 2.45},
+	{0.75, 2.30},
+	{0.8, 2.16},
+	{0.85, 2.24},
+	{0.9, 2.10},
+	{0.95, 2.80},
 }
 
 // slackOf interpolates calibration.

@@ -36,8 +36,14 @@ func TestMigrateCodeowners(t *testing.T) {
 				exec(`INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $1, 'pro', 0)`, org)
 			}
 			for _, u := range [][]any{
-				{"owner", "o", "owner", nil}, {"admin", "o", "admin", nil}, {"member", "o", "member", nil}, {"viewer", "o", "viewer", nil},
-				{"gone", "o", "admin", 1}, {"named", "o", "member", nil}, {"team", "o", "member", nil}, {"elsewhere", "p", "owner", nil},
+				{"owner", "o", "owner", nil},
+				{"admin", "o", "admin", nil},
+				{"member", "o", "member", nil},
+				{"viewer", "o", "viewer", nil},
+				{"gone", "o", "admin", 1},
+				{"named", "o", "member", nil},
+				{"team", "o", "member", nil},
+				{"elsewhere", "p", "owner", nil},
 			} {
 				exec(`INSERT INTO users (id, org_id, email, name, role, created_at, removed_at) VALUES ($1, $2, $3, '', $4, 0, $5)`,
 					u[0], u[1], fmt.Sprint(u[0], "@example.org"), u[2], u[3])

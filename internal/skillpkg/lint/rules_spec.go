@@ -17,8 +17,10 @@ func specRules() []Rule {
 		{"spec.frontmatter.ambiguous_fence", Spec, Warning, "--- stands inside a value; some readers stop there.", "Write the value without three hyphens in a row."},
 		{"spec.frontmatter.yaml_feature", Spec, Warning, "The frontmatter uses anchors, tags or flow style, which strict readers refuse.", "Write plain key: value lines."},
 		{"spec.frontmatter.repaired", Spec, Warning, "The value needs quotes; strict readers refuse it.", "Put quotes around the value."},
-		{"spec.field.unknown", Spec, Info, "The specification does not know a field.",
-			"Move it below metadata, or keep it if your client needs it."},
+		{
+			"spec.field.unknown", Spec, Info, "The specification does not know a field.",
+			"Move it below metadata, or keep it if your client needs it.",
+		},
 		{"spec.name.missing", Spec, Error, "The field name is required.", "Add a line name: with the name of the folder."},
 		{"spec.name.empty", Spec, Error, "The field name is empty.", "Write the name of the folder as text."},
 		{"spec.name.too_long", Spec, Error, "The name is longer than 64 characters.", "Choose a shorter name."},
