@@ -18,7 +18,7 @@ func TestSessions(t *testing.T) {
 	m.must(t, "import")
 	var all []client.Session
 	m.answers(t, &all, "session", "list", "--skill", "pdf", "--mine")
-	if len(all) != 2 || all[0].Agent != "claude-code" || all[0].Turns != 2 || all[0].Grade != nil {
+	if len(all) != 2 || all[0].Agent != "claude-code" || all[0].Turns == nil || *all[0].Turns != 2 || all[0].Grade != nil {
 		t.Fatalf("sessions %+v, want 2 of 2 turns", all)
 	}
 	var one []client.Session
