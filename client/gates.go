@@ -62,6 +62,8 @@ type Gate struct {
 	Status         string        `json:"status"`  // queued, running, decided, superseded or cancelled
 	Verdict        *string       `json:"verdict"` // pass, block, inconclusive or skipped; nil until it is decided
 	Reason         string        `json:"reason"`
+	Attempt        int           `json:"attempt"`  // 1, 2, ...; trials of all attempts count
+	Previous       []string      `json:"previous"` // ids of the gates of earlier attempts
 	Suites         []GateSuite   `json:"suites"`
 	Floors         []GateFloor   `json:"floors"`
 	FalseBlockRate float64       `json:"false_block_rate"`

@@ -222,12 +222,23 @@ func TestOwnersAndTheGate(t *testing.T) {
 		refuse(w.mallory.Post(version+"approvals/override", because))
 		w.mallory.Post(gate+"/rerun", nil).Want(http.StatusAccepted)
 		refuse(w.mallory.Post(version+"promote", because))
+		// A push that supersedes the gate of another version before its verdict is no proof of that one.
+		w.form(w.path+"/versions", w.FirstKey, map[string]string{"metadata": `{"version":"1.1.1"}`}, long).Want(http.StatusAccepted)
+		w.form(w.path+"/versions", w.FirstKey, map[string]string{"metadata": `{"version":"1.1.2"}`}, long).Want(http.StatusAccepted)
+		refuse(w.mallory.Post(w.path+"/versions/1.1.1/promote", because))
 		w.mallory.Post(w.path+"/rollback", object{"target_version": "1.1.0"}).Want(http.StatusConflict) // a candidate
 		w.mallory.Post(version+"withdraw", because).Want(http.StatusOK)
 		if got := w.mallory.Post(version+"restore", because).Want(http.StatusOK).Text("version", "state"); got != "candidate" {
 			t.Errorf("restored as %s", got)
 		}
 		refuse(w.mallory.Post(version+"promote", because))
+
+		// Neither does an owner profit from a policy that was lowered while a version waited.
+		w.policy(object{"mode": "off", "approvals": 2})
+		w.form(w.path+"/versions", w.FirstKey, map[string]string{"metadata": `{"version":"1.1.3"}`}, long).Want(http.StatusAccepted)
+		w.policy(object{"mode": "off"})
+		w.mallory.Post(w.path+"/versions/1.1.3/promote", because).WantErrorWith(http.StatusConflict, "0 of 2 approvals")
+		w.policy(object{"mode": "enforce", "floors": object{"skill_md_tokens": 100}})
 
 		// Once an admin has decided, owners still do not bring it back.
 		w.admin.Post(version+"promote", because).Want(http.StatusOK)

@@ -39,12 +39,15 @@ func (s *Service) Missing(ctx context.Context, q store.Querier, e registry.Entry
 	return r.missing(), err
 }
 
-// Promoting answers for a person who promotes a version: the current policy counts, also
-// where it was lowered while the version waited.
+// Promoting answers for a person who promotes a version: for an admin the current policy
+// counts, also where it was lowered while the version waited.
 type Promoting struct{ *Service }
 
 // Missing implements release.Approvals.
-func (p Promoting) Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
+func (p Promoting) Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, byOwner bool) (string, error) {
+	if byOwner {
+		return p.Service.Missing(ctx, q, e, v)
+	}
 	policy, err := gates.PolicyIn(ctx, q, e)
 	if err != nil {
 		return "", err

@@ -82,7 +82,7 @@ func stateOf(g gates.Gate) (host.State, host.Conclusion) {
 		return host.StateSuccess, host.ConclusionSuccess
 	case enforced && *g.Verdict == decision.Block:
 		return host.StateFailure, host.ConclusionFailure
-	case enforced && !g.Policy.Releases(*g.Verdict):
+	case enforced && !g.Releases():
 		return host.StateFailure, host.ConclusionAction
 	}
 	return host.StateSuccess, host.ConclusionNeutral
@@ -90,7 +90,7 @@ func stateOf(g gates.Gate) (host.State, host.Conclusion) {
 
 // decide adds what became of the version of a gate.
 func decide(r *repohost.Report, g gates.Gate, v registry.Version) {
-	released := g.Verdict != nil && g.Policy.Releases(*g.Verdict)
+	released := g.Releases()
 	verdict := r.Title
 	switch {
 	case v.State == registry.Withdrawn:

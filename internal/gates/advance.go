@@ -3,6 +3,8 @@ package gates
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,6 +30,7 @@ type trialRun struct {
 	versionID       string
 	// conditions are those of the run, after the version of the suite: "3:5f0c...".
 	conditions string
+	reused     bool // an earlier gate made the run
 }
 
 type (
@@ -37,6 +40,7 @@ type (
 
 const (
 	screen  step = "screen"  // all cases
+	repeat  step = "repeat"  // all cases, instead of a comparison with trials of another day
 	confirm step = "confirm" // fresh trials of those that look worse
 
 	newArm     arm = "new"
@@ -48,7 +52,7 @@ const (
 // it made or not.
 func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	defer fault.Wrap(&err, "gate %s", g.ID)
-	all, err := runsOfGate(ctx, s.DB, g.ID)
+	all, err := runsOfGates(ctx, s.DB, g.ID)
 	if err != nil {
 		return false, err
 	}
@@ -63,7 +67,11 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if v.State != registry.Candidate || !v.Apart && e.CurrentVersionID != deref(g.AgainstID) {
+		stale, err := s.stale(ctx, s.DB, e, v, g)
+		if err != nil {
+			return false, err
+		}
+		if v.State != registry.Candidate || stale {
 			// conclude finds out in its transaction, and writes no verdict.
 			return s.end(ctx, g, all, decision.Inconclusive, "", g.Result)
 		}
@@ -72,7 +80,7 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	result := Result{Floors: g.Result.Floors, CostUSD: progress.cost}
+	result := Result{Floors: g.Result.Floors, CostUSD: progress.cost, Interrupted: progress.interrupted}
 	if progress.problem != "" {
 		return s.end(ctx, g, all, decision.Inconclusive, progress.problem, result)
 	}
@@ -86,9 +94,21 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 		}
 		return s.end(ctx, g, all, decision.Block, "so many cases got worse that the others need not be tried", result)
 	}
-	d := decision.Decide(compared.suites(), decision.Policy{MinCases: g.Policy.MinCases})
-	if d.Again != nil && !compared.confirmed {
-		err := s.startConfirm(ctx, g, d.Again)
+	policy := decision.Policy{MinCases: g.Policy.MinCases, Blocked: compared.repeated}
+	if !policy.Blocked {
+		if policy.Blocked, err = s.blockedBefore(ctx, g); err != nil {
+			return false, err
+		}
+	}
+	result.Lifting = policy.Blocked
+	d := decision.Decide(compared.suites(), policy)
+	var started bool
+	if old := compared.restsOnOld(d); old != nil {
+		started, err = true, s.startAgain(ctx, g, repeat, g.Policy.Trials, old)
+	} else if d.Again != nil && !compared.confirmed {
+		started, err = true, s.startAgain(ctx, g, confirm, decision.FreshTrials, d.Again)
+	}
+	if started {
 		if problem := unrunnable(err); problem != "" {
 			return s.end(ctx, g, all, decision.Inconclusive, problem, result)
 		}
@@ -111,11 +131,26 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	return s.end(ctx, g, all, verdict, reason, result)
 }
 
+// blockedBefore reports whether an earlier gate of the pool blocked.
+func (s *Service) blockedBefore(ctx context.Context, g Gate) (bool, error) {
+	if len(g.Previous) == 0 {
+		return false, nil
+	}
+	verdicts, err := s.Verdicts(ctx, g.OrgID, g.Previous)
+	for _, v := range verdicts {
+		if v != nil && *v == decision.Block {
+			return true, err
+		}
+	}
+	return false, err
+}
+
 // end concludes a gate and stops its runs.
 func (s *Service) end(
 	ctx context.Context, g Gate, all []trialRun, verdict decision.Verdict, reason string, result Result,
 ) (bool, error) {
-	if err := s.addChanges(ctx, g, all, result.Suites); err != nil {
+	var err error
+	if result.Suites, err = s.addChanges(ctx, g, all, result.Suites); err != nil {
 		return false, err
 	}
 	if err := s.conclude(ctx, g, verdict, reason, result); err != nil {
@@ -280,8 +315,9 @@ func (s *Service) SuitesOf(ctx context.Context, orgID string, p Policy, skillID 
 }
 
 // planSuite plans the runs of a suite on both versions, under the same conditions.
-// The trials of the current version are those of an earlier gate where the
-// conditions agree; they do if the new version gets the same seed.
+// The trials of the current version are those of an earlier gate where they are of
+// the last 24 hours and the conditions agree; they do if the new version gets the same
+// seed. A gate that is run again makes its own: it adds trials of both.
 func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plannedRun, error) {
 	suite, err := s.Suites.Get(ctx, g.OrgID, suiteID)
 	if err != nil {
@@ -301,15 +337,15 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 	if of, _, _ := strings.Cut(earlier.conditions, ":"); suite.WithoutASkill() && of != fmt.Sprint(suite.Version) {
 		n.Baseline = runs.NoSkill
 	}
-	fresh, err := s.planRun(ctx, g, suite, n, newArm, g.VersionID)
+	fresh, err := s.planRun(ctx, g, suite, n, screen, newArm, g.VersionID)
 	if err != nil || g.AgainstID == nil {
 		return []plannedRun{fresh}, err
 	}
 	if known && earlier.conditions == fresh.conditions {
-		earlier.gateID, earlier.arm = g.ID, currentArm
+		earlier.gateID, earlier.arm, earlier.reused = g.ID, currentArm, true
 		return []plannedRun{fresh, {trialRun: earlier}}, nil
 	}
-	current, err := s.planCurrent(ctx, g, suite, n, fresh)
+	current, err := s.planCurrent(ctx, g, suite, n, screen, fresh)
 	return []plannedRun{fresh, current}, err
 }
 
@@ -317,33 +353,40 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 // one's, which is created after it: of two runs that people compare, the earlier is
 // the one before.
 func (s *Service) planCurrent(
-	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, fresh plannedRun,
+	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, at step, fresh plannedRun,
 ) (current plannedRun, err error) {
 	n.Subject, n.Seed, n.Baseline = g.current(), fresh.run.Seed, runs.NoBaseline
-	if current, err = s.planRun(ctx, g, suite, n, currentArm, *g.AgainstID); err != nil {
+	if current, err = s.planRun(ctx, g, suite, n, at, currentArm, *g.AgainstID); err != nil {
 		return current, err
 	}
 	current.run.CreatedAt, fresh.run.CreatedAt = fresh.run.CreatedAt, current.run.CreatedAt
 	return current, nil
 }
 
-// earlierRun finds the newest complete run of the current version on a suite, and
-// sets its seed.
+// reusable is for how long trials of the current version serve other gates: models and
+// judges drift, and a difference between two days would look like one between versions.
+const reusable = 24 * time.Hour
+
+// earlierRun finds the newest run of the current version on a suite and, where it may be
+// reused, sets its seed.
 func (s *Service) earlierRun(ctx context.Context, g Gate, suiteID string, n *runs.NewRun) (r trialRun, known bool, err error) {
 	r, known, err = lastScreen(ctx, s.DB, *g.AgainstID, suiteID, g.ID)
 	if err != nil || !known {
 		return r, false, err
 	}
 	run, err := s.Runs.Get(ctx, g.OrgID, r.runID)
-	if fault.Is(err, fault.NotFound) || err == nil && run.Status != runs.Succeeded {
+	switch {
+	case fault.Is(err, fault.NotFound):
 		return r, false, nil
+	case err != nil || run.Status != runs.Succeeded || len(g.Previous) > 0 || time.Since(run.CreatedAt) > reusable:
+		return r, false, err
 	}
 	n.Seed = run.Seed
-	return r, err == nil, err
+	return r, true, nil
 }
 
 func (s *Service) planRun(
-	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, of arm, versionID string,
+	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, at step, of arm, versionID string,
 ) (p plannedRun, err error) {
 	n.MaxMicros = spend.Micros(g.Policy.MaxCostUSD)
 	if n.Agent, err = g.Policy.agent(); err != nil {
@@ -354,27 +397,53 @@ func (s *Service) planRun(
 		return p, err
 	}
 	conditions, err := run.Conditions()
-	at := screen
-	if n.CaseIDs != nil {
-		at = confirm
-	}
 	return plannedRun{trialRun{
 		gateID: g.ID, suiteID: suite.ID, step: at, arm: of, runID: run.ID, versionID: versionID,
 		conditions: fmt.Sprintf("%d:%s", suite.Version, conditions),
 	}, &run}, err
 }
 
+// setPool says which gates ask the same question of the same files as one whose runs are
+// planned.
+func (s *Service) setPool(ctx context.Context, q store.Querier, g *Gate, planned []plannedRun) error {
+	of := sha256.New()
+	for _, p := range planned {
+		if p.run == nil || p.arm != newArm {
+			continue
+		}
+		if g.Content == "" {
+			g.Content = p.run.Subject.ContentHash
+		}
+		question, err := p.run.Question()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(of, p.suiteID, question)
+	}
+	fmt.Fprintln(of, g.Content, deref(g.AgainstID))
+	g.Pool = hex.EncodeToString(of.Sum(nil))
+	return findPool(ctx, q, g)
+}
+
 // start starts planned runs, unless the gate is over, or another worker has
 // started them.
 func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error {
 	return s.change(ctx, g.OrgID, g.ID, func(tx *store.Tx, _ registry.Entry, _ registry.Version, now Gate) error {
-		there, err := runsOfGate(ctx, tx, g.ID)
+		there, err := runsOfGates(ctx, tx, g.ID)
 		if err != nil || !now.Status.Open() {
 			return err
 		}
 		for _, r := range there {
 			if r.step == planned[0].step {
 				return nil
+			}
+		}
+		if planned[0].step == screen {
+			if err := s.setPool(ctx, tx, &now, planned); err != nil {
+				return err
+			}
+			if err := updatePool(ctx, tx, now); err != nil {
+				return err
 			}
 		}
 		for _, p := range planned {
@@ -395,22 +464,23 @@ func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error
 	})
 }
 
-// startConfirm tries the cases that look worse again, on both versions.
-func (s *Service) startConfirm(ctx context.Context, g Gate, again map[string][]string) error {
+// startAgain tries cases of suites again on both versions; nil: all of a suite.
+func (s *Service) startAgain(ctx context.Context, g Gate, at step, trials int, again map[string][]string) error {
 	var planned []plannedRun
 	for suiteID, ids := range again {
 		suite, err := s.Suites.Get(ctx, g.OrgID, suiteID)
 		if err != nil {
 			return err
 		}
-		n := runs.NewRun{
-			Subject: g.subject(), Trials: decision.FreshTrials, Baseline: runs.NoBaseline, CaseIDs: ids,
-		}
-		fresh, err := s.planRun(ctx, g, suite, n, newArm, g.VersionID)
+		n := runs.NewRun{Subject: g.subject(), Trials: trials, Baseline: runs.NoBaseline, CaseIDs: ids}
+		fresh, err := s.planRun(ctx, g, suite, n, at, newArm, g.VersionID)
 		if err != nil {
 			return err
 		}
-		current, err := s.planCurrent(ctx, g, suite, n, fresh)
+		if at == repeat { // beside all of today's trials of the new version, the first ones too
+			n.Trials = min(2*trials, runs.MaxTrials)
+		}
+		current, err := s.planCurrent(ctx, g, suite, n, at, fresh)
 		if err != nil {
 			return err
 		}
@@ -421,18 +491,23 @@ func (s *Service) startConfirm(ctx context.Context, g Gate, again map[string][]s
 
 // progress is where the runs of a gate stand.
 type progress struct {
-	over    bool
-	cost    *float64 // nil if a price is unknown
-	problem string   // why the gate cannot decide
+	over        bool
+	cost        *float64 // nil if a price is unknown
+	problem     string   // why the gate cannot decide
+	interrupted bool     // a person keeps it from deciding
 }
+
+// maxWait is how long the trials of a gate may wait for a place.
+const maxWait = 24 * time.Hour
 
 func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progress, err error) {
 	p.over = true
 	usd, priced := 0.0, true
+	var started *time.Time // of the first trial: waiting for a place is not the gate's time
 	for _, r := range all {
 		run, err := s.Runs.Get(ctx, g.OrgID, r.runID)
 		if fault.Is(err, fault.NotFound) {
-			p.problem = "a suite was deleted while the gate was running"
+			p.problem, p.interrupted = "a suite was deleted while the gate was running", true
 			return p, nil
 		}
 		if err != nil {
@@ -443,13 +518,18 @@ func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progr
 		case runs.Failed:
 			p.problem = "a run failed: " + deref(run.Error)
 		case runs.Cancelled:
-			p.problem = "a run was cancelled"
+			p.problem, p.interrupted = "a run was cancelled", true
 		case runs.BudgetSpent:
 			p.problem = "a run has spent its budget"
 		case runs.Queued, runs.Running, runs.Succeeded:
 		}
-		// A run that was shared is paid for.
-		if run.Cost == nil || run.CreatedAt.Before(g.CreatedAt) {
+		if r.reused { // it is paid for
+			continue
+		}
+		if run.StartedAt != nil && (started == nil || run.StartedAt.Before(*started)) {
+			started = run.StartedAt
+		}
+		if run.Cost == nil {
 			continue
 		}
 		if cost := run.Cost.USD(); cost != nil {
@@ -466,8 +546,11 @@ func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progr
 	case p.problem != "":
 	case g.Policy.MaxCostUSD != nil && usd > *g.Policy.MaxCostUSD:
 		p.problem = fmt.Sprintf("the trials cost more than %.2f USD", *g.Policy.MaxCostUSD)
-	case !p.over && g.elapsed() > limit:
+	case !p.over && started != nil && time.Since(*started) > limit:
 		p.problem = fmt.Sprintf("the trials took longer than %d minutes", g.Policy.MaxMinutes)
+	case !p.over && g.elapsed() > limit+maxWait:
+		// Whoever fills the queue must not pass a gate by that.
+		p.problem, p.interrupted = fmt.Sprintf("the trials found no place for %d hours", int(maxWait.Hours())), true
 	}
 	return p, nil
 }

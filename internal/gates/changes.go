@@ -2,6 +2,9 @@ package gates
 
 import (
 	"context"
+	"maps"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,33 +12,46 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 )
 
-// addChanges says of each suite who changed it since the last gate of a version of the
-// entry. Gates of pull requests and folders are not such: whoever may ask for one could
-// otherwise make changes disappear from the next answer.
-func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, suites []gateapi.Suite) error {
-	for _, r := range all {
-		if r.step != screen || r.arm != newArm {
-			continue
-		}
-		for i := range suites {
-			if suites[i].SuiteID != r.suiteID {
-				continue
-			}
-			var err error
-			if suites[i].Changes, err = s.changesOf(ctx, g, r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *Service) changesOf(ctx context.Context, g Gate, r trialRun) ([]gateapi.SuiteChange, error) {
-	last, err := lastConditions(ctx, s.DB, g, r.suiteID)
-	if err != nil || last == "" {
+// addChanges says of each suite who changed it since the last gate of another version of the
+// entry, and adds the suites that were deleted since. Gates of pull requests and folders do
+// not count: whoever may ask for one could otherwise make changes disappear from the next
+// answer.
+func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, found []gateapi.Suite) ([]gateapi.Suite, error) {
+	last, err := lastConditions(ctx, s.DB, g)
+	if err != nil {
 		return nil, err
 	}
-	edits, err := s.Suites.Edits(ctx, s.DB, g.OrgID, r.suiteID, suiteVersion(last), suiteVersion(r.conditions))
+	now := map[string]string{}
+	for _, r := range all {
+		if r.step == screen && r.arm == newArm {
+			now[r.suiteID] = r.conditions
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		to := int64(math.MaxInt64)
+		if conditions, ok := now[id]; ok {
+			to = suiteVersion(conditions)
+		}
+		changes, err := s.changesOf(ctx, g, id, suiteVersion(last[id]), to)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(found, func(f gateapi.Suite) bool { return f.SuiteID == id })
+		switch {
+		case i >= 0:
+			found[i].Changes = changes
+		case len(changes) > 0 && now[id] == "":
+			found = append(found, gateapi.Suite{
+				SuiteID: id, RunIDs: []string{}, Better: []string{}, Worse: []string{}, Broken: []string{},
+				Confirmed: []gateapi.Confirmed{}, Results: []gateapi.CaseOutcome{}, Changes: changes,
+			})
+		}
+	}
+	return found, nil
+}
+
+func (s *Service) changesOf(ctx context.Context, g Gate, suiteID string, after, to int64) ([]gateapi.SuiteChange, error) {
+	edits, err := s.Suites.Edits(ctx, s.DB, g.OrgID, suiteID, after, to)
 	changes := make([]gateapi.SuiteChange, len(edits))
 	for i, e := range edits {
 		changes[i] = gateapi.SuiteChange{

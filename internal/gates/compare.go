@@ -14,48 +14,153 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// A comparison has the trials of both versions so far, suite by suite.
+// A comparison has the trials of both versions so far, suite by suite, with those of
+// earlier gates of the pool.
 type comparison struct {
 	all       []comparedSuite
+	repeated  bool // all cases were tried again, because some trials were of another day
 	confirmed bool // the second step was made
 }
 
 type comparedSuite struct {
 	decision.Suite
-	fresh    runs.Report     // of the new version, all cases
-	complete map[string]bool // cases all of whose trials are made on both versions
+	fresh runs.Report               // of the new version, all cases
+	tried map[string]decision.Count // trials of the new version, by case
+	old   bool                      // the trials of the current version are of an earlier gate
+	// beside has the cases all of whose trials this gate has made on both versions at the
+	// same time: of the first step or, where it was repeated, of that.
+	beside decision.Suite
 }
 
-// compare reads the verdicts of the runs of a gate.
-func (s *Service) compare(ctx context.Context, g Gate, all []trialRun) (c comparison, err error) {
-	type key struct {
-		suiteID string
-		step    step
-		arm     arm
-	}
-	reports := map[key]runs.Report{}
-	var suiteIDs []string
-	for _, r := range all {
-		report, err := s.Runs.Verdicts(ctx, g.OrgID, r.runID)
+// A pair has the runs of both versions that a gate compares.
+type pair struct {
+	gateID       string
+	step         step
+	new, current runs.Report
+	// first has the trials of the new version from before all cases were tried again: they
+	// count beside those of the same day, and no longer beside the reused ones.
+	first    runs.Report
+	replaced bool // by that pair
+}
+
+// compare reads the verdicts of the runs of a gate, and of the earlier ones of its pool.
+func (s *Service) compare(ctx context.Context, g Gate, own []trialRun) (c comparison, err error) {
+	all := own
+	if len(g.Previous) > 0 {
+		earlier, err := runsOfGates(ctx, s.DB, g.Previous...)
 		if err != nil {
 			return c, err
 		}
-		reports[key{r.suiteID, r.step, r.arm}] = report
-		c.confirmed = c.confirmed || r.step == confirm
-		if !slices.Contains(suiteIDs, r.suiteID) {
-			suiteIDs = append(suiteIDs, r.suiteID)
+		all = append(earlier, own...)
+	}
+	pairs := map[string][]*pair{}
+	var suiteIDs []string
+	old := map[string]bool{}
+	for _, r := range all {
+		report, err := s.Runs.Verdicts(ctx, g.OrgID, r.runID)
+		if fault.Is(err, fault.NotFound) && r.gateID != g.ID {
+			continue
+		}
+		if err != nil {
+			return c, err
+		}
+		if r.gateID == g.ID {
+			c.confirmed, c.repeated = c.confirmed || r.step == confirm, c.repeated || r.step == repeat
+			old[r.suiteID] = old[r.suiteID] || r.reused
+			if !slices.Contains(suiteIDs, r.suiteID) {
+				suiteIDs = append(suiteIDs, r.suiteID)
+			}
+		}
+		of := pairs[r.suiteID]
+		i := slices.IndexFunc(of, func(p *pair) bool { return p.gateID == r.gateID && p.step == r.step })
+		if i < 0 {
+			i, of = len(of), append(of, &pair{gateID: r.gateID, step: r.step})
+			pairs[r.suiteID] = of
+		}
+		if r.arm == newArm {
+			of[i].new = report
+		} else {
+			of[i].current = report
 		}
 	}
 	for _, id := range suiteIDs {
-		fresh, current := reports[key{id, screen, newArm}], reports[key{id, screen, currentArm}]
-		before, err := s.givenBefore(ctx, g, id, current)
-		if err != nil {
+		one := comparedSuite{
+			Suite: decision.Suite{ID: id}, tried: map[string]decision.Count{}, old: old[id], beside: decision.Suite{ID: id},
+		}
+		if err := s.add(ctx, g, &one, pairs[id]); err != nil {
 			return c, err
 		}
-		c.all = append(c.all, newComparedSuite(id, fresh, current, reports[key{id, confirm, newArm}],
-			reports[key{id, confirm, currentArm}], before))
+		c.all = append(c.all, one)
 	}
 	return c, nil
+}
+
+// add adds the trials of a suite up, case by case.
+func (s *Service) add(ctx context.Context, g Gate, c *comparedSuite, pairs []*pair) error {
+	var current runs.Report
+	for _, p := range pairs {
+		if p.gateID == g.ID && p.step == screen {
+			c.fresh, current = p.new, p.current
+		}
+		for _, other := range pairs {
+			if p.step == repeat && other.step == screen && p.gateID == other.gateID {
+				p.first, other.replaced = other.new, true
+			}
+		}
+	}
+	before, err := s.givenBefore(ctx, g, c.ID, current)
+	if err != nil {
+		return err
+	}
+	cases := map[string]*decision.Case{}
+	c.Cases = make([]decision.Case, len(c.fresh.Cases))
+	for i, one := range c.fresh.Cases {
+		c.Cases[i] = decision.Case{ID: one.ID, Fixed: fixed(one)}
+		if was, ok := before[one.ID]; ok {
+			c.Cases[i].New, c.Cases[i].Current = count(decided(c.fresh.Results[i].Trials, runs.WithSkill)), was
+			continue
+		}
+		cases[one.ID] = &c.Cases[i]
+	}
+	for _, p := range pairs {
+		first, others := byCase(p.first), byCase(p.current)
+		for i, one := range p.new.Cases {
+			trials, other := p.new.Results[i].Trials, others[one.ID]
+			if p.step != confirm {
+				c.tried[one.ID] = sum(c.tried[one.ID], count(decided(trials, runs.WithSkill)))
+			}
+			if d := cases[one.ID]; d != nil {
+				complete := made(trials) == p.new.Trials && made(other) == p.current.Trials
+				p.add(d, trials, append(slices.Clone(first[one.ID]), trials...), other)
+				if complete && p.gateID == g.ID && (p.step == repeat || p.step == screen && !c.old) {
+					c.beside.Cases = append(c.beside.Cases, *d)
+				}
+				d.Retried = d.Retried || p.step == confirm && p.gateID == g.ID
+			}
+		}
+	}
+	return nil
+}
+
+// add adds the trials of a case: those of the run of the new version, the ones that are
+// compared, and those of the current version.
+func (p *pair) add(d *decision.Case, run, compared, current []runs.Trial) {
+	if without := count(decided(run, runs.WithoutSkill)); without.Decided > 0 {
+		d.WithoutASkill = sum(d.WithoutASkill, without)
+		d.Beside = sum(d.Beside, count(decided(run, runs.WithSkill)))
+	}
+	now, was := paired(compared, current)
+	switch {
+	case p.replaced:
+	case p.step == confirm:
+		d.FreshNew, d.FreshCurrent = sum(d.FreshNew, now), sum(d.FreshCurrent, was)
+	default:
+		d.New, d.Current = sum(d.New, now), sum(d.Current, was)
+	}
+}
+
+func sum(a, b decision.Count) decision.Count {
+	return decision.Count{Passed: a.Passed + b.Passed, Decided: a.Decided + b.Decided}
 }
 
 // givenBefore returns the outcome of cases with a given output when the current
@@ -87,26 +192,6 @@ func (s *Service) givenBefore(
 // fixed reports whether the outcome of a case cannot vary.
 func fixed(c suites.Case) bool {
 	return c.Subject.Output != nil && c.Kind != suites.LLMRubric
-}
-
-func newComparedSuite(
-	id string, fresh, current, freshAgain, currentAgain runs.Report, before map[string]decision.Count,
-) comparedSuite {
-	c := comparedSuite{Suite: decision.Suite{ID: id}, fresh: fresh, complete: map[string]bool{}}
-	others, again, againOthers := byCase(current), byCase(freshAgain), byCase(currentAgain)
-	for i, one := range fresh.Cases {
-		trials, other := fresh.Results[i].Trials, others[one.ID]
-		d := decision.Case{ID: one.ID, Fixed: fixed(one)}
-		d.New, d.Current = paired(trials, other)
-		d.WithoutASkill = count(decided(trials, runs.WithoutSkill))
-		d.FreshNew, d.FreshCurrent = paired(again[one.ID], againOthers[one.ID])
-		if was, ok := before[one.ID]; ok {
-			d.New, d.Current = count(decided(trials, runs.WithSkill)), was
-		}
-		c.Cases = append(c.Cases, d)
-		c.complete[one.ID] = made(trials) == fresh.Trials && made(other) == current.Trials
-	}
-	return c
 }
 
 func byCase(r runs.Report) map[string][]runs.Trial {
@@ -167,18 +252,46 @@ func (c comparison) suites() []decision.Suite {
 	return all
 }
 
-// early returns the findings if so many cases got worse that the others need not
-// be tried; nil if the gate has to wait.
-func (c comparison) early(all []trialRun) []gateapi.Suite {
-	so := comparison{all: slices.Clone(c.all)}
-	enough := false
-	for i, s := range so.all {
-		s.Cases = slices.DeleteFunc(slices.Clone(s.Cases), func(c decision.Case) bool { return !s.complete[c.ID] })
-		so.all[i] = s
-		enough = enough || decision.EnoughHarm(s.Suite, len(c.all))
-	}
-	if !enough || c.confirmed {
+// restsOnOld returns the suites whose screen alone blocks, with trials of the current
+// version from an earlier gate, and which have to be tried again before it stands: there
+// may be a difference between two days instead of one between versions.
+func (c comparison) restsOnOld(d decision.Decision) map[string][]string {
+	if c.repeated || c.confirmed || d.Verdict != decision.Block {
 		return nil
+	}
+	var again map[string][]string
+	for i, f := range d.Suites {
+		switch {
+		case len(f.Broken) > 0:
+			return nil
+		case c.all[i].old && f.AdjustedP <= decision.FalseBlockRate:
+			if again == nil {
+				again = map[string][]string{}
+			}
+			again[f.Suite] = nil
+		case f.AdjustedP <= decision.FalseBlockRate || f.AdjustedNoSkill != nil && *f.AdjustedNoSkill <= decision.FalseBlockRate:
+			return nil // it is blocked all the same
+		}
+	}
+	return again
+}
+
+// early returns the findings if so many cases got worse that the others need not
+// be tried; nil if the gate has to wait. It looks at trials of this gate alone: those of
+// others may be of another day, or were looked at before.
+func (c comparison) early(all []trialRun) []gateapi.Suite {
+	tests := len(c.all)
+	for _, s := range c.all {
+		if slices.ContainsFunc(s.Cases, func(c decision.Case) bool { return c.WithoutASkill.Decided > 0 }) {
+			tests++
+		}
+	}
+	if c.confirmed || !slices.ContainsFunc(c.all, func(s comparedSuite) bool { return decision.EnoughHarm(s.beside, tests) }) {
+		return nil
+	}
+	so := comparison{all: slices.Clone(c.all)}
+	for i := range so.all {
+		so.all[i].Suite = so.all[i].beside
 	}
 	return so.output(decision.Decide(so.suites(), decision.Policy{}), all)
 }
@@ -202,16 +315,17 @@ func (c comparison) output(d decision.Decision, all []trialRun) []gateapi.Suite 
 	return out
 }
 
-// outcomes counts the decided cases of the new version, and those that pass.
+// outcomes counts the cases of the new version with a decided trial, and those that pass by
+// the majority of their trials, those of all attempts together (runs.Majority).
 func (c comparison) outcomes(choose func(suites.Case) bool) (n decision.Count) {
 	for _, s := range c.all {
-		for i, one := range s.fresh.Cases {
-			verdict := s.fresh.Results[i].Verdict
-			if verdict == nil || !verdict.Decided() || !choose(one) {
+		for _, one := range s.fresh.Cases {
+			tried := s.tried[one.ID]
+			if tried.Decided == 0 || !choose(one) {
 				continue
 			}
 			n.Decided++
-			if *verdict == runs.Pass {
+			if twice := 2 * tried.Passed; twice > tried.Decided || twice == tried.Decided && one.Expectation != suites.ShouldNotTrigger {
 				n.Passed++
 			}
 		}

@@ -30,7 +30,7 @@ func TestEvents(t *testing.T) {
 		data := hook.Only(events.GateDecided)
 		want := object{
 			"gate_id": gate, "entry_id": w.entry, "entry": "pdf", "version": "1.1.0", "against": "1.0.0", "mode": "enforce",
-			"verdict": "pass", "reason": data["reason"], "published": true, "actor": object{"kind": "system"},
+			"verdict": "pass", "reason": data["reason"], "published": true, "attempt": 1.0, "actor": object{"kind": "system"},
 		}
 		if diff := cmp.Diff(want, data); diff != "" {
 			t.Errorf("decided (-want +got):\n%s", diff)

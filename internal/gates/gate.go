@@ -22,10 +22,12 @@ type Gate struct {
 	// VersionID is that of the snapshot, and Version the one that a push of the
 	// commit would make, where Pull is set.
 	VersionID, Version string
-	Pull               *Pull   // the head of a pull request that is tried instead of a version
-	Apart              bool    // as registry.Version.Apart
-	AgainstID, Against *string // nil for the first version of an entry
-	Policy             Policy  // as it was at the push
+	Pull               *Pull // the head of a pull request that is tried instead of a version
+	Apart              bool  // as registry.Version.Apart
+	// AgainstID is the current version or, if that was withdrawn, the one that was current
+	// last; nil for the first version of an entry.
+	AgainstID, Against *string
+	Policy             Policy // as it was at the push
 	Status             Status
 	Verdict            *decision.Verdict
 	Reason             string
@@ -33,6 +35,11 @@ type Gate struct {
 	Override           *Override
 	CreatedBy          string
 	CreatedAt          time.Time
+	// Content is a digest of the files of the version, and Pool one of that, of AgainstID
+	// and of what the suites ask: gates of one pool add up their trials.
+	Content, Pool string
+	// Previous are the ids of the earlier gates of the pool.
+	Previous []string
 
 	StartedAt, DecidedAt *time.Time
 }
@@ -57,6 +64,11 @@ type Result struct {
 	Suites  []gateapi.Suite `json:"suites"`
 	Floors  []gateapi.Floor `json:"floors"`
 	CostUSD *float64        `json:"cost_usd"`
+	// Interrupted says that a person stopped the trials: nobody may pass a gate by that,
+	// whatever the policy does with gates that could not decide.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Lifting says that the question was whether an earlier block is lifted.
+	Lifting bool `json:"lifting,omitempty"`
 }
 
 // stored returns the result without addresses: the database has those of users once.
@@ -90,6 +102,17 @@ type Override struct {
 
 // holds reports whether the gate keeps its version a candidate.
 func (g Gate) holds() bool { return g.Policy.Mode == Enforce && g.Pull == nil }
+
+// Releases reports whether the verdict lets a candidate become current.
+func (g Gate) Releases() bool {
+	switch {
+	case g.Verdict == nil || g.Result.Interrupted:
+		return false
+	case *g.Verdict == decision.Inconclusive:
+		return g.Policy.OnInconclusive == PassInconclusive
+	}
+	return *g.Verdict == decision.Pass || *g.Verdict == decision.Skipped
+}
 
 // subject is what the trials are about.
 func (g Gate) subject() subject.Ref {
@@ -132,6 +155,7 @@ func (g Gate) Output() gateapi.Gate {
 		Reason: g.Reason, Suites: append([]gateapi.Suite{}, g.Result.Suites...), Floors: append([]gateapi.Floor{}, g.Result.Floors...),
 		FalseBlockRate: decision.FalseBlockRate, CostUSD: g.Result.CostUSD,
 		CreatedAt: httpapi.Time(g.CreatedAt), DecidedAt: httpapi.NullTime(g.DecidedAt),
+		Attempt: len(g.Previous) + 1, Previous: append([]string{}, g.Previous...),
 	}
 	for i := range out.Suites { // gates of before have none
 		out.Suites[i].Changes = append([]gateapi.SuiteChange{}, out.Suites[i].Changes...)

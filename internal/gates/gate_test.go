@@ -25,9 +25,10 @@ func TestGate(t *testing.T) {
 		if version["state"] != "candidate" || version["gate_id"] != gate["id"] || version["is_current"] != false {
 			t.Errorf("the version is %v", version)
 		}
-		apptest.WantKeys(t, gate, "id", "entry_id", "version", "against", "mode", "status", "verdict", "reason", "suites", "floors",
-			"false_block_rate", "override", "cost_usd", "created_at", "decided_at")
-		if gate["status"] != "queued" || gate["against"] != "1.0.0" || gate["verdict"] != nil || gate["false_block_rate"] != 0.05 {
+		apptest.WantKeys(t, gate, "id", "entry_id", "version", "against", "mode", "status", "verdict", "reason", "attempt", "previous",
+			"suites", "floors", "false_block_rate", "override", "cost_usd", "created_at", "decided_at")
+		if gate["status"] != "queued" || gate["against"] != "1.0.0" || gate["verdict"] != nil || gate["false_block_rate"] != 0.05 ||
+			gate["attempt"] != 1.0 || len(gate["previous"].([]any)) != 0 {
 			t.Errorf("the gate is %v", gate)
 		}
 		w.Work()
@@ -62,11 +63,13 @@ func TestGate(t *testing.T) {
 			t.Errorf("the current version was tried %d times: its 60 trials are kept, and one case is tried 15 times more", n)
 		}
 
-		// Everything breaks: the first step is enough.
+		// Everything breaks: fresh trials of both versions confirm what those of 1.1.0 from
+		// before show, and need no second step.
 		w.model.decide(func(version, _ string, _ int) bool { return version != "1.3.0" })
 		gate = w.decided(w.push("1.3.0").Want(http.StatusAccepted).Text("gate", "id"))
 		suite = apptest.List(t, gate, "suites")[0]
-		if gate["verdict"] != "block" || len(suite["worse"].([]any)) < 8 || len(apptest.List(t, suite, "confirmed")) != 0 {
+		if gate["verdict"] != "block" || len(suite["worse"].([]any)) < 8 || len(apptest.List(t, suite, "confirmed")) != 0 ||
+			len(suite["run_ids"].([]any)) != 4 {
 			t.Errorf("the gate of a broken version says %v", gate)
 		}
 		w.want("1.3.0", "candidate", false)

@@ -26,6 +26,9 @@ func (p Policy) lowers(before Policy) (fields []string) {
 	lower("approvals", p.Approvals < before.Approvals)
 	lower("self_approval", p.SelfApproval && !before.SelfApproval)
 	lower("host_reviews", p.HostReviews && !before.HostReviews)
+	lower("min_cases", p.MinCases < before.MinCases)
+	lower("suites", slices.ContainsFunc(before.Suites, func(id string) bool { return !slices.Contains(p.Suites, id) }) ||
+		len(p.Suites) > 0 && len(before.Suites) == 0 && before.Mode == Enforce)
 	lower("on_inconclusive", p.OnInconclusive == PassInconclusive && before.OnInconclusive != PassInconclusive)
 	f, was := p.Floors, before.Floors
 	lower("floors.validation", was.Validation != nil &&
@@ -62,6 +65,40 @@ func PolicyFor(ctx context.Context, q store.Querier, e registry.Entry, v registr
 		return p, err
 	}
 	return p.Keeping(kept), nil
+}
+
+// after returns the policy by which a version is gated again that was gated with another
+// one: a candidate stays one, a published version is only reported on, and what was asked of
+// a candidate is not lowered while it waits. The suites are those of the current policy: an
+// admin who replaced a wrong one asks again with the right one.
+func (p Policy) after(before Policy) Policy {
+	if p.Mode == Off {
+		return before
+	}
+	p.Mode = before.Mode
+	if before.Mode != Enforce {
+		return p
+	}
+	p = p.Keeping(before)
+	if before.OnInconclusive == HoldInconclusive {
+		p.OnInconclusive = HoldInconclusive
+	}
+	f, was := &p.Floors, before.Floors
+	if was.Validation != nil && (f.Validation == nil || *was.Validation == lint.StatusPass) {
+		f.Validation = was.Validation
+	}
+	f.PassRate, f.TriggerRecall = higher(f.PassRate, was.PassRate), higher(f.TriggerRecall, was.TriggerRecall)
+	if was.SkillTokens != nil && (f.SkillTokens == nil || *f.SkillTokens > *was.SkillTokens) {
+		f.SkillTokens = was.SkillTokens
+	}
+	return p
+}
+
+func higher(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // Keeping returns the policy with the approvals that another one asks for, where it asks for

@@ -152,7 +152,8 @@ func TestLimits(t *testing.T) {
 		w.Work()
 		id := w.push("1.1.0").Want(http.StatusAccepted).Text("gate", "id")
 		apptest.Eventually(t, "the gate to run", func() bool { return w.gate(id)["status"] == "running" })
-		w.Exec("UPDATE gates SET started_at = started_at - 61000000 WHERE id = $1", id)
+		apptest.Eventually(t, "a trial to begin", func() bool { return w.Count("eval_runs WHERE started_at IS NOT NULL") > 0 })
+		w.Exec("UPDATE eval_runs SET started_at = started_at - 61000000")
 		if gate := w.decided(id); gate["verdict"] != "inconclusive" || !strings.Contains(gate["reason"].(string), "1 minutes") {
 			t.Errorf("the gate says %v", gate)
 		}

@@ -187,6 +187,14 @@ func TestTakenSuites(t *testing.T) {
 		push("1.3.0", "pass", "published", true)
 		w.Do(http.MethodDelete, runstest.SuitesPath+"/"+suite, nil).Want(http.StatusNoContent)
 		push("1.4.0", "inconclusive", "candidate", false)
+		gone := apptest.List(t, w.gate(w.version("1.4.0")["gate_id"].(string)), "suites")
+		if len(gone) != 1 || gone[0]["suite_id"] != suite {
+			t.Fatalf("the gate shows the suites %v, want the deleted one", gone)
+		}
+		changes := apptest.List(t, gone[0], "changed_since_last_gate")
+		if len(changes) != 1 || changes[0]["by"] != w.User.ID || len(changes[0]["removed"].([]any)) == 0 {
+			t.Errorf("the gate shows the changes %v, want who removed all cases", changes)
+		}
 		w.Do(http.MethodDelete, path, nil).Want(http.StatusNoContent)
 		push("1.5.0", "inconclusive", "candidate", false)
 		w.enforce(object{"suites": []any{}, "on_inconclusive": "pass"})
@@ -271,6 +279,7 @@ func TestLowerPolicy(t *testing.T) {
 		for field, change := range map[string]object{
 			"mode": {"mode": "report"}, "approvals": {"approvals": 2}, "self_approval": {"self_approval": true},
 			"host_reviews": {"host_reviews": true}, "on_inconclusive": {"on_inconclusive": "pass"}, "floors.validation": {"floors": object{}},
+			"suites": {"suites": []any{}}, "min_cases": {"min_cases": 1},
 			"floors.pass_rate":       {"floors": object{"validation": "pass", "pass_rate": 0.7, "trigger_recall": 0.9, "skill_md_tokens": 5000}},
 			"floors.trigger_recall":  {"floors": object{"validation": "pass", "pass_rate": 0.8, "skill_md_tokens": 5000}},
 			"floors.skill_md_tokens": {"floors": object{"validation": "pass", "pass_rate": 0.8, "trigger_recall": 0.9, "skill_md_tokens": 5001}},
@@ -279,7 +288,7 @@ func TestLowerPolicy(t *testing.T) {
 			narrow.Do(http.MethodPut, path, lower).WantErrorWith(http.StatusForbidden, "This lowers "+field)
 		}
 		narrow.Do(http.MethodPut, path, object{"mode": "enforce"}).
-			WantErrorWith(http.StatusForbidden, "This lowers approvals, floors.validation, floors.pass_rate")
+			WantErrorWith(http.StatusForbidden, "This lowers approvals, suites, floors.validation, floors.pass_rate")
 		if p := w.Get(path).Field("policy"); p["approvals"] != 3.0 || p["mode"] != "enforce" {
 			t.Errorf("the policy is %v", p)
 		}

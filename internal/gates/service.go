@@ -68,7 +68,7 @@ func (s *Service) Admit(
 	if err != nil || p.Mode == Off || v.Apart && p.Mode == Report {
 		return nil, p.Approvals > 0, err
 	}
-	g, err := s.open(ctx, tx, e, newGate(e, v, p, v.PushedBy))
+	g, err := s.openAgainstCurrent(ctx, tx, e, newGate(e, v, p, v.PushedBy))
 	if err != nil {
 		return nil, false, err
 	}
@@ -89,7 +89,7 @@ func (s *Service) OpenPull(
 	}
 	g = newGate(e, registry.Version{ID: pull.SnapshotID, Version: version}, p, userID)
 	g.Pull = &pull
-	g, err = s.open(ctx, tx, e, g)
+	g, err = s.openAgainstCurrent(ctx, tx, e, g)
 	return g, err == nil, err
 }
 
@@ -101,21 +101,46 @@ func (s *Service) SupersedePull(ctx context.Context, tx *store.Tx, entryID, pull
 func newGate(e registry.Entry, v registry.Version, p Policy, userID string) Gate {
 	return Gate{
 		ID: store.NewID(), OrgID: e.OrgID, EntryID: e.ID, VersionID: v.ID, Version: v.Version, Policy: p, Status: Queued,
-		CreatedBy: userID, CreatedAt: store.Now(), Apart: v.Apart,
+		CreatedBy: userID, CreatedAt: store.Now(), Apart: v.Apart, Content: v.TreeDigest,
 	}
 }
 
-// open starts a gate against the current version. It supersedes those of earlier
-// pushes, or of earlier heads of its pull request. The entry is locked.
-func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) (Gate, error) {
-	if e.CurrentVersionID != "" && e.CurrentVersionID != g.VersionID {
-		g.AgainstID, g.Against = &e.CurrentVersionID, &e.CurrentVersion
+// against returns the version that candidates of an entry are compared with: the current
+// one or, if it was withdrawn, the one that was current last, so that the withdrawal of a
+// version lets no other one pass without proof. "" if the entry never had one.
+func (s *Service) against(ctx context.Context, q store.Querier, e registry.Entry) (id, version string, err error) {
+	last, err := s.Registry.LastCurrent(ctx, q, e)
+	if fault.Is(err, fault.NotFound) {
+		return "", "", nil
 	}
+	return last.ID, last.Version, err
+}
+
+func (s *Service) openAgainstCurrent(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) (Gate, error) {
+	id, version, err := s.against(ctx, tx, e)
+	if err != nil {
+		return g, err
+	}
+	if id != "" && id != g.VersionID {
+		g.AgainstID, g.Against = &id, &version
+	}
+	return s.open(ctx, tx, e, g)
+}
+
+// open starts a gate. It supersedes those of earlier pushes, or of earlier heads of its
+// pull request. The entry is locked.
+func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) (Gate, error) {
 	reason := fmt.Sprintf("the gate of version %s was started after it", g.Version)
 	if err := s.supersede(ctx, tx, e.ID, g.lane(), reason); err != nil {
 		return g, err
 	}
 	if err := insertGate(ctx, tx, g); err != nil {
+		return g, err
+	}
+	if err := findPool(ctx, tx, &g); err != nil {
+		return g, err
+	}
+	if err := updatePool(ctx, tx, g); err != nil {
 		return g, err
 	}
 	if err := s.tell(ctx, tx, g); err != nil {
@@ -194,7 +219,7 @@ type Failures struct {
 // Failures returns where to look for what the new version of a gate fails, by suite.
 // Suites that were not tried on both versions, or whose runs are gone, are missing.
 func (s *Service) Failures(ctx context.Context, g Gate) (map[string]Failures, error) {
-	made, err := runsOfGate(ctx, s.DB, g.ID)
+	made, err := runsOfGates(ctx, s.DB, g.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -243,9 +268,10 @@ func firstFailures(run runs.Report) map[string]int {
 	return first
 }
 
-// Rerun starts a new gate of the same version, with the policy of now. It is a
-// conflict while the gate of another version is open, or if nothing is left to
-// decide.
+// Rerun starts a new gate of the same version, with the current policy, but where that was
+// lowered since with what was asked before. Where it asks the same question again, its
+// trials are added to those of the earlier gates. It is a conflict while the gate of another
+// version is open, or if nothing is left to decide.
 func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh Gate, err error) {
 	defer fault.Wrap(&err, "rerun gate %s", id)
 	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
@@ -263,21 +289,17 @@ func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh 
 		if err != nil {
 			return err
 		}
-		// A candidate stays one, and a published version is only reported on,
-		// whatever the policy has become.
-		mode := g.Policy.Mode
-		if p.Mode == Off {
-			p = g.Policy
+		fresh = newGate(e, v, p.after(g.Policy), c.UserID)
+		if g.Pull != nil {
+			fresh.VersionID, fresh.Version, fresh.Pull, fresh.Content = g.VersionID, g.Version, g.Pull, g.Content
 		}
-		p.Mode = mode
-		fresh = newGate(e, v, p, c.UserID)
-		switch {
-		case g.Pull != nil:
-			fresh.VersionID, fresh.Version, fresh.Pull = g.VersionID, g.Version, g.Pull
-		case !g.holds():
-			e.CurrentVersionID, e.CurrentVersion = deref(g.AgainstID), deref(g.Against)
+		if g.Pull == nil && !g.holds() {
+			fresh.AgainstID, fresh.Against = g.AgainstID, g.Against
+			fresh, err = s.open(ctx, tx, e, fresh)
+		} else {
+			fresh, err = s.openAgainstCurrent(ctx, tx, e, fresh)
 		}
-		if fresh, err = s.open(ctx, tx, e, fresh); err != nil {
+		if err != nil {
 			return err
 		}
 		if g.Pull == nil {
@@ -286,7 +308,7 @@ func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh 
 				return err
 			}
 		}
-		return fresh.audit(ctx, tx, "gates.gate.rerun", nil)
+		return fresh.audit(ctx, tx, "gates.gate.rerun", audit.Detail{"attempt": len(fresh.Previous) + 1})
 	})
 	return fresh, err
 }
@@ -380,11 +402,6 @@ func (g Gate) audit(ctx context.Context, tx *store.Tx, action string, more audit
 	})
 }
 
-// Releases reports whether a verdict lets a candidate become current.
-func (p Policy) Releases(v decision.Verdict) bool {
-	return v == decision.Pass || v == decision.Skipped || v == decision.Inconclusive && p.OnInconclusive == PassInconclusive
-}
-
 // conclude ends a gate, once, and publishes its candidate where the verdict says
 // so: both or neither are written.
 func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdict, reason string, result Result) error {
@@ -403,13 +420,13 @@ func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdic
 		if err := s.save(ctx, tx, g); err != nil {
 			return err
 		}
-		if err := g.audit(ctx, tx, "gates.gate.decide", audit.Detail{"reason": reason}); err != nil {
+		if err := g.audit(ctx, tx, "gates.gate.decide", audit.Detail{"reason": reason, "attempt": len(g.Previous) + 1}); err != nil {
 			return err
 		}
 		if err := s.emit(ctx, tx, e, g); err != nil {
 			return err
 		}
-		if !g.holds() || !g.Policy.Releases(verdict) {
+		if !g.holds() || !g.Releases() {
 			return nil
 		}
 		_, err := s.settle(ctx, tx, e, v, &g)
@@ -421,7 +438,7 @@ func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdic
 func (s *Service) emit(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) error {
 	d := events.Data{
 		"gate_id": g.ID, "entry_id": e.ID, "entry": e.Name, "version": g.Version, "against": g.Against, "mode": g.Policy.Mode,
-		"verdict": *g.Verdict, "reason": g.Reason, "published": g.holds() && g.Policy.Releases(*g.Verdict),
+		"verdict": *g.Verdict, "reason": g.Reason, "published": g.holds() && g.Releases(), "attempt": len(g.Previous) + 1,
 	}
 	if g.Pull != nil && g.Pull.Number != 0 {
 		d["pull_request"] = g.Pull.URL
@@ -432,12 +449,12 @@ func (s *Service) emit(ctx context.Context, tx *store.Tx, e registry.Entry, g Ga
 // outdated ends a gate whose question is no longer the one to ask: a person has
 // decided about its version, or another version is current.
 func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate) (bool, error) {
-	switch {
-	case v.ID != g.VersionID || v.State != registry.Candidate:
+	if v.ID != g.VersionID || v.State != registry.Candidate {
 		g.Status, g.Reason = Cancelled, fmt.Sprintf("version %s is %s by a person's decision", g.Version, v.State)
 		return true, s.save(ctx, tx, *g)
-	case v.Apart || e.CurrentVersionID == deref(g.AgainstID):
-		return false, nil
+	}
+	if stale, err := s.stale(ctx, tx, e, v, *g); !stale || err != nil {
+		return false, err
 	}
 	g.Status, g.Reason = Superseded, fmt.Sprintf("version %s became current meanwhile", e.CurrentVersion)
 	if err := s.save(ctx, tx, *g); err != nil {
@@ -448,6 +465,15 @@ func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, 
 		return true, err
 	}
 	return true, s.again(ctx, tx, e, v, *g)
+}
+
+// stale reports whether a gate compared its version with one that is not current any more.
+func (s *Service) stale(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, g Gate) (bool, error) {
+	if v.Apart {
+		return false, nil
+	}
+	id, _, err := s.against(ctx, q, e)
+	return id != deref(g.AgainstID), err
 }
 
 // elapsed is for how long a gate has been running.

@@ -108,10 +108,11 @@ func (s *Service) blocked(
 		return "its gate is running", false, nil
 	case g.Verdict == nil:
 		return fmt.Sprintf("its gate was %s", g.Status), false, nil
-	case !g.Policy.Releases(*g.Verdict):
+	case !g.Releases():
 		return fmt.Sprintf("its gate says %s", *g.Verdict), false, nil
-	case v.Apart || e.CurrentVersionID == deref(g.AgainstID):
-		return "", false, nil
+	}
+	if stale, err := s.stale(ctx, q, e, v, *g); !stale || err != nil {
+		return "", false, err
 	}
 	if waits, err = s.overtaken(ctx, q, e, v); waits != "" || err != nil {
 		return waits, false, err
@@ -141,7 +142,7 @@ func (s *Service) overtaken(ctx context.Context, q store.Querier, e registry.Ent
 
 // again compares a candidate with what is current now, after a rollback.
 func (s *Service) again(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
-	fresh, err := s.open(ctx, tx, e, newGate(e, v, g.Policy, g.CreatedBy))
+	fresh, err := s.openAgainstCurrent(ctx, tx, e, newGate(e, v, g.Policy, g.CreatedBy))
 	if err != nil {
 		return err
 	}

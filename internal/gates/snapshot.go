@@ -58,7 +58,8 @@ func (s *Service) Ask(ctx context.Context, c access.Caller, q Question) (g Gate,
 	if len(issues) > 0 {
 		return g, fault.Issues(issues...)
 	}
-	if _, err := s.Runs.Subjects().Find(ctx, c.OrgID, subject.Ref{SnapshotID: q.SnapshotID}); err != nil {
+	skill, err := s.Runs.Subjects().Find(ctx, c.OrgID, subject.Ref{SnapshotID: q.SnapshotID})
+	if err != nil {
 		return g, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -66,16 +67,19 @@ func (s *Service) Ask(ctx context.Context, c access.Caller, q Question) (g Gate,
 		if err != nil {
 			return err
 		}
-		if q.Against != "" {
-			against, err := s.Registry.VersionNamed(ctx, tx, e, q.Against)
-			if err != nil {
+		g = newGate(e, registry.Version{ID: q.SnapshotID, Version: cmp.Or(q.Version, "snapshot")}, p, c.UserID)
+		g.Pull, g.Content = &Pull{ID: store.NewID(), SnapshotID: q.SnapshotID}, skill.ContentHash
+		if q.Against == "" {
+			g, err = s.openAgainstCurrent(ctx, tx, e, g)
+		} else {
+			var against registry.Version
+			if against, err = s.Registry.VersionNamed(ctx, tx, e, q.Against); err != nil {
 				return err
 			}
-			e.CurrentVersionID, e.CurrentVersion = against.ID, against.Version
+			g.AgainstID, g.Against = &against.ID, &against.Version
+			g, err = s.open(ctx, tx, e, g)
 		}
-		g = newGate(e, registry.Version{ID: q.SnapshotID, Version: cmp.Or(q.Version, "snapshot")}, p, c.UserID)
-		g.Pull = &Pull{ID: store.NewID(), SnapshotID: q.SnapshotID}
-		if g, err = s.open(ctx, tx, e, g); err != nil {
+		if err != nil {
 			return err
 		}
 		return g.audit(ctx, tx, "gates.gate.ask", nil)

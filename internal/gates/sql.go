@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -67,15 +68,14 @@ func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, entryID st
 }
 
 const gateColumns = `id, org_id, entry_id, version_id, version, against_id, against, status, verdict, reason, policy, created_by,
-	created_at, started_at, decided_at, override, result, pull, COALESCE(pull_id, '')`
+	created_at, started_at, decided_at, override, result, pull, COALESCE(pull_id, ''), content, pool, previous`
 
 func scanGate(row store.Row) (g Gate, err error) {
-	var policy, result, pullID string
+	var policy, result, pullID, previous string
 	var verdict, override, pull *string
 	err = row.Scan(&g.ID, &g.OrgID, &g.EntryID, &g.VersionID, &g.Version, &g.AgainstID, &g.Against, &g.Status, &verdict, &g.Reason,
 		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt),
-		&override, &result, &pull,
-		&pullID)
+		&override, &result, &pull, &pullID, &g.Content, &g.Pool, &previous)
 	if err != nil {
 		return g, err
 	}
@@ -97,6 +97,9 @@ func scanGate(row store.Row) (g Gate, err error) {
 	if err := json.Unmarshal([]byte(policy), &g.Policy); err != nil {
 		return g, err
 	}
+	if err := json.Unmarshal([]byte(previous), &g.Previous); err != nil {
+		return g, err
+	}
 	return g, json.Unmarshal([]byte(result), &g.Result)
 }
 
@@ -116,10 +119,10 @@ func insertGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO gates (id, org_id, entry_id, version_id, version, against_id, against, status, reason, policy, created_by,
-			created_at, result, pull_id, pull)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{}', NULLIF($13, ''), $14)`,
+			created_at, result, pull_id, pull, content)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{}', NULLIF($13, ''), $14, $15)`,
 		g.ID, g.OrgID, g.EntryID, g.VersionID, g.Version, g.AgainstID, g.Against, g.Status, g.Reason, string(policy), g.CreatedBy,
-		store.Micros(g.CreatedAt), g.lane(), pull)
+		store.Micros(g.CreatedAt), g.lane(), pull, g.Content)
 	return err
 }
 
@@ -145,6 +148,42 @@ func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	return err
 }
 
+// findPool sets the earlier gates of a pool, or, before the trials are planned, of the pool
+// that the newest gate of the same files against the same version was in.
+func findPool(ctx context.Context, q store.Querier, g *Gate) error {
+	g.Previous = nil
+	if g.Content == "" || g.AgainstID == nil {
+		return nil
+	}
+	rows, err := q.Query(ctx, `
+		SELECT id, pool FROM gates
+		WHERE entry_id = $1 AND content = $2 AND content <> '' AND against_id = $3 AND pool <> '' AND id < $4 ORDER BY id DESC`,
+		g.EntryID, g.Content, *g.AgainstID, g.ID)
+	pool := g.Pool
+	return store.Each(rows, err, func(row store.Row) error {
+		var id, of string
+		err := row.Scan(&id, &of)
+		if pool == "" {
+			pool = of
+		}
+		if of == pool {
+			g.Previous = append([]string{id}, g.Previous...)
+		}
+		return err
+	})
+}
+
+// updatePool writes the pool of a gate.
+func updatePool(ctx context.Context, tx *store.Tx, g Gate) error {
+	previous, err := json.Marshal(append([]string{}, g.Previous...))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE gates SET content = $2, pool = $3, previous = $4 WHERE id = $1`,
+		g.ID, g.Content, g.Pool, string(previous))
+	return err
+}
+
 // gateByID finds a gate of the organisation.
 func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, error) {
 	rows, err := q.Query(ctx, `SELECT `+gateColumns+` FROM gates WHERE org_id = $1 AND id = $2`, orgID, id)
@@ -155,20 +194,11 @@ func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, err
 	return g, addEmails(ctx, q, []Gate{g})
 }
 
-// lastDecided finds the newest gate of a version that decided, and whether one is open.
-func lastDecided(ctx context.Context, q store.Querier, entryID, versionID string) (g Gate, open bool, err error) {
+// gatesOfVersion lists the gates of a version, newest first.
+func gatesOfVersion(ctx context.Context, q store.Querier, v registry.Version) ([]Gate, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+gateColumns+` FROM gates
-		WHERE entry_id = $1 AND version_id = $2 AND pull_id IS NULL AND status IN ('queued', 'running', 'decided') ORDER BY id DESC`,
-		entryID, versionID)
-	all, err := store.All(rows, err, scanGate)
-	for _, one := range all {
-		if !one.Status.Open() {
-			return one, open, err
-		}
-		open = true
-	}
-	return g, open, err
+		SELECT `+gateColumns+` FROM gates WHERE entry_id = $1 AND version_id = $2 AND pull IS NULL ORDER BY id DESC`, v.EntryID, v.ID)
+	return store.All(rows, err, scanGate)
 }
 
 // addEmails sets the addresses of who changed suites, which gates do not store.
@@ -244,22 +274,24 @@ func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []stri
 	return verdicts, err
 }
 
-const runColumns = `gate_id, suite_id, step, arm, run_id, version_id, conditions`
+const runColumns = `gate_id, suite_id, step, arm, run_id, version_id, conditions, reused`
 
 func scanRun(row store.Row) (r trialRun, err error) {
-	err = row.Scan(&r.gateID, &r.suiteID, &r.step, &r.arm, &r.runID, &r.versionID, &r.conditions)
+	err = row.Scan(&r.gateID, &r.suiteID, &r.step, &r.arm, &r.runID, &r.versionID, &r.conditions, &r.reused)
 	return r, err
 }
 
 func insertTrialRun(ctx context.Context, tx *store.Tx, r trialRun) error {
-	_, err := tx.Exec(ctx, `INSERT INTO gate_runs (`+runColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		r.gateID, r.suiteID, r.step, r.arm, r.runID, r.versionID, r.conditions)
+	_, err := tx.Exec(ctx, `INSERT INTO gate_runs (`+runColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		r.gateID, r.suiteID, r.step, r.arm, r.runID, r.versionID, r.conditions, r.reused)
 	return err
 }
 
-func runsOfGate(ctx context.Context, q store.Querier, gateID string) ([]trialRun, error) {
+// runsOfGates lists the runs of some gates, those of the first step first.
+func runsOfGates(ctx context.Context, q store.Querier, gateIDs ...string) ([]trialRun, error) {
+	in, list := q.Dialect().In("$1", gateIDs)
 	rows, err := q.Query(ctx, `
-		SELECT `+runColumns+` FROM gate_runs WHERE gate_id = $1 ORDER BY suite_id, step DESC, arm DESC`, gateID)
+		SELECT `+runColumns+` FROM gate_runs WHERE gate_id`+in+` ORDER BY gate_id, suite_id, step DESC, arm DESC`, list)
 	return store.All(rows, err, scanRun)
 }
 
@@ -294,19 +326,23 @@ func ranSuites(ctx context.Context, q store.Querier, entryID string) (bool, erro
 	return store.One(rows, err, "Runs", store.Value[bool])
 }
 
-// lastConditions returns the conditions under which the last gate before another one that
-// decided about a version of its entry ran a suite; "" if there is none.
-func lastConditions(ctx context.Context, q store.Querier, g Gate, suiteID string) (string, error) {
+// lastConditions returns the conditions under which the last gate of another version of the
+// entry ran its suites, by suite. A rerun would else hide what was changed.
+func lastConditions(ctx context.Context, q store.Querier, g Gate) (map[string]string, error) {
 	rows, err := q.Query(ctx, `
-		SELECT r.conditions FROM gates g
-		JOIN gate_runs r ON r.gate_id = g.id AND r.suite_id = $3 AND r.step = 'screen' AND r.arm = 'new'
-		WHERE g.entry_id = $1 AND g.id < $2 AND g.pull IS NULL AND g.status = 'decided'
-		ORDER BY g.id DESC LIMIT 1`, g.EntryID, g.ID, suiteID)
-	conditions, err := store.One(rows, err, "Run", store.Value[string])
-	if fault.Is(err, fault.NotFound) {
-		return "", nil
-	}
-	return conditions, err
+		SELECT suite_id, conditions FROM gate_runs
+		WHERE step = 'screen' AND arm = 'new' AND gate_id = (
+			SELECT g.id FROM gates g JOIN gate_runs r ON r.gate_id = g.id
+			WHERE g.entry_id = $1 AND g.id < $2 AND g.version_id <> $3 AND g.pull IS NULL AND g.status = 'decided'
+			ORDER BY g.id DESC LIMIT 1)
+		ORDER BY suite_id`, g.EntryID, g.ID, g.VersionID)
+	last := map[string]string{}
+	return last, store.Each(rows, err, func(row store.Row) error {
+		var suiteID, conditions string
+		err := row.Scan(&suiteID, &conditions)
+		last[suiteID] = conditions
+		return err
+	})
 }
 
 // keepRequirements makes the versions of an entry, or of all entries with the default

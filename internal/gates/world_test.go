@@ -54,8 +54,9 @@ type model struct {
 	// triggers says whether a version answers to a query in its nth trial, from
 	// 1; all do if it is nil.
 	triggers func(version, query string, n int) bool
-	calls    map[string]int // of version and query
-	hang     chan struct{}  // if not nil, answers wait until it is closed
+	rejects  func(version, query string) bool // what the model refuses to answer; may be nil
+	calls    map[string]int                   // of version and query
+	hang     chan struct{}                    // if not nil, answers wait until it is closed
 }
 
 var versionOf = regexp.MustCompile(`Version (\S+) reads tables`)
@@ -66,12 +67,15 @@ func (m *model) respond(r judgetest.Request) judgetest.Reply {
 		version = match[1]
 	}
 	m.mu.Lock()
-	hang, key := m.hang, version+" "+r.User
+	hang, key, rejects := m.hang, version+" "+r.User, m.rejects
 	m.calls[key]++
 	n, triggers := m.calls[key], m.triggers
 	m.mu.Unlock()
 	if hang != nil {
 		<-hang
+	}
+	if rejects != nil && rejects(version, r.User) {
+		return judgetest.Reply{Finish: "refusal"}
 	}
 	answer := object{"reason": "as scripted", "skill": nil, "confidence": 0.9}
 	if version != "none" && (triggers == nil || triggers(version, r.User, n)) {
@@ -88,6 +92,13 @@ func (m *model) decide(triggers func(version, query string, n int) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.triggers, m.calls = triggers, map[string]int{}
+}
+
+// reject sets what the model refuses to answer.
+func (m *model) reject(rejects func(version, query string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rejects = rejects
 }
 
 // total is how often the model was asked about a version.

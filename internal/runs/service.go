@@ -208,6 +208,21 @@ func (r Run) Conditions() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
+// Question is a digest of what a planned run asks and who judges it, whatever the skill,
+// the seed, the number of trials and the skills beside it: trials of runs with one question
+// can be added up.
+func (r Run) Question() (string, error) {
+	raw, err := json.Marshal(struct {
+		Cases    json.RawMessage
+		Verifier suites.VerifierKind
+		Judge    *judge.Description
+		Agent    *suites.Agent
+		Catalog  *catalogue.Choice `json:",omitempty"`
+	}{r.document, r.verifier, r.Judge, r.Terms.Agent, r.Catalog})
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), err
+}
+
 // audit writes an entry of the audit log about the run.
 func (r Run) audit(ctx context.Context, tx *store.Tx, action string) error {
 	return audit.Record(ctx, tx, audit.Entry{

@@ -72,6 +72,20 @@ type gateView struct {
 	Form       string // reason of the form
 }
 
+// Attempt counts the gates that asked the same question of the same files.
+func (v gateView) Attempt() int { return len(v.Previous) + 1 }
+
+// Nth is the number of an earlier attempt.
+func (gateView) Nth(i int) int { return i + 1 }
+
+// BlocksAt is the p-value up to which the gate blocks.
+func (v gateView) BlocksAt() float64 {
+	if v.Result.Lifting {
+		return decision.LiftAt
+	}
+	return decision.FalseBlockRate
+}
+
 // A gateSuite is what a suite showed, with its name.
 type gateSuite struct {
 	gateapi.Suite

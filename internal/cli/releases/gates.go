@@ -121,6 +121,9 @@ func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
 
 func printGate(w io.Writer, g client.Gate) {
 	fmt.Fprintf(w, "%s against %s: %s\n%s\n", term.Plain(g.Version), term.OrDash(g.Against), verdict(g), term.Cell(g.Reason))
+	if g.Attempt > 1 {
+		fmt.Fprintf(w, "Attempt %d: the trials of all attempts count, also those of %s\n", g.Attempt, strings.Join(g.Previous, ", "))
+	}
 	if g.Override != nil {
 		fmt.Fprintf(w, "Overridden: %s\n", term.Cell(g.Override.Reason))
 	}

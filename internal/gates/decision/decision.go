@@ -6,10 +6,14 @@
 // again on both versions, and Fisher's test of those fresh trials alone finds
 // what broke in one place. Each of the two steps blocks a harmless version in at
 // most 2.5 % of all decisions; docs/gates.md has what they find.
+//
+// Whoever asks again does not roll the dice again: the trials of all attempts are
+// pooled, and a block is lifted only when the pool no longer suggests harm (LiftAt).
 package decision
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
@@ -17,6 +21,11 @@ import (
 const (
 	// FalseBlockRate is the highest share of harmless versions that are blocked.
 	FalseBlockRate = 0.05
+	// LiftAt is the p-value of the pooled trials above which an earlier block of the same
+	// question is lifted. At FalseBlockRate instead, a version that lost 20 points on 20
+	// cases would pass in 49 of 100 cases within ten reruns, with this one in 44, which is
+	// how often it passes at once; of harmless versions that were blocked, 9 in 10 pass then.
+	LiftAt = 0.2
 	// FreshTrials is how often a case that looks worse is tried again on each
 	// version. With 15, four of five single broken cases are found.
 	FreshTrials = 15
@@ -33,11 +42,15 @@ type Case struct {
 	ID string
 	// Fixed says that the outcome cannot vary, because the case checks a given
 	// output: one regression is then a regression.
-	Fixed         bool
-	Current, New  Count
-	FreshCurrent  Count // of the second step, empty before it
-	FreshNew      Count
-	WithoutASkill Count // empty where that arm did not run
+	Fixed        bool
+	Current, New Count
+	FreshCurrent Count // of the second step, empty before it
+	FreshNew     Count
+	// Retried says that this attempt made the second step, not only an earlier one.
+	Retried bool
+	// WithoutASkill is empty where that arm did not run, and Beside has the trials of the
+	// new version in the same runs.
+	WithoutASkill, Beside Count
 }
 
 // decided reports whether both versions have a verdict.
@@ -72,6 +85,8 @@ type Findings struct {
 	Better, Worse []string // ids of cases
 	Unchanged     int
 	Undecided     int // without a verdict of one of the versions
+	// NewErrs and CurrentErrs are the cases that only the other version decided.
+	NewErrs, CurrentErrs int
 	// Broken are the cases with a fixed outcome that passed before and fail now.
 	Broken []string
 	// SignTestP is nil where no case could vary.
@@ -80,11 +95,13 @@ type Findings struct {
 	Confirmed []Confirmation
 	// Interval is that of the difference of the shares of passing cases.
 	Interval *[2]float64
-	// P is the suite's p-value over both steps, and AdjustedP that among all suites.
+	// P is the suite's p-value over both steps, and AdjustedP that in the family of all
+	// suites and all comparisons with no skill (Holm).
 	P, AdjustedP float64
 	// WorseThanNoSkill is the p-value of the hypothesis that the new version does
-	// no harm compared to no skill at all; nil where that arm did not run.
-	WorseThanNoSkill *float64
+	// no harm compared to no skill at all, and AdjustedNoSkill that in the family; nil
+	// where that arm did not run.
+	WorseThanNoSkill, AdjustedNoSkill *float64
 }
 
 // A Decision is a verdict with every number that led to it.
@@ -97,34 +114,73 @@ type Decision struct {
 	Again map[string][]string
 }
 
-// Policy is what an organisation asks for beyond the statistics.
+// Policy is what an organisation asks for beyond the statistics, and what came before.
 type Policy struct {
 	MinCases int // decided ones, of all suites together
+	// Blocked says that the same question was answered with a block before, whose trials
+	// are among these.
+	Blocked bool
+}
+
+// limit is the adjusted p-value up to which a version is blocked.
+func (p Policy) limit() float64 {
+	if p.Blocked {
+		return LiftAt
+	}
+	return FalseBlockRate
 }
 
 // Decide says what the trials so far mean. Where Again has cases, the verdict is
 // that of the screen, and Decide wants to be asked again with their fresh trials.
 func Decide(suites []Suite, policy Policy) Decision {
 	d := Decision{Suites: make([]Findings, len(suites))}
-	p := make([]float64, len(suites))
-	decided := 0
+	// One family: however many suites there are, and whether no skill at all is compared,
+	// a harmless version is blocked in at most FalseBlockRate of all decisions.
+	var family []float64
 	for i, s := range suites {
 		d.Suites[i] = examine(s)
-		p[i] = d.Suites[i].P
-		decided += len(s.Cases) - d.Suites[i].Undecided
+		family = append(family, d.Suites[i].P)
 	}
-	for i, adjusted := range stats.Holm(p) {
-		d.Suites[i].AdjustedP = adjusted
+	for _, f := range d.Suites {
+		if f.WorseThanNoSkill != nil {
+			family = append(family, *f.WorseThanNoSkill)
+		}
 	}
-	d.Verdict, d.Reason = d.judge(decided, policy)
-	if d.Verdict == Pass {
-		d.Again = unconfirmed(suites, d.Suites)
+	adjusted := stats.Holm(family)
+	next := len(suites)
+	for i := range d.Suites {
+		f := &d.Suites[i]
+		f.AdjustedP = adjusted[i]
+		if f.WorseThanNoSkill != nil {
+			f.AdjustedNoSkill = &adjusted[next]
+			next++
+		}
+	}
+	d.Verdict, d.Reason = d.judge(policy)
+	switch {
+	case d.Verdict == Pass:
+		d.Again = toRetry(suites, d.Suites, func(c Case) bool { return c.FreshNew.Decided == 0 || c.FreshCurrent.Decided == 0 })
+	case d.Verdict == Block && policy.Blocked && d.confirmedOnly(policy):
+		// What an earlier attempt confirmed is tried again, too: a false block must be
+		// able to end.
+		d.Again = toRetry(suites, d.Suites, func(c Case) bool { return !c.Retried })
 	}
 	return d
 }
 
+// confirmedOnly reports whether the second step alone blocks.
+func (d Decision) confirmedOnly(policy Policy) bool {
+	for _, f := range d.Suites {
+		if len(f.Broken) > 0 || f.SignTestP != nil && 2**f.SignTestP <= policy.limit() ||
+			f.AdjustedNoSkill != nil && *f.AdjustedNoSkill <= policy.limit() {
+			return false
+		}
+	}
+	return true
+}
+
 // judge reads the verdict from the findings, the plainest reason first.
-func (d Decision) judge(decided int, policy Policy) (Verdict, string) {
+func (d Decision) judge(policy Policy) (Verdict, string) {
 	if len(d.Suites) == 0 {
 		return Skipped, "no suite has cases for this skill"
 	}
@@ -134,25 +190,52 @@ func (d Decision) judge(decided int, policy Policy) (Verdict, string) {
 		}
 	}
 	for _, f := range d.Suites {
-		if f.AdjustedP <= FalseBlockRate {
-			return Block, fmt.Sprintf("worse on %d and better on %d of %d cases (p = %.2g)",
-				len(f.Worse), len(f.Better), f.decided(), f.AdjustedP)
+		if f.AdjustedP <= policy.limit() {
+			reason := fmt.Sprintf("worse on %d and better on %d of %d cases (p = %.2g)", len(f.Worse), len(f.Better), f.decided(), f.AdjustedP)
+			if f.AdjustedP > FalseBlockRate {
+				reason += fmt.Sprintf("; a block is lifted above %.2g", LiftAt)
+			}
+			return Block, reason
 		}
-		if p := f.WorseThanNoSkill; p != nil && *p <= FalseBlockRate/2 {
+		if p := f.AdjustedNoSkill; p != nil && *p <= policy.limit() {
 			return Block, fmt.Sprintf("worse than no skill at all (p = %.2g)", *p)
 		}
 	}
-	if decided < max(1, policy.MinCases) {
-		return Inconclusive, fmt.Sprintf("%d cases were decided on both versions, and %d are needed", decided, max(1, policy.MinCases))
-	}
-	better, worse := 0, 0
+	var decided, cases, newErrs, currentErrs, better, worse int
 	for _, f := range d.Suites {
 		better, worse = better+len(f.Better), worse+len(f.Worse)
+		newErrs, currentErrs = newErrs+f.NewErrs, currentErrs+f.CurrentErrs
+		decided += f.decided()
+		cases += f.decided() + f.Undecided
+	}
+	if errs := newErrs + currentErrs; errs*maxOneArm > cases {
+		return Inconclusive, oneArm(newErrs, currentErrs, cases)
+	}
+	if wanted := max(1, policy.MinCases); decided < wanted {
+		return Inconclusive, fmt.Sprintf("%d cases were decided on both versions, and %d are needed", decided, wanted)
 	}
 	if worse == 0 {
 		return Pass, fmt.Sprintf("better on %d of %d cases, worse on none", better, decided)
 	}
 	return Pass, fmt.Sprintf("better on %d, worse on %d of %d cases, which proves nothing", better, worse, decided)
+}
+
+// maxOneArm: where more than one case in so many has a verdict of one version only, the
+// cases that are left say little about the others.
+const maxOneArm = 5
+
+// oneArm says which version errs, e.g. "10 of 20 cases have no verdict of the new
+// version, whose trials ended as errors".
+func oneArm(newErrs, currentErrs, cases int) string {
+	const text = "%d of %d cases have no verdict of the %s version, whose trials ended as errors"
+	switch {
+	case currentErrs == 0:
+		return fmt.Sprintf(text, newErrs, cases, "new")
+	case newErrs == 0:
+		return fmt.Sprintf(text, currentErrs, cases, "current")
+	}
+	return fmt.Sprintf("%d of %d cases have no verdict of the new version, and %d have none of the current one: their trials ended as errors",
+		newErrs, cases, currentErrs)
 }
 
 func (f Findings) decided() int { return len(f.Better) + len(f.Worse) + f.Unchanged }
@@ -163,9 +246,14 @@ func examine(s Suite) Findings {
 	var varying, harmed, helped int
 	var against tally
 	for _, c := range s.Cases {
-		against.add(c.WithoutASkill, c.New)
+		against.add(c.WithoutASkill, c.Beside)
 		if !c.decided() {
 			f.Undecided++
+			if c.New.Decided > 0 {
+				f.CurrentErrs++
+			} else if c.Current.Decided > 0 {
+				f.NewErrs++
+			}
 			continue
 		}
 		if !c.Fixed {
@@ -234,30 +322,26 @@ func (t tally) p() *float64 {
 	return &p
 }
 
-// unconfirmed are the cases that look worse, can vary and have no fresh trials.
-func unconfirmed(suites []Suite, found []Findings) map[string][]string {
-	var again map[string][]string
+// toRetry are the cases that look worse, can vary and still lack fresh trials.
+func toRetry(suites []Suite, found []Findings, lacks func(Case) bool) map[string][]string {
+	again := map[string][]string{}
 	for i, s := range suites {
-		confirmed := make(map[string]bool, len(found[i].Confirmed))
-		for _, c := range found[i].Confirmed {
-			confirmed[c.Case] = true
-		}
-		for _, id := range found[i].Worse {
-			if confirmed[id] {
-				continue
+		for _, c := range s.Cases {
+			if !c.Fixed && slices.Contains(found[i].Worse, c.ID) && lacks(c) {
+				again[s.ID] = append(again[s.ID], c.ID)
 			}
-			if again == nil {
-				again = make(map[string][]string)
-			}
-			again[s.ID] = append(again[s.ID], id)
 		}
+	}
+	if len(again) == 0 {
+		return nil
 	}
 	return again
 }
 
 // EnoughHarm reports, after any number of cases of one of several suites, whether
-// so many got worse that the others need not be tried.
-func EnoughHarm(s Suite, suites int) bool {
+// so many got worse that the others need not be tried. tests is the size of the family:
+// suites and comparisons with no skill.
+func EnoughHarm(s Suite, tests int) bool {
 	worse, better := 0, 0
 	for _, c := range s.Cases {
 		switch {
@@ -270,5 +354,5 @@ func EnoughHarm(s Suite, suites int) bool {
 			worse++
 		}
 	}
-	return stats.HarmEvidence(worse, better) >= stopAt*float64(suites)
+	return stats.HarmEvidence(worse, better) >= stopAt*float64(tests)
 }

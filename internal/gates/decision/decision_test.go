@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/gates/decision"
@@ -37,7 +38,8 @@ func TestVerdicts(t *testing.T) {
 	confirmedWorse.FreshCurrent, confirmedWorse.FreshNew = count(15, 15), count(5, 15)
 	confirmedEqual.FreshCurrent, confirmedEqual.FreshNew = count(14, 15), count(13, 15)
 	broken := decision.Case{Fixed: true, Current: count(1, 1), New: count(0, 1)}
-	useless := decision.Case{Current: count(1, 3), New: count(1, 3), WithoutASkill: count(3, 3)}
+	useless := decision.Case{Current: count(1, 3), New: count(1, 3), Beside: count(1, 3), WithoutASkill: count(3, 3)}
+	newErrs, currentErrs := decision.Case{Current: count(3, 3)}, decision.Case{New: count(3, 3)}
 
 	for name, c := range map[string]struct {
 		suites []decision.Suite
@@ -48,6 +50,11 @@ func TestVerdicts(t *testing.T) {
 		"nothing changed":                     {suite(repeat(8, same)...), decision.Pass, 0},
 		"too few cases":                       {suite(repeat(7, same)...), decision.Inconclusive, 0},
 		"too few decided":                     {suite(append(repeat(7, same), repeat(20, undecided)...)...), decision.Inconclusive, 0},
+		"a fifth of the new version errs":     {suite(append(repeat(16, same), repeat(4, newErrs)...)...), decision.Pass, 0},
+		"more than a fifth of the new errs":   {suite(append(repeat(15, same), repeat(5, newErrs)...)...), decision.Inconclusive, 0},
+		"more than a fifth of both errs":      {suite(append(repeat(14, same), newErrs, newErrs, newErrs, currentErrs, currentErrs, currentErrs)...), decision.Inconclusive, 0},
+		"errors do not hide what is worse":    {suite(append(repeat(8, worse), repeat(10, newErrs)...)...), decision.Block, 0},
+		"a fourth decided by neither":         {suite(append(repeat(15, same), repeat(5, decision.Case{})...)...), decision.Pass, 0},
 		"six worse, none better":              {suite(append(repeat(6, worse), repeat(10, same)...)...), decision.Block, 0},
 		"five worse must be tried again":      {suite(append(repeat(5, worse), repeat(10, same)...)...), decision.Pass, 5},
 		"six worse, three better, try again":  {suite(append(repeat(6, worse), repeat(3, better)...)...), decision.Pass, 6},
@@ -64,6 +71,70 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("%s (%s), again %v; want %s, %d cases again", got.Verdict, got.Reason, got.Again, c.want, c.again)
 			}
 		})
+	}
+}
+
+// TestOneArm: the reason names the version that errs.
+func TestOneArm(t *testing.T) {
+	same, newErrs, currentErrs := decision.Case{Current: count(3, 3), New: count(3, 3)}, decision.Case{Current: count(3, 3)}, decision.Case{New: count(3, 3)}
+	for want, cases := range map[string][]decision.Case{
+		"10 of 20 cases have no verdict of the new version":     append(repeat(10, same), repeat(10, newErrs)...),
+		"6 of 20 cases have no verdict of the current version":  append(repeat(14, same), repeat(6, currentErrs)...),
+		"3 of 12 cases have no verdict of the new version, and": append(repeat(8, same), newErrs, newErrs, newErrs, currentErrs),
+	} {
+		if d := decision.Decide(suite(cases...), decision.Policy{MinCases: 8}); d.Verdict != decision.Inconclusive || !strings.Contains(d.Reason, want) {
+			t.Errorf("%s: %s, want %q", d.Verdict, d.Reason, want)
+		}
+	}
+}
+
+// TestFamily: the comparisons with no skill share the error with the suites.
+func TestFamily(t *testing.T) {
+	// Worse than no skill on 6 cases and better on none: p = 0.016 alone.
+	useless := append(repeat(6, decision.Case{Current: count(1, 3), New: count(1, 3), Beside: count(1, 3), WithoutASkill: count(3, 3)}),
+		repeat(10, decision.Case{Current: count(3, 3), New: count(3, 3), Beside: count(3, 3), WithoutASkill: count(3, 3)})...)
+	one := suite(useless...)
+	if d := decision.Decide(one, decision.Policy{}); d.Verdict != decision.Block || math.Abs(*d.Suites[0].AdjustedNoSkill-2*math.Pow(0.5, 6)) > 1e-9 {
+		t.Errorf("one suite: %s, %v, want a block at twice the p-value", d.Verdict, *d.Suites[0].AdjustedNoSkill)
+	}
+	if d := decision.Decide(append(suite(repeat(16, decision.Case{Current: count(3, 3), New: count(3, 3)})...), one...), decision.Policy{}); d.Verdict != decision.Block {
+		t.Errorf("beside a suite without that arm: %s, want a block", d.Verdict)
+	}
+	if d := decision.Decide(append(one, suite(useless[6:]...)...), decision.Policy{}); d.Verdict != decision.Pass {
+		t.Errorf("beside a suite with that arm: %s, want a pass", d.Verdict)
+	}
+}
+
+// TestLift: an earlier block is lifted by trials that no longer suggest harm, and what an
+// earlier attempt confirmed is tried again.
+func TestLift(t *testing.T) {
+	same, worse, better := decision.Case{Current: count(6, 6), New: count(6, 6)}, decision.Case{Current: count(6, 6), New: count(3, 6)},
+		decision.Case{Current: count(3, 6), New: count(6, 6)}
+	mixed := func(n, m int) []decision.Suite {
+		return suite(append(append(repeat(n, worse), repeat(m, better)...), repeat(10, same)...)...)
+	}
+	blocked := decision.Policy{Blocked: true}
+	for _, c := range []struct {
+		worse, better int
+		want          decision.Verdict
+	}{{7, 1, decision.Block}, {7, 2, decision.Block}, {7, 3, decision.Pass}, {0, 0, decision.Pass}} {
+		d := decision.Decide(mixed(c.worse, c.better), blocked)
+		if d.Verdict != c.want {
+			t.Errorf("worse on %d, better on %d: %s (%s), want %s", c.worse, c.better, d.Verdict, d.Reason, c.want)
+		}
+	}
+	if d := decision.Decide(mixed(7, 2), decision.Policy{}); d.Verdict != decision.Pass {
+		t.Errorf("without an earlier block: %s, want a pass", d.Verdict)
+	}
+	confirmed := worse
+	confirmed.FreshCurrent, confirmed.FreshNew = count(15, 15), count(8, 15)
+	cases := append(repeat(9, same), confirmed)
+	if d := decision.Decide(suite(cases...), blocked); d.Verdict != decision.Block || len(d.Again["s"]) != 1 {
+		t.Errorf("confirmed by an earlier attempt: %s, again %v, want to try it again", d.Verdict, d.Again)
+	}
+	cases[9].Retried = true
+	if d := decision.Decide(suite(cases...), blocked); d.Verdict != decision.Block || d.Again != nil {
+		t.Errorf("confirmed again: %s, again %v, want a block", d.Verdict, d.Again)
 	}
 }
 
@@ -118,7 +189,7 @@ func (w world) beta() float64 {
 func (w world) try(p float64, n int) decision.Count {
 	c := decision.Count{Decided: n}
 	for range n {
-		if w.Float64() < p {
+		if w.Float64() < p { // p may be above 1
 			c.Passed++
 		}
 	}

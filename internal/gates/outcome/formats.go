@@ -18,10 +18,14 @@ func Title(g gateapi.Gate) string {
 	for _, s := range g.Suites {
 		better, worse, cases = better+len(s.Better), worse+len(s.Worse), cases+s.Cases
 	}
-	if cases == 0 && g.Reason != "" {
-		return verdict(g) + ": " + g.Reason
+	said := verdict(g)
+	if g.Attempt > 1 {
+		said += fmt.Sprintf(" (attempt %d)", g.Attempt)
 	}
-	return fmt.Sprintf("%s: better on %d, worse on %d of %d cases", verdict(g), better, worse, cases)
+	if cases == 0 && g.Reason != "" {
+		return said + ": " + g.Reason
+	}
+	return fmt.Sprintf("%s: better on %d, worse on %d of %d cases", said, better, worse, cases)
 }
 
 func verdict(g gateapi.Gate) string {

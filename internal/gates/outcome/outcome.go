@@ -17,7 +17,7 @@ func Suite(f decision.Findings, cases []decision.Case, names map[string]string, 
 		SuiteID: f.Suite, RunIDs: append([]string{}, runIDs...), Cases: len(cases), Better: append([]string{}, f.Better...),
 		Worse: append([]string{}, f.Worse...), Unchanged: f.Unchanged, Errors: f.Undecided, Broken: append([]string{}, f.Broken...),
 		SignTestP: f.SignTestP, Confirmed: make([]gateapi.Confirmed, len(f.Confirmed)), AdjustedP: &adjusted,
-		NoSkillP: f.WorseThanNoSkill, Interval: f.Interval, Results: []gateapi.CaseOutcome{},
+		NoSkillP: f.WorseThanNoSkill, NoSkillAdjustedP: f.AdjustedNoSkill, Interval: f.Interval, Results: []gateapi.CaseOutcome{},
 	}
 	out.Score = score(cases)
 	for i, confirmed := range f.Confirmed {

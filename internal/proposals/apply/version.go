@@ -148,7 +148,7 @@ func (s *Service) stateOf(ctx context.Context, v registry.Version) (_ proposals.
 		return proposals.Candidate, waitsForPeople, nil
 	case g.Status != gates.Decided || g.Verdict == nil:
 		return proposals.Candidate, g.Reason, nil
-	case g.Policy.Mode == gates.Enforce && !g.Policy.Releases(*g.Verdict):
+	case g.Policy.Mode == gates.Enforce && !g.Releases():
 		return proposals.Blocked, fmt.Sprintf("The gate says %s: %s", *g.Verdict, g.Reason), nil
 	}
 	return proposals.Candidate, waitsForPeople, nil

@@ -21,6 +21,8 @@ type Gate struct {
 	Status         string        `json:"status" enum:"queued,running,decided,superseded,cancelled"`
 	Verdict        *string       `json:"verdict" enum:"pass,block,inconclusive,skipped" doc:"Null until it is decided"`
 	Reason         string        `json:"reason" doc:"Why, in a sentence"`
+	Attempt        int           `json:"attempt" doc:"1, 2, ...: how often the same question was asked of the same files. Trials of all attempts count"`
+	Previous       []string      `json:"previous" nullable:"false" doc:"Ids of the gates of earlier attempts, oldest first"`
 	Suites         []Suite       `json:"suites" nullable:"false"`
 	Floors         []Floor       `json:"floors" nullable:"false" doc:"The absolute demands of the policy"`
 	FalseBlockRate float64       `json:"false_block_rate" doc:"At most this share of harmless versions is blocked"`
@@ -47,15 +49,17 @@ type Suite struct {
 	Unchanged int      `json:"unchanged"`
 	Errors    int      `json:"errors" doc:"Cases without a verdict of one of the versions"`
 	// Broken are the cases with a given output, whose outcome cannot vary.
-	Broken    []string      `json:"broken" nullable:"false" doc:"Cases whose outcome cannot vary, that passed before and fail now"`
-	Score     *Score        `json:"score" doc:"Null if no case was decided on both versions, and for gates from before it was kept"`
-	SignTestP *float64      `json:"sign_test_p" doc:"Of step one; null if no case can vary"`
-	Confirmed []Confirmed   `json:"confirmed" nullable:"false" doc:"Step two: the cases that looked worse, tried again"`
-	AdjustedP *float64      `json:"adjusted_p" doc:"Over both steps and all suites (Holm); blocks at false_block_rate"`
-	NoSkillP  *float64      `json:"no_skill_p" doc:"That the version does no harm compared to no skill; null if that was not tried"`
-	Interval  *[2]float64   `json:"interval" doc:"95 % interval of the difference of the shares of passing cases (Tango)"`
-	Results   []CaseOutcome `json:"results" nullable:"false" doc:"The cases that changed"`
-	Changes   []SuiteChange `json:"changed_since_last_gate" nullable:"false" doc:"How the suite was changed since the last gate of a version, oldest first"`
+	Broken    []string    `json:"broken" nullable:"false" doc:"Cases whose outcome cannot vary, that passed before and fail now"`
+	Score     *Score      `json:"score" doc:"Null if no case was decided on both versions, and for gates from before it was kept"`
+	SignTestP *float64    `json:"sign_test_p" doc:"Of step one; null if no case can vary"`
+	Confirmed []Confirmed `json:"confirmed" nullable:"false" doc:"Step two: the cases that looked worse, tried again"`
+	AdjustedP *float64    `json:"adjusted_p" doc:"Over both steps, all suites and all comparisons with no skill (Holm); blocks at false_block_rate, after an earlier block at 0.2"`
+	NoSkillP  *float64    `json:"no_skill_p" doc:"That the version does no harm compared to no skill; null if that was not tried"`
+	// NoSkillAdjustedP is what the gate compares.
+	NoSkillAdjustedP *float64      `json:"no_skill_adjusted_p" doc:"The same in the family of adjusted_p"`
+	Interval         *[2]float64   `json:"interval" doc:"95 % interval of the difference of the shares of passing cases (Tango)"`
+	Results          []CaseOutcome `json:"results" nullable:"false" doc:"The cases that changed"`
+	Changes          []SuiteChange `json:"changed_since_last_gate" nullable:"false" doc:"How the suite was changed since the last gate of a version, oldest first"`
 }
 
 // A Score compares the mean scores of the versions: of a case, the share of its decided

@@ -59,8 +59,9 @@ func (s *Service) tell(ctx context.Context, tx *store.Tx, e registry.Entry, v re
 // Approvals knows what people decided about versions.
 type Approvals interface {
 	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
-	// approvals"; "" if nothing is.
-	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
+	// approvals"; "" if nothing is. Where the policy was lowered while the version
+	// waited, that counts for admins only.
+	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, byOwner bool) (string, error)
 }
 
 // Gates knows which versions a gate keeps back.
@@ -95,14 +96,14 @@ func byOwner(c access.Caller) bool { return !c.May(access.RegistryRollback) }
 
 // missing is what people have yet to say about a version that was never current: one
 // that was is not asked about again.
-func (s *Service) missing(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (string, error) {
+func (s *Service) missing(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) (string, error) {
 	if s.Approvals == nil {
 		return "", nil
 	}
 	if was, err := s.Registry.WasCurrent(ctx, tx, v); err != nil || was {
 		return "", err
 	}
-	return s.Approvals.Missing(ctx, tx, e, v)
+	return s.Approvals.Missing(ctx, tx, e, v, byOwner)
 }
 
 // maxReason is in characters.
@@ -136,7 +137,7 @@ func (s *Service) Promote(
 		if err := s.checkBlock(ctx, tx, byOwner(c), e, v); err != nil {
 			return err
 		}
-		if missing, err := s.missing(ctx, tx, e, v); err != nil {
+		if missing, err := s.missing(ctx, tx, byOwner(c), e, v); err != nil {
 			return err
 		} else if missing != "" {
 			return fault.New(fault.Conflict, "Version %s cannot be promoted: %s", v.Version, missing)
@@ -231,7 +232,7 @@ func (s *Service) Restore(
 		if err != nil {
 			return err
 		}
-		missing, err := s.missing(ctx, tx, e, v)
+		missing, err := s.missing(ctx, tx, byOwner(c), e, v)
 		if err != nil {
 			return err
 		}

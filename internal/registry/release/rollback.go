@@ -68,7 +68,7 @@ func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry
 	if err != nil {
 		return result, err
 	}
-	to, err := s.target(ctx, tx, e, from, r.Target)
+	to, err := s.target(ctx, tx, e, from, r)
 	if err != nil {
 		return result, err
 	}
@@ -79,8 +79,9 @@ func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry
 }
 
 func (s *Service) target(
-	ctx context.Context, tx *store.Tx, e registry.Entry, current registry.Version, target string,
+	ctx context.Context, tx *store.Tx, e registry.Entry, current registry.Version, r NewRollback,
 ) (registry.Version, error) {
+	target := r.Target
 	if target == "" {
 		v, err := s.before(ctx, tx, e)
 		if !fault.Is(err, fault.NotFound) {
@@ -105,7 +106,7 @@ func (s *Service) target(
 	if err != nil {
 		return v, err
 	}
-	missing, err := s.missing(ctx, tx, e, v)
+	missing, err := s.missing(ctx, tx, r.ByOwner, e, v)
 	if err == nil && missing != "" {
 		err = fault.New(fault.Conflict, "Version %s was never current, and %s: push its content as a new version", target, missing)
 	}

@@ -735,7 +735,7 @@ CREATE TABLE gate_runs (
     arm        TEXT NOT NULL, -- new, current
     run_id     TEXT NOT NULL, -- a run of an earlier gate where that is as good
     version_id TEXT NOT NULL,
-    conditions TEXT NOT NULL, -- digest of all that the outcome depends on but the version
+    conditions TEXT NOT NULL, reused INTEGER NOT NULL DEFAULT 0, -- digest of all that the outcome depends on but the version
     PRIMARY KEY (gate_id, suite_id, step, arm)
 ) STRICT;
 CREATE INDEX gate_runs_version ON gate_runs (version_id, suite_id);
@@ -759,10 +759,11 @@ CREATE TABLE gates (
     decided_at INTEGER,
     override   TEXT, -- JSON: who, when, why
     result     TEXT NOT NULL -- JSON: what the trials of each suite showed, and their cost
-, pull_id TEXT, pull TEXT) STRICT;
+, pull_id TEXT, pull TEXT, pool TEXT NOT NULL DEFAULT '', content TEXT NOT NULL DEFAULT '', previous TEXT NOT NULL DEFAULT '[]') STRICT;
 CREATE INDEX gates_org ON gates (org_id, id);
 CREATE INDEX gates_entry ON gates (entry_id, id);
 CREATE INDEX gates_pull ON gates (pull_id, id) WHERE pull_id IS NOT NULL;
+CREATE INDEX gates_content ON gates (entry_id, content) WHERE content <> '';
 
 CREATE TABLE goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -2060,3 +2061,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (131, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (150, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (160, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (161, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (162, 1);
