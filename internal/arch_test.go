@@ -59,7 +59,7 @@ var layers = []layer{
 		"internal/transcripts",
 	}},
 	{"the base", []string{
-		"internal/builtin", "internal/chunk", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
+		"internal/builtin", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
 	}},
 }
 
@@ -159,7 +159,7 @@ var edges = []edge{
 
 func permitted(room, other string) bool {
 	return slices.ContainsFunc(edges, func(e edge) bool {
-		return "internal/"+e.from == room && "internal/"+e.to == other
+		return e.from == path.Base(room) && e.to == path.Base(other)
 	})
 }
 
@@ -521,15 +521,31 @@ func (f *source) imports() map[string]string {
 	return all
 }
 
-// roomOf is the folder that a package's folder belongs to: internal/host for
-// internal/host/github, client for client/auth.
+// roomOf is the room that a package's folder belongs to: the innermost one that
+// layers names, or the folder below internal or cmd where they name none.
 func roomOf(dir string) string {
-	elements := strings.Split(dir, "/")
-	if elements[0] == "internal" || elements[0] == "cmd" {
-		elements = elements[:min(len(elements), 2)]
-		return strings.Join(elements, "/")
+	for room := dir; room != "."; room = path.Dir(room) {
+		if layerOf(room) >= 0 {
+			return room
+		}
 	}
-	return elements[0]
+	elements := strings.Split(dir, "/")
+	if elements[0] != "internal" && elements[0] != "cmd" {
+		return elements[0]
+	}
+	return strings.Join(elements[:min(len(elements), 2)], "/")
+}
+
+// roomNamed is the folder of the room that layers know by a name, or internal/name.
+func roomNamed(name string) string {
+	for _, l := range layers {
+		for _, room := range l.rooms {
+			if path.Base(room) == name {
+				return room
+			}
+		}
+	}
+	return "internal/" + name
 }
 
 // isForTests reports whether a package only helps tests: storetest, e2e.

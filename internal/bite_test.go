@@ -8,32 +8,32 @@ import (
 // TestRulesBite feeds each rule what it must find, and what it must let pass:
 // a rule that finds nothing proves nothing.
 func TestRulesBite(t *testing.T) {
-	const m = module + "internal/"
+	of := func(name string) string { return module + roomNamed(name) }
 	for _, c := range []struct {
 		name, path, text string
 		rule             func([]*source) []string
 		want             string // part of the only problem; "" for none
 	}{
-		{"down", "internal/alerts/a.go", imports(m + "store"), upwardImports, ""},
-		{"along an edge", "internal/alerts/a.go", imports(m + "registry"), upwardImports, ""},
-		{"against an edge", "internal/skills/a.go", imports(m + "alerts"), upwardImports, "both are a capability"},
-		{"where no edge is", "internal/alerts/a.go", imports(m + "sources"), upwardImports, "add the edge to edges"},
-		{"up", "internal/store/a.go", imports(m + "alerts"), upwardImports, "internal/store (the platform) imports internal/alerts (a capability)"},
-		{"up from below a room", "internal/host/github/a.go", imports(m + "registry"), upwardImports, "imports point down"},
-		{"sideways in the platform", "internal/auth/a.go", imports(m + "httpapi"), upwardImports, ""},
-		{"sideways in the base", "internal/fault/a.go", imports(m + "stats"), upwardImports, "both are the base"},
-		{"sideways in a test", "internal/alerts/a_test.go", imports(m + "registry"), upwardImports, ""},
-		{"test helper", "internal/alerts/a.go", imports(m + "store/storetest"), upwardImports, "only tests may"},
-		{"own test helper", "internal/store/a.go", imports(m + "store/storetest"), upwardImports, "only tests may"},
-		{"client", "client/a.go", imports(m + "skillpkg"), upwardImports, ""},
-		{"client with more", "client/a.go", imports(m + "fault"), upwardImports, "the public client imports internal/fault"},
+		{"down", "internal/alerts/a.go", imports(of("store")), upwardImports, ""},
+		{"along an edge", "internal/alerts/a.go", imports(of("registry")), upwardImports, ""},
+		{"against an edge", "internal/skills/a.go", imports(of("alerts")), upwardImports, "both are a capability"},
+		{"where no edge is", "internal/alerts/a.go", imports(of("sources")), upwardImports, "add the edge to edges"},
+		{"up", "internal/store/a.go", imports(of("alerts")), upwardImports, "internal/store (the platform) imports internal/alerts (a capability)"},
+		{"up from below a room", "internal/host/github/a.go", imports(of("registry")), upwardImports, "imports point down"},
+		{"sideways in the platform", "internal/auth/a.go", imports(of("httpapi")), upwardImports, ""},
+		{"sideways in the base", "internal/fault/a.go", imports(of("stats")), upwardImports, "both are the base"},
+		{"sideways in a test", "internal/alerts/a_test.go", imports(of("registry")), upwardImports, ""},
+		{"test helper", "internal/alerts/a.go", imports(of("store") + "/storetest"), upwardImports, "only tests may"},
+		{"own test helper", "internal/store/a.go", imports(of("store") + "/storetest"), upwardImports, "only tests may"},
+		{"client", "client/a.go", imports(of("skillpkg")), upwardImports, ""},
+		{"client with more", "client/a.go", imports(of("fault")), upwardImports, "the public client imports internal/fault"},
 		{"homeless", "internal/helpers/a.go", imports(), upwardImports, "internal/helpers is in no layer"},
 
 		{"driver", "internal/alerts/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, "take a store.Querier"},
 		{"driver in its place", "internal/jobs/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, ""},
 		{"framework", "internal/alerts/a.go", imports("github.com/danielgtaylor/huma/v2"), reservedUses, "httpapi.Add"},
-		{"settings", "internal/alerts/a.go", imports(m + "config"), reservedUses, "take the values you need"},
-		{"sealing", "internal/web/a.go", imports(m + "seal"), reservedUses, "let the table's owner seal"},
+		{"settings", "internal/alerts/a.go", imports(of("config")), reservedUses, "take the values you need"},
+		{"sealing", "internal/web/a.go", imports(of("seal")), reservedUses, "let the table's owner seal"},
 		{"process", "internal/judge/a.go", imports("os/exec"), reservedUses, "through internal/sandbox"},
 		{"process of a test helper", "internal/store/storetest/a.go", imports("os/exec"), reservedUses, ""},
 		{"client literal", "internal/notify/a.go", httpUse("&http.Client{}"), reservedUses, "internal/notify/a.go:3 uses net/http"},

@@ -116,34 +116,36 @@ func tableOwners(migrations []migration) (owners map[string]string, problems []s
 // moved are the tables whose owner was split after their migration was written,
 // by the owner that the migration names: migrations never change.
 var moved = map[string]map[string]string{
-	"internal/evals": {
-		"eval_environments":  "internal/suites",
-		"eval_run_cases":     "internal/runs",
-		"eval_run_costs":     "internal/runs",
-		"eval_run_counts":    "internal/runs",
-		"eval_run_events":    "internal/runs",
-		"eval_run_trials":    "internal/runs",
-		"eval_runs":          "internal/runs",
-		"eval_suites":        "internal/suites",
-		"improve_iterations": "internal/improve",
-		"improve_runs":       "internal/improve",
+	"evals": {
+		"eval_environments":  "suites",
+		"eval_run_cases":     "runs",
+		"eval_run_costs":     "runs",
+		"eval_run_counts":    "runs",
+		"eval_run_events":    "runs",
+		"eval_run_trials":    "runs",
+		"eval_runs":          "runs",
+		"eval_suites":        "suites",
+		"improve_iterations": "improve",
+		"improve_runs":       "improve",
 	},
-	"internal/registry": {
-		"registry_installations": "internal/installations",
-		"registry_sayings":       "internal/installations",
+	"registry": {
+		"registry_installations": "installations",
+		"registry_sayings":       "installations",
 	},
-	"internal/sources": {
-		"source_reviews":     "internal/suggestions",
-		"source_suggestions": "internal/suggestions",
+	"sources": {
+		"source_reviews":     "suggestions",
+		"source_suggestions": "suggestions",
 	},
 }
 
-// currentOwner is the owner that a migration names, or what it was split into.
+// currentOwner is the folder of the owner that a migration names, or of what it was
+// split into; rooms are found by their names, wherever they lie.
 func currentOwner(table, named string) string {
-	if owner, ok := moved[named][table]; ok {
-		return owner
+	name := strings.TrimPrefix(named, "internal/")
+	if owner, ok := moved[name][table]; ok {
+		name = owner
 	}
-	return named
+	return roomNamed(name)
 }
 
 // isStrict looks at the line that closes the statement, which begins with the
@@ -165,7 +167,7 @@ func foreignWrites(files []*source, owners map[string]string) (problems []string
 		for _, w := range f.writes() {
 			owner := owners[w.table]
 			if strings.HasPrefix(w.table, "river_") {
-				owner = "internal/jobs" // the library makes them, so no migration names them
+				owner = roomNamed("jobs") // the library makes them, so no migration names them
 			}
 			if owner != "" && owner != f.room {
 				problems = append(problems, fmt.Sprintf("%s: %s writes the table %s of %s: call a method of the owner, in the same transaction if need be", f.at(w.pos), f.room, w.table, owner))

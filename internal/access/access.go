@@ -5,6 +5,8 @@ package access
 import (
 	"context"
 	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/fair"
 )
 
 // A Plan is the subscription of an organisation. Each includes the lower ones.
@@ -114,9 +116,10 @@ type Owns func(ctx context.Context, c Caller, id string) (bool, error)
 
 type contextKey struct{}
 
-// With returns a context that carries the caller.
+// With returns a context that carries the caller, whose organisation takes its turn in
+// queues.
 func With(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, contextKey{}, c)
+	return context.WithValue(fair.WithTenant(ctx, c.OrgID), contextKey{}, c)
 }
 
 // From returns the caller that the context carries; the zero Caller on public

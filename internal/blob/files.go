@@ -18,9 +18,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/fsync"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // objectDir holds the blobs under their keys. A partial file is written next to
@@ -110,7 +110,7 @@ func writePart(dir *os.Root, part string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = chunk.Copy(file, r)
+	_, err = spool.Copy(file, r)
 	if err == nil {
 		err = file.Sync()
 	}

@@ -3,8 +3,6 @@ package fair
 import (
 	"context"
 	"sync"
-
-	"github.com/whetstone-dev/whetstone/internal/access"
 )
 
 // A Gate is a semaphore that organisations pass in turn: however many calls of one
@@ -36,7 +34,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 		g.mu.Unlock()
 		return nil
 	}
-	p := &pass{org: access.From(ctx).OrgID, answer: make(chan error, 1)}
+	p := &pass{org: tenant(ctx), answer: make(chan error, 1)}
 	if g.waiting.Len() >= g.maxWaiting {
 		dropped, ok := g.waiting.Drop(p.org)
 		if !ok {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/whetstone-dev/whetstone/internal/access"
 )
 
 // ErrFull is returned when too many calls wait.
@@ -88,7 +86,7 @@ func (g *GroupCommit[K, T]) join(key K, c *GroupCall[T]) error {
 		}
 		g.keys[key] = q
 	}
-	org := access.From(c.Ctx).OrgID
+	org := tenant(c.Ctx)
 	if g.MaxWaiting > 0 && q.waiting.Len() >= g.MaxWaiting {
 		dropped, ok := q.waiting.Drop(org)
 		if !ok {

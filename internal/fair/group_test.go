@@ -10,7 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fair"
 )
 
@@ -172,10 +171,6 @@ func TestGroupCommitZero(t *testing.T) {
 	wg.Wait()
 }
 
-func as(ctx context.Context, org string) context.Context {
-	return access.With(ctx, access.Caller{OrgID: org})
-}
-
 // TestGroupCommitDrops: when too many wait, those of the organisation with the most
 // are refused, and all of the others are served.
 func TestGroupCommitDrops(t *testing.T) {
@@ -195,7 +190,7 @@ func TestGroupCommitDrops(t *testing.T) {
 		refused := map[string]*atomic.Int64{"noisy": {}, "quiet": {}}
 		do := func(org string) {
 			wg.Go(func() {
-				err := g.Do(as(context.Background(), org), 1, 0)
+				err := g.Do(fair.WithTenant(context.Background(), org), 1, 0)
 				if errors.Is(err, fair.ErrFull) {
 					refused[org].Add(1)
 				} else if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
@@ -95,7 +94,7 @@ func (f *Form) add(part *multipart.Part) error {
 		return nil
 	}
 	start := f.spool.Size()
-	size, err := chunk.Copy(f.spool, part)
+	size, err := spool.Copy(f.spool, part)
 	if f.spool.Err() != nil {
 		return f.spool.Err()
 	}

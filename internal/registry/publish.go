@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
@@ -413,7 +412,7 @@ func skillText(pkg *skillpkg.Package) ([]byte, error) {
 
 func hashOf(r io.Reader) (string, error) {
 	h := sha256.New()
-	_, err := chunk.Copy(h, r)
+	_, err := spool.Copy(h, r)
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 

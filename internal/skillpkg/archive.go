@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
@@ -81,7 +80,7 @@ type Package struct {
 // Read reads an archive of unknown length. See Open.
 func Read(ctx context.Context, r io.Reader, limits Limits) (*Package, error) {
 	packed, err := spool.Fill(-1, func(w io.Writer) error {
-		_, err := chunk.Copy(w, io.LimitReader(r, limits.Packed+1))
+		_, err := spool.Copy(w, io.LimitReader(r, limits.Packed+1))
 		return err
 	})
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
@@ -91,7 +90,7 @@ func (p *picker) pickZip(packed, source io.Reader) error {
 	if at == nil {
 		kept := spool.New(-1)
 		defer kept.Close()
-		if size, err = chunk.Copy(kept, io.LimitReader(packed, p.limits.Packed)); err != nil {
+		if size, err = spool.Copy(kept, io.LimitReader(packed, p.limits.Packed)); err != nil {
 			return err
 		}
 		at = kept

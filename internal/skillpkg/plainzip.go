@@ -4,8 +4,8 @@ import (
 	"archive/zip"
 	"hash/crc32"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // AddTo adds the Installed files to a zip, below a folder that ends with a slash or
@@ -16,7 +16,7 @@ func (p *Package) AddTo(out *zip.Writer, folder string) (err error) {
 	defer fault.Wrap(&err, "add to a zip")
 	for _, f := range p.installed {
 		sum := crc32.NewIEEE()
-		if _, err := chunk.Copy(sum, p.content(f)); err != nil {
+		if _, err := spool.Copy(sum, p.content(f)); err != nil {
 			return err
 		}
 		size := uint64(f.Size) //nolint:gosec // a size is not negative
@@ -29,7 +29,7 @@ func (p *Package) AddTo(out *zip.Writer, folder string) (err error) {
 		if err != nil {
 			return err
 		}
-		if _, err := chunk.Copy(w, p.content(f)); err != nil {
+		if _, err := spool.Copy(w, p.content(f)); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
@@ -107,7 +106,7 @@ func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	s.at = path
 	offset := s.contents.Size()
 	digest := sha256.New()
-	size, err := chunk.Copy(io.MultiWriter(s.contents, digest), &limitedContent{scan: s, path: path, r: body})
+	size, err := spool.Copy(io.MultiWriter(s.contents, digest), &limitedContent{scan: s, path: path, r: body})
 	if err != nil {
 		return err
 	}

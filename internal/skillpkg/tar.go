@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // tarBlock is the unit of a tar: headers, and contents with their padding, are
@@ -65,7 +65,7 @@ func (s *scan) addTarMember(h *tar.Header, body io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeReg:
 		if strings.TrimPrefix(h.Name, "./") == rootAppleDouble {
-			_, err := chunk.Copy(io.Discard, &limitedContent{scan: s, path: h.Name, r: body})
+			_, err := spool.Copy(io.Discard, &limitedContent{scan: s, path: h.Name, r: body})
 			return err
 		}
 		return s.addFile(h.Name, mode, body)

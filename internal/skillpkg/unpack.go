@@ -8,8 +8,8 @@ import (
 	"os"
 	"path"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // Unpack writes the Installed files of a package below dst, with modes 0644 and
@@ -41,7 +41,7 @@ func writeFile(dst *os.Root, f File, content io.Reader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := chunk.Copy(out, content); err != nil {
+	if _, err := spool.Copy(out, content); err != nil {
 		return err
 	}
 	// The umask of the process may have removed bits.

@@ -16,7 +16,6 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
@@ -86,7 +85,7 @@ func (p *Package) writeTo(ctx context.Context, out writer) error {
 		if err != nil {
 			return err
 		}
-		if _, err := chunk.Copy(w, p.content(f)); err != nil {
+		if _, err := spool.Copy(w, p.content(f)); err != nil {
 			return err
 		}
 	}
@@ -158,7 +157,7 @@ func addContent(out writer, f File, content io.Reader) (string, error) {
 		return "", err
 	}
 	digest := sha256.New()
-	n, err := chunk.Copy(io.MultiWriter(w, digest), io.LimitReader(content, f.Size))
+	n, err := spool.Copy(io.MultiWriter(w, digest), io.LimitReader(content, f.Size))
 	if err != nil {
 		return "", err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -191,7 +190,7 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 	found, err := lint.Check(ctx, pkg)
 	digest := sha256.New()
 	if err == nil {
-		_, err = chunk.Copy(digest, archive.Reader())
+		_, err = spool.Copy(digest, archive.Reader())
 	}
 	if err != nil {
 		_ = archive.Close() // the first error is the cause

@@ -1,4 +1,4 @@
-// Package spool has a spooled temporary file: bytes that are written once and
+// Package spool has spooled temporary files, and copies with pooled buffers: bytes that are written once and
 // read many times, in memory while they are few and in a temporary file
 // otherwise. It owns no tables.
 package spool

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
@@ -299,7 +298,7 @@ func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if _, err := chunk.Copy(w, packed.Reader()); err == nil { // else the client is gone
+	if _, err := spool.Copy(w, packed.Reader()); err == nil { // else the client is gone
 		s.seen(context.WithoutCancel(r.Context()), v.caller, ver)
 	}
 	return nil

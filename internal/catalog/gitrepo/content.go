@@ -9,11 +9,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 const (
@@ -173,7 +173,7 @@ func eachObject(
 			}
 			z := newDeflater(w)
 			defer deflaters.Put(z)
-			if _, err := chunk.Copy(z, r); err != nil {
+			if _, err := spool.Copy(z, r); err != nil {
 				return err
 			}
 			return z.Close()

@@ -20,11 +20,11 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/catalog/marketplace"
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // Service serves repositories.
@@ -313,7 +313,7 @@ func (s *Service) sendPack(ctx context.Context, out *bufio.Writer, sh catalog.Sh
 	switch {
 	case err != nil:
 	case kept.Spool != nil:
-		_, err = chunk.Copy(pace, kept.Reader())
+		_, err = spool.Copy(pace, kept.Reader())
 	default:
 		err = s.writePack(ctx, pace, repo, a.selection)
 	}

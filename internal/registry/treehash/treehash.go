@@ -19,9 +19,9 @@ import (
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // A Kind is the definition of a hash.
@@ -187,7 +187,7 @@ func contentHash(p *skillpkg.Package, files []skillpkg.File, end string) (string
 			return "", err
 		}
 		_, _ = io.WriteString(h, f.Path+end) // a hash never fails
-		if _, err := chunk.Copy(h, r); err != nil {
+		if _, err := spool.Copy(h, r); err != nil {
 			return "", err
 		}
 		_, _ = io.WriteString(h, end)

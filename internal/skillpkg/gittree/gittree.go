@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // A Kind is the type of an object, as packs number it.
@@ -132,7 +132,7 @@ func Of(p *skillpkg.Package) (Folder, error) {
 			return out, err
 		}
 		h := newHash(Blob, f.Size)
-		if _, err := chunk.Copy(h, r); err != nil {
+		if _, err := spool.Copy(h, r); err != nil {
 			return out, err
 		}
 		sum := Hash(h.Sum(nil))

@@ -1,5 +1,4 @@
-// Package chunk copies streams with pooled buffers. It owns no tables.
-package chunk
+package spool
 
 import (
 	"io"

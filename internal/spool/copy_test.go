@@ -1,4 +1,4 @@
-package chunk_test
+package spool_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/chunk"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 func TestCopy(t *testing.T) {
@@ -14,7 +14,7 @@ func TestCopy(t *testing.T) {
 	for _, n := range []int{0, 1, 64 << 10, 1<<20 + 1} {
 		content := bytes.Repeat([]byte("abc"), n/3+1)[:n]
 		var out bytes.Buffer
-		copied, err := chunk.Copy(&out, bytes.NewReader(content))
+		copied, err := spool.Copy(&out, bytes.NewReader(content))
 		if err != nil || copied != int64(n) || !bytes.Equal(out.Bytes(), content) {
 			t.Errorf("%d bytes: %d copied, %v", n, copied, err)
 		}
@@ -28,7 +28,7 @@ func TestCopyAllocatesNoBuffer(t *testing.T) {
 	// has it lose one buffer in four.
 	bytesPerRun := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			if _, err := chunk.Copy(hash, io.NewSectionReader(bytes.NewReader(content), 0, int64(len(content)))); err != nil {
+			if _, err := spool.Copy(hash, io.NewSectionReader(bytes.NewReader(content), 0, int64(len(content)))); err != nil {
 				b.Fatal(err)
 			}
 		}
