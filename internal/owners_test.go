@@ -76,7 +76,7 @@ func readMigrations(t *testing.T) []migration {
 
 var (
 	createTable = regexp.MustCompile(`(?i)^\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"?(\w+)"?`)
-	ownerLine   = regexp.MustCompile(`^-- Owner: (internal/[a-z]+)$`)
+	ownerLine   = regexp.MustCompile(`^-- Owner: (internal/[a-z/]+)$`)
 	strictTable = regexp.MustCompile(`(?i)^\).*\bSTRICT\b.*;`)
 )
 
@@ -141,7 +141,7 @@ var moved = map[string]map[string]string{
 // currentOwner is the folder of the owner that a migration names, or of what it was
 // split into; rooms are found by their names, wherever they lie.
 func currentOwner(table, named string) string {
-	name := strings.TrimPrefix(named, "internal/")
+	name := path.Base(named)
 	if owner, ok := moved[name][table]; ok {
 		name = owner
 	}
