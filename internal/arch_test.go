@@ -38,8 +38,8 @@ var layers = []layer{
 	{"privacy", []string{"internal/privacy"}},
 	{capability, []string{
 		"internal/approvals",
-		"internal/alerts", "internal/attestations", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
-		"internal/incidents", "internal/installations",
+		"internal/watch/alerts", "internal/attestations", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
+		"internal/watch/incidents", "internal/installations",
 		"internal/proposals", "internal/publishers", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites",
@@ -173,7 +173,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/attestations", "internal/events", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/watch/alerts", "internal/attestations", "internal/events", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli", "client"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

@@ -14,25 +14,25 @@ func TestRulesBite(t *testing.T) {
 		rule             func([]*source) []string
 		want             string // part of the only problem; "" for none
 	}{
-		{"down", "internal/alerts/a.go", imports(of("store")), upwardImports, ""},
-		{"along an edge", "internal/alerts/a.go", imports(of("registry")), upwardImports, ""},
+		{"down", "internal/watch/alerts/a.go", imports(of("store")), upwardImports, ""},
+		{"along an edge", "internal/watch/alerts/a.go", imports(of("registry")), upwardImports, ""},
 		{"against an edge", "internal/skills/a.go", imports(of("alerts")), upwardImports, "both are a capability"},
-		{"where no edge is", "internal/alerts/a.go", imports(of("sources")), upwardImports, "add the edge to edges"},
-		{"up", "internal/store/a.go", imports(of("alerts")), upwardImports, "internal/store (the platform) imports internal/alerts (a capability)"},
+		{"where no edge is", "internal/watch/alerts/a.go", imports(of("sources")), upwardImports, "add the edge to edges"},
+		{"up", "internal/store/a.go", imports(of("alerts")), upwardImports, "internal/store (the platform) imports internal/watch/alerts (a capability)"},
 		{"up from below a room", "internal/host/github/a.go", imports(of("registry")), upwardImports, "imports point down"},
 		{"sideways in the platform", "internal/auth/a.go", imports(of("httpapi")), upwardImports, ""},
 		{"sideways in the base", "internal/fault/a.go", imports(of("stats")), upwardImports, "both are the base"},
-		{"sideways in a test", "internal/alerts/a_test.go", imports(of("registry")), upwardImports, ""},
-		{"test helper", "internal/alerts/a.go", imports(of("store") + "/storetest"), upwardImports, "only tests may"},
+		{"sideways in a test", "internal/watch/alerts/a_test.go", imports(of("registry")), upwardImports, ""},
+		{"test helper", "internal/watch/alerts/a.go", imports(of("store") + "/storetest"), upwardImports, "only tests may"},
 		{"own test helper", "internal/store/a.go", imports(of("store") + "/storetest"), upwardImports, "only tests may"},
 		{"client", "client/a.go", imports(of("skillpkg")), upwardImports, ""},
 		{"client with more", "client/a.go", imports(of("fault")), upwardImports, "the public client imports internal/fault"},
 		{"homeless", "internal/helpers/a.go", imports(), upwardImports, "internal/helpers is in no layer"},
 
-		{"driver", "internal/alerts/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, "take a store.Querier"},
+		{"driver", "internal/watch/alerts/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, "take a store.Querier"},
 		{"driver in its place", "internal/jobs/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, ""},
-		{"framework", "internal/alerts/a.go", imports("github.com/danielgtaylor/huma/v2"), reservedUses, "httpapi.Add"},
-		{"settings", "internal/alerts/a.go", imports(of("config")), reservedUses, "take the values you need"},
+		{"framework", "internal/watch/alerts/a.go", imports("github.com/danielgtaylor/huma/v2"), reservedUses, "httpapi.Add"},
+		{"settings", "internal/watch/alerts/a.go", imports(of("config")), reservedUses, "take the values you need"},
 		{"sealing", "internal/web/a.go", imports(of("seal")), reservedUses, "let the table's owner seal"},
 		{"process", "internal/judge/a.go", imports("os/exec"), reservedUses, "through internal/sandbox"},
 		{"process of a test helper", "internal/store/storetest/a.go", imports("os/exec"), reservedUses, ""},
@@ -52,16 +52,16 @@ func TestRulesBite(t *testing.T) {
 		{"command on another machine", "internal/sandbox/browser/a.go", execUse("exec.Command(\"x\")"), inheritedEnvironments, ""},
 		{"environment", "internal/cli/a.go", "package p\nimport \"os\"\nvar x = os.Environ()", inheritedEnvironments, "internal/cli/a.go:3"},
 		{"environment of a command", "internal/sandbox/a.go", execUse("func(c *exec.Cmd) []string { return c.Environ() }"), inheritedEnvironments, "a.go:3"},
-		{"no environment", "internal/alerts/a.go", "package p\nfunc f(c T) { c.Env = nil }", inheritedEnvironments, "a.go:2"},
+		{"no environment", "internal/watch/alerts/a.go", "package p\nfunc f(c T) { c.Env = nil }", inheritedEnvironments, "a.go:2"},
 		{"environment added", "internal/sandbox/a.go", execUse("func(c *exec.Cmd) { c.Env = append(c.Env, y...) }"), inheritedEnvironments, "a.go:3"},
 
-		{"comment", "internal/alerts/a.go", "// Package p does it.\npackage p", missingComments, ""},
-		{"no comment", "internal/alerts/a.go", "package p", missingComments, "say what it does for someone"},
-		{"comment of another package", "internal/alerts/a.go", "// Package q does it.\npackage p", missingComments, "say what it does for someone"},
+		{"comment", "internal/watch/alerts/a.go", "// Package p does it.\npackage p", missingComments, ""},
+		{"no comment", "internal/watch/alerts/a.go", "package p", missingComments, "say what it does for someone"},
+		{"comment of another package", "internal/watch/alerts/a.go", "// Package q does it.\npackage p", missingComments, "say what it does for someone"},
 		{"command", "cmd/whetstone/main.go", "// Command whetstone does it.\npackage main", missingComments, ""},
 
-		{"init", "internal/alerts/a.go", "package p\nfunc init() {}", initFunctions, "internal/alerts/a.go:2 has an init function"},
-		{"method named init", "internal/alerts/a.go", "package p\nfunc (t T) init() {}", initFunctions, ""},
+		{"init", "internal/watch/alerts/a.go", "package p\nfunc init() {}", initFunctions, "internal/watch/alerts/a.go:2 has an init function"},
+		{"method named init", "internal/watch/alerts/a.go", "package p\nfunc (t T) init() {}", initFunctions, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := parseSource(c.path, c.text)

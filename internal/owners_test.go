@@ -246,12 +246,12 @@ func text(e ast.Expr) string {
 }
 
 func TestOwnerRulesBite(t *testing.T) {
-	const good = "-- Owner: internal/alerts\nCREATE TABLE alert_rules (\n    id TEXT\n) STRICT;\n"
+	const good = "-- Owner: internal/watch/alerts\nCREATE TABLE alert_rules (\n    id TEXT\n) STRICT;\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"good", good, ""},
-		{"no owner", strings.TrimPrefix(good, "-- Owner: internal/alerts\n"), `write "-- Owner: internal/PACKAGE" right above CREATE TABLE alert_rules`},
+		{"no owner", strings.TrimPrefix(good, "-- Owner: internal/watch/alerts\n"), `write "-- Owner: internal/PACKAGE" right above CREATE TABLE alert_rules`},
 		{"owner too far above", strings.Replace(good, "\n", "\n\n", 1), "right above CREATE TABLE alert_rules"},
-		{"two owners", good + strings.Replace(good, "internal/alerts", "internal/signals", 1), "owned by internal/alerts elsewhere, here by internal/signals"},
+		{"two owners", good + strings.Replace(good, "internal/watch/alerts", "internal/signals", 1), "owned by internal/watch/alerts elsewhere, here by internal/signals"},
 		{"loose", strings.Replace(good, " STRICT", "", 1), `end CREATE TABLE alert_rules with ") STRICT;"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -262,11 +262,11 @@ func TestOwnerRulesBite(t *testing.T) {
 }
 
 func TestWriterRuleBites(t *testing.T) {
-	owners := map[string]string{"alert_rules": "internal/alerts", "skills": "internal/skills"}
+	owners := map[string]string{"alert_rules": "internal/watch/alerts", "skills": "internal/skills"}
 	for _, c := range []struct{ name, path, literal, want string }{
-		{"owner", "internal/alerts/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", ""},
+		{"owner", "internal/watch/alerts/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", ""},
 		{"reader", "internal/overview/sql.go", "`SELECT id FROM alert_rules`", ""},
-		{"insert", "internal/signals/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", "internal/signals writes the table alert_rules of internal/alerts"},
+		{"insert", "internal/signals/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", "internal/signals writes the table alert_rules of internal/watch/alerts"},
 		{"insert over lines", "internal/signals/sql.go", "`\n\tINSERT INTO\n\t\talert_rules (id)`", "call a method of the owner"},
 		{"update", "internal/signals/sql.go", "\"UPDATE alert_rules SET id = 1\"", "call a method of the owner"},
 		{"delete", "internal/signals/sql.go", "`DELETE FROM alert_rules`", "call a method of the owner"},
@@ -274,7 +274,7 @@ func TestWriterRuleBites(t *testing.T) {
 		{"locking read", "internal/overview/sql.go", "`SELECT id FROM skills FOR UPDATE SKIP LOCKED`", ""},
 		{"prose", "internal/cli/a.go", "\"update skills of yours\"", ""},
 		{"test", "internal/signals/sql_test.go", "`DELETE FROM alert_rules`", ""},
-		{"library's table", "internal/alerts/sql.go", "`DELETE FROM river_job`", "of internal/jobs"},
+		{"library's table", "internal/watch/alerts/sql.go", "`DELETE FROM river_job`", "of internal/jobs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := parseSource(c.path, "package p\nvar x = "+c.literal)
@@ -288,14 +288,14 @@ func TestWriterRuleBites(t *testing.T) {
 
 func TestStatementRuleBites(t *testing.T) {
 	for _, c := range []struct{ name, path, literal, want string }{
-		{"in its place", "internal/alerts/sql.go", "`SELECT id FROM alert_rules`", ""},
-		{"beside it", "internal/alerts/event_sql.go", "`DELETE FROM alert_events`", ""},
-		{"elsewhere", "internal/alerts/rule.go", "`\n\tSELECT id FROM alert_rules`", "SQL stands outside of sql.go"},
-		{"update", "internal/alerts/rule.go", "\"UPDATE alert_rules SET id = 1\"", "SQL stands outside of sql.go"},
+		{"in its place", "internal/watch/alerts/sql.go", "`SELECT id FROM alert_rules`", ""},
+		{"beside it", "internal/watch/alerts/event_sql.go", "`DELETE FROM alert_events`", ""},
+		{"elsewhere", "internal/watch/alerts/rule.go", "`\n\tSELECT id FROM alert_rules`", "SQL stands outside of sql.go"},
+		{"update", "internal/watch/alerts/rule.go", "\"UPDATE alert_rules SET id = 1\"", "SQL stands outside of sql.go"},
 		{"in the shared noun", "internal/skills/skill.go", "`INSERT INTO skills (id) VALUES ($1)`", "SQL stands outside of sql.go"},
-		{"prose", "internal/alerts/rule.go", "\"update it, or select another\"", ""},
+		{"prose", "internal/watch/alerts/rule.go", "\"update it, or select another\"", ""},
 		{"queue", "internal/jobs/table.go", "`SELECT id FROM jobs`", ""},
-		{"test", "internal/alerts/rule_test.go", "`SELECT id FROM alert_rules`", ""},
+		{"test", "internal/watch/alerts/rule_test.go", "`SELECT id FROM alert_rules`", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := parseSource(c.path, "package p\nvar x = "+c.literal)

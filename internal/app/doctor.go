@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/whetstone-dev/whetstone/internal/agents"
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/costs"
@@ -25,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
 // NewDoctor returns a doctor for the installation that the settings describe.

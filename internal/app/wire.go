@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/approvals/hostreviews"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
@@ -31,7 +30,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/improve/unattended"
-	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/oidc"
 	"github.com/whetstone-dev/whetstone/internal/overview"
@@ -62,6 +60,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp/grpc"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
+	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
 	"github.com/whetstone-dev/whetstone/internal/web"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
 )

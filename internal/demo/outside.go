@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
 // contributors is the number of contributors.

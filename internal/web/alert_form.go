@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
 // alertForm is the input of the form of a rule.

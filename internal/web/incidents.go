@@ -1,7 +1,7 @@
 package web
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/incidents"
+	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 

@@ -84,7 +84,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/approvals"
 	"github.com/whetstone-dev/whetstone/internal/attestations"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -105,7 +104,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/improve/unattended"
-	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/overview/report"
@@ -129,6 +127,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/teams"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
+	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 )

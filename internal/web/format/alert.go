@@ -1,8 +1,8 @@
 package format
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
 // Condition describes when a rule fires, e.g. "7-day pass rate below 80 %".

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/installations"
@@ -16,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
 // Service follows incidents. Every step can be repeated: a crash between two of

@@ -25,7 +25,7 @@ const (
 // simulation; a small sample must agree with the first.
 func TestPromises(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/alerts.md")
+	text, err := os.ReadFile("../../../docs/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/incidents"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
 )
 
 func TestQueryPlans(t *testing.T) {
