@@ -134,7 +134,7 @@ expensive: setup ## Send every route the most expensive requests that its limits
 
 .PHONY: recount
 recount: setup ## Recount all figures of 1,000 random streams on each database; ARGS="-rapid.checks=5000"
-	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs ./internal/installations -args -rapid.checks=1000 $(ARGS)
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs ./internal/deliver/installations -args -rapid.checks=1000 $(ARGS)
 
 .PHONY: promises
 promises: ## Simulate what decisions promise, e.g. false alarms, and print the table with goals; a small sample is part of the tests

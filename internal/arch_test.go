@@ -38,8 +38,8 @@ var layers = []layer{
 	{"privacy", []string{"internal/privacy"}},
 	{capability, []string{
 		"internal/approvals",
-		"internal/watch/alerts", "internal/attestations", "internal/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
-		"internal/watch/incidents", "internal/installations",
+		"internal/watch/alerts", "internal/attestations", "internal/deliver/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
+		"internal/watch/incidents", "internal/deliver/installations",
 		"internal/proposals", "internal/publishers", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites",

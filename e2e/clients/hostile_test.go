@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/catalog/catalogtest"
+	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/catalogtest"
 	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 )
 

@@ -135,7 +135,7 @@ func CheckRawKey(raw string) error {
 
 func newRawKey() string { return NewSecret(livePrefix) }
 
-// CatalogPrefix begins the tokens of internal/catalog, which are no keys.
+// CatalogPrefix begins the tokens of internal/deliver/catalog, which are no keys.
 const CatalogPrefix = "ct_"
 
 // SCIMPrefix begins the tokens of package scim, which are no keys.

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/telemetrytest"

@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/auth/members"
-	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
+	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"

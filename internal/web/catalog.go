@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/catalog/tokens"
+	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"

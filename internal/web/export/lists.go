@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/costs"
-	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sessions"

@@ -1,0 +1,161 @@
+// Package catalog lets clients that do not know Whetstone find and fetch the
+// skills of the registry. It tells which current versions a request may see, for
+// every protocol in the packages below it, and serves the well-known index of the
+// Agent Skills discovery draft, versions 0.2.0 and 0.1.0. It owns no tables.
+package catalog
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+)
+
+// Service answers for shelves.
+type Service struct {
+	Registry *registry.Service
+	Tokens   *tokens.Service
+	// Keys with the permission read are accepted like tokens: in a header, and until
+	// KeysEnd in paths.
+	Keys    httpapi.Authenticator
+	KeysEnd time.Time // that of the function when zero
+	// Memory bounds what building indexes takes together with other large
+	// answers.
+	Memory *httpapi.Budget
+	Log    *slog.Logger
+	// PublicURL is the address that clients use.
+	PublicURL string
+
+	once     sync.Once
+	listings *Cache[Listing]
+	indexes  *Cache[*Document]
+	warned   *lru.Cache[string, time.Time] // of keys in paths, by their ids
+}
+
+func (s *Service) init() {
+	s.listings = &Cache[Listing]{Registry: s.Registry, Limit: maxListings}
+	s.indexes = &Cache[*Document]{Registry: s.Registry, Limit: maxIndexes}
+	s.warned = lru.New[string, time.Time](maxWarned)
+}
+
+// Mount adds the indexes. They speak another protocol than the API: no key in a
+// header, and plain errors.
+func (s *Service) Mount(a *httpapi.API) {
+	for _, base := range Bases() {
+		a.Handle("GET "+base+"/.well-known/agent-skills/index.json", Limit(), s.oneOrAll())
+		a.Handle("GET "+base+"/.well-known/agent-skills/{name}/{file}", Limit(), s.Handler(s.handleArchive))
+		a.Handle("GET "+base+"/.well-known/skills/index.json", Limit(), s.Handler(s.handleOldIndex))
+		a.Handle("GET "+base+"/.well-known/skills/{name}/{path...}", Limit(), s.Handler(s.handleOldFile))
+		a.Handle("GET "+base+"/api/search", Limit(), s.Handler(s.handleSearch))
+	}
+	// Of an organisation's public skills, one stands where a token could be.
+	a.Handle("GET /{skill}/.well-known/agent-skills/index.json", Limit(), s.oneOrAll())
+	// Nothing more exact is possible beside {name}/{path...} above.
+	a.Handle("GET /o/{org}/{token}/{skill}/{index...}", Limit(), s.oneOrAll())
+}
+
+// oneOrAll serves the index of a shelf, or of one skill: installers that are given
+// {base}/{skill}, or {base}/{skill}@{skill} as "npx skills find" prints it, look for
+// an index below that.
+func (s *Service) oneOrAll() http.Handler {
+	next := s.Handler(s.handleIndex)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		skill := r.PathValue("skill")
+		// All tokens and keys have an underscore, and no skill on a shelf has.
+		if token := r.PathValue("token"); token != "" && !strings.Contains(token, "_") && skill == "" {
+			r.SetPathValue("token", "")
+			skill = token
+		}
+		if at := strings.IndexByte(skill, '@'); at > 0 {
+			skill = skill[:at]
+		}
+		r.SetPathValue("skill", skill)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// skill finds one skill of a shelf by its name.
+func (s *Service) skill(ctx context.Context, sh Shelf, name string) (registry.Listed, error) {
+	l, err := s.Registry.SkillOnShelf(ctx, sh.Shelf, name)
+	if err == nil && !discoverable(l) {
+		err = fault.New(fault.NotFound, "Skill %s not found", l.Name)
+	}
+	return l, err
+}
+
+func (s *Service) handleIndex(w http.ResponseWriter, r *http.Request, sh Shelf) error {
+	if file := r.PathValue("index"); file != "" && file != ".well-known/agent-skills/index.json" {
+		return fault.New(fault.NotFound, "No such file")
+	}
+	only := r.PathValue("skill")
+	if only == "" {
+		return s.serveIndex(w, r, sh, newIndex)
+	}
+	l, err := s.skill(r.Context(), sh, only)
+	if err != nil {
+		return err
+	}
+	index, err := indexOfOne(l)
+	if err == nil {
+		index.ServeJSON(w, r, sh)
+	}
+	return err
+}
+
+func (s *Service) handleOldIndex(w http.ResponseWriter, r *http.Request, sh Shelf) error {
+	return s.serveIndex(w, r, sh, oldIndex)
+}
+
+func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, sh Shelf, f indexFormat) error {
+	index, err := s.index(r.Context(), sh.Shelf, f)
+	if err == nil {
+		index.ServeJSON(w, r, sh)
+	}
+	return err
+}
+
+// handleArchive serves the canonical archive of any version of a skill that is not
+// withdrawn: an index that a client read before a push still works.
+func (s *Service) handleArchive(w http.ResponseWriter, r *http.Request, sh Shelf) error {
+	hash, ok := strings.CutSuffix(r.PathValue("file"), ".tar.gz")
+	if !ok {
+		return fault.New(fault.NotFound, "No such file")
+	}
+	l, err := s.skill(r.Context(), sh, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return s.Registry.ServeCanonical(w, r, l.Entry, hash)
+}
+
+func (s *Service) handleOldFile(w http.ResponseWriter, r *http.Request, sh Shelf) error {
+	l, err := s.skill(r.Context(), sh, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	f, err := s.Registry.FindFile(r.Context(), l.Current, r.PathValue("path"))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", sh.CacheControl())
+	if stored.MatchesETag(r.Header.Get("If-None-Match"), f.Hash) {
+		stored.Serve(w, r, f.Hash, nil) // without reading the file
+		return nil
+	}
+	content, err := s.Registry.ReadFile(r.Context(), l.Current, f)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", registry.MediaType(content))
+	stored.Serve(w, r, f.Hash, content)
+	return nil
+}
