@@ -38,10 +38,10 @@ var layers = []layer{
 	{"privacy", []string{"internal/privacy"}},
 	{capability, []string{
 		"internal/approvals",
-		"internal/watch/alerts", "internal/attestations", "internal/deliver/catalog", "internal/checks", "internal/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/improve",
+		"internal/watch/alerts", "internal/attestations", "internal/deliver/catalog", "internal/checks", "internal/learn/community", "internal/costs", "internal/evidence", "internal/gates", "internal/grades", "internal/learn/improve",
 		"internal/watch/incidents", "internal/deliver/installations",
-		"internal/proposals", "internal/publishers", "internal/registry",
-		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
+		"internal/learn/proposals", "internal/publishers", "internal/registry",
+		"internal/repohost", "internal/runs", "internal/sessions", "internal/learn/signals", "internal/skills", "internal/sources", "internal/learn/suggestions",
 		"internal/suites",
 		"internal/teams",
 		"internal/telemetry",

@@ -251,7 +251,7 @@ func TestOwnerRulesBite(t *testing.T) {
 		{"good", good, ""},
 		{"no owner", strings.TrimPrefix(good, "-- Owner: internal/watch/alerts\n"), `write "-- Owner: internal/PACKAGE" right above CREATE TABLE alert_rules`},
 		{"owner too far above", strings.Replace(good, "\n", "\n\n", 1), "right above CREATE TABLE alert_rules"},
-		{"two owners", good + strings.Replace(good, "internal/watch/alerts", "internal/signals", 1), "owned by internal/watch/alerts elsewhere, here by internal/signals"},
+		{"two owners", good + strings.Replace(good, "internal/watch/alerts", "internal/learn/signals", 1), "owned by internal/watch/alerts elsewhere, here by internal/learn/signals"},
 		{"loose", strings.Replace(good, " STRICT", "", 1), `end CREATE TABLE alert_rules with ") STRICT;"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -266,14 +266,14 @@ func TestWriterRuleBites(t *testing.T) {
 	for _, c := range []struct{ name, path, literal, want string }{
 		{"owner", "internal/watch/alerts/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", ""},
 		{"reader", "internal/overview/sql.go", "`SELECT id FROM alert_rules`", ""},
-		{"insert", "internal/signals/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", "internal/signals writes the table alert_rules of internal/watch/alerts"},
-		{"insert over lines", "internal/signals/sql.go", "`\n\tINSERT INTO\n\t\talert_rules (id)`", "call a method of the owner"},
-		{"update", "internal/signals/sql.go", "\"UPDATE alert_rules SET id = 1\"", "call a method of the owner"},
-		{"delete", "internal/signals/sql.go", "`DELETE FROM alert_rules`", "call a method of the owner"},
-		{"bulk", "internal/signals/sql.go", "store.Bulk{Table: \"alert_rules\"}", "call a method of the owner"},
+		{"insert", "internal/learn/signals/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", "internal/learn/signals writes the table alert_rules of internal/watch/alerts"},
+		{"insert over lines", "internal/learn/signals/sql.go", "`\n\tINSERT INTO\n\t\talert_rules (id)`", "call a method of the owner"},
+		{"update", "internal/learn/signals/sql.go", "\"UPDATE alert_rules SET id = 1\"", "call a method of the owner"},
+		{"delete", "internal/learn/signals/sql.go", "`DELETE FROM alert_rules`", "call a method of the owner"},
+		{"bulk", "internal/learn/signals/sql.go", "store.Bulk{Table: \"alert_rules\"}", "call a method of the owner"},
 		{"locking read", "internal/overview/sql.go", "`SELECT id FROM skills FOR UPDATE SKIP LOCKED`", ""},
 		{"prose", "internal/cli/a.go", "\"update skills of yours\"", ""},
-		{"test", "internal/signals/sql_test.go", "`DELETE FROM alert_rules`", ""},
+		{"test", "internal/learn/signals/sql_test.go", "`DELETE FROM alert_rules`", ""},
 		{"library's table", "internal/watch/alerts/sql.go", "`DELETE FROM river_job`", "of internal/jobs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

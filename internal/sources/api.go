@@ -15,7 +15,7 @@ import (
 const MaxUpload = 12 << 20
 
 // Mount adds the routes of cloud sources. The detail of one is mounted by
-// internal/suggestions, whose data it shows.
+// internal/learn/suggestions, whose data it shows.
 func (s *Service) Mount(a *httpapi.API) {
 	const source = "/api/v1/cloud-sources/{id}"
 	httpapi.Add(a, s.handleList, httpapi.Route{

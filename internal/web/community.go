@@ -1,8 +1,8 @@
 package web
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/community"
-	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/learn/community"
+	"github.com/whetstone-dev/whetstone/internal/learn/signals"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 

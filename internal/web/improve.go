@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/improve"
-	"github.com/whetstone-dev/whetstone/internal/improve/edit"
-	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
+	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"

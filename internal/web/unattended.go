@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/improve/unattended"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve/unattended"
 )
 
 // handleSetImprovePolicy sets whether a skill is improved at night.

@@ -3,7 +3,7 @@ package improving
 import (
 	"fmt"
 
-	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 )
 
 // A Proof is the comparison of two texts as pages show it.

@@ -5,7 +5,7 @@ package improving
 import (
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/improve/edit"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
 )
 
