@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
 const (
@@ -64,11 +64,11 @@ func timeDecision(rounds int) float64 {
 
 var pushLine = regexp.MustCompile(`BenchmarkPush/(off|none)\S*\s+\d+\s+([\d.]+) ns/op`)
 
-// timePushes returns the best times of BenchmarkPush in internal/gates, in
+// timePushes returns the best times of BenchmarkPush in internal/release/gates, in
 // milliseconds: a push through the whole service would hide the difference.
 func (l *lab) timePushes(ctx context.Context) (off, none float64, err error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkPush$", "-benchtime", "100x",
-		"-count", strconv.Itoa(l.rounds()), "./internal/gates")
+		"-count", strconv.Itoa(l.rounds()), "./internal/release/gates")
 	cmd.Dir = l.root
 	out, err := cmd.Output()
 	if err != nil {

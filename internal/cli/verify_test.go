@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/attestations/dsse"
-	"github.com/whetstone-dev/whetstone/internal/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
 // verified is the result of `whetstone verify`.

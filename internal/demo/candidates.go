@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/gates"
+	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
 // A push is a new version of a skill that does not become current at once.

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/attestations"
-	"github.com/whetstone-dev/whetstone/internal/attestations/dsse"
-	"github.com/whetstone-dev/whetstone/internal/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
 // Where trusted keys come from.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/gates"
+	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
 // A PolicyForm is the input of the form of a policy.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 
-	"github.com/whetstone-dev/whetstone/internal/attestations"
-	"github.com/whetstone-dev/whetstone/internal/attestations/dsse"
-	"github.com/whetstone-dev/whetstone/internal/attestations/intoto"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
 // signatureOutput has what is signed about a version, and where the keys are.

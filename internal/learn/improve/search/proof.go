@@ -1,7 +1,7 @@
 package search
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 

@@ -1,0 +1,129 @@
+package attestations
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
+	"github.com/whetstone-dev/whetstone/internal/release/gates"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// GateChanged implements gates.Watcher: it signs what a gate decided, in the
+// transaction of the decision, and that a person decided against it.
+func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) (err error) {
+	defer fault.Wrap(&err, "sign gate %s", g.ID)
+	if g.Pull != nil || g.Status != gates.Decided && g.Override == nil {
+		return nil
+	}
+	found, err := factsOf(ctx, tx, []string{g.VersionID})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	f := found[0]
+	trials, err := runsOfGate(ctx, tx, g.OrgID, g.ID)
+	if err != nil {
+		return err
+	}
+	a := attestation{orgID: g.OrgID, versionID: f.id, kind: ofGate, ref: g.ID}
+	if g.Override != nil {
+		a.kind = ofOverride
+	}
+	st, err := intoto.New(f.of, f.archives, intoto.EvalResult, ofDecision(f, g, trials))
+	if err != nil {
+		return err
+	}
+	return s.sign(ctx, tx, a, st)
+}
+
+func ofDecision(f facts, g gates.Gate, trials []trialRun) intoto.EvalPredicate {
+	p := intoto.EvalPredicate{
+		Version: f.of, Gate: g.ID, Against: deref(g.Against), Suites: bySuite(trials),
+		Decision: &intoto.Decision{
+			Overridden: g.Override != nil,
+			Policy: intoto.Policy{
+				Mode: string(g.Policy.Mode), Trials: g.Policy.Trials, MinCases: g.Policy.MinCases,
+				OnInconclusive: g.Policy.OnInconclusive, FalseBlockRate: decision.FalseBlockRate,
+			},
+		},
+	}
+	if g.Verdict != nil {
+		p.Decision.Verdict = string(*g.Verdict)
+	}
+	if g.DecidedAt != nil {
+		p.FinishedOn = *g.DecidedAt
+	}
+	if g.Override != nil {
+		p.FinishedOn = g.Override.At
+	}
+	p.FinishedOn = p.FinishedOn.UTC().Truncate(time.Microsecond) // as the database has it
+	for _, floor := range g.Result.Floors {
+		p.Floors = append(p.Floors, intoto.Floor{Name: floor.Name, Want: floor.Want, Got: floor.Got, Passed: floor.Passed})
+	}
+	for _, compared := range g.Result.Suites {
+		for i, suite := range p.Suites {
+			if suite.ID == compared.SuiteID {
+				p.Suites[i].Comparison = &intoto.Comparison{
+					Cases: compared.Cases, Better: len(compared.Better), Worse: len(compared.Worse), Unchanged: compared.Unchanged,
+					Errors: compared.Errors, AdjustedP: compared.AdjustedP, Interval: compared.Interval,
+				}
+			}
+		}
+	}
+	return p
+}
+
+// bySuite groups runs, which are in the order of their suites.
+func bySuite(trials []trialRun) []intoto.Suite {
+	suites := []intoto.Suite{}
+	for _, r := range trials {
+		if n := len(suites); n == 0 || suites[n-1].ID != r.suiteID {
+			suites = append(suites, intoto.Suite{ID: r.suiteID, Name: r.suiteName, Version: r.suiteVersion})
+		}
+		last := &suites[len(suites)-1]
+		last.Runs = append(last.Runs, r.Run)
+	}
+	return suites
+}
+
+// SignRun signs what a run of one of the organisation's versions showed, in the
+// transaction that ends it. A run that another tool made is not signed, since
+// nothing here has seen it.
+func (s *Service) SignRun(ctx context.Context, tx *store.Tx, r runs.Run) (err error) {
+	defer fault.Wrap(&err, "sign run %s", r.ID)
+	pin := r.Subject.Pin
+	if r.Imported != nil || pin.EntryID == "" || r.FinishedAt == nil {
+		return nil
+	}
+	gated, err := isGated(ctx, tx, r.ID)
+	if err != nil || gated {
+		return err
+	}
+	versionID, err := ownVersion(ctx, tx, r.OrgID, pin.EntryID, pin.Version, r.Subject.ContentHash)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	found, err := factsOf(ctx, tx, []string{versionID})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	trial, err := runByID(ctx, tx, r.OrgID, r.ID)
+	if err != nil {
+		return err
+	}
+	trial.Arm = "new"
+	f := found[0]
+	st, err := intoto.New(f.of, f.archives, intoto.EvalResult, intoto.EvalPredicate{
+		Version: f.of, Suites: bySuite([]trialRun{trial}), FinishedOn: *r.FinishedAt,
+	})
+	if err != nil {
+		return err
+	}
+	return s.sign(ctx, tx, attestation{orgID: f.orgID, versionID: f.id, kind: ofRun, ref: r.ID}, st)
+}

@@ -1,0 +1,59 @@
+// Package outcome shows what a gate decided: to programs, in the words of the API,
+// and in the formats that CI systems read.
+package outcome
+
+import (
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/stats"
+)
+
+// Suite is what the trials of a suite say, with those of the cases that changed.
+func Suite(f decision.Findings, cases []decision.Case, names map[string]string, runIDs []string) gateapi.Suite {
+	adjusted := f.AdjustedP
+	out := gateapi.Suite{
+		SuiteID: f.Suite, RunIDs: append([]string{}, runIDs...), Cases: len(cases), Better: append([]string{}, f.Better...),
+		Worse: append([]string{}, f.Worse...), Unchanged: f.Unchanged, Errors: f.Undecided, Broken: append([]string{}, f.Broken...),
+		SignTestP: f.SignTestP, Confirmed: make([]gateapi.Confirmed, len(f.Confirmed)), AdjustedP: &adjusted,
+		NoSkillP: f.WorseThanNoSkill, NoSkillAdjustedP: f.AdjustedNoSkill, Interval: f.Interval, Results: []gateapi.CaseOutcome{},
+	}
+	out.Score = score(cases)
+	for i, confirmed := range f.Confirmed {
+		out.Confirmed[i] = gateapi.Confirmed(confirmed)
+	}
+	for _, c := range cases {
+		if slices.Contains(f.Worse, c.ID) || slices.Contains(f.Better, c.ID) {
+			out.Results = append(out.Results, newCase(c, names[c.ID]))
+		}
+	}
+	return out
+}
+
+// score compares the versions on the cases that both decided; nil if there are none.
+func score(cases []decision.Case) *gateapi.Score {
+	now, before := make([]decision.Count, len(cases)), make([]decision.Count, len(cases))
+	for i, c := range cases {
+		if c.New.Decided > 0 && c.Current.Decided > 0 {
+			now[i], before[i] = c.New, c.Current
+		}
+	}
+	compared := stats.Compare(before, now)
+	if compared.Cases == 0 {
+		return nil
+	}
+	return &gateapi.Score{
+		New: stats.Score(now).Value, Current: stats.Score(before).Value, Difference: compared.Difference, Interval: compared.Interval,
+	}
+}
+
+func newCase(c decision.Case, name string) gateapi.CaseOutcome {
+	trials := func(c decision.Count) gateapi.Trials { return gateapi.Trials{Passed: c.Passed, Tried: c.Decided} }
+	out := gateapi.CaseOutcome{Case: c.ID, Name: name, New: trials(c.New), Current: trials(c.Current)}
+	if c.FreshNew.Decided > 0 || c.FreshCurrent.Decided > 0 {
+		now, before := trials(c.FreshNew), trials(c.FreshCurrent)
+		out.FreshNew, out.FreshCurrent = &now, &before
+	}
+	return out
+}

@@ -1,0 +1,485 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/registry/release"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// Service gates versions.
+type Service struct {
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Registry *registry.Service
+	Sources  *sources.Service
+	Suites   *suites.Service
+	Runs     *runs.Service
+	Watcher  Watcher // may be nil
+	// Approvals is a hook that knows what people decided; nil: nobody is asked.
+	Approvals Approvals
+	Owners    Owners // may be nil
+	Log       *slog.Logger
+}
+
+// A Watcher is told in the same transaction when a gate begins, ends or is
+// overridden. The entry is locked.
+type Watcher interface {
+	GateChanged(ctx context.Context, tx *store.Tx, g Gate) error
+}
+
+// save writes what changed in a gate, and tells the watcher.
+func (s *Service) save(ctx context.Context, tx *store.Tx, g Gate) error {
+	if err := updateGate(ctx, tx, g); err != nil {
+		return err
+	}
+	return s.tell(ctx, tx, g)
+}
+
+func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
+	if s.Watcher == nil || g.Pull != nil && g.Pull.Number == 0 { // a folder is on no code host
+		return nil
+	}
+	return s.Watcher.GateChanged(ctx, tx, g)
+}
+
+// Admit implements registry.Gate. A push whose gate is off costs it one query. A
+// version that needs approvals is a candidate in every mode. One that would not become
+// current is gated only where the gate is enforced.
+func (s *Service) Admit(
+	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version,
+) (gate *gateapi.Gate, hold bool, err error) {
+	defer fault.Wrap(&err, "gate of version %s", v.Version)
+	p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
+	if err != nil || p.Mode == Off || v.Apart && p.Mode == Report {
+		return nil, p.Approvals > 0, err
+	}
+	g, err := s.openAgainstCurrent(ctx, tx, e, newGate(e, v, p, v.PushedBy))
+	if err != nil {
+		return nil, false, err
+	}
+	out := g.Output()
+	return &out, g.holds() || p.Approvals > 0, nil
+}
+
+// OpenPull starts the gate of the head of a pull request, as a push of it would,
+// whose version it names. It supersedes the gates of earlier heads, and reports
+// false if the policy is off.
+func (s *Service) OpenPull(
+	ctx context.Context, tx *store.Tx, e registry.Entry, version, userID string, pull Pull,
+) (g Gate, opened bool, err error) {
+	defer fault.Wrap(&err, "gate of pull request %d", pull.Number)
+	p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
+	if err != nil || p.Mode == Off {
+		return g, false, err
+	}
+	g = newGate(e, registry.Version{ID: pull.SnapshotID, Version: version}, p, userID)
+	g.Pull = &pull
+	g, err = s.openAgainstCurrent(ctx, tx, e, g)
+	return g, err == nil, err
+}
+
+// SupersedePull ends the open gate of a pull request.
+func (s *Service) SupersedePull(ctx context.Context, tx *store.Tx, entryID, pullID, reason string) error {
+	return s.supersede(ctx, tx, entryID, pullID, reason)
+}
+
+func newGate(e registry.Entry, v registry.Version, p Policy, userID string) Gate {
+	return Gate{
+		ID: store.NewID(), OrgID: e.OrgID, EntryID: e.ID, VersionID: v.ID, Version: v.Version, Policy: p, Status: Queued,
+		CreatedBy: userID, CreatedAt: store.Now(), Apart: v.Apart, Content: v.TreeDigest,
+	}
+}
+
+// against returns the version that candidates of an entry are compared with: the current
+// one or, if it was withdrawn, the one that was current last, so that the withdrawal of a
+// version lets no other one pass without proof. "" if the entry never had one.
+func (s *Service) against(ctx context.Context, q store.Querier, e registry.Entry) (id, version string, err error) {
+	last, err := s.Registry.LastCurrent(ctx, q, e)
+	if fault.Is(err, fault.NotFound) {
+		return "", "", nil
+	}
+	return last.ID, last.Version, err
+}
+
+func (s *Service) openAgainstCurrent(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) (Gate, error) {
+	id, version, err := s.against(ctx, tx, e)
+	if err != nil {
+		return g, err
+	}
+	if id != "" && id != g.VersionID {
+		g.AgainstID, g.Against = &id, &version
+	}
+	return s.open(ctx, tx, e, g)
+}
+
+// open starts a gate. It supersedes those of earlier pushes, or of earlier heads of its
+// pull request. The entry is locked.
+func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) (Gate, error) {
+	reason := fmt.Sprintf("the gate of version %s was started after it", g.Version)
+	if err := s.supersede(ctx, tx, e.ID, g.lane(), reason); err != nil {
+		return g, err
+	}
+	if err := insertGate(ctx, tx, g); err != nil {
+		return g, err
+	}
+	if err := findPool(ctx, tx, &g); err != nil {
+		return g, err
+	}
+	if err := updatePool(ctx, tx, g); err != nil {
+		return g, err
+	}
+	if err := s.tell(ctx, tx, g); err != nil {
+		return g, err
+	}
+	return g, s.enqueue(ctx, tx, g)
+}
+
+// supersede ends the open gates of a lane of an entry.
+func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, lane, reason string) error {
+	open, err := openGates(ctx, tx, entryID, lane)
+	if err != nil {
+		return err
+	}
+	at := store.Now()
+	for _, old := range open {
+		old.Status, old.Reason, old.DecidedAt = Superseded, reason, &at
+		if err := s.save(ctx, tx, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) enqueue(ctx context.Context, tx *store.Tx, g Gate) error {
+	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID},
+		jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts), jobs.For(g.OrgID))
+}
+
+// DeleteOfEntry implements registry.Dependent. The runs of gates that are not decided
+// are stopped after the transaction: their trials cost money.
+func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	running, err := runsOfOpenGates(ctx, tx, entryID)
+	if err != nil {
+		return err
+	}
+	for _, args := range running {
+		if err := s.Jobs.Enqueue(ctx, tx, args, jobs.For(args.OrgID)); err != nil {
+			return err
+		}
+	}
+	return deleteOfEntry(ctx, tx, entryID)
+}
+
+// A Filter chooses gates of a list.
+type Filter struct {
+	EntryID, Verdict string // "": all
+	Sort             string // a field of sorts, with a leading - for descending; newest first when empty
+	Limit, Offset    int
+}
+
+// List returns a page of the organisation's gates, newest first, and their number.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Gate, int, error) {
+	return listGates(ctx, s.DB, orgID, f)
+}
+
+// Get returns a gate of the organisation.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Gate, error) {
+	return gateByID(ctx, s.DB, orgID, id)
+}
+
+// Verdicts returns what gates of the organisation decided, nil for those that have
+// yet to. Those that were deleted are missing.
+func (s *Service) Verdicts(ctx context.Context, orgID string, ids []string) (map[string]*decision.Verdict, error) {
+	return verdictsByID(ctx, s.DB, orgID, ids)
+}
+
+// Failures are the runs of all cases of a suite on both versions, and what the new
+// version failed.
+type Failures struct {
+	New, Current string            // ids of runs
+	First        map[string]int    // its first failed trial, by case
+	Versions     map[string]string // that a run tried, by its id; those of step two included
+}
+
+// Failures returns where to look for what the new version of a gate fails, by suite.
+// Suites that were not tried on both versions, or whose runs are gone, are missing.
+func (s *Service) Failures(ctx context.Context, g Gate) (map[string]Failures, error) {
+	made, err := runsOfGates(ctx, s.DB, g.ID)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]Failures{}
+	for _, r := range made {
+		f, ok := all[r.suiteID]
+		if !ok {
+			f.Versions = map[string]string{}
+		}
+		f.Versions[r.runID] = g.Version
+		if r.arm == currentArm && g.Against != nil {
+			f.Versions[r.runID] = *g.Against
+		}
+		switch {
+		case r.step == screen && r.arm == newArm:
+			f.New = r.runID
+		case r.step == screen && r.arm == currentArm:
+			f.Current = r.runID
+		}
+		all[r.suiteID] = f
+	}
+	for suite, f := range all {
+		run, err := s.Runs.Verdicts(ctx, g.OrgID, f.New)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		if err != nil || f.Current == "" {
+			delete(all, suite)
+			continue
+		}
+		f.First = firstFailures(run)
+		all[suite] = f
+	}
+	return all, nil
+}
+
+func firstFailures(run runs.Report) map[string]int {
+	first := map[string]int{}
+	for i, c := range run.Cases {
+		for _, t := range run.Results[i].Trials {
+			if t.Arm == runs.WithSkill && t.Verdict == runs.Fail && first[c.ID] == 0 {
+				first[c.ID] = t.N
+			}
+		}
+	}
+	return first
+}
+
+// Rerun starts a new gate of the same version, with the current policy, but where that was
+// lowered since with what was asked before. Where it asks the same question again, its
+// trials are added to those of the earlier gates. It is a conflict while the gate of another
+// version is open, or if nothing is left to decide.
+func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh Gate, err error) {
+	defer fault.Wrap(&err, "rerun gate %s", id)
+	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
+		open, err := openGates(ctx, tx, e.ID, g.lane())
+		if err != nil {
+			return err
+		}
+		if len(open) > 0 && open[0].VersionID != g.VersionID {
+			return fault.New(fault.Conflict, "The gate of version %s is %s; wait for it", open[0].Version, open[0].Status)
+		}
+		if g.holds() && v.State != registry.Candidate {
+			return fault.New(fault.Conflict, "Version %s is %s: there is nothing to decide", v.Version, v.State)
+		}
+		p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
+		if err != nil {
+			return err
+		}
+		fresh = newGate(e, v, p.after(g.Policy), c.UserID)
+		if g.Pull != nil {
+			fresh.VersionID, fresh.Version, fresh.Pull, fresh.Content = g.VersionID, g.Version, g.Pull, g.Content
+		}
+		if g.Pull == nil && !g.holds() {
+			fresh.AgainstID, fresh.Against = g.AgainstID, g.Against
+			fresh, err = s.open(ctx, tx, e, fresh)
+		} else {
+			fresh, err = s.openAgainstCurrent(ctx, tx, e, fresh)
+		}
+		if err != nil {
+			return err
+		}
+		if g.Pull == nil {
+			v.GateID = &fresh.ID
+			if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+				return err
+			}
+		}
+		return fresh.audit(ctx, tx, "gates.gate.rerun", audit.Detail{"attempt": len(fresh.Previous) + 1})
+	})
+	return fresh, err
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Override makes the candidate of a gate current against its verdict, or before
+// there is one. A candidate that needs approvals still waits for them.
+func (s *Service) Override(ctx context.Context, c access.Caller, id, reason string) (g Gate, err error) {
+	defer fault.Wrap(&err, "override gate %s", id)
+	if err := release.CheckReason(reason); err != nil {
+		return g, err
+	}
+	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, found Gate) error {
+		g = found
+		if g.Pull != nil && g.Pull.Number == 0 {
+			return fault.New(fault.Conflict, "This gate is of a folder, which it does not publish: push it")
+		}
+		if g.Pull != nil {
+			return fault.New(fault.Conflict, "Pull request %d publishes nothing: merge it, and override the gate of the push", g.Pull.Number)
+		}
+		if v.State != registry.Candidate {
+			return fault.New(fault.Conflict, "Version %s is %s: there is nothing to override", v.Version, v.State)
+		}
+		at := store.Now()
+		g.Override = &Override{By: c.UserID, Reason: reason, At: at}
+		if g.Status.Open() {
+			g.Status, g.Reason, g.DecidedAt = Cancelled, "a person did not wait for it", &at
+		}
+		if err := s.save(ctx, tx, g); err != nil {
+			return err
+		}
+		waits, err := s.settle(ctx, tx, e, v, &g)
+		if err != nil {
+			return err
+		}
+		if waits != "" && deref(v.GateID) != g.ID {
+			v.GateID = &g.ID // the gate that lets it pass once people do
+			if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+				return err
+			}
+		}
+		return g.audit(ctx, tx, "gates.gate.override", audit.Detail{"reason": reason})
+	})
+	return g, err
+}
+
+// change calls fn with a gate, its entry, which is locked first, as in every
+// transaction, and its version, if it is about one.
+func (s *Service) change(
+	ctx context.Context, orgID, id string, fn func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error,
+) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		g, err := gateByID(ctx, tx, orgID, id)
+		if err != nil {
+			return err
+		}
+		e, err := s.Registry.Lock(ctx, tx, orgID, g.EntryID)
+		if err != nil {
+			return err
+		}
+		if g, err = gateByID(ctx, tx, orgID, id); err != nil {
+			return err
+		}
+		var v registry.Version
+		if g.Pull == nil {
+			if v, err = s.Registry.VersionNamed(ctx, tx, e, g.Version); err != nil {
+				return err
+			}
+		}
+		return fn(tx, e, v, g)
+	})
+}
+
+// audit writes an entry of the audit log about the gate.
+func (g Gate) audit(ctx context.Context, tx *store.Tx, action string, more audit.Detail) error {
+	d := audit.Detail{"entry": g.EntryID, "version": g.Version}
+	if g.Verdict != nil {
+		d["verdict"] = *g.Verdict
+	}
+	for key, value := range more {
+		d[key] = value
+	}
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: g.OrgID, Action: action, Target: audit.Target{Kind: "gate", ID: g.ID, Name: g.Version}, Detail: d,
+	})
+}
+
+// conclude ends a gate, once, and publishes its candidate where the verdict says
+// so: both or neither are written.
+func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdict, reason string, result Result) error {
+	return s.change(ctx, of.OrgID, of.ID, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
+		if !g.Status.Open() {
+			return nil
+		}
+		at := store.Now()
+		g.Result, g.DecidedAt = result, &at
+		if g.holds() {
+			if over, err := s.outdated(ctx, tx, e, v, &g); err != nil || over {
+				return err
+			}
+		}
+		g.Status, g.Verdict, g.Reason = Decided, &verdict, reason
+		if err := s.save(ctx, tx, g); err != nil {
+			return err
+		}
+		if err := g.audit(ctx, tx, "gates.gate.decide", audit.Detail{"reason": reason, "attempt": len(g.Previous) + 1}); err != nil {
+			return err
+		}
+		if err := s.emit(ctx, tx, e, g); err != nil {
+			return err
+		}
+		if !g.holds() || !g.Releases() {
+			return nil
+		}
+		_, err := s.settle(ctx, tx, e, v, &g)
+		return err
+	})
+}
+
+// emit tells other systems what the gate decided.
+func (s *Service) emit(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) error {
+	d := events.Data{
+		"gate_id": g.ID, "entry_id": e.ID, "entry": e.Name, "version": g.Version, "against": g.Against, "mode": g.Policy.Mode,
+		"verdict": *g.Verdict, "reason": g.Reason, "published": g.holds() && g.Releases(), "attempt": len(g.Previous) + 1,
+	}
+	if g.Pull != nil && g.Pull.Number != 0 {
+		d["pull_request"] = g.Pull.URL
+	}
+	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: g.OrgID, Type: events.GateDecided, Path: "/gates/" + g.ID, Data: d})
+}
+
+// outdated ends a gate whose question is no longer the one to ask: a person has
+// decided about its version, or another version is current.
+func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate) (bool, error) {
+	if v.ID != g.VersionID || v.State != registry.Candidate {
+		g.Status, g.Reason = Cancelled, fmt.Sprintf("version %s is %s by a person's decision", g.Version, v.State)
+		return true, s.save(ctx, tx, *g)
+	}
+	if stale, err := s.stale(ctx, tx, e, v, *g); !stale || err != nil {
+		return false, err
+	}
+	g.Status, g.Reason = Superseded, fmt.Sprintf("version %s became current meanwhile", e.CurrentVersion)
+	if err := s.save(ctx, tx, *g); err != nil {
+		return true, err
+	}
+	later, err := s.overtaken(ctx, tx, e, v)
+	if err != nil || later != "" {
+		return true, err
+	}
+	return true, s.again(ctx, tx, e, v, *g)
+}
+
+// stale reports whether a gate compared its version with one that is not current any more.
+func (s *Service) stale(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, g Gate) (bool, error) {
+	if v.Apart {
+		return false, nil
+	}
+	id, _, err := s.against(ctx, q, e)
+	return id != deref(g.AgainstID), err
+}
+
+// elapsed is for how long a gate has been running.
+func (g Gate) elapsed() time.Duration {
+	if g.StartedAt == nil {
+		return 0
+	}
+	return time.Since(*g.StartedAt)
+}

@@ -1,0 +1,392 @@
+package gates
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// policyOf reads the policy of an entry, or else the organisation's default.
+func policyOf(ctx context.Context, q store.Querier, orgID, entryID string) (p Policy, inherited bool, err error) {
+	p, inherited = DefaultPolicy(), true
+	rows, err := q.Query(ctx, `
+		SELECT entry_id, policy FROM gate_policies WHERE org_id = $1 AND entry_id IN ('', $2)
+		ORDER BY entry_id`, orgID, entryID)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var of, raw string
+		if err := row.Scan(&of, &raw); err != nil {
+			return err
+		}
+		inherited, p = of != entryID, DefaultPolicy()
+		return json.Unmarshal([]byte(raw), &p)
+	})
+	return p, inherited && entryID != "", err
+}
+
+// policiesOf returns the policies of an organisation's entries by their ids, and the
+// default.
+func policiesOf(ctx context.Context, q store.Querier, orgID string) (own map[string]Policy, everyone Policy, err error) {
+	own, everyone = map[string]Policy{}, DefaultPolicy()
+	rows, err := q.Query(ctx, `SELECT entry_id, policy FROM gate_policies WHERE org_id = $1`, orgID)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var of, raw string
+		if err := row.Scan(&of, &raw); err != nil {
+			return err
+		}
+		p := DefaultPolicy()
+		if err := json.Unmarshal([]byte(raw), &p); err != nil {
+			return err
+		}
+		if of == "" {
+			everyone = p
+		} else {
+			own[of] = p
+		}
+		return nil
+	})
+	return own, everyone, err
+}
+
+func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, entryID string, p Policy) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO gate_policies (org_id, entry_id, policy, updated_by, updated_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (org_id, entry_id) DO UPDATE
+		SET policy = excluded.policy, updated_by = excluded.updated_by, updated_at = excluded.updated_at`,
+		c.OrgID, entryID, string(raw), c.UserID, store.Micros(store.Now()))
+	return err
+}
+
+const gateColumns = `id, org_id, entry_id, version_id, version, against_id, against, status, verdict, reason, policy, created_by,
+	created_at, started_at, decided_at, override, result, pull, COALESCE(pull_id, ''), content, pool, previous`
+
+func scanGate(row store.Row) (g Gate, err error) {
+	var policy, result, pullID, previous string
+	var verdict, override, pull *string
+	err = row.Scan(&g.ID, &g.OrgID, &g.EntryID, &g.VersionID, &g.Version, &g.AgainstID, &g.Against, &g.Status, &verdict, &g.Reason,
+		&policy, &g.CreatedBy, store.Time(&g.CreatedAt), store.NullTime(&g.StartedAt), store.NullTime(&g.DecidedAt),
+		&override, &result, &pull, &pullID, &g.Content, &g.Pool, &previous)
+	if err != nil {
+		return g, err
+	}
+	g.Apart = pullID == apart
+	if verdict != nil {
+		v := decision.Verdict(*verdict)
+		g.Verdict = &v
+	}
+	if pull != nil {
+		if err := json.Unmarshal([]byte(*pull), &g.Pull); err != nil {
+			return g, err
+		}
+	}
+	if override != nil {
+		if err := json.Unmarshal([]byte(*override), &g.Override); err != nil {
+			return g, err
+		}
+	}
+	if err := json.Unmarshal([]byte(policy), &g.Policy); err != nil {
+		return g, err
+	}
+	if err := json.Unmarshal([]byte(previous), &g.Previous); err != nil {
+		return g, err
+	}
+	return g, json.Unmarshal([]byte(result), &g.Result)
+}
+
+func insertGate(ctx context.Context, tx *store.Tx, g Gate) error {
+	policy, err := json.Marshal(g.Policy)
+	if err != nil {
+		return err
+	}
+	var pull *string
+	if g.Pull != nil {
+		raw, err := json.Marshal(g.Pull)
+		if err != nil {
+			return err
+		}
+		text := string(raw)
+		pull = &text
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO gates (id, org_id, entry_id, version_id, version, against_id, against, status, reason, policy, created_by,
+			created_at, result, pull_id, pull, content)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{}', NULLIF($13, ''), $14, $15)`,
+		g.ID, g.OrgID, g.EntryID, g.VersionID, g.Version, g.AgainstID, g.Against, g.Status, g.Reason, string(policy), g.CreatedBy,
+		store.Micros(g.CreatedAt), g.lane(), pull, g.Content)
+	return err
+}
+
+// updateGate writes what changes while a gate decides.
+func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
+	result, err := json.Marshal(g.Result.stored())
+	if err != nil {
+		return err
+	}
+	var override *string
+	if g.Override != nil {
+		raw, err := json.Marshal(g.Override)
+		if err != nil {
+			return err
+		}
+		text := string(raw)
+		override = &text
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE gates SET status = $2, verdict = $3, reason = $4, started_at = $5, decided_at = $6, override = $7, result = $8
+		WHERE id = $1`, g.ID, g.Status, g.Verdict, g.Reason, store.NullMicros(g.StartedAt), store.NullMicros(g.DecidedAt), override,
+		string(result))
+	return err
+}
+
+// findPool sets the earlier gates of a pool, or, before the trials are planned, of the pool
+// that the newest gate of the same files against the same version was in.
+func findPool(ctx context.Context, q store.Querier, g *Gate) error {
+	g.Previous = nil
+	if g.Content == "" || g.AgainstID == nil {
+		return nil
+	}
+	rows, err := q.Query(ctx, `
+		SELECT id, pool FROM gates
+		WHERE entry_id = $1 AND content = $2 AND content <> '' AND against_id = $3 AND pool <> '' AND id < $4 ORDER BY id DESC`,
+		g.EntryID, g.Content, *g.AgainstID, g.ID)
+	pool := g.Pool
+	return store.Each(rows, err, func(row store.Row) error {
+		var id, of string
+		err := row.Scan(&id, &of)
+		if pool == "" {
+			pool = of
+		}
+		if of == pool {
+			g.Previous = append([]string{id}, g.Previous...)
+		}
+		return err
+	})
+}
+
+// updatePool writes the pool of a gate.
+func updatePool(ctx context.Context, tx *store.Tx, g Gate) error {
+	previous, err := json.Marshal(append([]string{}, g.Previous...))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE gates SET content = $2, pool = $3, previous = $4 WHERE id = $1`,
+		g.ID, g.Content, g.Pool, string(previous))
+	return err
+}
+
+// gateByID finds a gate of the organisation.
+func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, error) {
+	rows, err := q.Query(ctx, `SELECT `+gateColumns+` FROM gates WHERE org_id = $1 AND id = $2`, orgID, id)
+	g, err := store.One(rows, err, "Gate", scanGate)
+	if err != nil {
+		return g, err
+	}
+	return g, addEmails(ctx, q, []Gate{g})
+}
+
+// gatesOfVersion lists the gates of a version, newest first.
+func gatesOfVersion(ctx context.Context, q store.Querier, v registry.Version) ([]Gate, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+gateColumns+` FROM gates WHERE entry_id = $1 AND version_id = $2 AND pull IS NULL ORDER BY id DESC`, v.EntryID, v.ID)
+	return store.All(rows, err, scanGate)
+}
+
+// addEmails sets the addresses of who changed suites, which gates do not store.
+func addEmails(ctx context.Context, q store.Querier, all []Gate) error {
+	var changes []*gateapi.SuiteChange
+	var ids []string
+	for _, g := range all {
+		for i := range g.Result.Suites {
+			for j := range g.Result.Suites[i].Changes {
+				c := &g.Result.Suites[i].Changes[j]
+				changes, ids = append(changes, c), append(ids, c.By)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	in, list := q.Dialect().In("$1", slices.Compact(ids))
+	rows, err := q.Query(ctx, `SELECT id, email FROM users WHERE removed_at IS NULL AND id`+in, list)
+	return store.Each(rows, err, func(row store.Row) error {
+		var id, email string
+		err := row.Scan(&id, &email)
+		for _, c := range changes {
+			if c.By == id {
+				c.Email = email
+			}
+		}
+		return err
+	})
+}
+
+// openGates lists the gates of one lane of an entry that have yet to decide: see
+// Gate.lane.
+func openGates(ctx context.Context, q store.Querier, entryID, lane string) ([]Gate, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+gateColumns+` FROM gates
+		WHERE entry_id = $1 AND status IN ('queued', 'running') AND COALESCE(pull_id, '') = $2 ORDER BY id`, entryID, lane)
+	return store.All(rows, err, scanGate)
+}
+
+const listed = ` FROM gates WHERE org_id = $1 AND ($2 = '' OR entry_id = $2) AND ($3 = '' OR verdict = $3)`
+
+var sorts = store.Sorting{"version": "version", "verdict": "COALESCE(verdict, status)", "created_at": "created_at"}
+
+// listGates reads a page of gates and their number.
+func listGates(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Gate, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.EntryID, f.Verdict)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `SELECT `+gateColumns+listed+sorts.By(f.Sort, `id DESC`)+` LIMIT $4 OFFSET $5`,
+		orgID, f.EntryID, f.Verdict, f.Limit, f.Offset)
+	all, err := store.All(rows, err, scanGate)
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, total, addEmails(ctx, q, all)
+}
+
+func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]*decision.Verdict, error) {
+	in, list := q.Dialect().In("$2", ids)
+	rows, err := q.Query(ctx, `SELECT id, verdict FROM gates WHERE org_id = $1 AND id`+in, orgID, list)
+	all, err := store.All(rows, err, func(row store.Row) (g Gate, err error) {
+		err = row.Scan(&g.ID, &g.Verdict)
+		return g, err
+	})
+	verdicts := map[string]*decision.Verdict{}
+	for _, g := range all {
+		verdicts[g.ID] = g.Verdict
+	}
+	return verdicts, err
+}
+
+const runColumns = `gate_id, suite_id, step, arm, run_id, version_id, conditions, reused`
+
+func scanRun(row store.Row) (r trialRun, err error) {
+	err = row.Scan(&r.gateID, &r.suiteID, &r.step, &r.arm, &r.runID, &r.versionID, &r.conditions, &r.reused)
+	return r, err
+}
+
+func insertTrialRun(ctx context.Context, tx *store.Tx, r trialRun) error {
+	_, err := tx.Exec(ctx, `INSERT INTO gate_runs (`+runColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		r.gateID, r.suiteID, r.step, r.arm, r.runID, r.versionID, r.conditions, r.reused)
+	return err
+}
+
+// runsOfGates lists the runs of some gates, those of the first step first.
+func runsOfGates(ctx context.Context, q store.Querier, gateIDs ...string) ([]trialRun, error) {
+	in, list := q.Dialect().In("$1", gateIDs)
+	rows, err := q.Query(ctx, `
+		SELECT `+runColumns+` FROM gate_runs WHERE gate_id`+in+` ORDER BY gate_id, suite_id, step DESC, arm DESC`, list)
+	return store.All(rows, err, scanRun)
+}
+
+// lastScreen finds the run of a version on all cases of a suite that the newest
+// gate before another one made.
+func lastScreen(ctx context.Context, q store.Querier, versionID, suiteID, before string) (r trialRun, found bool, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+runColumns+` FROM gate_runs WHERE version_id = $1 AND suite_id = $2 AND step = 'screen' AND gate_id < $3
+		ORDER BY gate_id DESC LIMIT 1`, versionID, suiteID, before)
+	r, err = store.One(rows, err, "Run", scanRun)
+	if fault.Is(err, fault.NotFound) {
+		return r, false, nil
+	}
+	return r, err == nil, err
+}
+
+// runsOfOpenGates lists the runs of an entry's gates that have yet to decide.
+func runsOfOpenGates(ctx context.Context, q store.Querier, entryID string) ([]cancelRun, error) {
+	rows, err := q.Query(ctx, `
+		SELECT g.org_id, r.run_id FROM gates g JOIN gate_runs r ON r.gate_id = g.id
+		WHERE g.entry_id = $1 AND g.status IN ('queued', 'running') ORDER BY r.run_id`, entryID)
+	return store.All(rows, err, func(row store.Row) (args cancelRun, err error) {
+		err = row.Scan(&args.OrgID, &args.RunID)
+		return args, err
+	})
+}
+
+// ranSuites reports whether a gate of an entry's versions has run a suite before.
+func ranSuites(ctx context.Context, q store.Querier, entryID string) (bool, error) {
+	rows, err := q.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM gates g JOIN gate_runs r ON r.gate_id = g.id WHERE g.entry_id = $1 AND g.pull IS NULL)`, entryID)
+	return store.One(rows, err, "Runs", store.Value[bool])
+}
+
+// lastConditions returns the conditions under which the last gate of another version of the
+// entry ran its suites, by suite. A rerun would else hide what was changed.
+func lastConditions(ctx context.Context, q store.Querier, g Gate) (map[string]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT suite_id, conditions FROM gate_runs
+		WHERE step = 'screen' AND arm = 'new' AND gate_id = (
+			SELECT g.id FROM gates g JOIN gate_runs r ON r.gate_id = g.id
+			WHERE g.entry_id = $1 AND g.id < $2 AND g.version_id <> $3 AND g.pull IS NULL AND g.status = 'decided'
+			ORDER BY g.id DESC LIMIT 1)
+		ORDER BY suite_id`, g.EntryID, g.ID, g.VersionID)
+	last := map[string]string{}
+	return last, store.Each(rows, err, func(row store.Row) error {
+		var suiteID, conditions string
+		err := row.Scan(&suiteID, &conditions)
+		last[suiteID] = conditions
+		return err
+	})
+}
+
+// keepRequirements makes the versions of an entry, or of all entries with the default
+// policy, that wait for people go on waiting for what a policy asks.
+func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, p Policy) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO gate_requirements (version_id, org_id, entry_id, approvals, self_approval, host_reviews)
+		SELECT v.id, e.org_id, e.id, $3, $4, $5 FROM registry_entries e
+		JOIN registry_versions v ON v.entry_id = e.id AND v.state <> 'published'
+		WHERE e.org_id = $1 AND (e.id = $2 OR $2 = '' AND NOT EXISTS (
+			SELECT 1 FROM gate_policies p WHERE p.org_id = e.org_id AND p.entry_id = e.id))
+		ON CONFLICT (version_id) DO UPDATE SET
+			approvals = CASE WHEN excluded.approvals > gate_requirements.approvals
+				THEN excluded.approvals ELSE gate_requirements.approvals END,
+			self_approval = gate_requirements.self_approval AND excluded.self_approval,
+			host_reviews = gate_requirements.host_reviews AND excluded.host_reviews`,
+		orgID, entryID, p.Approvals, p.SelfApproval, p.HostReviews)
+	return err
+}
+
+// requirementsOf returns what a version goes on waiting for since its policy was lowered.
+func requirementsOf(ctx context.Context, q store.Querier, versionID string) (p Policy, found bool, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT approvals, self_approval, host_reviews FROM gate_requirements WHERE version_id = $1`, versionID)
+	p, err = store.One(rows, err, "Requirements", func(row store.Row) (p Policy, err error) {
+		err = row.Scan(&p.Approvals, &p.SelfApproval, &p.HostReviews)
+		return p, err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return p, false, nil
+	}
+	return p, err == nil, err
+}
+
+func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	for _, statement := range []string{
+		`DELETE FROM gate_runs WHERE gate_id IN (SELECT id FROM gates WHERE entry_id = $1)`,
+		`DELETE FROM gates WHERE entry_id = $1`,
+		`DELETE FROM gate_requirements WHERE entry_id = $1`,
+		`DELETE FROM gate_policies WHERE entry_id = $1`,
+	} {
+		if _, err := tx.Exec(ctx, statement, entryID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
