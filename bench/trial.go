@@ -24,11 +24,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/environments"
 	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/runs/attempt"
-	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/builder"
-	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 const (

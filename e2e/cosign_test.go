@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 )
 
 // TestCosign verifies what the real binary signs with cosign, which `make e2e-cosign`

@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
-	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 )
 
 // A runAgent is an agent that works on the cases of a run.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	codehost "github.com/whetstone-dev/whetstone/internal/repohost"
-	"github.com/whetstone-dev/whetstone/internal/runs"
-	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // TestSchemaLimits: the API's schema states the limits and defaults of a field

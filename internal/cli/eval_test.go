@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/client/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
-	"github.com/whetstone-dev/whetstone/internal/runs"
-	"github.com/whetstone-dev/whetstone/internal/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/sources"
-	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // A sourceDraft is a source of a skill, with edits of its author that are not

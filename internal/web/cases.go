@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
 // prettyCases indents a suite's JSON document.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/runs"
-	"github.com/whetstone-dev/whetstone/internal/runs/sse"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
 )
 
 // statusData is the data of a status event, with the field names of runs.

@@ -2,8 +2,8 @@ package suggestions
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/sources"
-	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 type suggestionOutput struct {

@@ -3,7 +3,7 @@ package casepage_test
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/web/casepage"
 )
 

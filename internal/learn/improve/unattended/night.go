@@ -15,12 +15,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/runs"
-	"github.com/whetstone-dev/whetstone/internal/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // night looks at the organisation's skills one after another, and reports whether it

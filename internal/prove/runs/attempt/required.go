@@ -1,0 +1,51 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+// WriteRequired writes the skills that the one under test requires into a folder, and
+// adds their own folders by name, in place of distractors.
+func WriteRequired(ctx context.Context, dir string, find subject.Finder, orgID string, all []subject.Required, folders map[string]string) error {
+	for i, r := range all {
+		if !r.Present() {
+			continue
+		}
+		skill, err := find.Required(ctx, orgID, r)
+		if err != nil {
+			return err
+		}
+		content, text, err := skill.Read(ctx)
+		if err != nil {
+			return err
+		}
+		folder := filepath.Join(dir, fmt.Sprintf("required-%d", i))
+		if err := errors.Join(Unpack(ctx, content, folder), content.Close()); err != nil {
+			return err
+		}
+		delete(folders, SkillName("", r.Name))
+		folders[SkillName(text, r.Name)] = folder
+	}
+	return nil
+}
+
+// Unpack writes the files of a skill into a new folder, which the sandbox's user reads.
+func Unpack(ctx context.Context, content *skillpkg.Package, dir string) (err error) {
+	defer fault.Wrap(&err, "files of %s", filepath.Base(dir))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(skillpkg.Unpack(ctx, content, root), root.Close())
+}

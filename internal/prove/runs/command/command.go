@@ -1,0 +1,134 @@
+// Package command runs the command of a case in the sandbox, with the skill mounted,
+// and says what it wrote and left. It owns no tables.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// The paths of the skill and of the working folder in a sandbox with bind
+// mounts. In every sandbox the variables SKILL_DIR and WORK_DIR hold them.
+const (
+	skillTarget = "/skill"
+	workTarget  = "/work"
+)
+
+// Exit statuses of a shell that could not run a program.
+const (
+	notExecutable = 126
+	notFound      = 127
+)
+
+// A Request is a command to run.
+type Request struct {
+	Sandbox sandbox.Sandbox
+	Argv    []string
+	// Dir is the run's folder, for the working folder, and SkillDir has the skill; it is
+	// "" in the arm without it.
+	Dir, SkillDir string
+	// Most is what the program gets at most; zero fields mean the defaults.
+	Most taskfile.Resources
+	// Files asks for those that the command leaves.
+	Files bool
+}
+
+// Run runs a command in an empty working folder. The error is an *attempt.Defect if
+// the trial fails, and an *attempt.Problem if it has no verdict.
+func Run(ctx context.Context, r Request) (s verify.Sample, err error) {
+	work, err := os.MkdirTemp(r.Dir, "work-*")
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, sandbox.Remove(work)) }()
+	got, err := r.Sandbox.Run(ctx, r.spec(work))
+	if err != nil {
+		return s, err
+	}
+	s = verify.Sample{Output: string(got.Stdout.Tail), Duration: got.Duration, ExitCode: &got.ExitCode}
+	switch {
+	case got.Exceeded == sandbox.WallLimit:
+		return s, attempt.NewDefect("timeout", "the command was ended: it took longer than it may")
+	case got.Exceeded != "":
+		return s, attempt.NewDefect("limit_exceeded", "the command was ended: it used more "+string(got.Exceeded)+" than it may")
+	case got.ExitCode == notExecutable, got.ExitCode == notFound:
+		return s, r.notStarted(ctx, got)
+	case got.Stdout.Discarded > 0:
+		return s, attempt.NewDefect("output_too_large", "the command wrote more than is kept of an output")
+	}
+	if r.Files {
+		s.Files, err = workdir.ReadFiles(work)
+	}
+	return s, err
+}
+
+// notStarted decides what an exit status of 126 or 127 means: a problem of the
+// case if its program is not installed here, else a defect of the skill or of
+// what the command calls.
+func (r Request) notStarted(ctx context.Context, got sandbox.Result) error {
+	const code = "command_not_started"
+	program := r.Argv[0]
+	mounted := strings.HasPrefix(program, skillTarget+"/") || strings.HasPrefix(program, workTarget+"/")
+	if !strings.Contains(program, "/") || path.IsAbs(program) && !mounted {
+		found, err := sandbox.Finds(ctx, r.Sandbox, program)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return &attempt.Problem{
+				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", text.Clean(text.Truncate(program, 2*maxText))),
+			}
+		}
+	}
+	wrote := strings.TrimSpace(string(got.Stderr.Tail))
+	wrote = text.Clean(text.Tail(wrote[strings.LastIndexByte(wrote, '\n')+1:], maxText))
+	return attempt.NewDefect(code, fmt.Sprintf("the command, or one that it calls, could not be run (status %d); it wrote %q",
+		got.ExitCode, wrote))
+}
+
+// spec describes the sandbox of a command. The skill is mounted read-only: trials
+// share it, and one must not change it for the others.
+func (r Request) spec(work string) sandbox.Spec {
+	workAt, skillAt, skillDir := workTarget, skillTarget, r.SkillDir
+	if !r.Sandbox.Binds() {
+		workAt, skillAt = work, skillDir
+	}
+	spec := sandbox.Spec{
+		Argv: r.Argv, Dir: workAt,
+		Env:    map[string]string{"WORK_DIR": workAt, "SKILL_MODE": "no_skill"},
+		Mounts: []sandbox.Mount{{Source: work, Target: workAt, Writable: true}},
+		Limits: limits(r.Most),
+	}
+	if skillDir != "" {
+		spec.Env["SKILL_MODE"], spec.Env["SKILL_DIR"] = "with_skill", skillAt
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: skillDir, Target: skillAt})
+	}
+	return spec
+}
+
+// maxOutput bounds a command's output, which is kept in memory and passed to an
+// assertion. A real result is far smaller.
+const maxOutput = 1 << 20
+
+// maxText is how much of its last line is shown of a command that did not start.
+const maxText = 512
+
+// limits are those of a command: the suite's, and no more than the machine gives.
+func limits(r taskfile.Resources) sandbox.Limits {
+	r = r.AtMost(taskpkg.Machine())
+	return sandbox.Limits{
+		Wall: r.Timeout, CPUs: r.CPUs, Memory: r.Memory, Disk: r.Storage, Processes: r.Processes, Output: maxOutput,
+	}
+}

@@ -1,0 +1,66 @@
+package runs
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// hide removes the secrets of the settings from a text: servers of models repeat their key.
+func (x *execution) hide(s string) string {
+	s = x.s.Judge.Redact(s)
+	if x.s.Agents != nil {
+		s = x.s.Agents.Gateway.Redact(s)
+	}
+	return s
+}
+
+// redact also removes what looks like a secret that an agent has found.
+func (x *execution) redact(s string) string { return x.hide(taskpkg.Redact(s)) }
+
+// tail returns the end of an output as it is stored. Secrets are hidden before it is cut,
+// since half of one is not found.
+func (x *execution) tail(output string) string { return tail(x.hide(output), x.tailLimit) }
+
+// tail returns the last limit bytes of an output as they can be stored.
+func tail(output string, limit int) string { return text.Clean(text.Tail(output, limit)) }
+
+// hideEvidence removes the secrets from all texts of a trial's evidence.
+func (x *execution) hideEvidence(e *Evidence) error {
+	raw, err := json.Marshal(e)
+	if err != nil || x.hide(string(raw)) == string(raw) {
+		return err
+	}
+	var all any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&all); err != nil {
+		return err
+	}
+	if raw, err = json.Marshal(hideIn(all, x.hide)); err != nil {
+		return err
+	}
+	*e = Evidence{}
+	return json.Unmarshal(raw, e)
+}
+
+// hideIn applies hide to the texts of a decoded JSON value.
+func hideIn(of any, hide func(string) string) any {
+	switch v := of.(type) {
+	case string:
+		return hide(v)
+	case []any:
+		for i := range v {
+			v[i] = hideIn(v[i], hide)
+		}
+	case map[string]any:
+		hidden := make(map[string]any, len(v))
+		for name, field := range v {
+			hidden[hide(name)] = hideIn(field, hide)
+		}
+		return hidden
+	}
+	return of
+}

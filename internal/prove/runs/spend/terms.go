@@ -1,0 +1,59 @@
+package spend
+
+import (
+	"context"
+	"math"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Terms are the agent of a run and what it may cost. All fields may be nil.
+type Terms struct {
+	Agent     *suites.Agent `json:"agent,omitempty"` // of the cases that name none
+	MaxMicros *int64        `json:"max_micros,omitempty"`
+	// Estimate is what the run will probably cost.
+	Estimate *int64 `json:"estimate_micros,omitempty"`
+}
+
+// USD is an amount of millionths in dollars.
+func USD(micros *int64) *float64 {
+	if micros == nil {
+		return nil
+	}
+	dollars := pricing.Dollars(*micros)
+	return &dollars
+}
+
+// Micros converts dollars to millionths; nil stays nil.
+func Micros(usd *float64) *int64 {
+	if usd == nil {
+		return nil
+	}
+	micros := max(1, int64(math.Round(*usd*1e6)))
+	return &micros
+}
+
+// A Model is an agent with the model that it asks.
+type Model struct{ Agent, Model string }
+
+// A Sum is what some trials cost together.
+type Sum struct{ Trials, Micros int64 }
+
+// Estimate is what trials will probably cost, by the last ones of the same agents
+// and models. It is nil if there were none, or there are no trials with an agent.
+func Estimate(ctx context.Context, q store.Querier, orgID string, trials map[Model]int64) (*int64, error) {
+	if len(trials) == 0 {
+		return nil, nil //nolint:nilnil // not known, which is no error
+	}
+	var total int64
+	for m, n := range trials { // a run has one agent, or a few
+		last, err := recent(ctx, q, orgID, m)
+		if err != nil || last.Trials == 0 {
+			return nil, err
+		}
+		total += n * last.Micros / last.Trials
+	}
+	return &total, nil
+}

@@ -1,0 +1,221 @@
+// Package trials opens the trials of runs as sessions: what was asked, what was
+// done, which files were left, what the verifier said. A trial is not a session of
+// production: it counts in no figure of skills, sessions and costs. The package owns
+// no tables.
+package trials
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
+	"github.com/whetstone-dev/whetstone/internal/prove/suites"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
+)
+
+// Service opens trials.
+type Service struct {
+	Runs       *runs.Service
+	Recordings *recording.Store
+	Jobs       *jobs.Queue
+}
+
+// A Key names a trial.
+type Key struct {
+	RunID, CaseID string
+	Arm           runs.Arm
+	N             int // from 1
+}
+
+// A Trial is one with all that is known of it.
+type Trial struct {
+	runs.Trial
+	Run  runs.Run
+	Case suites.Case
+	// Asked is the instruction; "" if the case has none.
+	Asked string
+	// Session is what was done, with all events.
+	Session sessions.Detail
+	// Files are those that the agent changed, by path; there may be more.
+	Files     []workdir.File
+	MoreFiles bool
+}
+
+// Get returns a trial of the organisation. The error is a NotFound if it does not
+// exist, or is not made yet.
+func (s *Service) Get(ctx context.Context, orgID string, k Key) (t Trial, err error) {
+	defer fault.Wrap(&err, "trial %d of run %s", k.N, k.RunID)
+	if k.CaseID == "" { // which would mean all cases
+		return t, fault.New(fault.NotFound, "Case not found")
+	}
+	report, err := s.Runs.Report(ctx, orgID, k.RunID, k.CaseID)
+	if err != nil {
+		return t, err
+	}
+	found := slices.IndexFunc(report.Results[0].Trials, func(t runs.Trial) bool { return t.Arm == k.Arm && t.N == k.N })
+	if found < 0 {
+		return t, fault.New(fault.NotFound, "Trial not found")
+	}
+	t = Trial{Trial: report.Results[0].Trials[found], Run: report.Run, Case: report.Cases[0]}
+	t.Asked = asked(t.Case)
+	t.Session.Session = t.session()
+	if t.Evidence.Recording == "" {
+		t.Session.Steps = t.steps()
+		return t, nil
+	}
+	ref, err := s.Recordings.Find(ctx, orgID, t.Evidence.Recording)
+	if err != nil {
+		return t, err
+	}
+	r, err := s.Recordings.Get(ctx, ref)
+	if err != nil {
+		return t, err
+	}
+	t.add(r)
+	return t, nil
+}
+
+// Session implements sessions.Trials.
+func (s *Service) Session(ctx context.Context, orgID, id string) (sessions.Detail, error) {
+	key, err := s.Find(ctx, orgID, id)
+	if err != nil {
+		return sessions.Detail{}, err
+	}
+	t, err := s.Get(ctx, orgID, key)
+	return t.Session, err
+}
+
+// Find returns the trial of a session id. The error is a NotFound.
+func (s *Service) Find(ctx context.Context, orgID, id string) (Key, error) {
+	ref, err := s.Recordings.Find(ctx, orgID, id)
+	return Key{RunID: ref.RunID, CaseID: ref.CaseID, Arm: runs.Arm(ref.Variant), N: ref.N}, err
+}
+
+// asked returns the instruction of a case.
+func asked(c suites.Case) string {
+	switch {
+	case c.Kind == suites.TriggerQuery:
+		return c.Query
+	case c.Kind == suites.TaskPackage:
+		return c.Package.Instruction
+	case c.Subject.Prompt != nil:
+		return *c.Subject.Prompt
+	}
+	return strings.Join(c.Subject.Command, " ")
+}
+
+// session returns the trial without what was recorded of it.
+func (t Trial) session() sessions.Session {
+	one := sessions.Session{SessionID: t.Evidence.Recording, StartedAt: t.Run.CreatedAt, HasContent: true, Skills: []sessions.Skill{}}
+	if t.Run.StartedAt != nil {
+		one.StartedAt = *t.Run.StartedAt
+	}
+	if t.Asked != "" {
+		one.Turns = 1
+	}
+	one.LastAt = one.StartedAt.Add(t.Duration)
+	one.EndedAt = &one.LastAt
+	skill := t.Run.Subject
+	if t.Arm == runs.WithPrevious && t.Run.Previous != nil {
+		skill = *t.Run.Previous
+	}
+	if t.Arm != runs.WithoutSkill {
+		one.Skills = append(one.Skills, sessions.Skill{Name: skill.Name, Offered: true, Version: skill.Label})
+	}
+	if a := t.Evidence.Agent; a != nil {
+		one.Agent, one.ToolCalls, one.Exact = a.Name, int64(a.ToolCalls), true
+		for i := range one.Skills {
+			one.Skills[i].Activated = a.HasActivated()
+		}
+	}
+	return one
+}
+
+// add adds what was recorded.
+func (t *Trial) add(r recording.Recording) {
+	one := &t.Session
+	one.StartedAt, one.LastAt = r.StartedAt, r.EndedAt
+	one.ToolCalls, one.ToolErrors, one.Micros, one.Truncated = int64(r.ToolCalls), int64(r.ToolErrors), r.Micros, r.MoreSteps
+	one.Turns = 0
+	for i, s := range r.Steps {
+		step := sessions.Step{
+			ID: stepID(i), Kind: sessions.Kind(s.Kind), At: s.At, Name: s.Name, Duration: s.Took, OK: s.OK, Tokens: s.Tokens, Micros: s.Micros,
+		}
+		if s.Text != "" {
+			step.Text = &s.Text
+		}
+		if s.Kind == recording.Prompt {
+			one.Turns++
+		}
+		one.Steps = append(one.Steps, step)
+	}
+	one.Events = int64(len(one.Steps))
+	t.Files, t.MoreFiles = r.Files, r.MoreFiles
+}
+
+// stepID makes the order of ids that of the steps.
+func stepID(i int) string { return fmt.Sprintf("%06d", i) }
+
+// steps tells what is known of a trial without a recording: of one without an agent,
+// or from before recordings were kept. Their times are unknown.
+func (t Trial) steps() (all []sessions.Step) {
+	at := t.Session.StartedAt
+	add := func(s sessions.Step, text string) {
+		s.ID, s.At = stepID(len(all)), at
+		if text != "" {
+			s.Text = &text
+		}
+		all = append(all, s)
+	}
+	if t.Asked != "" {
+		add(sessions.Step{Kind: sessions.Prompt}, t.Asked)
+	}
+	switch e := t.Evidence; {
+	case t.Verdict == runs.Skipped:
+	case e.Agent != nil:
+		for _, c := range e.Agent.Calls {
+			add(sessions.Step{Kind: sessions.Tool, Name: c.Tool}, c.Detail)
+		}
+	case len(t.Case.Subject.Command) > 0:
+		ok := e.ExitCode != nil && *e.ExitCode == 0
+		add(sessions.Step{Kind: sessions.Tool, Name: t.Case.Subject.Command[0], Duration: &t.Duration, OK: &ok}, t.OutputTail)
+	case e.Producer != nil:
+		add(answerOf(*e.Producer), t.OutputTail)
+	case t.Case.Kind == suites.TriggerQuery && e.Judge != nil:
+		add(answerOf(*e.Judge), e.Judge.Raw)
+	case t.Case.Subject.Output != nil:
+		add(sessions.Step{Kind: sessions.Response}, t.OutputTail)
+	}
+	return all
+}
+
+// answerOf is the answer of a model.
+func answerOf(r judge.Record) sessions.Step {
+	took := time.Duration(r.LatencyMS) * time.Millisecond
+	step := sessions.Step{Kind: sessions.Response, Name: r.Model, Duration: &took}
+	if tokens := r.InputTokens + r.OutputTokens; tokens > 0 {
+		step.Tokens = &tokens
+	}
+	return step
+}
+
+// sweep is the garbage collection of recordings.
+type sweep struct{}
+
+// Kind names the job.
+func (sweep) Kind() string { return "evals.sweep-recordings" }
+
+// Register makes the queue run the jobs of trials.
+func (s *Service) Register() {
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweep) error { return s.Recordings.Sweep(ctx, blob.OrphanAge) })
+	s.Jobs.Every(blob.OrphanAge, sweep{})
+}
