@@ -86,7 +86,7 @@ e2e-observe: setup ## Check the alert rules with promtool, and the dashboard aga
 e2e-pgbouncer: setup ## Run tests of all kinds through a PgBouncer in transaction mode; ARGS are those of go test
 	@scripts/setup pgbouncer
 	@WHETSTONE_TEST_POOLER=pgbouncer scripts/with-postgres go test -count=1 $(ARGS) \
-		./internal/store ./internal/jobs/... ./internal/registry ./internal/telemetry ./internal/learn/signals ./internal/auth/... ./internal/backup ./internal/watch/alerts
+		./internal/store ./internal/jobs/... ./internal/registry ./internal/observe/telemetry ./internal/learn/signals ./internal/auth/... ./internal/backup ./internal/watch/alerts
 
 .PHONY: e2e-upgrade
 e2e-upgrade: setup ## Replace processes of the version before, which is built once, by this one and back, under load; ARGS="-restarts 40"
@@ -134,7 +134,7 @@ expensive: setup ## Send every route the most expensive requests that its limits
 
 .PHONY: recount
 recount: setup ## Recount all figures of 1,000 random streams on each database; ARGS="-rapid.checks=5000"
-	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs ./internal/deliver/installations -args -rapid.checks=1000 $(ARGS)
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/observe/telemetry ./internal/observe/costs ./internal/deliver/installations -args -rapid.checks=1000 $(ARGS)
 
 .PHONY: promises
 promises: ## Simulate what decisions promise, e.g. false alarms, and print the table with goals; a small sample is part of the tests

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/expiry"
 	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/telemetry/expiry"
 )
 
 const (

@@ -38,13 +38,13 @@ var layers = []layer{
 	{"privacy", []string{"internal/privacy"}},
 	{capability, []string{
 		"internal/release/approvals",
-		"internal/watch/alerts", "internal/release/attestations", "internal/deliver/catalog", "internal/release/checks", "internal/learn/community", "internal/costs", "internal/evidence", "internal/release/gates", "internal/grades", "internal/learn/improve",
+		"internal/watch/alerts", "internal/release/attestations", "internal/deliver/catalog", "internal/release/checks", "internal/learn/community", "internal/observe/costs", "internal/observe/evidence", "internal/release/gates", "internal/observe/grades", "internal/learn/improve",
 		"internal/watch/incidents", "internal/deliver/installations",
 		"internal/learn/proposals", "internal/publishers", "internal/registry",
-		"internal/repohost", "internal/prove/runs", "internal/sessions", "internal/learn/signals", "internal/skills", "internal/sources", "internal/learn/suggestions",
+		"internal/repohost", "internal/prove/runs", "internal/observe/sessions", "internal/learn/signals", "internal/skills", "internal/sources", "internal/learn/suggestions",
 		"internal/prove/suites",
 		"internal/teams",
-		"internal/telemetry",
+		"internal/observe/telemetry",
 	}},
 	{"the client", []string{"client"}},
 	{platform, []string{
@@ -173,7 +173,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/watch/alerts", "internal/release/attestations", "internal/events", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/watch/alerts", "internal/release/attestations", "internal/events", "internal/observe/evidence", "internal/observe/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli", "client"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

@@ -15,7 +15,7 @@ import (
 // The captures are fixtures for the packages that read telemetry and
 // transcripts. -capture writes them anew.
 const (
-	telemetryCaptures  = "../../internal/telemetry/testdata/agents"
+	telemetryCaptures  = "../../internal/observe/telemetry/testdata/agents"
 	transcriptCaptures = "../../internal/transcripts/testdata/agents"
 )
 

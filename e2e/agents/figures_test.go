@@ -17,7 +17,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
-	"github.com/whetstone-dev/whetstone/internal/telemetry/telemetrytest"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/telemetrytest"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
 )
 
@@ -419,7 +419,7 @@ func (p program) liveWays() []string {
 	return slices.DeleteFunc(slices.Clone(p.ways), func(way string) bool { return way == "import" })
 }
 
-// combinations of ways: each alone, and all in either order. internal/telemetry
+// combinations of ways: each alone, and all in either order. internal/observe/telemetry
 // replays what was recorded in the others.
 func (p program) combinations() (all [][]string) {
 	for _, way := range p.ways {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/publishers"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
@@ -14,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/teams"
-	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
 // watchers lets a hook with one place report to several capabilities.

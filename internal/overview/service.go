@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/telemetry/considered"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
 )
 
 // secondsPerDay converts between times and the days of skill_days, which are

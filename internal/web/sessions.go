@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 )
 
 // sessionsView is a page of the sessions of agents.

@@ -7,7 +7,7 @@ package report
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/overview/listing"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )

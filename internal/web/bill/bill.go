@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 

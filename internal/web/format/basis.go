@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/grades"
+	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 

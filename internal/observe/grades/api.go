@@ -1,0 +1,230 @@
+package grades
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Mount adds the routes of grades.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handleGrade, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/v1/sessions/{session_id}/grades", Status: http.StatusCreated,
+		Summary: "Grade a session",
+	})
+	httpapi.Add(a, s.handleGrader, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/v1/skills/{skill_id}/grader",
+		Summary: "How the sessions of a skill are graded",
+	})
+	httpapi.Add(a, s.handleSetGrader, httpapi.Route{
+		Permission: access.Admin, Method: "PUT", Path: "/v1/skills/{skill_id}/grader",
+		Summary: "Set how the sessions of a skill are graded",
+	})
+	httpapi.Add(a, s.handleSharedGrader, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/settings/grader",
+		Summary: "How the sessions of skills without a grader of their own are graded",
+	})
+	httpapi.Add(a, s.handleSetSharedGrader, httpapi.Route{
+		Permission: access.Admin, Method: "PUT", Path: "/api/v1/settings/grader",
+		Summary: "Set how the sessions of skills without a grader of their own are graded",
+	})
+	httpapi.Add(a, s.handleCalibration, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/v1/skills/{skill_id}/calibration",
+		Summary: "How often the judge agrees with people",
+	})
+	httpapi.Add(a, s.handleFailures, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/v1/skills/{skill_id}/failures",
+		Summary: "Why sessions of a skill failed, by reason",
+	})
+}
+
+type gradeInput struct {
+	SessionID string `path:"session_id" maxLength:"200" doc:"As the agent calls it"`
+	Body      struct {
+		Skill   string `json:"skill" minLength:"1" maxLength:"200" example:"pdf-tables" doc:"Id or name of a skill that the session used"`
+		Verdict string `json:"verdict" enum:"pass,fail"`
+		Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"Why; shown with the grade"`
+	}
+}
+
+type gradeOutput struct {
+	Grade sessions.GradeOutput `json:"grade"`
+}
+
+func (s *Service) handleGrade(ctx context.Context, in gradeInput) (gradeOutput, error) {
+	g, skill, err := s.Grade(ctx, access.From(ctx), Verdict{
+		SessionID: in.SessionID, Skill: in.Body.Skill, Passed: in.Body.Verdict == "pass", Reason: in.Body.Reason,
+	})
+	return gradeOutput{sessions.NewGradeOutput(in.SessionID, skill, g)}, err
+}
+
+type skillInput struct {
+	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
+}
+
+type graderFields struct {
+	Enabled      bool     `json:"enabled"`
+	Expectations []string `json:"expectations" nullable:"false" doc:"What a session of the skill must show; without any a draft from the skill itself is used"`
+	SamplePerDay *int     `json:"sample_per_day" doc:"Sessions of a skill that the judge reads in a day; null: all"`
+	MaxCostUSD   *float64 `json:"max_cost_usd_per_day" doc:"What the judge may cost in a day; null: no limit"`
+	Threshold    float64  `json:"threshold" doc:"Share of the expectations from which on a session passed"`
+	Inherited    bool     `json:"inherited" doc:"The skill has no grader of its own, and this is the organisation's"`
+	Unusable     int      `json:"unusable" doc:"Sessions that are in no pass rate: the judge read them and gave no usable verdict"`
+}
+
+type graderOutput struct {
+	Grader graderFields `json:"grader"`
+}
+
+func newGraderOutput(g Grader) graderOutput {
+	return graderOutput{graderFields{g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited, g.Unusable}}
+}
+
+func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput, error) {
+	g, err := s.Grader(ctx, access.From(ctx).OrgID, in.SkillID)
+	return newGraderOutput(g), err
+}
+
+type sharedGraderOutput struct {
+	Grader  graderFields `json:"grader"`
+	Waiting int          `json:"waiting" doc:"Sessions that any grader of the organisation will grade within minutes; 1000 stands for more"`
+}
+
+func (s *Service) handleSharedGrader(ctx context.Context, _ struct{}) (sharedGraderOutput, error) {
+	orgID := access.From(ctx).OrgID
+	g, err := s.SharedGrader(ctx, orgID)
+	if err != nil {
+		return sharedGraderOutput{}, err
+	}
+	waiting, err := countWaiting(ctx, s.DB, orgID, store.Now().Add(runTime), maxWaiting)
+	return sharedGraderOutput{newGraderOutput(g).Grader, waiting}, err
+}
+
+// maxWaiting is up to where the sessions that wait are counted.
+const maxWaiting = 1000
+
+// graderBody replaces a grader; what is left out has its default. It takes what the
+// route answers, too.
+type graderBody struct {
+	Grader       *graderBody `json:"grader,omitempty" doc:"All of these fields, instead of beside it"`
+	Enabled      bool        `json:"enabled,omitempty"`
+	Expectations []string    `json:"expectations,omitempty" maxItems:"50" doc:"What a session of the skill must show; without any a draft from the skill itself is used"`
+	// Raw, since null is not the same as leaving it out.
+	SamplePerDay json.RawMessage `json:"sample_per_day,omitempty" doc:"Sessions of a skill that the judge reads in a day, 20 by default; null: all"`
+	MaxCostUSD   json.RawMessage `json:"max_cost_usd_per_day,omitempty" doc:"What the judge may cost in a day, 1 by default; null: no limit"`
+	Threshold    *float64        `json:"threshold,omitempty" minimum:"0" maximum:"1" doc:"Share of the expectations from which on a session passed, 1 by default"`
+}
+
+func (b graderBody) grader() (Grader, error) {
+	if b.Grader != nil {
+		b = *b.Grader
+	}
+	g := defaultGrader()
+	g.Enabled = b.Enabled
+	if b.Expectations != nil {
+		g.Expectations = b.Expectations
+	}
+	if b.Threshold != nil {
+		g.Threshold = *b.Threshold
+	}
+	if b.SamplePerDay != nil && json.Unmarshal(b.SamplePerDay, &g.SamplePerDay) != nil {
+		return g, fault.Invalid("sample_per_day", "sample_per_day must be a whole number, or null")
+	}
+	if b.MaxCostUSD != nil && json.Unmarshal(b.MaxCostUSD, &g.MaxCostUSD) != nil {
+		return g, fault.Invalid("max_cost_usd_per_day", "max_cost_usd_per_day must be a number, or null")
+	}
+	return g, g.check()
+}
+
+type setGraderInput struct {
+	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
+	Body    graderBody
+}
+
+func (s *Service) handleSetGrader(ctx context.Context, in setGraderInput) (graderOutput, error) {
+	g, err := in.Body.grader()
+	if err != nil {
+		return graderOutput{}, err
+	}
+	if err := s.SetGrader(ctx, access.From(ctx), in.SkillID, g); err != nil {
+		return graderOutput{}, err
+	}
+	return s.handleGrader(ctx, skillInput{in.SkillID})
+}
+
+type setSharedGraderInput struct {
+	Body graderBody
+}
+
+func (s *Service) handleSetSharedGrader(ctx context.Context, in setSharedGraderInput) (graderOutput, error) {
+	g, err := in.Body.grader()
+	if err != nil {
+		return graderOutput{}, err
+	}
+	c := access.From(ctx)
+	if err := s.SetGrader(ctx, c, "", g); err != nil {
+		return graderOutput{}, err
+	}
+	g, err = s.SharedGrader(ctx, c.OrgID)
+	return newGraderOutput(g), err
+}
+
+type calibrationOutput struct {
+	Pairs             int         `json:"pairs" doc:"Sessions that both the judge and people have graded"`
+	Agreement         *float64    `json:"agreement" doc:"Share of the pairs with the same verdict; null without any"`
+	Interval          *[2]float64 `json:"interval" doc:"Wilson interval of 95 % of agreement"`
+	AgreementInterval *[2]float64 `json:"agreement_interval" doc:"The same as interval"`
+	AgreementOnFails  *float64    `json:"agreement_on_fails" doc:"Of the pairs that people failed, the share that the judge failed, too; null without any"`
+	Kappa             *float64    `json:"kappa" doc:"Cohen's kappa: agreement beyond chance, 1 at most; null without any pair, or if all verdicts are the same"`
+	KappaInterval     *[2]float64 `json:"kappa_interval" doc:"Of 95 %: that of agreement, with the same agreement by chance"`
+}
+
+func (s *Service) handleCalibration(ctx context.Context, in skillInput) (calibrationOutput, error) {
+	c, err := s.Calibration(ctx, access.From(ctx).OrgID, in.SkillID)
+	return calibrationOutput{
+		Pairs: c.Pairs, Agreement: c.Agreement, Interval: c.Interval, AgreementInterval: c.Interval,
+		AgreementOnFails: c.OnFails, Kappa: c.Kappa, KappaInterval: c.KappaInterval,
+	}, err
+}
+
+type failuresInput struct {
+	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
+	Days    int    `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Window in days, today included"`
+}
+
+type groupOutput struct {
+	Key        string       `json:"key" doc:"Identifies the reason"`
+	Label      string       `json:"label" example:"Page numbers are missing" doc:"A few words of the judge; without them the reason"`
+	LabelledBy *string      `json:"labelled_by" enum:"judge" doc:"Who wrote the label; null: it is the reason"`
+	Reason     string       `json:"reason" example:"It names the page of each table." doc:"Of one of the sessions"`
+	Count      int64        `json:"count" doc:"Sessions"`
+	Sessions   []string     `json:"sessions" nullable:"false" doc:"The newest ones, at most 5"`
+	LastAt     httpapi.Time `json:"last_at"`
+}
+
+type failuresOutput struct {
+	Groups []groupOutput `json:"groups" nullable:"false" doc:"The most frequent first, at most 50"`
+}
+
+func (s *Service) handleFailures(ctx context.Context, in failuresInput) (failuresOutput, error) {
+	groups, err := s.Failures(ctx, access.From(ctx).OrgID, in.SkillID, in.Days)
+	return failuresOutput{columnOf(groups, newGroupOutput)}, err
+}
+
+func newGroupOutput(g Group) groupOutput {
+	out := groupOutput{
+		Key: g.Key, Label: g.Title(), Reason: g.Reason, Count: g.Count, Sessions: append([]string{}, g.Sessions...),
+		LastAt: httpapi.Time(g.LastAt),
+	}
+	if g.Label != "" {
+		out.LabelledBy = new(string(basis.Judge))
+	}
+	return out
+}

@@ -1,0 +1,42 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/observe/costs"
+	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// A Reading is the content of a body before it is stored.
+type Reading struct {
+	skills.Report
+	Requests []costs.Request
+	Marks    []costs.Mark
+	Events   []sessions.Event
+	Accepted int
+	Rejected []rejection
+}
+
+// ReadPush reads the body of a push.
+func ReadPush(raw []byte, now time.Time) (Reading, error) {
+	var e envelope
+	if err := decodeEnvelope(raw, &e); err != nil {
+		return Reading{}, err
+	}
+	b := newReader(access.Caller{OrgID: "org", UserID: "user"}, now).read(e)
+	var groups dedup.Group
+	for _, r := range b.reports {
+		b.observations = append(b.observations, groups.Resolve(r))
+	}
+	report := skills.Report{Observations: b.observations, Gradings: b.gradings}
+	return Reading{report, b.requests, b.marks, b.events, b.accepted, b.rejected}, nil
+}
+
+// MaxPart is how many items one transaction ingests.
+const MaxPart = maxPart
+
+// CanonicalPushID parses a push_id.
+var CanonicalPushID = canonicalPushID

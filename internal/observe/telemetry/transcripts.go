@@ -1,0 +1,102 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
+	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/content"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Content is what became of the transcripts of a push.
+type Content struct {
+	Kept    int    // texts that are now there
+	Dropped int    // those that were not stored
+	Message string // why, "" if none were dropped
+}
+
+// readTranscripts reads what was said, unless none of it may be kept. Then nothing
+// of it gets any further.
+func (s *Service) readTranscripts(ctx context.Context, c access.Caller, r *reader, said json.RawMessage) (*Content, error) {
+	on, err := s.Evidence.Enabled(ctx, c.OrgID)
+	switch {
+	case err != nil:
+		return nil, err
+	case !on:
+		return &Content{Dropped: content.Count(said), Message: content.Off}, nil
+	case len(said) > content.MaxBytes:
+		return &Content{Dropped: content.Count(said), Message: content.TooLarge}, nil
+	}
+	readAs((*reader).transcript)(r, kind{array: content.Array, name: "transcript"}, said)
+	return &Content{}, nil
+}
+
+// keep stores what was said, as far as it may still be kept.
+func (s *Service) keep(ctx context.Context, tx *store.Tx, c access.Caller, texts []evidence.Text, became *Content) (err error) {
+	became.Kept, became.Dropped, err = s.Evidence.Keep(ctx, tx, c, texts)
+	switch {
+	case became.Dropped > 0 && became.Kept == 0:
+		became.Message = content.Off
+	case became.Dropped > 0:
+		became.Message = content.TooMany
+	}
+	return err
+}
+
+// A transcriptRecord is what was said in one event of a session. It names the event
+// by the ids of its own record: a prompt, a tool call or a model request.
+type transcriptRecord struct {
+	requestRecord
+	Role       *string `json:"role"`
+	Text       *string `json:"text"`
+	PromptID   *string `json:"prompt_id"`
+	ToolCallID *string `json:"tool_call_id"`
+	ToolName   *string `json:"tool_name"`
+	Success    *bool   `json:"success"`
+	Input      *string `json:"input"`
+	Output     *string `json:"output"`
+}
+
+// transcript reads what was said in an event, and that the event happened.
+func (r *reader) transcript(c transcriptRecord, _ json.RawMessage) error {
+	at, err := r.parseTime("occurred_at", c.OccurredAt)
+	if err != nil {
+		return err
+	}
+	session, err := r.sessionOf(c.base)
+	if err != nil {
+		return err
+	}
+	m := evidence.Message{Role: evidence.Role(optional(c.Role)), At: at}
+	e := sessions.Event{Session: session, At: at}
+	switch m.Role {
+	case evidence.User:
+		e.Kind, e.ID, m.Text = sessions.Prompt, cmp.Or(optional(c.SourcePromptID), optional(c.PromptID)), optional(c.Text)
+	case evidence.Tool:
+		e.Kind, e.ID, e.Name, e.OK = sessions.Tool, optional(c.ToolCallID), optional(c.ToolName), c.Success
+		m.Tool, m.OK, m.Input, m.Output = e.Name, e.OK, optional(c.Input), optional(c.Output)
+	case evidence.Assistant:
+		q, err := r.requestOf(c.requestRecord, session)
+		if err != nil {
+			return err
+		}
+		m.Text = optional(c.Text)
+		r.sight(c.base, at, false)
+		r.batch.texts = append(r.batch.texts, evidence.NewText(session, q.ID, m))
+		return nil
+	default:
+		return errors.New("role must be user, assistant or tool")
+	}
+	if e.ID == "" {
+		return errors.New("prompt_id, or of a tool tool_call_id, is required")
+	}
+	r.sight(c.base, at, false)
+	r.batch.events = append(r.batch.events, e)
+	r.batch.texts = append(r.batch.texts, evidence.NewText(session, sessions.EventID(e.Kind, e.ID), m))
+	return nil
+}
