@@ -17,7 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
-	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // gateWorld is the real binary with a repository on a code host, which is real git

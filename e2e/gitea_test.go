@@ -18,7 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
 // TestGitea drives a real Gitea, which `make e2e-gitea` builds, against the real

@@ -40,10 +40,10 @@ var layers = []layer{
 		"internal/release/approvals",
 		"internal/watch/alerts", "internal/release/attestations", "internal/deliver/catalog", "internal/release/checks", "internal/learn/community", "internal/observe/costs", "internal/observe/evidence", "internal/release/gates", "internal/observe/grades", "internal/learn/improve",
 		"internal/watch/incidents", "internal/deliver/installations",
-		"internal/learn/proposals", "internal/publishers", "internal/registry",
-		"internal/repohost", "internal/prove/runs", "internal/observe/sessions", "internal/learn/signals", "internal/skills", "internal/sources", "internal/learn/suggestions",
+		"internal/learn/proposals", "internal/publish/publishers", "internal/publish/registry",
+		"internal/publish/repohost", "internal/prove/runs", "internal/observe/sessions", "internal/learn/signals", "internal/skills", "internal/publish/sources", "internal/learn/suggestions",
 		"internal/prove/suites",
-		"internal/teams",
+		"internal/publish/teams",
 		"internal/observe/telemetry",
 	}},
 	{"the client", []string{"client"}},
@@ -173,7 +173,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/watch/alerts", "internal/release/attestations", "internal/events", "internal/observe/evidence", "internal/observe/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/watch/alerts", "internal/release/attestations", "internal/events", "internal/observe/evidence", "internal/observe/grades", "internal/publish/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli", "client"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

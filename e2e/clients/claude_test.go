@@ -25,7 +25,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 )
 
 // publicHost is the name under which Claude Code knows the server: it downloads no

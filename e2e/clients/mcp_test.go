@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
-	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 )
 
 // inspect runs the command line of the MCP inspector against a catalog.

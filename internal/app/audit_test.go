@@ -29,7 +29,7 @@ var unaudited = map[string]string{
 	"POST /api/v1/repohost/webhook":                       "public, and kept as a delivery; what the service does because of it is recorded",
 	"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": "needs a delivery that has ended: TestReplay in internal/events",
 
-	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publishers",
+	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publish/publishers",
 	"POST /api/v1/registry/requirements":    "reads only; a body tells what about",
 	"POST /api/v1/invitations/accept":       "public; recorded as the new member's: TestInvite in internal/auth/members",
 	"DELETE /api/v1/organization":           "recorded without the caller, for the operator: TestDelete in internal/privacy",

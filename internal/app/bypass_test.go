@@ -23,7 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
-	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 

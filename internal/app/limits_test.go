@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	codehost "github.com/whetstone-dev/whetstone/internal/repohost"
+	codehost "github.com/whetstone-dev/whetstone/internal/publish/repohost"
 )
 
 // TestSchemaLimits: the API's schema states the limits and defaults of a field

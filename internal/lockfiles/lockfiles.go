@@ -47,7 +47,7 @@ func (c Client) Update() string {
 }
 
 // A Hash names the files of a version. The kinds are those of
-// internal/registry/treehash and "archive", the SHA-256 of an archive.
+// internal/publish/registry/treehash and "archive", the SHA-256 of an archive.
 type Hash struct {
 	Kind string `json:"kind"`
 	Hex  string `json:"hash"`

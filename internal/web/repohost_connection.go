@@ -9,10 +9,10 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/release/checks"
-	"github.com/whetstone-dev/whetstone/internal/repohost"
-	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
 )
 
 // connectionView is the form of a new or an existing connection.

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
 )
 
 // bind binds the account acme and connects a repository of it to an entry. It

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/lines"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"

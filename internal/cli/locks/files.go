@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/lockfiles"
-	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
 // A lockFile is one that was read.

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/lockfiles"
-	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
 // Status is the command `whetstone status --lock`.

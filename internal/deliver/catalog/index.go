@@ -9,7 +9,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
 const discoverySchema = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"

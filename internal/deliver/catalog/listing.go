@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
 const (

@@ -2,7 +2,7 @@ package suggestions_test
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
+	"github.com/whetstone-dev/whetstone/internal/publish/sources/sourcestest"
 )
 
 // Short names for the helpers of every test.

@@ -3,7 +3,7 @@ package suggestions
 import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
 type suggestionOutput struct {

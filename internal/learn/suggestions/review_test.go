@@ -11,8 +11,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/sources"
-	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
+	"github.com/whetstone-dev/whetstone/internal/publish/sources"
+	"github.com/whetstone-dev/whetstone/internal/publish/sources/sourcestest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/repohost"
-	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

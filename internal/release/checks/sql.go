@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/repohost/attempt"
-	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 )
 
 // addChanges says of each suite who changed it since the last gate of another version of the

@@ -3,7 +3,7 @@ package alerts
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/registry/lineage"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/skills/graded"
 )
 

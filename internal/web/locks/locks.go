@@ -9,8 +9,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/lockfiles"
-	"github.com/whetstone-dev/whetstone/internal/registry/resolve"
-	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/resolve"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
 // Checker compares lock files.

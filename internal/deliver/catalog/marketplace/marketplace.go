@@ -22,8 +22,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
-	"github.com/whetstone-dev/whetstone/internal/registry"
-	"github.com/whetstone-dev/whetstone/internal/registry/treehash"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 )
 
 // Title says the verdict in a line, e.g. "block: better on 3, worse on 1 of 24

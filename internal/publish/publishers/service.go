@@ -1,0 +1,334 @@
+package publishers
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/oidc"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// Service keeps trusted publishers, and gives keys to their runs.
+type Service struct {
+	DB       *store.DB
+	Auth     *auth.Service
+	Registry *registry.Service
+	Keys     *oidc.Keys
+	// PublicURL is the audience that tokens must be for.
+	PublicURL string
+	// AllowPrivate permits issuers without https, in private networks.
+	AllowPrivate bool
+	Log          *slog.Logger
+}
+
+const (
+	// KeyLifetime is how long the key of a run works.
+	KeyLifetime = 15 * time.Minute
+	maxKeyName  = 100 // characters
+)
+
+// Create adds a publisher to an entry of the caller's organisation.
+func (s *Service) Create(ctx context.Context, c access.Caller, p Publisher) (_ Publisher, err error) {
+	defer fault.Wrap(&err, "trusted publisher of %s", p.Repository)
+	if !c.May(access.RegistryPush) {
+		return p, fault.New(fault.Denied, "Your key does not have the permission %s and cannot give it", access.RegistryPush)
+	}
+	e, err := s.Registry.Own(ctx, c.OrgID, p.EntryID)
+	if fault.Is(err, fault.NotFound) {
+		return p, fault.Invalid("entry_id", "entry_id must be the id of an entry of your organisation")
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := p.normalise(s.AllowPrivate); err != nil {
+		return p, err
+	}
+	p.ID, p.OrgID, p.EntryName, p.CreatedBy, p.CreatedAt = store.NewID(), c.OrgID, e.Name, c.UserID, store.Now()
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := checkCounts(ctx, tx, p); err != nil {
+			return err
+		}
+		// The runs of two jobs may be the first ones at once; now there is one of them.
+		if _, err := s.Auth.PublisherHolder(ctx, tx, c.OrgID); err != nil {
+			return err
+		}
+		if err := insertPublisher(ctx, tx, p); err != nil {
+			return err
+		}
+		return p.record(ctx, tx, "publishers.publisher.create", audit.Detail{
+			"provider": p.Provider, "issuer": p.Issuer, "ref": notEmpty(p.Ref), "workflow": notEmpty(p.Workflow),
+			"environment": notEmpty(p.Environment), "repository_id": notEmpty(p.RepositoryID), "repository_owner_id": notEmpty(p.OwnerID),
+		})
+	})
+	if store.IsDuplicate(err) {
+		return p, fault.New(fault.Conflict, "%s has this trusted publisher already", e.Name).Because(err)
+	}
+	return p, err
+}
+
+func notEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func checkCounts(ctx context.Context, tx *store.Tx, p Publisher) error {
+	all, ofEntry, err := countPublishers(ctx, tx, p.OrgID, p.EntryID)
+	switch {
+	case err != nil:
+		return err
+	case all >= maxPublishers:
+		return fault.New(fault.Conflict, "The organisation has %d trusted publishers, the maximum; delete some first", all)
+	case ofEntry >= maxOfEntry:
+		return fault.New(fault.Conflict, "The entry has %d trusted publishers, the maximum; delete some first", ofEntry)
+	}
+	return nil
+}
+
+// List returns a page of an organisation's publishers, newest first, and how many
+// there are; of one entry, if its id is not "".
+func (s *Service) List(ctx context.Context, orgID, entryID string, p store.Page) ([]Publisher, int, error) {
+	total, ofEntry, err := countPublishers(ctx, s.DB, orgID, entryID)
+	if err != nil {
+		return nil, 0, err
+	}
+	if entryID != "" {
+		total = ofEntry
+	}
+	all, err := publishersOfOrg(ctx, s.DB, orgID, entryID, p)
+	return all, total, err
+}
+
+// Delete removes a publisher, and revokes the keys that its runs still have.
+func (s *Service) Delete(ctx context.Context, orgID, id string) error {
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+		p, err := publisherByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		if err != nil {
+			return err
+		}
+		keys, err := keysOfPublisher(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		if err := s.Auth.RevokeEntryKeys(ctx, tx, orgID, keys); err != nil {
+			return err
+		}
+		if err := deletePublisher(ctx, tx, p); err != nil {
+			return err
+		}
+		return p.record(ctx, tx, "publishers.publisher.delete", audit.Detail{"issuer": p.Issuer})
+	})
+	s.Auth.Forget()
+	return err
+}
+
+func (p *Publisher) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+	d["entry"], d["entry_name"] = p.EntryID, p.EntryName
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: p.OrgID, Action: action, Target: audit.Target{Kind: "trusted_publisher", ID: p.ID, Name: p.Repository}, Detail: d,
+	})
+}
+
+// A Destination is the entry that a run wants to publish: by its id, or by name in an
+// organisation. The run says which, since anybody may trust a repository: its skill
+// must not end up in another organisation.
+type Destination struct {
+	EntryID      string
+	Organisation string
+	Name         string
+}
+
+// A Grant is the key of a run.
+type Grant struct {
+	Key       string
+	ExpiresAt time.Time
+	Entry     registry.Entry
+	OrgName   string
+	Run       Run
+}
+
+// Exchange gives a key to the run that an ID token vouches for, if a publisher allows
+// it. A token that is not valid, or was exchanged before, is fault.Unauthorized; one that
+// no publisher allows is fault.Denied, whether there is such an entry or not.
+func (s *Service) Exchange(ctx context.Context, raw string, to Destination) (g Grant, err error) {
+	claimed, err := oidc.Peek(raw, s.PublicURL)
+	if err != nil {
+		return g, err
+	}
+	if err := s.checkDestination(ctx, to); err != nil {
+		return g, err
+	}
+	providers, err := providersOfIssuer(ctx, s.DB, claimed.Issuer)
+	if err != nil {
+		return g, err
+	}
+	if len(providers) == 0 { // nothing is fetched for an issuer that is not configured
+		return g, oidc.ErrNotValid()
+	}
+	token, err := s.Keys.Verify(ctx, raw, claimed.Issuer, s.PublicURL)
+	if err != nil {
+		return g, err
+	}
+	// Publishers of two organisations may differ in what they take the issuer for.
+	for _, provider := range providers {
+		run, readErr := runOf(token, provider)
+		if readErr != nil {
+			err = cmp.Or(err, readErr)
+			continue
+		}
+		p, matchErr := s.match(ctx, run, to)
+		if matchErr == nil {
+			return s.grant(ctx, p, token, run)
+		}
+		err = matchErr
+	}
+	return g, err
+}
+
+// checkDestination wants an entry that cannot be mistaken for another organisation's.
+func (s *Service) checkDestination(ctx context.Context, to Destination) error {
+	if to.EntryID != "" || to.Organisation != "" {
+		return nil
+	}
+	several, err := severalOrganisations(ctx, s.DB)
+	if err == nil && several {
+		err = fault.Invalid("entry_id", "entry_id or organisation is required: this server has several organisations")
+	}
+	return err
+}
+
+// match finds the publisher that allows the run.
+func (s *Service) match(ctx context.Context, run Run, to Destination) (Publisher, error) {
+	candidates, err := publishersOfRun(ctx, s.DB, run, to)
+	if err != nil {
+		return Publisher{}, err
+	}
+	repinned := slices.ContainsFunc(candidates, func(p Publisher) bool {
+		return p.RepositoryID != "" && p.RepositoryID != run.RepositoryID
+	})
+	candidates = slices.DeleteFunc(candidates, func(p Publisher) bool { return !p.allows(run) })
+	if len(candidates) == 0 {
+		if repinned {
+			s.Log.Warn("a workflow was refused: its repository has the name of a trusted one, but another id",
+				"issuer", run.Issuer, "repository", run.Repository, "repository_id", run.RepositoryID)
+		}
+		return Publisher{}, errNoPublisher(run)
+	}
+	for _, p := range candidates {
+		if p.EntryID != candidates[0].EntryID {
+			return Publisher{}, fault.New(fault.Conflict, "The workflow may publish several entries; say which by entry_id or name")
+		}
+	}
+	return candidates[0], nil
+}
+
+func errNoPublisher(run Run) error {
+	why := ""
+	if run.fromPullRequest() {
+		why = "; runs of pull requests never do"
+	}
+	return fault.New(fault.Denied, "No trusted publisher of this entry allows the workflow run (%s)%s", &run, why)
+}
+
+// grant uses the token up and makes the key.
+func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run Run) (g Grant, err error) {
+	defer fault.Wrap(&err, "trusted publisher %s", p.ID)
+	expires := store.Now().Add(KeyLifetime)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if p, err = publisherByID(ctx, tx, p.OrgID, p.ID, tx.Dialect().ForUpdate()); fault.Is(err, fault.NotFound) {
+			return errNoPublisher(run)
+		} else if err != nil {
+			return err
+		}
+		if !p.allows(run) { // another run pinned the ids meanwhile
+			return errNoPublisher(run)
+		}
+		holder, err := s.Auth.PublisherHolder(ctx, tx, p.OrgID)
+		if err != nil {
+			return err
+		}
+		ctx := access.With(ctx, access.Caller{OrgID: p.OrgID, UserID: holder.ID, Email: holder.Email})
+		k, raw, err := s.Auth.CreateEntryKey(ctx, tx, auth.NewEntryKey{
+			OrgID: p.OrgID, EntryID: p.EntryID, Name: keyName(run), ExpiresAt: expires,
+		})
+		if err != nil {
+			return err
+		}
+		x := exchange{token: token.Fingerprint, orgID: p.OrgID, publisherID: p.ID, keyID: k.ID, run: run, expiresAt: expires}
+		if token.Expiry.After(expires) {
+			x.expiresAt = token.Expiry
+		}
+		// The library allows clocks to differ by some minutes.
+		x.expiresAt = x.expiresAt.Add(KeyLifetime)
+		if inserted, err := insertExchange(ctx, tx, x); err != nil {
+			return err
+		} else if !inserted {
+			return fault.New(fault.Unauthorized, "This token was exchanged already; ask for a new one")
+		}
+		first := p.RepositoryID == "" && run.RepositoryID != "" || p.OwnerID == "" && run.OwnerID != ""
+		if err := usePublisher(ctx, tx, p, run); err != nil {
+			return err
+		}
+		g.Key, g.ExpiresAt, g.Run = raw, expires, run
+		return p.record(ctx, tx, "publishers.token.exchange", audit.Detail{"key": k.ID, "run": run, "pinned": first})
+	})
+	if err != nil {
+		return Grant{}, err
+	}
+	if g.OrgName, err = organisationName(ctx, s.DB, p.OrgID); err != nil {
+		return Grant{}, err
+	}
+	g.Entry, err = s.Registry.Own(ctx, p.OrgID, p.EntryID)
+	return g, err
+}
+
+// keyName is what lists show: a repository may be longer than a name.
+func keyName(run Run) string {
+	return text.TruncateRunes("run "+run.RunID+" of "+run.Repository, maxKeyName)
+}
+
+// Admitted records which run publishes a version. It is called in the transaction of
+// the push, before the version is written.
+func (s *Service) Admitted(ctx context.Context, tx *store.Tx, v registry.Version) error {
+	c := access.From(ctx)
+	if c.EntryID == "" {
+		return nil
+	}
+	x, err := exchangeOfKey(ctx, tx, c.OrgID, c.KeyID)
+	if err != nil {
+		return err
+	}
+	if v.SourceRepo != nil && !strings.EqualFold(*v.SourceRepo, x.run.Repository) {
+		return fault.Invalid("source_repo", "source_repo must be %s, the repository of the workflow, or be left out", x.run.Repository)
+	}
+	return insertVersionPublisher(ctx, tx, v, x)
+}
+
+// A Provenance is the run that published a version.
+type Provenance struct {
+	PublisherID string
+	Run         Run
+	At          time.Time
+}
+
+// Of returns the run that published a version of an organisation's entry. One that was
+// pushed with an ordinary key is fault.NotFound.
+func (s *Service) Of(ctx context.Context, orgID, entryID, version string) (Provenance, error) {
+	return provenanceOf(ctx, s.DB, orgID, entryID, version)
+}
+
+// Sweep deletes the tokens that have expired. It runs on a schedule.
+func (s *Service) Sweep(ctx context.Context) error {
+	return deleteExpiredExchanges(ctx, s.DB, store.Now())
+}

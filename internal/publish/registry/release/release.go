@@ -1,0 +1,282 @@
+// Package release decides which version of an entry is current: it rolls back,
+// promotes a candidate without the verdict of its gate, withdraws a version that
+// must not be used any more, and restores it.
+package release
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/events"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service changes which version is current, and the state of versions.
+type Service struct {
+	DB       *store.DB
+	Registry *registry.Service
+	Owns     access.Owns // says who owns an entry; may be nil
+	Clients  Clients     // a hook; may be nil
+	Watcher  Watcher     // may be nil
+	// Approvals is a hook that knows what people decided; nil: nobody is asked.
+	Approvals Approvals
+	Gates     Gates // a hook; may be nil
+	// Rollbacks is notified of rollbacks; it may be nil.
+	Rollbacks Rollbacks
+}
+
+// Rollbacks is told in the same transaction when an entry was rolled back, or when
+// that was undone.
+type Rollbacks interface {
+	RolledBack(ctx context.Context, tx *store.Tx, e registry.Entry) error
+}
+
+func (s *Service) tellRollback(ctx context.Context, tx *store.Tx, e registry.Entry) error {
+	if s.Rollbacks == nil {
+		return nil
+	}
+	return s.Rollbacks.RolledBack(ctx, tx, e)
+}
+
+// A Watcher is told in the same transaction when a person decides about a version.
+type Watcher interface {
+	VersionDecided(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string) error
+}
+
+func (s *Service) tell(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string) error {
+	if s.Watcher == nil {
+		return nil
+	}
+	return s.Watcher.VersionDecided(ctx, tx, e, v, decision, reason)
+}
+
+// Approvals knows what people decided about versions.
+type Approvals interface {
+	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
+	// approvals"; "" if nothing is. Where the policy was lowered while the version
+	// waited, that counts for admins only.
+	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, byOwner bool) (string, error)
+}
+
+// Gates knows which versions a gate keeps back.
+type Gates interface {
+	// Blocks says why a gate keeps a version from becoming current, e.g. "its gate blocked
+	// it"; "" if none does.
+	Blocks(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
+}
+
+// blocks is what keeps a version from becoming current by owners who are not admins.
+func (s *Service) blocks(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) (string, error) {
+	if s.Gates == nil || !byOwner {
+		return "", nil
+	}
+	return s.Gates.Blocks(ctx, tx, e, v)
+}
+
+// checkBlock refuses to make a version current that a gate keeps back: to own the entry is
+// not enough for that.
+func (s *Service) checkBlock(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) error {
+	why, err := s.blocks(ctx, tx, byOwner, e, v)
+	if err == nil && why != "" {
+		err = fault.New(fault.Denied, "Version %s cannot become current by an owner of the entry: %s. People "+
+			"with the permission %s may decide so",
+			v.Version, why, access.RegistryRollback)
+	}
+	return err
+}
+
+// byOwner reports whether the caller may only what owners of an entry may.
+func byOwner(c access.Caller) bool { return !c.May(access.RegistryRollback) }
+
+// missing is what people have yet to say about a version that was never current: one
+// that was is not asked about again.
+func (s *Service) missing(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) (string, error) {
+	if s.Approvals == nil {
+		return "", nil
+	}
+	if was, err := s.Registry.WasCurrent(ctx, tx, v); err != nil || was {
+		return "", err
+	}
+	return s.Approvals.Missing(ctx, tx, e, v, byOwner)
+}
+
+// maxReason is in characters.
+const maxReason = 1_000
+
+// CheckReason refuses a decision without a reason, which the audit log keeps.
+func CheckReason(reason string) error {
+	switch {
+	case strings.TrimSpace(reason) == "":
+		return fault.Invalid("reason", "reason is required: say why")
+	case utf8.RuneCountInString(reason) > maxReason || strings.ContainsRune(reason, 0):
+		return fault.Invalid("reason", "reason must have at most %d characters, and no NUL", maxReason)
+	}
+	return nil
+}
+
+// Promote makes a candidate current without the verdict of its gate. It is a conflict
+// if the version is none, or lacks approvals, and denied to owners who are not admins if
+// a gate keeps it back.
+func (s *Service) Promote(
+	ctx context.Context, c access.Caller, entryID, version, reason string,
+) (e registry.Entry, v registry.Version, err error) {
+	defer fault.Wrap(&err, "promote version %s of entry %s", version, entryID)
+	if err := CheckReason(reason); err != nil {
+		return e, v, err
+	}
+	err = s.change(ctx, c.OrgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+		if v.State != registry.Candidate {
+			return fault.New(fault.Conflict, "Version %s is %s, not a candidate", v.Version, v.State)
+		}
+		if err := s.checkBlock(ctx, tx, byOwner(c), e, v); err != nil {
+			return err
+		}
+		if missing, err := s.missing(ctx, tx, byOwner(c), e, v); err != nil {
+			return err
+		} else if missing != "" {
+			return fault.New(fault.Conflict, "Version %s cannot be promoted: %s", v.Version, missing)
+		}
+		e, v, err := s.Registry.Release(ctx, tx, e, v, audit.Detail{"version": v.Version, "reason": reason})
+		if err != nil {
+			return err
+		}
+		return s.tell(ctx, tx, e, v, "promoted", reason)
+	})
+	if err != nil {
+		return e, v, err
+	}
+	return s.Registry.Version(ctx, c.OrgID, entryID, version)
+}
+
+// Withdraw keeps a version from becoming current, and its content from being read. If it
+// is current, the entry is rolled back; without a version to go back to it has no current
+// version.
+func (s *Service) Withdraw(
+	ctx context.Context, c access.Caller, entryID, version, reason string,
+) (e registry.Entry, v registry.Version, err error) {
+	defer fault.Wrap(&err, "withdraw version %s of entry %s", version, entryID)
+	if err := CheckReason(reason); err != nil {
+		return e, v, err
+	}
+	err = s.change(ctx, c.OrgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+		if v.State == registry.Withdrawn {
+			return fault.New(fault.Conflict, "Version %s is withdrawn already", v.Version)
+		}
+		if v.ID == e.CurrentVersionID {
+			var err error
+			if e, err = s.leaveCurrent(ctx, tx, e, v, NewRollback{
+				OrgID: c.OrgID, UserID: c.UserID, ByOwner: byOwner(c), Reason: &reason,
+			}); err != nil {
+				return err
+			}
+		}
+		v.State, v.WithdrawnReason = registry.Withdrawn, &reason
+		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+			return err
+		}
+		if err := e.Record(ctx, tx, "registry.version.withdraw", audit.Detail{"version": v.Version, "reason": reason}); err != nil {
+			return err
+		}
+		if err := s.Registry.Emit(ctx, tx, events.VersionWithdrawn, e, v, events.Data{"reason": reason}); err != nil {
+			return err
+		}
+		return s.tell(ctx, tx, e, v, "withdrawn", reason)
+	})
+	if err != nil {
+		return e, v, err
+	}
+	return s.Registry.Version(ctx, c.OrgID, entryID, version)
+}
+
+// leaveCurrent rolls an entry back from its current version, or leaves it without one.
+func (s *Service) leaveCurrent(
+	ctx context.Context, tx *store.Tx, e registry.Entry, from registry.Version, r NewRollback,
+) (registry.Entry, error) {
+	to, err := s.before(ctx, tx, e)
+	if fault.Is(err, fault.NotFound) {
+		return s.Registry.ClearCurrent(ctx, tx, e)
+	}
+	if err != nil {
+		return e, err
+	}
+	if err := s.checkBlock(ctx, tx, r.ByOwner, e, to); err != nil {
+		return e, err
+	}
+	back, err := s.rollBack(ctx, tx, e, from, to, r)
+	return back.Entry, err
+}
+
+// Restore undoes Withdraw, except for the rollback. A version that its gate or people
+// never let pass is a candidate again, as is one that an owner who is not an admin
+// restores and a gate keeps back. Another one becomes current if no version is.
+func (s *Service) Restore(
+	ctx context.Context, c access.Caller, entryID, version, reason string,
+) (e registry.Entry, v registry.Version, err error) {
+	defer fault.Wrap(&err, "restore version %s of entry %s", version, entryID)
+	if reason != "" {
+		if err := CheckReason(reason); err != nil {
+			return e, v, err
+		}
+	}
+	err = s.change(ctx, c.OrgID, entryID, version, func(tx *store.Tx, e registry.Entry, v registry.Version) error {
+		if v.State != registry.Withdrawn {
+			return fault.New(fault.Conflict, "Version %s is not withdrawn", v.Version)
+		}
+		released, err := s.Registry.WasCurrent(ctx, tx, v)
+		if err != nil {
+			return err
+		}
+		missing, err := s.missing(ctx, tx, byOwner(c), e, v)
+		if err != nil {
+			return err
+		}
+		blocks, err := s.blocks(ctx, tx, byOwner(c), e, v)
+		if err != nil {
+			return err
+		}
+		v.State, v.WithdrawnReason = registry.Published, nil
+		if !released && v.GateID != nil || missing != "" || blocks != "" {
+			v.State = registry.Candidate
+		}
+		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
+			return err
+		}
+		if released && v.State == registry.Published && e.CurrentVersionID == "" {
+			if e, err = s.Registry.MakeCurrent(ctx, tx, e, v, e.Next(time.Time{})); err != nil {
+				return err
+			}
+		}
+		err = e.Record(ctx, tx, "registry.version.restore", audit.Detail{"version": v.Version, "state": v.State, "reason": reason})
+		if err != nil {
+			return err
+		}
+		return s.tell(ctx, tx, e, v, "restored", reason)
+	})
+	if err != nil {
+		return e, v, err
+	}
+	return s.Registry.Version(ctx, c.OrgID, entryID, version)
+}
+
+// change calls fn with an entry, which it locks, and one of its versions.
+func (s *Service) change(
+	ctx context.Context, orgID, entryID, version string, fn func(tx *store.Tx, e registry.Entry, v registry.Version) error,
+) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		e, err := s.Registry.Lock(ctx, tx, orgID, entryID)
+		if err != nil {
+			return err
+		}
+		v, err := s.Registry.VersionNamed(ctx, tx, e, version)
+		if err != nil {
+			return err
+		}
+		return fn(tx, e, v)
+	})
+}

@@ -1,0 +1,316 @@
+package repohost
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Delivery is a webhook request of the code host, stored before it is processed.
+type Delivery struct {
+	ID             string
+	Provider       host.Provider
+	DeliveryID     string // the code host's, unique per provider
+	Event          string
+	Action         string
+	ContentType    string
+	InstallationID int64
+	RepoFullName   string
+	Body           []byte
+	Status         DeliveryStatus
+	Attempts       int
+	Detail         string
+	ReceivedAt     time.Time
+	FinishedAt     *time.Time
+}
+
+// A DeliveryStatus is the progress of a delivery.
+type DeliveryStatus string
+
+// The statuses of a delivery.
+const (
+	Received        DeliveryStatus = "received"
+	Processing      DeliveryStatus = "processing"
+	DeliveryDone    DeliveryStatus = "done"
+	DeliveryFailed  DeliveryStatus = "failed"
+	DeliveryIgnored DeliveryStatus = "ignored"
+)
+
+func (d Delivery) finished() bool { return d.Status != Received && d.Status != Processing }
+
+// header rebuilds the headers that host.ParseEvent reads.
+func (d Delivery) header() http.Header {
+	h := http.Header{}
+	h.Set(host.EventHeader, d.Event)
+	h.Set("Content-Type", d.ContentType)
+	return h
+}
+
+// Incoming is a webhook request.
+type Incoming struct {
+	Signature, Event, DeliveryID, ContentType string
+	Body                                      []byte
+}
+
+// maxHeader bounds the headers of a delivery that are stored.
+const maxHeader = 100
+
+// Receive verifies the signature of a webhook and stores the delivery together
+// with the job that processes it. Deliveries are deduplicated by the code host's
+// delivery id: of one that was received before, the stored one is returned, and
+// it is processed again only if it had failed.
+func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err error) {
+	defer fault.Wrap(&err, "receive delivery")
+	header := http.Header{}
+	header.Set(host.SignatureHeader, in.Signature)
+	if err := host.Verify(s.Secrets, header, in.Body); err != nil {
+		return d, err
+	}
+	if in.Event == "" || len(in.Event) > maxHeader || in.DeliveryID == "" || len(in.DeliveryID) > maxHeader {
+		return d, fault.New(fault.Malformed, "The delivery needs the headers %s and %s", host.EventHeader, host.DeliveryHeader)
+	}
+	received := Delivery{
+		ID: store.NewID(), Provider: s.Host.Provider(), DeliveryID: in.DeliveryID, Event: in.Event, ContentType: in.ContentType,
+		Body: in.Body, Status: Received, ReceivedAt: store.Now(),
+	}
+	e, err := host.ParseEvent(received.header(), received.Body)
+	if err != nil {
+		return received, err
+	}
+	received.Action, received.InstallationID, received.RepoFullName = e.Action, e.Installation, e.Repository.FullName
+	if !used(e) {
+		received.Status, received.Detail, received.FinishedAt = DeliveryIgnored, nothingToDo, &received.ReceivedAt
+	}
+	// Stored before it is answered, and with its job: the code host sends a delivery
+	// once, and regards it as done with any 2xx.
+	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
+		d = received
+		inserted, err := insertDelivery(ctx, tx, d)
+		if err != nil {
+			return err
+		}
+		if !inserted {
+			d, err = lockDeliveryOfHost(ctx, tx, d.Provider, d.DeliveryID)
+			if err != nil || d.Status != DeliveryFailed {
+				return err
+			}
+			return s.requeue(ctx, tx, &d)
+		}
+		if d.finished() {
+			return nil
+		}
+		return s.enqueueProcess(ctx, tx, d)
+	})
+	return d, err
+}
+
+// used reports whether something is done for an event: most news of checks and
+// pull requests are about labels, assignments, and what we wrote ourselves.
+func used(e host.Event) bool {
+	switch e.Kind {
+	case host.EventPush, host.EventInstallation, host.EventAccess, host.EventRepo:
+		return true
+	case host.EventPull:
+		return slices.Contains(pullActions, e.Action)
+	case host.EventReview:
+		return isReviewAction(e.Action)
+	case host.EventCheckRun, host.EventCheckSuite:
+		return e.Rerun != nil
+	case host.EventPing, host.EventOther:
+	}
+	return false
+}
+
+// nothingToDo is the detail of a delivery whose event is not used.
+const nothingToDo = "Nothing is done for this event"
+
+// enqueueProcess enqueues the job of a delivery, which may concern several
+// organisations. The deliveries of an account on the code host take turns with
+// others, however many repositories it has.
+func (s *Service) enqueueProcess(ctx context.Context, tx *store.Tx, d Delivery) error {
+	account, _, _ := strings.Cut(d.RepoFullName, "/")
+	return s.Jobs.Enqueue(ctx, tx, process{DeliveryID: d.ID}, jobs.Unique(d.ID), jobs.For("account "+account))
+}
+
+// requeue resets a delivery and enqueues its job again.
+func (s *Service) requeue(ctx context.Context, tx *store.Tx, d *Delivery) error {
+	d.Status, d.Detail, d.FinishedAt = Received, "", nil
+	if err := updateDelivery(ctx, tx, *d); err != nil {
+		return err
+	}
+	return s.enqueueProcess(ctx, tx, *d)
+}
+
+// Redeliver processes a delivery of the organisation again, whatever its status.
+func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, err error) {
+	defer fault.Wrap(&err, "redeliver %s", id)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if d, err = deliveryOfOrg(ctx, tx, orgID, id); err != nil {
+			return err
+		}
+		if err := s.requeue(ctx, tx, &d); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: orgID, Action: "repohost.delivery.redeliver", Target: audit.Target{Kind: "delivery", ID: d.ID, Name: d.RepoFullName},
+			Detail: audit.Detail{"event": d.Event},
+		})
+	})
+	return d, err
+}
+
+// Deliveries returns a page of the deliveries that the organisation may see, newest first, and their number.
+func (s *Service) Deliveries(ctx context.Context, orgID string, p store.Page) ([]Delivery, int, error) {
+	return deliveriesOfOrg(ctx, s.DB, orgID, p)
+}
+
+// processDelivery queues attempts for a push, or applies a change of an
+// installation or repository.
+func (s *Service) processDelivery(ctx context.Context, id string) (err error) {
+	defer fault.Wrap(&err, "delivery %s", id)
+	d, err := deliveryByID(ctx, s.DB, id)
+	if fault.Is(err, fault.NotFound) || err == nil && d.finished() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e, err := host.ParseEvent(d.header(), d.Body)
+	if err != nil {
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "The delivery is not understood")
+	}
+	d.Status, d.Attempts = Processing, d.Attempts+1
+	if err := updateDelivery(ctx, s.DB, d); err != nil {
+		return err
+	}
+	switch e.Kind {
+	case host.EventPush:
+		return s.queuePush(ctx, d, e)
+	case host.EventInstallation:
+		return s.installationChanged(ctx, d, e)
+	case host.EventAccess:
+		return s.accessChanged(ctx, d, e)
+	case host.EventRepo:
+		return s.repositoryChanged(ctx, d, e)
+	case host.EventPull:
+		return s.pullChanged(ctx, d, e)
+	case host.EventReview:
+		return s.reviewed(ctx, d, e)
+	case host.EventCheckRun, host.EventCheckSuite:
+		return s.rerun(ctx, d, e)
+	case host.EventPing, host.EventOther:
+	}
+	return s.finishDelivery(ctx, d, DeliveryIgnored, nothingToDo)
+}
+
+func (s *Service) finishDelivery(ctx context.Context, d Delivery, status DeliveryStatus, detail string) error {
+	at := store.Now()
+	d.Status, d.Detail, d.FinishedAt = status, detail, &at
+	return updateDelivery(ctx, s.DB, d)
+}
+
+// queuePush queues an attempt for every ref of a push that a connection
+// publishes.
+func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error {
+	// Gitea sends no event when a repository is renamed or its default branch
+	// changes, but every push names both.
+	if _, err := s.followRepository(ctx, e); err != nil {
+		return err
+	}
+	connections, err := connectionsOfEvent(ctx, s.DB, e, "")
+	if err != nil {
+		return err
+	}
+	var attempts []attempt.Attempt
+	for _, c := range connections {
+		for _, p := range e.Pushes {
+			a, ok, err := s.attemptForPush(ctx, c, p)
+			if err != nil {
+				// All refs or none: nothing is queued before every ref is resolved.
+				if number, last := jobs.Attempt(ctx); number < last {
+					return retryAfter(err, s.backoffAfter(number))
+				}
+				return s.finishDelivery(ctx, d, DeliveryFailed, userMessage(err))
+			}
+			if ok {
+				a.DeliveryID = &d.ID
+				attempts = append(attempts, a)
+			}
+		}
+	}
+	if len(attempts) == 0 {
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection publishes what was pushed")
+	}
+	d.Detail = fmt.Sprintf("%d to publish", len(attempts))
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := updateDelivery(ctx, tx, d); err != nil {
+			return err
+		}
+		return s.queueAttempts(ctx, tx, attempts)
+	})
+}
+
+// attemptForPush returns the attempt that a push causes for a connection, if
+// any. A deleted ref unpublishes nothing.
+func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a attempt.Attempt, ok bool, err error) {
+	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, attempt.ByPush
+	if name := p.Tag(); name != "" {
+		r, cause = refs.Ref{Kind: refs.Tag, Name: name}, attempt.ByTag
+	}
+	if p.After == "" || r.Name == "" || !c.publishes(r) {
+		return a, false, nil
+	}
+	a = newAttempt(c, r, p.Commit, cause)
+	if a.Commit != "" {
+		return a, true, nil
+	}
+	// The push may name an annotated tag's object instead of its commit.
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return a, false, err
+	}
+	commit, err := s.Host.Resolve(ctx, repo, r.Full())
+	if fault.Is(err, fault.NotFound) {
+		return a, false, nil // deleted since
+	}
+	a.Commit = commit.SHA
+	return a, err == nil, err
+}
+
+// queueAttempts queues attempts in their order, with a job for each connection.
+func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []attempt.Attempt) error {
+	for _, a := range attempts {
+		if _, err := s.queueAttempt(ctx, tx, a); err != nil {
+			return err
+		}
+		if err := s.enqueuePublish(ctx, tx, a.ConnectionID, a.OrgID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queueAttempt queues an attempt and returns its id. If it was queued for
+// another delivery, that delivery loses it and may be finished.
+func (s *Service) queueAttempt(ctx context.Context, tx *store.Tx, a attempt.Attempt) (string, error) {
+	before, err := attempt.DeliveryWaitingFor(ctx, tx, a)
+	if err != nil {
+		return "", err
+	}
+	id, err := attempt.Upsert(ctx, tx, a)
+	if err != nil || before == "" || a.DeliveryID != nil && *a.DeliveryID == before {
+		return id, err
+	}
+	return id, closeDelivery(ctx, tx, before)
+}

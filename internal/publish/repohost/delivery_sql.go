@@ -1,0 +1,125 @@
+package repohost
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const deliveryColumns = `d.id, d.provider, d.delivery_id, d.event, d.action, d.content_type, d.installation_id, d.repo_full_name,
+	d.status, d.attempts, d.detail, d.received_at, d.finished_at`
+
+func deliveryTargets(d *Delivery) []any {
+	return []any{
+		&d.ID, &d.Provider, &d.DeliveryID, &d.Event, &d.Action, &d.ContentType, &d.InstallationID, &d.RepoFullName,
+		&d.Status, &d.Attempts, &d.Detail, store.Time(&d.ReceivedAt), store.NullTime(&d.FinishedAt),
+	}
+}
+
+// scanDelivery leaves out the body, which may be large.
+func scanDelivery(row store.Row) (d Delivery, err error) {
+	err = row.Scan(deliveryTargets(&d)...)
+	return d, err
+}
+
+// insertDelivery stores a webhook's delivery, dedup by the code host's delivery id.
+// It reports whether it is new.
+func insertDelivery(ctx context.Context, tx *store.Tx, d Delivery) (bool, error) {
+	n, err := tx.Exec(ctx, `
+		INSERT INTO repohost_deliveries (id, provider, delivery_id, event, action, content_type, installation_id, repo_full_name,
+			repo_key, body, status, attempts, detail, received_at, finished_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $14)
+		ON CONFLICT (provider, delivery_id) DO NOTHING`,
+		d.ID, d.Provider, d.DeliveryID, d.Event, d.Action, d.ContentType, d.InstallationID, d.RepoFullName,
+		repoKey(d.RepoFullName), d.Body, d.Status, d.Detail, store.Micros(d.ReceivedAt), store.NullMicros(d.FinishedAt))
+	return n == 1, err
+}
+
+func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
+	_, err := q.Exec(ctx, `
+		UPDATE repohost_deliveries SET status = $2, attempts = $3, detail = $4, finished_at = $5 WHERE id = $1`,
+		d.ID, d.Status, d.Attempts, d.Detail, store.NullMicros(d.FinishedAt))
+	return err
+}
+
+func lockDeliveryOfHost(ctx context.Context, tx *store.Tx, p host.Provider, deliveryID string) (Delivery, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE d.provider = $1 AND d.delivery_id = $2`+tx.Dialect().ForUpdate(),
+		p, deliveryID)
+	return store.One(rows, err, "Delivery", scanDelivery)
+}
+
+func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
+	rows, err := q.Query(ctx, `SELECT `+deliveryColumns+`, d.body FROM repohost_deliveries d WHERE d.id = $1`, id)
+	return store.One(rows, err, "Delivery", func(row store.Row) (d Delivery, err error) {
+		err = row.Scan(append(deliveryTargets(&d), &d.Body)...)
+		return d, err
+	})
+}
+
+// visibleToOrg is the condition on deliveries d about a repository that the
+// organisation $1 is connected to, or about an installation that it has bound
+// and claimed. The organisation must hold the claim on the repository's account:
+// a connection to a repository that has moved to another account shows nothing.
+var visibleToOrg = `(EXISTS (SELECT 1 FROM repohost_connections c WHERE c.org_id = $1 AND c.repo_key = d.repo_key)
+		OR EXISTS (SELECT 1 FROM repohost_installations i
+			WHERE i.org_id = $1 AND i.installation_id = d.installation_id AND ` + claims.Claimed + `))
+	AND (d.repo_key = '' OR EXISTS (SELECT 1 FROM repohost_claims k
+		WHERE k.org_id = $1 AND ` + claims.OwnedBy("d.repo_key", "k.account_key") + `))`
+
+func deliveryOfOrg(ctx context.Context, tx *store.Tx, orgID, id string) (Delivery, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+` AND d.id = $2`, orgID, id)
+	return store.One(rows, err, "Delivery", scanDelivery)
+}
+
+var deliverySorts = store.Sorting{
+	"received_at": "d.received_at", "event": "d.event", "repository": "lower(d.repo_full_name)", "state": "d.status",
+}
+
+func deliveriesOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Delivery, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM repohost_deliveries d WHERE `+visibleToOrg, orgID)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+`
+		`+deliverySorts.By(p.Sort, `d.id DESC`)+` LIMIT $2 OFFSET $3`, orgID, p.Limit, p.Offset)
+	all, err := store.All(rows, err, scanDelivery)
+	return all, total, err
+}
+
+// closeDelivery finishes a delivery that has no queued attempts left. It has
+// failed if one of its attempts has: another delivery of it may succeed.
+func closeDelivery(ctx context.Context, tx *store.Tx, id string) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE repohost_deliveries SET finished_at = $2,
+			status = CASE WHEN EXISTS (SELECT 1 FROM repohost_attempts a WHERE a.delivery_id = $1 AND a.status = 'failed')
+				THEN 'failed' ELSE 'done' END
+		WHERE id = $1 AND status = 'processing'
+			AND NOT EXISTS (SELECT 1 FROM repohost_attempts a WHERE a.delivery_id = $1 AND a.status = 'queued')`,
+		id, store.Micros(store.Now()))
+	return err
+}
+
+// closeOrphanedDeliveries finishes the deliveries of a repository that have no
+// attempts left since a connection was removed.
+func closeOrphanedDeliveries(ctx context.Context, tx *store.Tx, fullName string) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE repohost_deliveries SET finished_at = $2, status = 'done'
+		WHERE repo_key = $1 AND status = 'processing'
+			AND NOT EXISTS (SELECT 1 FROM repohost_attempts a WHERE a.delivery_id = repohost_deliveries.id)`,
+		repoKey(fullName), store.Micros(store.Now()))
+	return err
+}
+
+// deleteDeliveriesBefore ends the retention. Attempts keep the id of their
+// delivery: it is not a foreign key.
+func deleteDeliveriesBefore(ctx context.Context, q store.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM repohost_deliveries WHERE received_at < $1`, store.Micros(before))
+	return err
+}

@@ -1,0 +1,254 @@
+package repohost
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// timeSlice is how long a worker publishes for one connection before the job goes
+// back into the queue, so that others get their turn.
+const timeSlice = time.Minute
+
+// publishQueued publishes the queued attempts of a connection in their order.
+// The lease keeps other workers away meanwhile.
+func (s *Service) publishQueued(ctx context.Context, connectionID string) (err error) {
+	defer fault.Wrap(&err, "publish for connection %s", connectionID)
+	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Connections, connectionID)
+	if err != nil {
+		return err
+	}
+	if !acquired {
+		_, err := connectionByID(ctx, s.DB, connectionID)
+		if fault.Is(err, fault.NotFound) {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return jobs.Snooze(lease.Poll)
+	}
+	defer held.Release(ctx, s.Log)
+	for end := time.Now().Add(timeSlice); time.Now().Before(end); {
+		a, err := attempt.OldestQueued(ctx, s.DB, connectionID)
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if renewed, err := held.Renew(ctx); err != nil || !renewed {
+			return cmp.Or(err, jobs.Snooze(lease.Poll))
+		}
+		if err := s.publishNext(ctx, a); err != nil {
+			return err
+		}
+	}
+	return jobs.Snooze(time.Millisecond)
+}
+
+// publishNext publishes one attempt. A transient failure of the code host is
+// returned as an error that retries the job with backoff, until the backoff is
+// used up.
+func (s *Service) publishNext(ctx context.Context, a attempt.Attempt) error {
+	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted, and the attempt with it
+	}
+	if err != nil {
+		return err
+	}
+	mayRetry := a.Tries < len(s.backoff())
+	a, err = s.tryPublish(ctx, c, a, mayRetry)
+	if err == nil || !mayRetry || ctx.Err() != nil {
+		return err
+	}
+	if err := attempt.CountTry(ctx, s.DB, a, userMessage(err)); err != nil {
+		return err
+	}
+	return retryAfter(err, s.backoffAfter(a.Tries))
+}
+
+func newAttempt(c Connection, r refs.Ref, commit string, cause attempt.Cause) attempt.Attempt {
+	return attempt.Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
+}
+
+// tryPublish publishes one attempt and records the outcome. If the attempt may
+// be retried, a transient error is returned instead and it stays queued.
+func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attempt, mayRetry bool) (attempt.Attempt, error) {
+	a.AttemptedAt = store.Now()
+	a.Tries++
+	if err := s.publish(ctx, c, &a); err != nil {
+		if ctx.Err() != nil || mayRetry && isTransient(err) {
+			return a, err
+		}
+		s.Log.Info("a commit was not published", "connection", c.ID, "commit", a.Commit, "error", err)
+		// Refused is final for this commit. What depends on the code host or on
+		// the installation may work later: that is Failed, which reconcile retries.
+		a.Status, a.Message = attempt.Refused, userMessage(err)
+		if isTransient(err) || fault.Is(err, fault.Denied) {
+			a.Status = attempt.Failed
+		}
+	}
+	return a, s.finishAttempt(ctx, c, &a)
+}
+
+// finishAttempt writes the outcome of an attempt, together with what follows
+// from it: the write-back job and the end of its delivery.
+func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.Attempt) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if a.Version != nil {
+			// A gate that ends now either finds the attempt, or is found by its write-back.
+			if _, err := s.Registry.Lock(ctx, tx, c.OrgID, c.EntryID); err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+		}
+		mode, err := modeOf(ctx, tx, c.OrgID)
+		if err != nil {
+			return err
+		}
+		a.WriteBack = attempt.Disabled
+		if mode != ModeOff && c.WriteBackEnabled {
+			a.WriteBack = attempt.Pending
+			if err := s.enqueueWriteBack(ctx, tx, a.ID, c.OrgID); err != nil {
+				return err
+			}
+		}
+		waiting, err := attempt.Update(ctx, tx, *a)
+		if err != nil {
+			return err
+		}
+		if a.Version != nil && s.Reviews != nil {
+			if err := s.Reviews.LookAt(ctx, tx, c); err != nil {
+				return err
+			}
+		}
+		if waiting == "" {
+			return nil
+		}
+		return closeDelivery(ctx, tx, waiting)
+	})
+}
+
+// publish makes a version of an attempt's commit and sets the attempt's status. An error means that it could not decide.
+func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt) error {
+	entry, err := s.Registry.Own(ctx, c.OrgID, c.EntryID)
+	if err != nil {
+		return err
+	}
+	if c.left(a.Ref()) {
+		a.Status, a.Message = attempt.Skipped, "The connection has published from somewhere else since this was pushed"
+		return nil
+	}
+	repo, err := s.repoOf(ctx, c)
+	if fault.Is(err, fault.Conflict) { // suspended or unbound meanwhile
+		a.Status, a.Message = attempt.Failed, userMessage(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	commit, err := s.Host.Resolve(ctx, repo, a.Commit)
+	if fault.Is(err, fault.NotFound) {
+		a.Status, a.Message = attempt.Skipped, "The commit is not in the repository, or the installation no longer sees it"
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.postPending(ctx, c, repo, *a)
+	pkg, err := s.Host.Tree(ctx, repo, commit.SHA, c.SkillPath)
+	if err != nil {
+		if report, ok := lint.Refused(err); ok {
+			a.Findings = findings.Of(c.SkillPath, report)
+		}
+		return err
+	}
+	defer func() { _ = pkg.Close() }() // it was only read
+	if entry.Type == registry.TypeSkill {
+		var refusal string
+		if a.Findings, refusal, err = findings.Check(ctx, c.SkillPath, pkg); err != nil {
+			return err
+		}
+		if refusal != "" {
+			a.Status, a.Message = attempt.Refused, refusal
+			return nil
+		}
+	}
+	p := newPublication(c, *a, commit)
+	p.Package = pkg
+	if a.RefKind == refs.Branch && !c.PublishUnchanged {
+		if p.Unless, err = attempt.LastBranchVersion(ctx, s.DB, c.ID); err != nil {
+			return err
+		}
+	}
+	branch := refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}
+	if a.RefKind == refs.Branch {
+		branch = a.Ref()
+	}
+	if a.RefKind == refs.Branch || s.Owners != nil {
+		head, err := s.Host.Resolve(ctx, repo, branch.Full())
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		// Webhooks arrive in any order: an old commit must not become current.
+		p.Latest = a.RefKind == refs.Branch && head.SHA == commit.SHA
+		if s.Owners != nil && head.SHA != "" {
+			if err := s.readOwners(ctx, c, repo, head.SHA); err != nil {
+				return err
+			}
+		}
+	}
+	return s.publishVersion(ctx, a, p)
+}
+
+func newPublication(c Connection, a attempt.Attempt, commit host.Commit) registry.RepoPublication {
+	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
+	p := registry.RepoPublication{
+		OrgID: c.OrgID, UserID: c.CreatedBy, ChosenBy: c.ChosenBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
+		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
+		SourceRepo: c.RepoFullName, SourceCommit: commit.SHA, SourcePath: c.SkillPath, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
+	}
+	if a.Cause == attempt.BySync {
+		p.Source = registry.FromRepohostDirect
+	}
+	return p
+}
+
+func (s *Service) publishVersion(ctx context.Context, a *attempt.Attempt, p registry.RepoPublication) error {
+	v, made, err := s.Registry.PublishRepo(ctx, p)
+	if err != nil {
+		return err
+	}
+	a.Version, a.PublishedAt = &v.Version, &v.PushedAt
+	a.Status, a.Message = attempt.Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
+	if made {
+		from := a.SourceRef()
+		if host.IsSHA(from) {
+			from = from[:7]
+		}
+		a.Status, a.Message = attempt.Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
+		if v.State == registry.Candidate {
+			until := "it is approved"
+			if v.GateID != nil {
+				until = "its gate lets it pass"
+			}
+			a.Message = fmt.Sprintf("Version %s from %s is a candidate until %s", v.Version, from, until)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package repohost
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// ReconcileDue enqueues a reconciliation of every connection that is due: it compares
+// the branch and tags of the repository with what was published, and its pull requests
+// with what was gated, and so repairs missed webhooks.
+func (s *Service) ReconcileDue(ctx context.Context) (err error) {
+	defer fault.Wrap(&err, "reconcile")
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		due, err := takeDue(ctx, tx, store.Now(), s.Interval)
+		if err != nil {
+			return err
+		}
+		return s.enqueueReconcile(ctx, tx, due...)
+	})
+}
+
+// enqueueReconcile allows few attempts, since the schedule repeats the job
+// anyway.
+func (s *Service) enqueueReconcile(ctx context.Context, tx *store.Tx, all ...key) error {
+	for _, k := range all {
+		err := s.Jobs.Enqueue(ctx, tx, reconcile{ConnectionID: k.id}, jobs.Unique(k.id), jobs.Attempts(3), jobs.For(k.orgID))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reconcile queues the head of the branch, the tags and the pull requests for which
+// no webhook arrived.
+func (s *Service) reconcile(ctx context.Context, connectionID string) (err error) {
+	defer fault.Wrap(&err, "reconcile connection %s", connectionID)
+	c, err := connectionByID(ctx, s.DB, connectionID)
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	since, err := gatesPullsSince(ctx, s.DB, c)
+	if err != nil {
+		return err
+	}
+	repo, err := s.repoOf(ctx, c)
+	if fault.Is(err, fault.Conflict) {
+		return nil // suspended or unbound meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	is, err := s.Host.Repository(ctx, repo)
+	var found host.Refs
+	if err == nil {
+		found, err = s.Host.Refs(ctx, repo)
+	}
+	if err != nil && isTransient(err) {
+		return retryAfter(err, 0)
+	}
+	if err != nil {
+		return jobs.Cancel(err)
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if c, err = connectionOfOrg(ctx, tx, c.OrgID, c.ID, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		_, err = c.followTo(ctx, tx, host.EventRepository{ID: is.ID, FullName: is.FullName, DefaultBranch: is.DefaultBranch}, "")
+		return err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	known, err := attempt.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
+	if err != nil {
+		return err
+	}
+	attempts, queued := missingAttempts(c, found, known)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if queued { // its job may have been lost
+			if err := s.enqueuePublish(ctx, tx, c.ID, c.OrgID); err != nil {
+				return err
+			}
+		}
+		return s.queueAttempts(ctx, tx, attempts)
+	})
+	if err == nil && s.Reviews != nil {
+		err = s.lookAtReviews(ctx, c)
+	}
+	if err != nil || s.Pulls == nil {
+		return err
+	}
+	if err = s.Pulls.ReconcilePulls(ctx, c, since); err != nil && isTransient(err) {
+		return retryAfter(err, 0)
+	}
+	return err
+}
+
+// missingAttempts returns the refs that a connection publishes and that were
+// not attempted, tags in the order of their versions. It also reports whether
+// an attempt is queued already.
+func missingAttempts(c Connection, found host.Refs, known map[attempt.At]attempt.Status) (attempts []attempt.Attempt, queued bool) {
+	add := func(r refs.Ref, commit string) {
+		status, attempted := known[attempt.At{Ref: r, Commit: commit}]
+		queued = queued || status == attempt.Queued
+		if !attempted {
+			attempts = append(attempts, newAttempt(c, r, commit, attempt.ByReconcile))
+		}
+	}
+	if head := found.Heads[c.DefaultBranch]; head != "" {
+		add(refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}, head)
+	}
+	tags, err := c.tags()
+	if err != nil || !c.AutoPublish {
+		return attempts, queued
+	}
+	for _, name := range tags.Select(found.Tags) {
+		add(refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
+	}
+	return attempts, queued
+}

@@ -1,0 +1,167 @@
+package repohost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const (
+	// inlineTags is how many tags a sync publishes before it answers; a job
+	// publishes the others.
+	inlineTags = 10
+	// syncTimeout is how long a request waits for the code host. Jobs have
+	// publishTimeout.
+	syncTimeout = 2 * time.Minute
+)
+
+// Sync reads the repository of a connection and publishes the head of its
+// branch and the matching tags that are missing, also those that auto_publish
+// leaves out. It returns the attempt to show: the head if that failed, else the
+// last release that was published, else the head. Only a code host that cannot
+// be reached in time is an error.
+func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ attempt.Attempt, err error) {
+	defer fault.Wrap(&err, "sync connection %s", id)
+	ctx, cancel := s.withSyncTimeout(ctx)
+	defer cancel()
+	defer explainTimeout(ctx, &err)
+	c, err := connectionOfOrg(ctx, s.DB, orgID, id, "")
+	if err != nil {
+		return c, attempt.Attempt{}, err
+	}
+	var found host.Refs
+	repo, err := s.repoOf(ctx, c)
+	if err == nil {
+		found, err = s.Host.Refs(ctx, repo)
+	}
+	if err != nil && isTransient(err) {
+		return c, attempt.Attempt{}, asGatewayError(err)
+	}
+	if err != nil {
+		return c, newSyncResult(c, attempt.Failed, userMessage(err)), nil
+	}
+	known, err := attempt.Settled(ctx, s.DB, c.ID, c.ConfiguredAt)
+	if err != nil {
+		return c, attempt.Attempt{}, err
+	}
+	held, err := lease.Wait(ctx, s.DB, id)
+	if err != nil {
+		return c, attempt.Attempt{}, err
+	}
+	defer held.Release(ctx, s.Log)
+	a, err := s.syncRefs(ctx, c, found, known, held)
+	return c, a, err
+}
+
+func (s *Service) withSyncTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(s.syncTimeout, syncTimeout))
+}
+
+// explainTimeout replaces the error of an expired sync timeout with advice.
+func explainTimeout(ctx context.Context, err *error) {
+	if *err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		*err = fault.New(fault.Unavailable, "The repository could not be read in good time;"+
+			" name a smaller folder as skill_path, or try again later").Because(*err)
+	}
+}
+
+// newSyncResult is the result of a sync that attempted nothing.
+func newSyncResult(c Connection, status attempt.Status, message string) attempt.Attempt {
+	return attempt.Attempt{
+		OrgID: c.OrgID, ConnectionID: c.ID, Cause: attempt.BySync, Status: status, Message: message,
+		AttemptedAt: store.Now(), WriteBack: attempt.Disabled,
+	}
+}
+
+// syncRefs publishes the head of the branch and the newest tags now, and queues older tags for a job.
+func (s *Service) syncRefs(
+	ctx context.Context, c Connection, found host.Refs, known map[attempt.At]attempt.Status, held *lease.Lease,
+) (attempt.Attempt, error) {
+	set, problem := c.tags()
+	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
+		status := known[attempt.At{Ref: refs.Ref{Kind: refs.Tag, Name: name}, Commit: found.Tags[name]}]
+		return status == attempt.Done || status == attempt.Unchanged
+	})
+	later := tags[:max(0, len(tags)-inlineTags)]
+	if err := s.startSync(ctx, c, found, later); err != nil {
+		return attempt.Attempt{}, err
+	}
+	result := newSyncResult(c, attempt.Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish", c.DefaultBranch))
+	failed := 0
+	if head := found.Heads[c.DefaultBranch]; head != "" {
+		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}, head)
+		if err != nil {
+			return a, err
+		}
+		result = a
+	}
+	for _, name := range tags[len(later):] {
+		if renewed, err := held.Renew(ctx); err != nil || !renewed { // a sync may take minutes
+			return result, cmp.Or(err, lease.ErrPublishing())
+		}
+		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
+		if err != nil {
+			return a, err
+		}
+		switch {
+		case a.Status.Bad():
+			failed++
+		case !result.Status.Bad() && (a.Status == attempt.Done || result.Status == attempt.Skipped):
+			result = a
+		}
+	}
+	if failed > 0 {
+		result.Message += fmt.Sprintf("; %d tags could not be published", failed)
+	}
+	if problem != nil {
+		result.Message += "; tags were skipped: " + userMessage(problem)
+	}
+	return result, nil
+}
+
+// startSync records the sync in the audit log and queues the tags that are left to a job.
+func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, tags []string) error {
+	attempts := make([]attempt.Attempt, len(tags))
+	for i, name := range tags {
+		attempts[i] = newAttempt(c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name], attempt.BySync)
+	}
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := c.recordAudit(ctx, tx, "repohost.connection.sync"); err != nil {
+			return err
+		}
+		return s.queueAttempts(ctx, tx, attempts)
+	})
+}
+
+// syncOne publishes one ref now.
+func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a attempt.Attempt, err error) {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, attempt.BySync))
+		if err != nil {
+			return err
+		}
+		a, err = attempt.ByID(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return a, err
+	}
+	if c, err = connectionByID(ctx, s.DB, c.ID); err != nil {
+		return a, err
+	}
+	a, err = s.tryPublish(ctx, c, a, false)
+	if err == nil && a.Status == attempt.Failed {
+		return a, fault.New(fault.BadGateway, "%s", a.Message)
+	}
+	return a, err
+}

@@ -1,0 +1,184 @@
+package repohost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// writeBack reports an attempt on its commit: with a commit status and a
+// check-run, each of which the code host may refuse without the other. It
+// retries with backoff and never changes what was published.
+func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
+	defer fault.Wrap(&err, "write back attempt %s", attemptID)
+	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Attempts, attemptID)
+	if err != nil {
+		return err
+	}
+	defer held.Release(ctx, s.Log)
+	a, err := attempt.ByID(ctx, s.DB, attemptID)
+	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != attempt.Pending {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !acquired {
+		return jobs.Snooze(lease.Poll)
+	}
+	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	report, err := s.reportOf(ctx, c, a)
+	if err != nil {
+		return err
+	}
+	parts, retry := s.postOutcome(ctx, c, &a, report)
+	if ctx.Err() != nil { // a shutdown is not the host's failure, and uses up no try
+		return ctx.Err()
+	}
+	a.WriteBackTries++
+	a.WriteBack, a.WriteBackDetail = combine(parts)
+	mayRetry := retry != nil && a.WriteBackTries <= len(s.backoff())
+	if mayRetry {
+		a.WriteBack = attempt.Pending
+	}
+	if err := attempt.UpdateWriteBack(ctx, s.DB, a); err != nil {
+		return err
+	}
+	if mayRetry {
+		return retryAfter(retry, s.backoffAfter(a.WriteBackTries))
+	}
+	return nil
+}
+
+// postPending sets a pending status on the commit before the first try. It is
+// best effort: the final status replaces it.
+func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo, a attempt.Attempt) {
+	mode, err := modeOf(ctx, s.DB, c.OrgID)
+	if err == nil && mode != ModeOff && c.WriteBackEnabled && a.Tries == 1 {
+		err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
+			State: host.StatePending, Context: c.StatusContext(), Description: "Whetstone reads the commit", TargetURL: s.entryURL(c),
+		})
+	}
+	if err != nil && !errors.Is(err, host.ErrUnsupported) {
+		s.Log.Debug("a publish was not announced", "connection", c.ID, "commit", a.Commit, "error", err)
+	}
+}
+
+// A part is the outcome of one kind of write-back.
+type part struct {
+	name   string
+	status attempt.WriteBackStatus
+	reason string
+}
+
+// postOutcome sends the status and the check-run, as far as they were not sent
+// before. The error is a transient one, worth a retry.
+func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Attempt, report Report) ([]part, error) {
+	repo, err := s.repoOf(ctx, c)
+	if err != nil {
+		return []part{outcome("statuses", err), outcome("checks", err)}, nil
+	}
+	var failures []error
+	if !a.StatusSent {
+		err := s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
+			State: report.State, Context: c.StatusContext(), Description: cmp.Or(report.Description, report.Title),
+			TargetURL: report.URL,
+		})
+		a.StatusSent = err == nil
+		failures = append(failures, err)
+	} else {
+		failures = append(failures, nil)
+	}
+	check := s.checkRun(c, *a, report)
+	failures = append(failures, s.Host.SetCheck(ctx, repo, &check))
+	if check.ID != "" {
+		a.CheckRunID, a.AnnotationsSent, a.Reported = &check.ID, check.Sent, report.GateID
+	}
+	parts := []part{outcome("statuses", failures[0]), outcome("checks", failures[1])}
+	for _, err := range failures {
+		if err != nil && !errors.Is(err, host.ErrUnsupported) && isTransient(err) {
+			return parts, err
+		}
+	}
+	return parts, nil
+}
+
+// outcome turns an error of the code host into the outcome of one part.
+func outcome(name string, err error) part {
+	switch {
+	case err == nil:
+		return part{name, attempt.Success, ""}
+	case errors.Is(err, host.ErrUnsupported):
+		return part{name, attempt.Unsupported, "the code host has none"}
+	case fault.Is(err, fault.Denied), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
+		return part{name, attempt.Unsupported, userMessage(err)}
+	}
+	return part{name, attempt.WriteFailed, userMessage(err)}
+}
+
+// combine returns the worst status of the parts and a detail of each, e.g.
+// "statuses: success; checks: unsupported (the code host has none)".
+func combine(parts []part) (attempt.WriteBackStatus, string) {
+	status := attempt.Success
+	var details []string
+	for _, p := range parts {
+		text := fmt.Sprintf("%s: %s", p.name, p.status)
+		if p.reason != "" {
+			text += " (" + p.reason + ")"
+		}
+		details = append(details, text)
+		if p.status == attempt.WriteFailed || p.status == attempt.Unsupported && status == attempt.Success {
+			status = p.status
+		}
+	}
+	return status, strings.Join(details, "; ")
+}
+
+// stateOf is the commit status of an attempt.
+func stateOf(a attempt.Attempt) host.State {
+	switch a.Status {
+	case attempt.Done, attempt.Unchanged, attempt.Skipped:
+		return host.StateSuccess
+	case attempt.Refused:
+		return host.StateFailure
+	case attempt.Queued:
+		return host.StatePending
+	case attempt.Failed:
+	}
+	return host.StateError
+}
+
+func (s *Service) entryURL(c Connection) string { return s.PublicURL + "/registry/" + c.EntryID }
+
+// checkRun is the check-run of an attempt. One gate has one check-run, whose
+// annotations cannot be taken back: another gate gets a new one.
+func (s *Service) checkRun(c Connection, a attempt.Attempt, report Report) host.Check {
+	check := host.Check{
+		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: report.URL,
+		Conclusion: report.Conclusion, Title: report.Title, Summary: report.Summary, CompletedAt: store.Now(),
+		Annotations: append(findings.Annotations(a.Findings), report.Annotations...),
+	}
+	if report.GateID != "" {
+		check.ExternalID += "/" + report.GateID
+	}
+	if a.CheckRunID != nil && a.Reported == report.GateID {
+		check.ID, check.Sent, check.Changed = *a.CheckRunID, a.AnnotationsSent, report.GateID != ""
+	}
+	return check
+}

@@ -1,0 +1,331 @@
+package sources
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
+	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service manages sources.
+type Service struct {
+	DB       *store.DB
+	Blobs    blob.Bucket
+	Jobs     *jobs.Queue
+	Skills   *skills.Service
+	Repohost *repohost.Service
+	Files    *stored.Files   // reads files of snapshots
+	Limits   skillpkg.Limits // of an upload; required
+	Quota    *quota.Service
+	Log      *slog.Logger
+
+	// Hooks of the capabilities above; they may be nil.
+	Suggester Suggester
+	Dependent Dependent
+	Guard     Guard
+}
+
+// A Suggester derives the suggestions of a source. It is called in the
+// transaction that links a source to a skill or changes it.
+type Suggester interface {
+	Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error
+}
+
+// A Dependent keeps rows that refer to sources. It is called in the transaction
+// that deletes a source, before its row goes: the foreign keys do not cascade.
+type Dependent interface {
+	DeleteOfSource(ctx context.Context, tx *store.Tx, src Source) error
+}
+
+// NewSource is the input of Create.
+type NewSource struct {
+	Label   string
+	Type    Type
+	SkillID *string
+	Repo    *Repo // ignored for an upload source
+}
+
+// validate also sets defaults.
+func (n *NewSource) validate() []fault.Issue {
+	issues := validateLabel(n.Label)
+	if n.Type != Repohost {
+		n.Repo = nil
+		return issues
+	}
+	n.Repo.DefaultBranch = cmp.Or(n.Repo.DefaultBranch, "main")
+	n.Repo.SkillPath = cmp.Or(n.Repo.SkillPath, ".")
+	return append(issues, n.Repo.validate()...)
+}
+
+// Create creates a source without a snapshot.
+func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src Source, err error) {
+	defer fault.Wrap(&err, "create source")
+	// All issues are reported at once, so the skill is looked up even if another
+	// field is invalid.
+	issues, err := s.validateSkill(ctx, c.OrgID, n.SkillID)
+	if err != nil {
+		return src, err
+	}
+	if issues = slices.Concat(n.validate(), issues); len(issues) > 0 {
+		return src, fault.Issues(issues...)
+	}
+	src = n.source(c) // before the transaction, which may be retried: the id stays
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := insertSource(ctx, tx, src); err != nil {
+			return err
+		}
+		if err := src.Audit(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
+			return err
+		}
+		return s.suggestLinked(ctx, tx, src)
+	})
+	return src, err
+}
+
+// Audit records in the audit log what was done to a source.
+func (src Source) Audit(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: src.OrgID, Action: action, Target: audit.Target{Kind: "source", ID: src.ID, Name: src.Label}, Detail: d,
+	})
+}
+
+func (n *NewSource) source(c access.Caller) Source {
+	return Source{
+		ID: store.NewID(), OrgID: c.OrgID, Label: n.Label, Type: n.Type, SkillID: n.SkillID, Repo: n.Repo,
+		CreatedBy: c.UserID, CreatedAt: store.Now(),
+	}
+}
+
+func (s *Service) validateSkill(ctx context.Context, orgID string, id *string) ([]fault.Issue, error) {
+	if id == nil {
+		return nil, nil
+	}
+	known, err := s.Skills.Exists(ctx, orgID, *id)
+	if err == nil && !known {
+		return []fault.Issue{fault.At("skill_id", "skill_id names no skill of this organisation")}, nil
+	}
+	return nil, err
+}
+
+// suggestLinked lets the suggestions of a new source be derived if it is linked
+// to a skill: otherwise there is no evidence yet.
+func (s *Service) suggestLinked(ctx context.Context, tx *store.Tx, src Source) error {
+	if src.SkillID == nil {
+		return nil
+	}
+	if err := skills.Confirm(ctx, tx, *src.SkillID); err != nil {
+		return err
+	}
+	return s.suggest(ctx, tx, src)
+}
+
+func (s *Service) suggest(ctx context.Context, tx *store.Tx, src Source) error {
+	if s.Suggester == nil {
+		return nil
+	}
+	return s.Suggester.Suggest(ctx, tx, src.OrgID, src.ID)
+}
+
+// A Change is the input of Update; nil leaves a field as it is.
+type Change struct {
+	Label   *string
+	SkillID *string // "" unlinks the skill
+}
+
+// Update changes a source.
+func (s *Service) Update(ctx context.Context, by access.Caller, id string, c Change) (src Source, err error) {
+	defer fault.Wrap(&err, "update source %s", id)
+	if err := s.validateChange(ctx, by.OrgID, &c); err != nil {
+		return src, err
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if src, err = lockSource(ctx, tx, by.OrgID, id); err != nil {
+			return err
+		}
+		before := src
+		if c.Label != nil {
+			src.Label = *c.Label
+		}
+		if c.SkillID != nil {
+			if src.SkillID = c.SkillID; *c.SkillID == "" {
+				src.SkillID = nil // the column is a foreign key
+			} else if err := skills.Confirm(ctx, tx, *src.SkillID); err != nil {
+				return err
+			}
+			if err := s.mayLink(ctx, tx, by, before, src); err != nil {
+				return err
+			}
+		}
+		if err := updateSource(ctx, tx, src); err != nil {
+			return err
+		}
+		if err := src.Audit(ctx, tx, "sources.source.change", audit.Detail{"label": c.Label, "skill_id": c.SkillID}); err != nil {
+			return err
+		}
+		return s.suggest(ctx, tx, src)
+	})
+	return src, err
+}
+
+// validateChange also makes the skill's id canonical, in lower case: as another
+// text it names no skill.
+func (s *Service) validateChange(ctx context.Context, orgID string, c *Change) error {
+	var issues []fault.Issue
+	if c.Label != nil {
+		issues = validateLabel(*c.Label)
+	}
+	if c.SkillID != nil && *c.SkillID != "" {
+		if id, ok := parseUUID(*c.SkillID); !ok {
+			issues = append(issues, fault.At("skill_id", "skill_id must be a UUID, or empty to unlink the skill"))
+		} else {
+			c.SkillID = &id
+			unknown, err := s.validateSkill(ctx, orgID, c.SkillID)
+			if err != nil {
+				return err
+			}
+			issues = append(issues, unknown...)
+		}
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+// Delete deletes a source with everything about it. A job deletes the blobs of
+// its snapshots.
+func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err error) {
+	defer fault.Wrap(&err, "delete source %s", id)
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		src, err := lockSource(ctx, tx, c.OrgID, id)
+		if err != nil {
+			return err
+		}
+		if err := s.mayLink(ctx, tx, c, src, Source{}); err != nil {
+			return err
+		}
+		freed, err := bytesOfSource(ctx, tx, src)
+		if err != nil {
+			return err
+		}
+		if s.Dependent != nil {
+			if err := s.Dependent.DeleteOfSource(ctx, tx, src); err != nil {
+				return err
+			}
+		}
+		if err := deleteSource(ctx, tx, src); err != nil {
+			return err
+		}
+		if err := src.Audit(ctx, tx, "sources.source.delete", nil); err != nil {
+			return err
+		}
+		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID}, jobs.For(c.OrgID)); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, c.OrgID, quota.Sources, -freed)
+	})
+}
+
+// A Filter selects sources; a zero field selects all.
+type Filter struct {
+	Type    Type
+	SkillID string
+}
+
+// List returns the organisation's sources, newest first.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Source, error) {
+	return sourcesOfOrg(ctx, s.DB, orgID, f)
+}
+
+// EverLinked returns the ids of all sources, deleted ones included, that were ever
+// measured as a skill.
+func (s *Service) EverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
+	return sourcesEverLinked(ctx, q, orgID, skillID)
+}
+
+// Exists is Get in a transaction, for a caller that needs no more than the
+// error.
+func (s *Service) Exists(ctx context.Context, q store.Querier, orgID, id string) error {
+	_, err := sourceOfOrg(ctx, q, orgID, id, "")
+	return err
+}
+
+// Get returns a source of the organisation by its id, with or without prefix.
+// It is a fault.NotFound if no organisation has the source, a fault.Denied if
+// another one does.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Source, error) {
+	return sourceOfOrg(ctx, s.DB, orgID, id, "")
+}
+
+// Lock is Get for a source that cannot change until the transaction ends.
+// Everything that belongs to a source is changed under this lock.
+func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
+	return lockSource(ctx, tx, orgID, id)
+}
+
+// Linked lists the sources that are linked to a skill: those of an
+// organisation, or of all organisations if orgID is "".
+func (s *Service) Linked(ctx context.Context, orgID string) ([]Source, error) {
+	return linkedSources(ctx, s.DB, orgID)
+}
+
+// Stale returns sources of all organisations that are linked to a skill and whose
+// suggestions are from before a time, the oldest first.
+func (s *Service) Stale(ctx context.Context, before time.Time, limit int) ([]Source, error) {
+	return staleSources(ctx, s.DB, before, limit)
+}
+
+// HasLinked reports whether the organisation has a source linked to a skill.
+func (s *Service) HasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
+	return hasLinked(ctx, q, orgID)
+}
+
+// SetSuggestedAt moves the watermark of a locked source: its suggestions
+// reflect the evidence as of then.
+func (s *Service) SetSuggestedAt(ctx context.Context, tx *store.Tx, src Source, at time.Time) error {
+	src.SuggestedAt = at
+	return updateSource(ctx, tx, src)
+}
+
+// Detail is a source with its newest snapshots.
+type Detail struct {
+	Source
+	Current   *Snapshot
+	Snapshots []Snapshot // newest first
+	Reports   []Report   // of the current snapshot
+}
+
+// detailSnapshots is how many snapshots a detail has.
+const detailSnapshots = 20
+
+// Detail returns a source of the organisation with its newest snapshots.
+func (s *Service) Detail(ctx context.Context, orgID, id string) (d Detail, err error) {
+	defer fault.Wrap(&err, "source %s", id)
+	if d.Source, err = s.Get(ctx, orgID, id); err != nil {
+		return d, err
+	}
+	if d.Snapshots, err = snapshotsOf(ctx, s.DB, d.Source, detailSnapshots); err != nil {
+		return d, err
+	}
+	d.Reports = []Report{}
+	if len(d.Snapshots) == 0 {
+		return d, nil
+	}
+	d.Current = &d.Snapshots[0]
+	d.CurrentSnapshotID = &d.Current.ID // another may have been added since the source was read
+	d.Reports, err = reportsOf(ctx, s.DB, orgID, d.Current.ID)
+	return d, err
+}
