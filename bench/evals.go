@@ -13,7 +13,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 )
 
 const (

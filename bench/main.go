@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/relay"
 )
 
 // A benchmark measures one thing and returns what it found.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
-	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/improvetest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
-	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
 )
 
 // fromVerdictToTrial gets from the verdict of a run to what the agent did, in both

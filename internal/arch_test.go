@@ -48,13 +48,13 @@ var layers = []layer{
 	}},
 	{"the client", []string{"client"}},
 	{platform, []string{
-		"internal/access", "internal/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/environments",
+		"internal/access", "internal/engine/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/engine/environments",
 		"internal/events",
-		"internal/exam", "internal/fair", "internal/gateway", "internal/hook", "internal/host", "internal/httpapi", "internal/install",
+		"internal/exam", "internal/fair", "internal/engine/gateway", "internal/hook", "internal/engine/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
-		"internal/judge", "internal/lockfiles",
+		"internal/engine/judge", "internal/lockfiles",
 		"internal/measure",
-		"internal/notify", "internal/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
+		"internal/notify", "internal/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/engine/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/trace",
 		"internal/transcripts",
 	}},
@@ -186,9 +186,9 @@ var reservations = []reservation{
 	{"github.com/go-jose/go-jose", nil, []string{"internal/oidc"}, "call oidc.Keys.Verify"},
 	{"github.com/minio/minio-go", nil, []string{"internal/blob"}, "take a blob.Bucket"},
 	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/config"}, "let internal/config read the setting"},
-	{"os/exec", nil, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
-	{"os", []string{"StartProcess"}, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
-	{"syscall", []string{"Exec", "ForkExec", "StartProcess"}, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
+	{"os/exec", nil, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
+	{"os", []string{"StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
+	{"syscall", []string{"Exec", "ForkExec", "StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
 	{
 		"net/http",
 		[]string{"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
@@ -232,10 +232,10 @@ func TestReservedPackages(t *testing.T) {
 
 // starters are the packages that start programs.
 var starters = map[string]string{
-	"internal/sandbox/spawn":                "it gives each program an environment without the server's secrets",
-	"internal/sandbox/browser":              "the person's own browser, on the person's own machine",
-	"internal/sandbox/relay":                "it runs inside a sandbox, and its environment is that of the agent",
-	"internal/sandbox/sandboxtest/attacker": "it attacks the sandbox that it runs in",
+	"internal/engine/sandbox/spawn":                "it gives each program an environment without the server's secrets",
+	"internal/engine/sandbox/browser":              "the person's own browser, on the person's own machine",
+	"internal/engine/sandbox/relay":                "it runs inside a sandbox, and its environment is that of the agent",
+	"internal/engine/sandbox/sandboxtest/attacker": "it attacks the sandbox that it runs in",
 }
 
 // starts are the names by which a program is started or an environment handed on. What

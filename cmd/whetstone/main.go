@@ -12,7 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/relay"
 )
 
 // version is set by the linker.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/agents"
-	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
 )
 
 // TestAdapters runs the conformance suite of the adapters with the real agents, in

@@ -3,7 +3,7 @@ package agents_test
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
 )
 
 type (

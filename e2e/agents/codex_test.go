@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
 )
 
 // A codexCLI is Codex with a scripted model.

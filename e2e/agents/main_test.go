@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/relay"
 )
 
 var capture = flag.Bool("capture", false, "have the agents report in JSON, and write their reports and transcripts "+

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
 )
 
 // patience is how long the commands of a document may take, on a busy machine.

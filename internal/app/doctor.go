@@ -4,12 +4,13 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/doctor"
-	"github.com/whetstone-dev/whetstone/internal/environments"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents"
+	"github.com/whetstone-dev/whetstone/internal/engine/environments"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
@@ -22,7 +23,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/quota"
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )

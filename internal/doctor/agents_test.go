@@ -3,7 +3,7 @@ package doctor
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/agents"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents"
 )
 
 // TestAgentsText: what only lacks a model is not said to be missing.

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
 )
 
 func TestMain(m *testing.M) {

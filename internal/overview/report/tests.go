@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/judge/lexical"
-	"github.com/whetstone-dev/whetstone/internal/judge/words"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/lexical"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
 	"github.com/whetstone-dev/whetstone/internal/overview/listing"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/environments/environmentstest"
-	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents"
+	"github.com/whetstone-dev/whetstone/internal/engine/environments/environmentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )

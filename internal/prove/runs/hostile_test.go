@@ -19,14 +19,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/agents"
-	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/environments/environmentstest"
-	"github.com/whetstone-dev/whetstone/internal/gateway"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/environments/environmentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/relay"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 

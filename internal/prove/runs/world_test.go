@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 )
 

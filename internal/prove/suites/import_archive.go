@@ -3,7 +3,7 @@ package suites
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/environments"
+	"github.com/whetstone-dev/whetstone/internal/engine/environments"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/harbor"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/plugineval"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -3,7 +3,7 @@ package improvetest
 import (
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 )
 
 type object = map[string]any

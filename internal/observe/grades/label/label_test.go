@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/judge"
-	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades/label"
 )
 

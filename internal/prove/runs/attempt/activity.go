@@ -3,7 +3,7 @@ package attempt
 import (
 	"sync"
 
-	"github.com/whetstone-dev/whetstone/internal/gateway"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 

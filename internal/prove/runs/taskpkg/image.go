@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
 )
 
 // An image would have a task's files at absolute paths, e.g. /workspace/data.csv.

@@ -4,7 +4,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 )
 
 // mounts returns the mounts of a program beside the system's. They are computed

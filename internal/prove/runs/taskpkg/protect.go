@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 )
 
 // stashDir has the verifier while the oracle runs. No program sees it.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/environments/environmentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/environments/environmentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 )
 
 // honest is a task whose verifier wants /app/good with the content of a file of

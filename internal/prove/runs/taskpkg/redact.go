@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 )
 
 // The output of a program is stored and shown to the whole organisation, so

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 )
 
 // The verifier runs in a new instance of the image: what the oracle or the agent

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/environments/environmentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/environments/environmentstest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
 )
 

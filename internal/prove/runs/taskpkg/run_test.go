@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 )
 
 // TestErrors has a case for each code from unpacking on.

@@ -12,8 +12,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
 )
 
 // The folders of a step, and where its working folder is added to the trial's.

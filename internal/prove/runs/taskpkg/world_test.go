@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
-	"github.com/whetstone-dev/whetstone/internal/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 

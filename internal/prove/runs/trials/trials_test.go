@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/gateway"
-	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"

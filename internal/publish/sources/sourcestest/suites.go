@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/judge"
-	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 )
 
 // MaxCases is how many cases a suite holds.

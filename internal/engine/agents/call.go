@@ -1,0 +1,78 @@
+package agents
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// readAnswers reads the answers of the model, and the calls in all of them.
+func readAnswers(a adapter, from []gateway.Answer) (answers []Answer, calls []Call) {
+	for _, g := range from {
+		t := g.Tokens
+		answer := Answer{
+			At: g.At, Took: g.Took, Tokens: t.Input + t.Output + t.CacheRead + t.CacheWrite, Micros: g.Micros, Text: g.Text,
+		}
+		for _, c := range g.Calls[:min(len(g.Calls), maxCalls-len(calls))] {
+			call := a.call(c.Tool, c.Input)
+			call.Tool, call.Detail = text.Clean(text.Truncate(call.Tool, 200)), text.Clean(text.Truncate(call.Detail, maxDetail))
+			call.Input = c.Input
+			if r := c.Result; r != nil {
+				took, ok := max(0, r.At.Sub(g.At.Add(g.Took))), !r.Failed && !failedExit.MatchString(r.Output)
+				call.Output, call.Took, call.OK = r.Output, &took, &ok
+			}
+			calls, answer.Calls = append(calls, call), append(answer.Calls, call)
+		}
+		answers = append(answers, answer)
+	}
+	return answers, calls
+}
+
+// failedExit finds the exit status of a command in an output whose wire format has no
+// field for failures, as Codex and Gemini write it.
+var failedExit = regexp.MustCompile(`(?m)\A(?:.*\n){0,4}(?:Process exited with code|Exit Code:) [1-9]`)
+
+// callOf is a call of a tool whose input has a field "skill" or "name" if it is
+// the one that loads skills, and a command or a path otherwise.
+func callOf(tool, loads, input string) Call {
+	var in struct {
+		Skill   string      `json:"skill"`
+		Name    string      `json:"name"`
+		Command commandLine `json:"command"`
+		Cmd     commandLine `json:"cmd"`
+		Path    string      `json:"path"`
+		File    string      `json:"filePath"`
+		FileToo string      `json:"file_path"`
+	}
+	_ = json.Unmarshal([]byte(input), &in) // other tools have other fields
+	c := Call{Tool: tool, Detail: input}
+	if tool == loads && loads != "" {
+		c.Skill, c.Loads = in.Skill+in.Name, true // one of them
+		return c
+	}
+	for _, text := range []string{string(in.Command), string(in.Cmd), in.Path, in.File, in.FileToo} {
+		if text != "" {
+			c.Skill, c.Detail = skillIn(text), text
+		}
+	}
+	return c
+}
+
+// A commandLine is a text, or a list of arguments.
+type commandLine string
+
+// UnmarshalJSON never fails: what is neither is another tool's.
+func (c *commandLine) UnmarshalJSON(raw []byte) error {
+	var line string
+	var args []string
+	switch {
+	case json.Unmarshal(raw, &line) == nil:
+		*c = commandLine(line)
+	case json.Unmarshal(raw, &args) == nil:
+		*c = commandLine(strings.Join(args, " "))
+	}
+	return nil
+}

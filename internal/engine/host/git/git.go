@@ -1,0 +1,371 @@
+// Package git is the embedded code host: bare repositories OWNER/NAME.git below
+// a folder, read in process with go-git.
+package git
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/whetstone-dev/whetstone/internal/engine/host"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Options configure a Host.
+type Options struct {
+	// Dir is the folder of the repositories, created if it is missing.
+	Dir string
+	// Program is the path of our own binary, which the hooks run.
+	Program string
+	// URL is the address of this service, Secret signs the deliveries of the
+	// hooks. With an empty URL no hook configuration is written.
+	URL, Secret string
+}
+
+// Host is the host.Host of a folder.
+type Host struct {
+	dir     string
+	program string
+}
+
+// New creates the folder and writes the configuration of its hooks.
+func New(o Options) (*Host, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	h := &Host{dir: dir, program: o.Program}
+	if o.URL == "" {
+		return h, nil
+	}
+	return h, writeHookConfig(dir, HookConfig{URL: o.URL, Secret: o.Secret})
+}
+
+// Init creates an empty bare repository below the folder and returns its path.
+// If it exists already, that is a Conflict.
+func Init(dir, fullName string) (string, error) {
+	if err := host.CheckFullName(fullName); err != nil {
+		return "", err
+	}
+	owner, name, _ := strings.Cut(fullName, "/")
+	if err := os.MkdirAll(filepath.Join(dir, owner), 0o700); err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(filepath.Join(dir, owner, name+suffix))
+	if err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
+		return path, fault.New(fault.Conflict, "The repository %s exists already", fullName)
+	} else if err != nil {
+		return "", err
+	}
+	_, err = gogit.InitWithOptions(storage(path), nil, gogit.InitOptions{DefaultBranch: plumbing.Main})
+	return path, err
+}
+
+const suffix = ".git"
+
+// Provider implements host.Host.
+func (h *Host) Provider() host.Provider { return host.Git }
+
+// CheckAccount implements host.Host: a folder has no accounts.
+func (h *Host) CheckAccount(context.Context, host.Installation) error { return nil }
+
+// Repositories implements host.Host.
+func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host.Repository, err error) {
+	defer fault.Wrap(&err, "repositories of %s", at.Account)
+	if host.CheckFullName(at.Account+"/x") != nil {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	entries, err := fs.ReadDir(root.FS(), at.Account)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	all := []host.Repository{}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok {
+			continue
+		}
+		r, err := h.repository(host.Repo{Installation: at, FullName: at.Account + "/" + name})
+		if fault.Is(err, fault.NotFound) {
+			continue // not a repository, or a link
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// Repository implements host.Host.
+func (h *Host) Repository(_ context.Context, r host.Repo) (_ host.Repository, err error) {
+	defer fault.Wrap(&err, "repository %s", r.FullName)
+	return h.repository(r)
+}
+
+func (h *Host) repository(r host.Repo) (host.Repository, error) {
+	repo, err := h.open(r)
+	if err != nil {
+		return host.Repository{}, err
+	}
+	// A folder has no ids, so the id is a hash of the name. It has 53 bits, which
+	// JSON numbers represent exactly.
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(r.FullName)) // never fails
+	owner, name := r.Split()
+	out := host.Repository{
+		ID: int64(hash.Sum64() >> 11), FullName: r.FullName, Owner: owner, Name: name, Visibility: "private",
+	}
+	head, err := repo.Reference(plumbing.HEAD, false)
+	if err != nil {
+		return out, err
+	}
+	out.DefaultBranch = head.Target().Short()
+	if commit, err := peel(repo, head.Target()); err == nil {
+		at := commit.Committer.When.UTC()
+		out.PushedAt = &at
+	}
+	return out, nil
+}
+
+// open opens a repository of the installation's account.
+func (h *Host) open(r host.Repo) (*gogit.Repository, error) {
+	path, err := h.path(r)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := gogit.Open(storage(path), nil)
+	if errors.Is(err, gogit.ErrRepositoryNotExists) {
+		return nil, notFound(r)
+	}
+	return repo, err
+}
+
+func (h *Host) path(r host.Repo) (string, error) {
+	owner, name := r.Split()
+	if host.CheckFullName(r.FullName) != nil || owner != r.Account {
+		return "", notFound(r)
+	}
+	root, err := os.OpenRoot(h.dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	inside := filepath.Join(owner, name+suffix)
+	// Symbolic links are not followed, neither out of the folder nor to the
+	// repositories of another owner.
+	for _, dir := range []string{owner, inside} {
+		if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
+			return "", notFound(r)
+		}
+	}
+	if _, err := root.Stat(filepath.Join(inside, "HEAD")); err != nil {
+		return "", notFound(r)
+	}
+	return filepath.Join(h.dir, inside), nil
+}
+
+func notFound(r host.Repo) error {
+	return fault.New(fault.NotFound, "The repository %s was not found", r.FullName)
+}
+
+// largeObject is the size from which content is streamed, not read at once.
+const largeObject = 1 << 20
+
+func storage(path string) *filesystem.Storage {
+	return filesystem.NewStorageWithOptions(osfs.New(path, osfs.WithBoundOS()), cache.NewObjectLRUDefault(),
+		filesystem.Options{LargeObjectThreshold: largeObject})
+}
+
+// Resolve implements host.Host.
+func (h *Host) Resolve(_ context.Context, r host.Repo, ref string) (_ host.Commit, err error) {
+	defer fault.Wrap(&err, "resolve %s in %s", ref, r.FullName)
+	repo, err := h.open(r)
+	if err != nil {
+		return host.Commit{}, err
+	}
+	commit, err := resolve(repo, ref)
+	if err != nil {
+		return host.Commit{}, err
+	}
+	return host.Commit{SHA: commit.Hash.String(), Message: commit.Message}, nil
+}
+
+func resolve(repo *gogit.Repository, ref string) (*object.Commit, error) {
+	if host.IsSHA(ref) {
+		return commitOf(repo, plumbing.NewHash(ref))
+	}
+	names := []string{ref}
+	if !strings.HasPrefix(ref, "refs/") {
+		names = []string{"refs/heads/" + ref, "refs/tags/" + ref}
+	}
+	for _, name := range names {
+		commit, err := peel(repo, plumbing.ReferenceName(name))
+		if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+			return commit, err
+		}
+	}
+	return nil, fault.New(fault.NotFound, "The repository has no branch, tag or commit %s", ref)
+}
+
+// peel returns the commit of a ref.
+func peel(repo *gogit.Repository, name plumbing.ReferenceName) (*object.Commit, error) {
+	ref, err := repo.Reference(name, true)
+	if err != nil {
+		return nil, err
+	}
+	return commitOf(repo, ref.Hash())
+}
+
+// commitOf peels annotated tags, which may point to other tags.
+func commitOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Commit, error) {
+	for range 10 {
+		if err := checkSize(repo, hash); err != nil {
+			return nil, err
+		}
+		tag, err := repo.TagObject(hash)
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		hash = tag.Target
+	}
+	commit, err := repo.CommitObject(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return nil, fault.New(fault.NotFound, "The repository has no commit %s", hash)
+	}
+	return commit, err
+}
+
+// maxObject is the size limit of objects that are read into memory: commits,
+// tags and trees. A tree of host.maxNodes entries is smaller.
+const maxObject = 8 << 20
+
+// checkSize refuses an object that is missing, or larger than any commit, tag or
+// tree of a skill: a few kilobytes of a pack can expand to a huge object.
+func checkSize(repo *gogit.Repository, hash plumbing.Hash) error {
+	size, err := repo.Storer.EncodedObjectSize(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && size > maxObject {
+		return fault.New(fault.NotFound, "The repository has no commit or folder %s of at most %d MiB", hash, maxObject>>20)
+	}
+	return err
+}
+
+// Refs implements host.Host.
+func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
+	defer fault.Wrap(&err, "refs of %s", r.FullName)
+	refs := host.Refs{Heads: map[string]string{}, Tags: map[string]string{}}
+	repo, err := h.open(r)
+	if err != nil {
+		return refs, err
+	}
+	all, err := repo.References()
+	if err != nil {
+		return refs, err
+	}
+	defer all.Close()
+	return refs, all.ForEach(func(ref *plumbing.Reference) error {
+		into := refs.Heads
+		if ref.Name().IsTag() {
+			into = refs.Tags
+		} else if !ref.Name().IsBranch() {
+			return nil
+		}
+		commit, err := commitOf(repo, ref.Hash())
+		if fault.Is(err, fault.NotFound) {
+			return nil // a tag may point to any object
+		}
+		if err != nil {
+			return err
+		}
+		into[ref.Name().Short()] = commit.Hash.String()
+		return ctx.Err()
+	})
+}
+
+// SetStatus implements host.Host: a folder has no statuses.
+func (h *Host) SetStatus(context.Context, host.Repo, string, host.Status) error {
+	return host.ErrUnsupported
+}
+
+// SetCheck implements host.Host: a folder has no check-runs.
+func (h *Host) SetCheck(context.Context, host.Repo, *host.Check) error { return host.ErrUnsupported }
+
+// SetIssue implements host.Host: a bare repository has no issues.
+func (h *Host) SetIssue(context.Context, host.Repo, *host.Issue) error { return host.ErrUnsupported }
+
+// Pull implements host.Host: a bare repository has no pull requests.
+func (h *Host) Pull(context.Context, host.Repo, int64) (host.Pull, error) {
+	return host.Pull{}, host.ErrUnsupported
+}
+
+// OpenPulls implements host.Host.
+func (h *Host) OpenPulls(context.Context, host.Repo) ([]host.Pull, bool, error) {
+	return nil, false, host.ErrUnsupported
+}
+
+// PullFiles implements host.Host.
+func (h *Host) PullFiles(context.Context, host.Repo, int64) ([]string, bool, error) {
+	return nil, false, host.ErrUnsupported
+}
+
+// SetComment implements host.Host.
+func (h *Host) SetComment(context.Context, host.Repo, *host.Comment) error {
+	return host.ErrUnsupported
+}
+
+// OpenPull implements host.Host.
+func (h *Host) OpenPull(context.Context, host.Repo, host.NewPull) (host.Pull, error) {
+	return host.Pull{}, host.ErrUnsupported
+}
+
+// MergedPull implements host.Host.
+func (h *Host) MergedPull(context.Context, host.Repo, string) (host.MergedPull, error) {
+	return host.MergedPull{}, host.ErrUnsupported
+}
+
+// Reviews implements host.Host.
+func (h *Host) Reviews(context.Context, host.Repo, int64) ([]host.Review, error) {
+	return nil, host.ErrUnsupported
+}
+
+// Authors implements host.Host.
+func (h *Host) Authors(context.Context, host.Repo, int64) ([]int64, error) {
+	return nil, host.ErrUnsupported
+}
+
+// Dir is the folder of the repositories: the setting, a path or a file URL, or
+// "repos" in the data folder.
+func Dir(data, setting string) string {
+	if setting == "" {
+		return filepath.Join(data, "repos")
+	}
+	return strings.TrimPrefix(setting, "file://")
+}

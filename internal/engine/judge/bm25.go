@@ -1,0 +1,37 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/whetstone-dev/whetstone/internal/engine/judge/lexical"
+)
+
+// BuiltinModel is the version of the built-in judge's ranking, stop words and
+// threshold. A change of one of them needs a new version: results of different
+// versions must not be compared.
+const BuiltinModel = "bm25-1"
+
+// routeByBM25 is Route without a model. It is deterministic: seed and trial have
+// no effect, and the first name wins a tie.
+func (j *Judge) routeByBM25(r RouteRequest, catalogue []Skill) Routing {
+	rec := j.newRecord(BuiltinModel, "")
+	rec.Seed, rec.Trial = r.Seed, r.Trial
+	skills := make([]lexical.Skill, len(catalogue))
+	for i, s := range catalogue {
+		skills[i] = lexical.Skill(s)
+	}
+	chosen, best, second := lexical.New(skills).Route(r.Query)
+	if chosen == "" {
+		return Routing{
+			Confidence: 1 - best/(2*lexical.Threshold),
+			Reason:     fmt.Sprintf("builtin BM25: no skill scores %.2f or more; the best has %.2f", lexical.Threshold, best),
+			Record:     rec,
+		}
+	}
+	return Routing{
+		Skill:      chosen,
+		Confidence: best / (best + second),
+		Reason:     fmt.Sprintf("builtin BM25: score %.2f, the next has %.2f", best, second),
+		Record:     rec,
+	}
+}
