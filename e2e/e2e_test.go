@@ -104,7 +104,7 @@ func setUp(env *testscript.Env, database string) error {
 			env.Setenv(name, value)
 		}
 	}
-	captures, err := filepath.Abs("../internal/transcripts/testdata/agents")
+	captures, err := filepath.Abs("../internal/local/transcripts/testdata/agents")
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (p *process) plantTranscripts(t *testing.T, day string, names ...string) {
 		}
 	}
 	for _, name := range names {
-		files, err := filepath.Glob("../internal/transcripts/testdata/agents/" + name + "/*.jsonl")
+		files, err := filepath.Glob("../internal/local/transcripts/testdata/agents/" + name + "/*.jsonl")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no transcripts of %s: %v", name, err)
 		}

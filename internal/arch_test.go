@@ -50,13 +50,13 @@ var layers = []layer{
 	{platform, []string{
 		"internal/access", "internal/engine/agents", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/engine/environments",
 		"internal/events",
-		"internal/exam", "internal/fair", "internal/engine/gateway", "internal/hook", "internal/engine/host", "internal/httpapi", "internal/install",
+		"internal/exam", "internal/fair", "internal/engine/gateway", "internal/local/hook", "internal/engine/host", "internal/httpapi", "internal/local/install",
 		"internal/jobs",
-		"internal/engine/judge", "internal/lockfiles",
+		"internal/engine/judge", "internal/local/lockfiles",
 		"internal/measure",
 		"internal/notify", "internal/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/engine/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/trace",
-		"internal/transcripts",
+		"internal/local/transcripts",
 	}},
 	{"the base", []string{
 		"internal/builtin", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",

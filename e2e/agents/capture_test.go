@@ -16,7 +16,7 @@ import (
 // transcripts. -capture writes them anew.
 const (
 	telemetryCaptures  = "../../internal/observe/telemetry/testdata/agents"
-	transcriptCaptures = "../../internal/transcripts/testdata/agents"
+	transcriptCaptures = "../../internal/local/transcripts/testdata/agents"
 )
 
 func (c claudeCode) capture(t *testing.T, scenario string) {

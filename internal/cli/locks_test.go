@@ -16,7 +16,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
 const secretToken = "ct_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg"

@@ -15,8 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/install"
-	"github.com/whetstone-dev/whetstone/internal/lockfiles"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
+	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 )
 
 // Frozen is the command `whetstone install --frozen`.

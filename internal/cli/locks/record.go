@@ -7,7 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
-	"github.com/whetstone-dev/whetstone/internal/lockfiles"
+	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 )
 
 // A place tells the installations of a person apart.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
-	"github.com/whetstone-dev/whetstone/internal/lockfiles"
+	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 )
 
 // A query is an item of POST /api/v1/registry/resolve.

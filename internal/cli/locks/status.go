@@ -9,7 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/lockfiles"
+	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
 // installAlong installs what a plan has, and marks in the lock file who requires what.

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/installer"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
 type syncCommand struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
 // Commands are the commands of this package.

@@ -14,8 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/hook"
-	"github.com/whetstone-dev/whetstone/internal/transcripts"
+	"github.com/whetstone-dev/whetstone/internal/local/hook"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
 type hookQueue struct {

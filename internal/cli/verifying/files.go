@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
 // dirHash is the digest of files by path, as a statement has it: that of Go modules,

@@ -18,9 +18,9 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
-	"github.com/whetstone-dev/whetstone/internal/transcripts"
 )
 
 // captured reads what an agent sent in a scenario of e2e/agents.

@@ -8,7 +8,7 @@ import (
 	"path"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/lockfiles"
+	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/resolve"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )

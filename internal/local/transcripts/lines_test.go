@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/transcripts"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
 func TestLines(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/transcripts/commits"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts/commits"
 )
 
 // TestNamedPipe: reading a file of a hostile repository never ends.

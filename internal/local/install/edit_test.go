@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
 func TestEdits(t *testing.T) {

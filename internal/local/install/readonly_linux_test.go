@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/install"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
 const nobody = 65534

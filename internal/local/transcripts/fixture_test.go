@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/transcripts"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
 const sessionID = "3f0c1f9e-0f5b-4c5e-9d0c-6f2f3b1a7c11"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/hook"
+	"github.com/whetstone-dev/whetstone/internal/local/hook"
 )
 
 func newQueue(t *testing.T) (hook.Queue, func(name string) hook.Session) {

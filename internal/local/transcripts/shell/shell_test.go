@@ -3,7 +3,7 @@ package shell_test
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/transcripts/shell"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts/shell"
 )
 
 const (

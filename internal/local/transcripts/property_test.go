@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/whetstone-dev/whetstone/internal/transcripts"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
 // TestAnyWayOfImporting appends to transcripts in random pieces and imports them

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/lockfiles"
+	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 )
 
 // near reads beside a file of testdata.

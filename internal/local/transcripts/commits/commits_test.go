@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/transcripts/commits"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts/commits"
 )
 
 // A repository is one made with git. Its clock stands still between two commands.

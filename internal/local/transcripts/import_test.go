@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/transcripts"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
 // talk is a transcript of turns, each of which uses a skill.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/hook"
+	"github.com/whetstone-dev/whetstone/internal/local/hook"
 )
 
 // room has a home with the settings of agents.

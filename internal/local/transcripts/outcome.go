@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/transcripts/commits"
-	"github.com/whetstone-dev/whetstone/internal/transcripts/shell"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts/commits"
+	"github.com/whetstone-dev/whetstone/internal/local/transcripts/shell"
 )
 
 // outcomeRecord is what came of a command, or that a person interrupted the agent. The
