@@ -6,7 +6,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 )
 
 // scriptT lets helpers of Go tests work in a script.

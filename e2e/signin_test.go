@@ -5,7 +5,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 )
 
 // signingInWithProvider walks through the real flow: the first sign-in of a person, the

@@ -20,7 +20,7 @@ func TestRulesBite(t *testing.T) {
 		{"where no edge is", "internal/watch/alerts/a.go", imports(of("sources")), upwardImports, "add the edge to edges"},
 		{"up", "internal/store/a.go", imports(of("alerts")), upwardImports, "internal/store (the platform) imports internal/watch/alerts (a capability)"},
 		{"up from below a room", "internal/engine/host/github/a.go", imports(of("registry")), upwardImports, "imports point down"},
-		{"sideways in the platform", "internal/auth/a.go", imports(of("httpapi")), upwardImports, ""},
+		{"sideways in the platform", "internal/identity/auth/a.go", imports(of("httpapi")), upwardImports, ""},
 		{"sideways in the base", "internal/fault/a.go", imports(of("stats")), upwardImports, "both are the base"},
 		{"sideways in a test", "internal/watch/alerts/a_test.go", imports(of("registry")), upwardImports, ""},
 		{"test helper", "internal/watch/alerts/a.go", imports(of("store") + "/storetest"), upwardImports, "only tests may"},

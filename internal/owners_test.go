@@ -186,7 +186,7 @@ func TestStatementsStandTogether(t *testing.T) {
 var statement = regexp.MustCompile(`\b(?:SELECT\s+\S|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s+SET\s)`)
 
 // keepsSQLApart lists the rooms beside the capabilities that do it, too.
-var keepsSQLApart = []string{"internal/auth", "internal/httpapi", "internal/overview", "internal/skills"}
+var keepsSQLApart = []string{"internal/identity/auth", "internal/httpapi", "internal/overview", "internal/skills"}
 
 // strayStatements finds SQL outside of sql.go and the files beside it that end
 // in _sql.go.
@@ -195,7 +195,7 @@ func strayStatements(files []*source) (problems []string) {
 		name := path.Base(f.path)
 		layer := layerOf(f.room)
 		capability := layer >= 0 && layers[layer].name == "a capability" || slices.Contains(keepsSQLApart, f.room)
-		if f.forTests || !capability || name == "sql.go" || strings.HasSuffix(name, "_sql.go") || f.path == "internal/auth/secret.go" {
+		if f.forTests || !capability || name == "sql.go" || strings.HasSuffix(name, "_sql.go") || f.path == "internal/identity/auth/secret.go" {
 			continue
 		}
 		ast.Inspect(f.file, func(n ast.Node) bool {

@@ -25,15 +25,15 @@ var unaudited = map[string]string{
 	"POST /api/v1/registry/resolve":                       "asks",
 	"POST /api/v1/improve-runs/estimate":                  "reads only; a body tells what about",
 	"POST /api/v1/device-code":                            "decides nothing: somebody has to approve it, which is recorded",
-	"POST /api/v1/device-code/poll":                       "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
+	"POST /api/v1/device-code/poll":                       "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/identity/auth",
 	"POST /api/v1/repohost/webhook":                       "public, and kept as a delivery; what the service does because of it is recorded",
 	"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": "needs a delivery that has ended: TestReplay in internal/events",
 
 	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publish/publishers",
 	"POST /api/v1/registry/requirements":    "reads only; a body tells what about",
-	"POST /api/v1/invitations/accept":       "public; recorded as the new member's: TestInvite in internal/auth/members",
+	"POST /api/v1/invitations/accept":       "public; recorded as the new member's: TestInvite in internal/identity/auth/members",
 	"DELETE /api/v1/organization":           "recorded without the caller, for the operator: TestDelete in internal/privacy",
-	"POST /api/v1/me/leave":                 "recorded, but then the caller is gone: TestMembersAPI in internal/auth/members",
+	"POST /api/v1/me/leave":                 "recorded, but then the caller is gone: TestMembersAPI in internal/identity/auth/members",
 }
 
 // A change is a call of the API that changes something.

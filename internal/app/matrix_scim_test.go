@@ -6,8 +6,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"
 )
 
 // scimTokens makes a token for the identity provider of each organisation.
@@ -54,7 +54,7 @@ func (m *matrix) askProviders() {
 		}
 		if !strings.Contains(path, "{id}") {
 			if want = http.StatusOK; method != http.MethodGet {
-				continue // makes something of their own: TestIsolation in internal/auth/scim
+				continue // makes something of their own: TestIsolation in internal/identity/auth/scim
 			}
 		}
 		a := m.ask(r, request, other)

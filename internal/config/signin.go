@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
 )
 
 // SignIn has the identity providers with which people sign in to the dashboard.

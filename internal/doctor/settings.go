@@ -17,8 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/oidc"
-	"github.com/whetstone-dev/whetstone/internal/oidc/github"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/github"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 )

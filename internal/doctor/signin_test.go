@@ -6,7 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 )
 
 func TestCheckProviders(t *testing.T) {

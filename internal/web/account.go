@@ -1,8 +1,8 @@
 package web
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/auth/signin"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
 

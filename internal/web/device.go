@@ -3,8 +3,8 @@ package web
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 )
 
 // deviceView is a device login that waits for approval.

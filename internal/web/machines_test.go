@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth/serviceaccounts"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
 )
 
 // TestServiceAccountKey makes a key of a service account on the page of keys, limited

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 )
 
 var rawKey = regexp.MustCompile(`st_live_\w{43}`)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/oidc/oidctest"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 )
 
 // ssoFlags let people sign in with a provider.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/glob"
-	"github.com/whetstone-dev/whetstone/internal/oidc"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 )
 
 // A Run is the workflow run that a code host vouches for in an ID token.

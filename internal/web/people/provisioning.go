@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/auth/scim"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 

@@ -1,0 +1,135 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Member is a user with the last use of their keys, which is also that of their
+// sessions.
+type Member struct {
+	User
+	LastSeenAt *time.Time // to within touchInterval
+}
+
+// A MemberPage is which members to list.
+type MemberPage struct {
+	Removed       bool   // those who were removed instead
+	Search        string // in name or address
+	Sort          string // a field of memberSorts; oldest first when empty
+	Limit, Offset int
+}
+
+// Members lists a page of an organisation's members, oldest first, and their number.
+func (s *Service) Members(ctx context.Context, orgID string, p MemberPage) ([]Member, int, error) {
+	total, err := countMembers(ctx, s.DB, orgID, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := membersOfOrg(ctx, s.DB, orgID, p)
+	return all, total, err
+}
+
+// Member returns a member, also one who was removed.
+func (s *Service) Member(ctx context.Context, orgID, id string) (Member, error) {
+	return memberByID(ctx, s.DB, orgID, id)
+}
+
+// LockInviter locks the caller's row until the transaction ends, and returns the
+// caller as they are now. One who was removed meanwhile is fault.Unauthorized, and one
+// who may not give the role fault.Denied.
+func LockInviter(ctx context.Context, tx *store.Tx, c access.Caller, role access.Role) error {
+	crew, err := lockCrew(ctx, tx, c.OrgID, c.UserID, &c)
+	if err != nil {
+		return err
+	}
+	return crew.checkMay(role)
+}
+
+// InviterMayGive reports whether a member is still there and may give a role. Their
+// row is locked until the transaction ends.
+func InviterMayGive(ctx context.Context, tx *store.Tx, orgID, userID string, role access.Role) (bool, error) {
+	users, err := lockUsers(ctx, tx, orgID, userID, userID)
+	for _, u := range users {
+		if u.ID == userID {
+			return MayGive(access.Caller{Role: u.Role, Permissions: u.Role.Permissions()}, role), err
+		}
+	}
+	return false, err
+}
+
+// A Joiner is a person who becomes a member.
+type Joiner struct {
+	NewUser
+	KeyName string
+	// Claimed says that nobody but the person vouches for the address: no identity
+	// provider signs in as them because of it.
+	Claimed bool
+	// ByKey is the key of the person who let them in; nil on the server. The new one is
+	// made with it: it expires with it, and a cascading revocation reaches it.
+	ByKey *string
+}
+
+// Join adds a person and creates a key for them, in the caller's transaction. It
+// returns the raw key, which is not stored. An address that a member has is
+// fault.Conflict, and that of an inactive person fault.Denied; that of a removed member
+// is free, and belongs to a new user, who sees nothing of what the removed one alone
+// could see.
+func Join(ctx context.Context, tx *store.Tx, j Joiner) (u User, k Key, raw string, err error) {
+	if err := j.normalise(); err != nil {
+		return u, k, "", err
+	}
+	if err := inactive.Refuse(ctx, tx, j.OrgID, "", j.Email); err != nil {
+		return u, k, "", err
+	}
+	u = User{ID: store.NewID(), OrgID: j.OrgID, Email: j.Email, Name: j.Name, Role: j.Role, CreatedAt: store.Now()}
+	ctx = access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
+	if err := insertUser(ctx, tx, u); err != nil {
+		return u, k, "", conflictIfDuplicate(err, "%s is a member of this organisation already", j.Email)
+	}
+	if j.Claimed {
+		if err := markAddressClaimed(ctx, tx, u); err != nil {
+			return u, k, "", err
+		}
+	}
+	if err := recordUser(ctx, tx, u); err != nil {
+		return u, k, "", err
+	}
+	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: j.KeyName}
+	if j.ByKey != nil {
+		parent, err := keyByID(ctx, tx, u.OrgID, *j.ByKey, "")
+		if err != nil {
+			return u, k, "", err
+		}
+		if err := n.inherit(parent); err != nil {
+			return u, k, "", err
+		}
+	}
+	k, raw, err = insertNewKey(ctx, tx, n)
+	return u, k, raw, err
+}
+
+// NormaliseEmail checks an address and puts it into lower case.
+func NormaliseEmail(email string) (string, error) {
+	n := NewUser{Email: email, Role: access.DefaultRole}
+	err := n.normalise()
+	return n.Email, err
+}
+
+// CheckKeyUsable refuses a key that was revoked or has expired, for what is made with
+// it, and returns it. It stays locked until the transaction ends.
+func CheckKeyUsable(ctx context.Context, tx *store.Tx, c access.Caller) (Key, error) {
+	k, err := keyByID(ctx, tx, c.OrgID, c.KeyID, tx.Dialect().ForUpdate())
+	if fault.Is(err, fault.NotFound) {
+		return k, errUnknownKey()
+	}
+	if err != nil {
+		return k, err
+	}
+	return k, checkUsable(k.RevokedAt, k.ExpiresAt)
+}

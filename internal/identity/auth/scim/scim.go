@@ -1,0 +1,108 @@
+// Package scim lets identity providers push people and groups with SCIM 2.0 (RFC 7643
+// and 7644): who is assigned becomes a member, and who is deactivated is one no more. It
+// owns the tables scim_tokens, scim_users, scim_groups and scim_group_members.
+package scim
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service keeps tokens, and what providers push with them.
+type Service struct {
+	DB   *store.DB
+	Auth *auth.Service
+	// PublicURL is the base of the resources' locations.
+	PublicURL string
+	Log       *slog.Logger
+
+	api *httpapi.API
+}
+
+// URL is what a provider needs beside a token.
+func (s *Service) URL() string { return s.PublicURL + base }
+
+const (
+	base = "/scim/v2"
+
+	maxUsers      = 50_000 // of an organisation
+	maxGroups     = 2_000
+	maxMembers    = 10_000 // of a group
+	maxOperations = 1_000  // of a patch
+	maxPage       = 100
+	// maxListed is how many members the groups of a page have together; beyond it, the
+	// page is shorter.
+	maxListed = 20_000
+
+	maxText   = 254 // characters of a name, an address or the provider's id
+	maxEmails = 20
+	maxFilter = 1_000 // bytes of a filter or a path
+)
+
+// A user is a person as the provider describes them. They are a member while active.
+type user struct {
+	ID        string
+	OrgID     string
+	UserID    *string // nil: never active so far
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	attributes
+}
+
+// attributes are what the provider sets.
+type attributes struct {
+	UserName   string
+	ExternalID *string
+	Active     bool
+	profile
+}
+
+// A profile is kept as the provider sent it.
+type profile struct {
+	Name        fullName `json:"name,omitzero"`
+	DisplayName string   `json:"displayName,omitempty"`
+	Emails      []email  `json:"emails,omitempty"`
+}
+
+type fullName struct {
+	Formatted  string `json:"formatted,omitempty"`
+	GivenName  string `json:"givenName,omitempty"`
+	FamilyName string `json:"familyName,omitempty"`
+}
+
+type email struct {
+	Value   string `json:"value"`
+	Type    string `json:"type,omitempty"`
+	Primary truth  `json:"primary,omitempty"`
+}
+
+func (u user) target() audit.Target {
+	return audit.Target{Kind: "scim_user", ID: u.ID, Name: u.UserName}
+}
+
+// A Group is a group of the provider.
+type Group struct {
+	ID         string
+	OrgID      string
+	Name       string
+	ExternalID *string
+	Role       *access.Role // that it gives its members; nil: none
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// GivenRole is the role that the group gives; "" if none.
+func (g Group) GivenRole() access.Role {
+	if g.Role == nil {
+		return ""
+	}
+	return *g.Role
+}
+
+func (g Group) target() audit.Target { return audit.Target{Kind: "scim_group", ID: g.ID, Name: g.Name} }

@@ -1,0 +1,236 @@
+package signin
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// An Account is a member's account at a provider.
+type Account struct {
+	ID         string
+	Provider   string // its title
+	Email      string // at the last sign-in
+	CreatedAt  time.Time
+	LastUsedAt time.Time
+	Issuer     string
+}
+
+// Accounts returns a member's accounts at providers, oldest first.
+func (s *Service) Accounts(ctx context.Context, c access.Caller) ([]Account, error) {
+	return accountsOf(ctx, s.DB, c.OrgID, c.UserID)
+}
+
+// Linkable returns the providers at which the caller can link an account: those of their
+// organisation at which they have none. A session that was opened with a key links
+// nothing: it would leave a way in behind that revoking the key does not end.
+func (s *Service) Linkable(ctx context.Context, c access.Caller, sessionID string, have []Account) ([]Provider, error) {
+	by, err := s.ProviderOf(ctx, c.OrgID, sessionID)
+	if err != nil || by == "" {
+		return nil, err
+	}
+	linked := map[string]bool{}
+	for _, a := range have {
+		linked[a.Issuer] = true
+	}
+	var all []Provider
+	for _, p := range s.Providers {
+		if p.Org == c.OrgName && !linked[p.Issuer] {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// StartLink is Start for a person who is signed in and links another account. Nothing is
+// linked before they confirm it in the same session with Link.
+func (s *Service) StartLink(ctx context.Context, c access.Caller, sessionID, name string) (location, cookie string, err error) {
+	p, err := s.Provider(name)
+	if err != nil {
+		return "", "", err
+	}
+	by, err := s.ProviderOf(ctx, c.OrgID, sessionID)
+	switch {
+	case err != nil:
+		return "", "", err
+	case by == "":
+		return "", "", fault.New(fault.Denied, "You are signed in with a key; sign in with an identity "+
+			"provider to link another account")
+	case p.Org != c.OrgName:
+		return "", "", fault.New(fault.Denied, "%s is for another organisation", p.Title())
+	}
+	a := newAttempt(name, "")
+	a.Session = sessionID
+	return s.send(ctx, p, a)
+}
+
+// An Offer is an account at a provider that its owner may link. It is kept in a cookie,
+// encrypted, until they confirm.
+type Offer struct {
+	Provider, Issuer, Subject, Email string
+	Session                          string // that asked for it
+	ExpiresAt                        time.Time
+}
+
+// Title is the name of the provider.
+func (o Offer) Title() string { return Provider{Name: o.Provider}.Title() }
+
+// offer checks that the person could sign in with the account, and seals it.
+func (s *Service) offer(p Provider, a attempt, who person, sessionID string) (string, error) {
+	if a.Session != sessionID {
+		return "", errNotAsked()
+	}
+	if _, err := p.role(who.groups); err != nil {
+		return "", err
+	}
+	return s.sealAs(offerLabel, Offer{
+		Provider: p.Name, Issuer: who.issuer, Subject: who.subject, Email: who.email, Session: sessionID,
+		ExpiresAt: time.Now().Add(Lifetime),
+	})
+}
+
+func errNotAsked() error {
+	return fault.New(fault.Denied, "This account was not asked for in this session; start again on the page Account")
+}
+
+// Offered returns the account that a session may link, from the cookie.
+func (s *Service) Offered(sessionID, cookie string) (o Offer, err error) {
+	if !s.openAs(offerLabel, cookie, &o) || o.Session != sessionID || !o.ExpiresAt.After(time.Now()) {
+		return Offer{}, errNotAsked()
+	}
+	return o, nil
+}
+
+// Link links the offered account to the caller: from then on they sign in with it, too.
+// An account of another member, and a second one at a provider, is fault.Conflict.
+func (s *Service) Link(ctx context.Context, c access.Caller, sessionID, cookie string) (o Offer, err error) {
+	if o, err = s.Offered(sessionID, cookie); err != nil {
+		return o, err
+	}
+	who := person{issuer: o.Issuer, subject: o.Subject, email: o.Email}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		u, err := auth.LockMember(ctx, tx, c.OrgID, c.UserID)
+		if err != nil {
+			return err
+		}
+		former, err := deleteFormer(ctx, tx, u.OrgID, who)
+		if err != nil {
+			return err
+		}
+		if err := inactive.RefuseFormer(ctx, tx, u.OrgID, former, who.email); err != nil {
+			return err
+		}
+		if err := inactive.Refuse(ctx, tx, u.OrgID, u.ID, u.Email, who.email); err != nil {
+			return err
+		}
+		found, err := identityOf(ctx, tx, u.OrgID, who)
+		switch {
+		case err == nil && found.userID == u.ID:
+			return nil // a second click
+		case err == nil:
+			return fault.New(fault.Conflict, "This account of %s belongs to another member", o.Title())
+		case !fault.Is(err, fault.NotFound):
+			return err
+		}
+		linked, err := providersOf(ctx, tx, u.OrgID, u.ID)
+		if err != nil {
+			return err
+		}
+		if _, taken := linked[who.issuer]; taken {
+			return fault.New(fault.Conflict, "You have another account of %s; unlink that one first", o.Title())
+		}
+		key, err := auth.IdentityKey(ctx, tx, u, nil, "sign-in with "+o.Provider)
+		if err != nil {
+			return err
+		}
+		if err := upsertIdentity(ctx, tx, identity{id: store.NewID(), orgID: u.OrgID, userID: u.ID, keyID: &key},
+			o.Provider, who); err != nil {
+			return err
+		}
+		return recordIdentity(ctx, tx, "auth.identity.link", u.OrgID, o.Provider, who)
+	})
+	if store.IsDuplicate(err) {
+		err = fault.New(fault.Conflict, "This account of %s was linked a moment ago", o.Title())
+	}
+	return o, err
+}
+
+func recordIdentity(ctx context.Context, tx *store.Tx, action, orgID, provider string, who person) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: orgID, Action: action, Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email},
+		Detail: audit.Detail{"provider": provider},
+	})
+}
+
+// Unlink ends that an account at a provider signs the caller in: its sessions end, and so
+// do the logins that they approved. The last way in stays (fault.Conflict).
+func (s *Service) Unlink(ctx context.Context, c access.Caller, id string) error {
+	if c.Narrowed() {
+		return fault.New(fault.Denied, "Your key has fewer permissions than the role %s; use one that has them all", c.Role)
+	}
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+		i, who, provider, err := identityByID(ctx, tx, c, id)
+		if err != nil {
+			return err
+		}
+		// Keys are locked before people, as everywhere.
+		if err := auth.EndIdentityKey(ctx, tx, c.OrgID, *i.keyID); err != nil {
+			return err
+		}
+		if _, err := auth.LockMember(ctx, tx, c.OrgID, c.UserID); err != nil {
+			return err
+		}
+		if _, err := auth.EndVouched(ctx, tx, c.OrgID, i.id); err != nil {
+			return err
+		}
+		if err := deleteIdentity(ctx, tx, i); err != nil {
+			return err
+		}
+		if err := s.checkWayLeft(ctx, tx, c); err != nil {
+			return err
+		}
+		return recordIdentity(ctx, tx, "auth.identity.unlink", c.OrgID, provider, who)
+	})
+	s.Auth.Forget()
+	return err
+}
+
+// checkWayLeft refuses to leave a member without a way to sign in: another account at a
+// provider that is configured, or a key.
+func (s *Service) checkWayLeft(ctx context.Context, tx *store.Tx, c access.Caller) error {
+	linked, err := providersOf(ctx, tx, c.OrgID, c.UserID)
+	if err != nil {
+		return err
+	}
+	for _, p := range s.Providers {
+		if _, ok := linked[p.Issuer]; ok {
+			return nil
+		}
+	}
+	const advice = "This is your only way to sign in; link another account first"
+	if s.Auth.RequireSSO {
+		return fault.New(fault.Conflict, advice)
+	}
+	keys, err := countKeys(ctx, tx, c.OrgID, c.UserID)
+	if err == nil && keys == 0 {
+		return fault.New(fault.Conflict, advice+", or create an API key")
+	}
+	return err
+}
+
+// send begins an attempt at a provider.
+func (s *Service) send(ctx context.Context, p Provider, a attempt) (location, cookie string, err error) {
+	if p.GitHub {
+		location = s.github(p).AuthURL(a.Flow)
+	} else if location, err = s.client(p).AuthURL(ctx, a.Flow); err != nil {
+		return "", "", s.explain(p, err)
+	}
+	cookie, err = s.sealAs(cookieLabel, a)
+	return location, cookie, err
+}

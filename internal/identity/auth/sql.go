@@ -1,0 +1,397 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const (
+	orgColumns  = `id, name, plan, created_at`
+	userColumns = `id, org_id, COALESCE(former_email, email), name, role, created_at, removed_at, kind = 'service'`
+	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at,
+		created_by_key, login, relay, entry_id, allowed_ips`
+)
+
+func scanOrg(row store.Row) (o Organisation, err error) {
+	err = row.Scan(&o.ID, &o.Name, &o.Plan, store.Time(&o.CreatedAt))
+	return o, err
+}
+
+func scanUser(row store.Row) (u User, err error) {
+	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt), store.NullTime(&u.RemovedAt),
+		&u.ServiceAccount)
+	return u, err
+}
+
+func scanKey(row store.Row) (k Key, err error) {
+	var permissions, allowed *string
+	err = row.Scan(&k.ID, &k.OrgID, &k.UserID, &k.Name, &k.Prefix, &permissions, store.Time(&k.CreatedAt),
+		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt), &k.CreatedByKey, &k.Login,
+		&k.Relay, &k.EntryID, &allowed)
+	if err != nil {
+		return k, err
+	}
+	if permissions != nil {
+		k.Permissions = splitPermissions(*permissions)
+	}
+	k.AllowedIPs, err = keyrules.Decode(allowed)
+	return k, err
+}
+
+func insertOrg(ctx context.Context, q store.Querier, o Organisation) error {
+	_, err := q.Exec(ctx, `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`,
+		o.ID, o.Name, o.Plan, store.Micros(o.CreatedAt))
+	return err
+}
+
+func orgByName(ctx context.Context, q store.Querier, name string) (Organisation, error) {
+	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations WHERE name = $1 AND deleted_at IS NULL`, name)
+	return store.One(rows, err, "Organisation "+name, scanOrg)
+}
+
+func allOrgs(ctx context.Context, q store.Querier) ([]Organisation, error) {
+	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations WHERE deleted_at IS NULL ORDER BY id`)
+	return store.All(rows, err, scanOrg)
+}
+
+// closeOrg reports whether the organisation was open.
+func closeOrg(ctx context.Context, tx *store.Tx, orgID string, at time.Time) (bool, error) {
+	n, err := tx.Exec(ctx, `UPDATE organisations SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL`, orgID, store.Micros(at))
+	return n == 1, err
+}
+
+func updatePlan(ctx context.Context, q store.Querier, orgID string, plan access.Plan) error {
+	_, err := q.Exec(ctx, `UPDATE organisations SET plan = $2 WHERE id = $1`, orgID, plan)
+	return err
+}
+
+func insertUser(ctx context.Context, q store.Querier, u User) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO users (id, org_id, email, name, role, given_role, created_at) VALUES ($1, $2, $3, $4, $5, $5, $6)`,
+		u.ID, u.OrgID, u.Email, u.Name, u.Role, store.Micros(u.CreatedAt))
+	return err
+}
+
+// markAddressClaimed notes that nobody but the user says that the address is theirs.
+func markAddressClaimed(ctx context.Context, tx *store.Tx, u User) error {
+	_, err := tx.Exec(ctx, `UPDATE users SET address_claimed = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, true)
+	return err
+}
+
+func addressClaimed(ctx context.Context, q store.Querier, u User) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT address_claimed FROM users WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID)
+	return store.One(rows, err, "User", store.Value[bool])
+}
+
+// userByID finds a member who was not removed.
+func userByID(ctx context.Context, q store.Querier, orgID, id string) (User, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+userColumns+` FROM users WHERE org_id = $1 AND id = $2 AND removed_at IS NULL`, orgID, id)
+	return store.One(rows, err, "User", scanUser)
+}
+
+func userByEmail(ctx context.Context, q store.Querier, orgID, email string) (User, error) {
+	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 AND email = $2`, orgID, email)
+	return store.One(rows, err, "User "+email, scanUser)
+}
+
+// usersOfOrg returns the removed ones, too.
+func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, error) {
+	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 ORDER BY id`, orgID)
+	return store.All(rows, err, scanUser)
+}
+
+// ownersKeys returns the keys of an organisation's owners.
+func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys
+		WHERE org_id = $1 AND user_id IN (SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL)`, orgID, access.Owner)
+	return store.All(rows, err, scanKey)
+}
+
+// lockedOwners returns the ids of an organisation's owners and locks their rows,
+// so that they stay owners until the transaction ends.
+func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
+	return store.All(rows, err, store.Value[string])
+}
+
+// updateRole writes a role that a person gave.
+func updateRole(ctx context.Context, q store.Querier, u User) error {
+	_, err := q.Exec(ctx, `UPDATE users SET role = $3, given_role = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, u.Role)
+	return err
+}
+
+func insertKey(ctx context.Context, q store.Querier, k Key, hash string, deviceID *string) error {
+	var permissions *string
+	if k.Permissions != nil {
+		joined := joinPermissions(k.Permissions)
+		permissions = &joined
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at, created_by_key, login,
+			relay, device_id, entry_id, allowed_ips)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt),
+		k.CreatedByKey, k.Login, k.Relay, deviceID, k.EntryID, k.AllowedIPs.Encode())
+	return err
+}
+
+func keyByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Key, error) {
+	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Key", scanKey)
+}
+
+var keySorts = store.Sorting{"name": "lower(name)", "created_at": "created_at", "last_used_at": "last_used_at", "expires_at": "expires_at"}
+
+func keysOfOrg(ctx context.Context, q store.Querier, orgID, userID string, p store.Page) ([]Key, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)
+		`+keySorts.By(p.Sort, `id DESC`)+` LIMIT $3 OFFSET $4`, orgID, userID, p.Limit, p.Offset)
+	return store.All(rows, err, scanKey)
+}
+
+// lockLineage locks and returns the key and, recursively, the keys that were
+// created with it, or only the logins among them. Revoked keys are left out, but
+// not the keys that were created with those. Ids grow with time (UUIDv7), so that
+// all transactions lock in the same order, from parent to child.
+func lockLineage(ctx context.Context, tx *store.Tx, orgID, id string, e cascade) ([]Key, error) {
+	rows, err := tx.Query(ctx, `
+		WITH RECURSIVE lineage (id) AS (
+			SELECT id FROM api_keys WHERE org_id = $1 AND id = $2
+			UNION
+			SELECT k.id FROM api_keys k JOIN lineage l ON k.created_by_key = l.id WHERE k.org_id = $1 AND (k.login OR $3))
+		SELECT `+keyColumns+` FROM api_keys
+		WHERE org_id = $1 AND revoked_at IS NULL AND id IN (SELECT id FROM lineage)
+		ORDER BY id`+tx.Dialect().ForUpdate(), orgID, id, bool(e))
+	return store.All(rows, err, scanKey)
+}
+
+func keysMadeByKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND created_by_key IS NOT NULL ORDER BY id`, orgID)
+	return store.All(rows, err, scanKey)
+}
+
+func countKeys(ctx context.Context, q store.Querier, orgID, userID string) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM api_keys WHERE org_id = $1 AND ($2 = '' OR user_id = $2)`, orgID, userID)
+	return store.One(rows, err, "Count", store.Value[int])
+}
+
+func markKeyRevoked(ctx context.Context, q store.Querier, id string, at time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE api_keys SET revoked_at = $2 WHERE id = $1`, id, store.Micros(at))
+	return err
+}
+
+// revokeLoginsOfDevice revokes the active keys of a person's logins with the same
+// program, by the key's name, on the same device, and returns them.
+func revokeLoginsOfDevice(ctx context.Context, tx *store.Tx, n NewKey, at time.Time) ([]Key, error) {
+	rows, err := tx.Query(ctx, `
+		UPDATE api_keys SET revoked_at = $5
+		WHERE org_id = $1 AND user_id = $2 AND login AND name = $3 AND device_id = $4 AND revoked_at IS NULL
+		RETURNING `+keyColumns,
+		n.OrgID, n.UserID, n.Name, n.deviceID, store.Micros(at))
+	return store.All(rows, err, scanKey)
+}
+
+func activeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([]Key, error) {
+	in, arg := tx.Dialect().In("$2", ids)
+	rows, err := tx.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys
+		WHERE org_id = $1 AND id `+in+` AND entry_id IS NOT NULL AND revoked_at IS NULL AND expires_at > $3
+		ORDER BY id`+tx.Dialect().ForUpdate(), orgID, arg, store.Micros(store.Now()))
+	return store.All(rows, err, scanKey)
+}
+
+// deleteEntryKeys deletes the keys for one entry that expired before a time. No row
+// refers to them: they open no sessions and approve no logins.
+func deleteEntryKeys(ctx context.Context, q store.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM api_keys WHERE entry_id IS NOT NULL AND expires_at < $1`, store.Micros(before))
+	return err
+}
+
+func touchKey(ctx context.Context, q store.Querier, id string, at time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE api_keys SET last_used_at = $2 WHERE id = $1`, id, store.Micros(at))
+	return err
+}
+
+// holder is a key joined with its user and organisation.
+type holder struct {
+	caller    access.Caller
+	keyName   string
+	allowed   keyrules.AllowList
+	expiresAt *time.Time
+	revokedAt *time.Time
+}
+
+// A key of a removed member counts as revoked: one that was being made meanwhile is not.
+const holderColumns = `k.id, k.permissions, k.expires_at, COALESCE(k.revoked_at, u.removed_at), k.relay, COALESCE(k.device_id, ''),
+	COALESCE(k.entry_id, ''), k.name, k.allowed_ips, u.kind = 'service',
+	u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
+
+func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+holderColumns+`
+		FROM api_keys k JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
+		WHERE k.hash = $1 AND o.deleted_at IS NULL`, hash)
+	return store.One(rows, err, "Key", scanHolder)
+}
+
+func scanHolder(row store.Row) (h holder, err error) { return scanHolderAnd(row) }
+
+// scanHolderAnd scans a holder and the columns that follow it.
+func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
+	c := &h.caller
+	var permissions, allowed *string
+	err = row.Scan(append([]any{
+		&c.KeyID, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay, &c.DeviceID, &c.EntryID,
+		&h.keyName, &allowed, &c.ServiceAccount,
+		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan,
+	}, more...)...)
+	if err != nil {
+		return h, err
+	}
+	var names []access.Permission
+	if permissions != nil {
+		names = splitPermissions(*permissions)
+	}
+	c.Permissions = narrow(c.Role, names)
+	h.allowed, err = keyrules.Decode(allowed)
+	return h, err
+}
+
+func insertSession(ctx context.Context, q store.Querier, s Session, hash string) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO sessions (id, org_id, user_id, key_id, identity_id, hash, browser, address, created_at, used_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		s.ID, s.OrgID, s.UserID, s.KeyID, s.IdentityID, hash, s.Browser, s.Address,
+		store.Micros(s.CreatedAt), store.Micros(s.UsedAt), store.Micros(s.ExpiresAt))
+	return err
+}
+
+func sessionByHash(ctx context.Context, q store.Querier, hash string) (heldSession, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+holderColumns+`, s.id, s.identity_id, s.used_at, s.expires_at
+		FROM sessions s JOIN api_keys k ON k.id = s.key_id
+			JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
+		WHERE s.hash = $1 AND o.deleted_at IS NULL`, hash)
+	return store.One(rows, err, "Session", func(row store.Row) (h heldSession, err error) {
+		h.holder, err = scanHolderAnd(row, &h.id, &h.identityID, store.Time(&h.usedAt), store.Time(&h.sessionEndAt))
+		return h, err
+	})
+}
+
+func liveSessions(ctx context.Context, q store.Querier, orgID, userID string, now time.Time) ([]Session, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.id, s.org_id, s.user_id, s.key_id, k.name, s.browser, s.address, s.created_at, s.used_at, s.expires_at
+		FROM sessions s JOIN api_keys k ON k.id = s.key_id
+		WHERE s.org_id = $1 AND s.user_id = $2 AND s.expires_at > $3 AND s.used_at > $4
+			AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $3)
+		ORDER BY s.id DESC`, orgID, userID, store.Micros(now), store.Micros(now.Add(-SessionIdle)))
+	return store.All(rows, err, scanSession)
+}
+
+func scanSession(row store.Row) (s Session, err error) {
+	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.KeyID, &s.KeyName, &s.Browser, &s.Address,
+		store.Time(&s.CreatedAt), store.Time(&s.UsedAt), store.Time(&s.ExpiresAt))
+	return s, err
+}
+
+func touchSession(ctx context.Context, q store.Querier, id string, at time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE sessions SET used_at = $2 WHERE id = $1`, id, store.Micros(at))
+	return err
+}
+
+// deleteSession deletes a session and returns it. A narrowed key only deletes
+// sessions of its own.
+func deleteSession(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Session, error) {
+	rows, err := tx.Query(ctx, `
+		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5) RETURNING `+deletedSessionColumns,
+		c.OrgID, c.UserID, id, c.KeyID, !c.Narrowed())
+	return store.One(rows, err, "Session", scanDeletedSession)
+}
+
+func deleteSessionByHash(ctx context.Context, tx *store.Tx, hash string) (Session, error) {
+	rows, err := tx.Query(ctx, `DELETE FROM sessions WHERE hash = $1 RETURNING `+deletedSessionColumns, hash)
+	return store.One(rows, err, "Session", scanDeletedSession)
+}
+
+func deleteSessionsOfIdentity(ctx context.Context, tx *store.Tx, orgID, identityID string) (int64, error) {
+	return tx.Exec(ctx, `DELETE FROM sessions WHERE org_id = $1 AND identity_id = $2`, orgID, identityID)
+}
+
+const deletedSessionColumns = `id, org_id, user_id, key_id, browser`
+
+func scanDeletedSession(row store.Row) (s Session, err error) {
+	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.KeyID, &s.Browser)
+	return s, err
+}
+
+func deleteExpiredSessions(ctx context.Context, q store.Querier, now time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1 OR used_at < $2`,
+		store.Micros(now), store.Micros(now.Add(-SessionIdle)))
+	return err
+}
+
+func pendingDevice(ctx context.Context, q store.Querier, userCode string, now time.Time) (DeviceRequest, error) {
+	rows, err := q.Query(ctx, `
+		SELECT user_code, client_id, created_at, expires_at FROM device_codes
+		WHERE user_code = $1 AND status = $2 AND expires_at > $3`, userCode, DevicePending, store.Micros(now))
+	return store.One(rows, err, "Login", func(row store.Row) (d DeviceRequest, err error) {
+		err = row.Scan(&d.UserCode, &d.ClientID, store.Time(&d.CreatedAt), store.Time(&d.ExpiresAt))
+		return d, err
+	})
+}
+
+func insertDevice(ctx context.Context, q store.Querier, d deviceRow, at time.Time) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO device_codes (hash, user_code, client_id, device_id, status, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		d.hash, d.userCode, d.clientID, d.deviceID, d.status, store.Micros(at), store.Micros(d.expiresAt))
+	return err
+}
+
+func scanDevice(row store.Row) (d deviceRow, err error) {
+	err = row.Scan(&d.hash, &d.userCode, &d.clientID, &d.deviceID, &d.status, &d.orgID, &d.userID, &d.keyID,
+		store.Time(&d.expiresAt))
+	return d, err
+}
+
+func deviceByHash(ctx context.Context, q store.Querier, hash, lock string) (deviceRow, error) {
+	rows, err := q.Query(ctx, `
+		SELECT hash, user_code, client_id, device_id, status, org_id, user_id, key_id, expires_at FROM device_codes
+		WHERE hash = $1 AND (org_id IS NULL OR org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL))`+lock, hash)
+	return store.One(rows, err, "Device code", scanDevice)
+}
+
+func setDeviceStatus(ctx context.Context, tx *store.Tx, hash string, status DeviceStatus) error {
+	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, hash, status)
+	return err
+}
+
+// denyApprovedDevices denies the logins that a key approved and whose own key was
+// not created yet.
+func denyApprovedDevices(ctx context.Context, tx *store.Tx, keyID string) error {
+	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE key_id = $1 AND status = $3`,
+		keyID, DeviceDenied, DeviceApproved)
+	return err
+}
+
+// updatePendingDevice writes a decision and returns the client id of the login.
+func updatePendingDevice(ctx context.Context, tx *store.Tx, d deviceDecision) (clientID string, err error) {
+	rows, err := tx.Query(ctx, `
+		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4, key_id = $5
+		WHERE user_code = $1 AND status = $6 AND expires_at > $7 RETURNING client_id`,
+		d.userCode, d.status(), d.user.OrgID, d.user.ID, d.keyID, DevicePending, store.Micros(store.Now()))
+	return store.One(rows, err, "Login", store.Value[string])
+}
+
+func deleteExpiredDevices(ctx context.Context, q store.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(before))
+	return err
+}
