@@ -147,7 +147,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s), in turn; ARGS=FuzzPush runs o
 .PHONY: hostile
 hostile: setup ## Try the hostile archives, sandbox escapes and bad clients, and count them
 	@go test -v -count=1 -run '^(TestReadRefuses|TestUploadRefusesHostile|TestBubblewrap|TestBroken|TestSlowClients|TestClients|TestManyConnections|TestPathTricks)' \
-		./internal/skillpkg ./internal/engine/sandbox ./internal/app
+		./internal/skill/skillpkg ./internal/engine/sandbox ./internal/app
 
 .PHONY: bench
 bench: ## Run the benchmarks; ARGS are theirs

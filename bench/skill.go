@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing/fstest"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // assetBytes is the size of the one large file of a skill. It does not

@@ -41,7 +41,7 @@ var layers = []layer{
 		"internal/watch/alerts", "internal/release/attestations", "internal/deliver/catalog", "internal/release/checks", "internal/learn/community", "internal/observe/costs", "internal/observe/evidence", "internal/release/gates", "internal/observe/grades", "internal/learn/improve",
 		"internal/watch/incidents", "internal/deliver/installations",
 		"internal/learn/proposals", "internal/publish/publishers", "internal/publish/registry",
-		"internal/publish/repohost", "internal/prove/runs", "internal/observe/sessions", "internal/learn/signals", "internal/skills", "internal/publish/sources", "internal/learn/suggestions",
+		"internal/publish/repohost", "internal/prove/runs", "internal/observe/sessions", "internal/learn/signals", "internal/skill/skills", "internal/publish/sources", "internal/learn/suggestions",
 		"internal/prove/suites",
 		"internal/publish/teams",
 		"internal/observe/telemetry",
@@ -54,12 +54,12 @@ var layers = []layer{
 		"internal/jobs",
 		"internal/engine/judge", "internal/local/lockfiles",
 		"internal/measure",
-		"internal/notify", "internal/identity/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/engine/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
+		"internal/notify", "internal/identity/oidc", "internal/outbound", "internal/pricing", "internal/quota", "internal/engine/sandbox", "internal/seal", "internal/skill/skillpkg", "internal/spool", "internal/store",
 		"internal/trace",
 		"internal/local/transcripts",
 	}},
 	{"the base", []string{
-		"internal/builtin", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
+		"internal/skill/builtin", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
 	}},
 }
 
@@ -198,7 +198,7 @@ var reservations = []reservation{
 }
 
 // clientMayImport is what the public client shares with the service.
-var clientMayImport = []string{"internal/skillpkg"}
+var clientMayImport = []string{"internal/skill/skillpkg"}
 
 // TestImportsPointDown is rule 1.
 func TestImportsPointDown(t *testing.T) {

@@ -16,7 +16,7 @@ func TestRulesBite(t *testing.T) {
 	}{
 		{"down", "internal/watch/alerts/a.go", imports(of("store")), upwardImports, ""},
 		{"along an edge", "internal/watch/alerts/a.go", imports(of("registry")), upwardImports, ""},
-		{"against an edge", "internal/skills/a.go", imports(of("alerts")), upwardImports, "both are a capability"},
+		{"against an edge", "internal/skill/skills/a.go", imports(of("alerts")), upwardImports, "both are a capability"},
 		{"where no edge is", "internal/watch/alerts/a.go", imports(of("sources")), upwardImports, "add the edge to edges"},
 		{"up", "internal/store/a.go", imports(of("alerts")), upwardImports, "internal/store (the platform) imports internal/watch/alerts (a capability)"},
 		{"up from below a room", "internal/engine/host/github/a.go", imports(of("registry")), upwardImports, "imports point down"},

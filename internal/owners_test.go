@@ -186,7 +186,7 @@ func TestStatementsStandTogether(t *testing.T) {
 var statement = regexp.MustCompile(`\b(?:SELECT\s+\S|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s+SET\s)`)
 
 // keepsSQLApart lists the rooms beside the capabilities that do it, too.
-var keepsSQLApart = []string{"internal/identity/auth", "internal/httpapi", "internal/overview", "internal/skills"}
+var keepsSQLApart = []string{"internal/identity/auth", "internal/httpapi", "internal/overview", "internal/skill/skills"}
 
 // strayStatements finds SQL outside of sql.go and the files beside it that end
 // in _sql.go.
@@ -262,7 +262,7 @@ func TestOwnerRulesBite(t *testing.T) {
 }
 
 func TestWriterRuleBites(t *testing.T) {
-	owners := map[string]string{"alert_rules": "internal/watch/alerts", "skills": "internal/skills"}
+	owners := map[string]string{"alert_rules": "internal/watch/alerts", "skills": "internal/skill/skills"}
 	for _, c := range []struct{ name, path, literal, want string }{
 		{"owner", "internal/watch/alerts/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", ""},
 		{"reader", "internal/overview/sql.go", "`SELECT id FROM alert_rules`", ""},
@@ -292,7 +292,7 @@ func TestStatementRuleBites(t *testing.T) {
 		{"beside it", "internal/watch/alerts/event_sql.go", "`DELETE FROM alert_events`", ""},
 		{"elsewhere", "internal/watch/alerts/rule.go", "`\n\tSELECT id FROM alert_rules`", "SQL stands outside of sql.go"},
 		{"update", "internal/watch/alerts/rule.go", "\"UPDATE alert_rules SET id = 1\"", "SQL stands outside of sql.go"},
-		{"in the shared noun", "internal/skills/skill.go", "`INSERT INTO skills (id) VALUES ($1)`", "SQL stands outside of sql.go"},
+		{"in the shared noun", "internal/skill/skills/skill.go", "`INSERT INTO skills (id) VALUES ($1)`", "SQL stands outside of sql.go"},
 		{"prose", "internal/watch/alerts/rule.go", "\"update it, or select another\"", ""},
 		{"queue", "internal/jobs/table.go", "`SELECT id FROM jobs`", ""},
 		{"test", "internal/watch/alerts/rule_test.go", "`SELECT id FROM alert_rules`", ""},

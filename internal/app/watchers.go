@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
 	"github.com/whetstone-dev/whetstone/internal/release/checks"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

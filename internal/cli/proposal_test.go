@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 )
 
 // proposals is a server with one proposal.

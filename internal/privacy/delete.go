@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
-	"github.com/whetstone-dev/whetstone/internal/skills/forget"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/forget"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

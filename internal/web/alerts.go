@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/overview"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"

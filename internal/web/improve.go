@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/improving"

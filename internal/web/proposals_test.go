@@ -9,7 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

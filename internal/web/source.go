@@ -15,9 +15,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/web/diff"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint/sarif"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
 // A CheckCommand checks the skill in a folder.

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // A Packed is a folder's archive, and the package that the server will

@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/lines"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // Options say what to compare.

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
 // A Version is a skill that is installed, or will be.

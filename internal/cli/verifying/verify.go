@@ -23,7 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // Commands are the commands of this package.

@@ -3,8 +3,8 @@ package installations
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

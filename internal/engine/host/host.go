@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // A Host is a code host that repositories are read from.

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // Limits of a repository's tarball. It may be much larger than the skill in it,

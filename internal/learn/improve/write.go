@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/rewrite"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

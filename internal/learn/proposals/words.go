@@ -13,10 +13,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/rewrite"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

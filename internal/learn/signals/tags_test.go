@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/httpapi/tagtest"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // TestTags compares the limits in the OpenAPI document with those of the reader.

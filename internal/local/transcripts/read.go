@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/builtin"
+	"github.com/whetstone-dev/whetstone/internal/skill/builtin"
 )
 
 // maxLine is the longest line that is parsed. Longer ones are results of tools.

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/builtin"
+	"github.com/whetstone-dev/whetstone/internal/skill/builtin"
 )
 
 // Codex writes a session into a file rollout-<time>-<session>.jsonl, whose lines

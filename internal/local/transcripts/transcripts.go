@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/builtin"
+	"github.com/whetstone-dev/whetstone/internal/skill/builtin"
 )
 
 // A file is a transcript on disk.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/builtin"
+	"github.com/whetstone-dev/whetstone/internal/skill/builtin"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 

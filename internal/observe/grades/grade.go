@@ -20,8 +20,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/seal"
-	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

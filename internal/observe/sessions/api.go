@@ -6,7 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
 // Mount adds the routes of sessions.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

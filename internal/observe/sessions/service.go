@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/graded"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
 // A Kind is what an event of a session is.

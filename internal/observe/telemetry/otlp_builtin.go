@@ -3,7 +3,7 @@ package telemetry
 import (
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/builtin"
+	"github.com/whetstone-dev/whetstone/internal/skill/builtin"
 )
 
 // isBuiltIn reports whether a skill came with the agent: by what the event says of

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // Copilot and other agents that follow OpenTelemetry's conventions for generative

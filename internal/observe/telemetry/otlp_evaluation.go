@@ -3,7 +3,7 @@ package telemetry
 import (
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // evaluationResult is the event of OpenTelemetry's conventions for the verdict of

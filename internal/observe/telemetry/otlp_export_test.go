@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // TextOf returns the text of an attribute.

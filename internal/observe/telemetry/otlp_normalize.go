@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/timeline"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // A normalizer turns OTLP into a batch, record by record. Most records are not

@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/timeline"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // Only Claude Code says which skill a model request belongs to. The requests of

@@ -8,7 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // modelRequest reads a request of a transcript. OTLP reports the same one.

@@ -23,9 +23,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/quota"
-	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/curate"
-	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

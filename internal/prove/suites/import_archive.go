@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/harbor"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/plugineval"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // importArchive reads an archive of Harbor task folders, or of cases of

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/whetstone-dev/whetstone/internal/lru"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // caches keep answers of the database in memory that never change. They are LRU, and

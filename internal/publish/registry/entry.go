@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
 // An Entry is one skill, or another thing of a Type, under a name that is unique in its organisation.

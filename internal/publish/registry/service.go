@@ -15,9 +15,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/invariants"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/ownerapi"
 	"github.com/whetstone-dev/whetstone/internal/quota"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
-	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -3,7 +3,7 @@ package registry
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

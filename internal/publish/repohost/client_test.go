@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 const base = "/api/v1/repohost"

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // NewEntry instead of the id of an entry makes ConnectChosen create one.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 

@@ -2,7 +2,7 @@ package sources
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
 // ItemOutput is a source in a list.

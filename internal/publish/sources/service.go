@@ -14,9 +14,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/quota"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

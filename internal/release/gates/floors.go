@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
 // bytesPerToken estimates tokens of English text, as validation does.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 func TestEvaluateCost(t *testing.T) {

@@ -3,7 +3,7 @@ package alerts
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // A Sample is a skill's figures at the end of a day; its pass rate is over

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
-	"github.com/whetstone-dev/whetstone/internal/skills/graded"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 )
 
 // An Outcome is what became of the rollback of a firing alert. It is zero as long as

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
-	"github.com/whetstone-dev/whetstone/internal/skills/graded"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 )
 
 func TestCusumSteps(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"

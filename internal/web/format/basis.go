@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
 // basisTexts say what a pass rate rests on, by precedence.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
-	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 

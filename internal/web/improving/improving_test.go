@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/web/improving"
 )
 

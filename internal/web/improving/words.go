@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 )
 
 // Note is the writer's reason for a candidate, or "" if its edits say the same.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/overview"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )

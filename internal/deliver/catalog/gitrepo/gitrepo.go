@@ -23,7 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 

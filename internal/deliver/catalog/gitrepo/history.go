@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/marketplace"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

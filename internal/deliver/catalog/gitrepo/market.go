@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/marketplace"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
 // A market has the names in the files of a marketplace.

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
 // The packs are written here and not by go-git: that keeps every object of a pack in

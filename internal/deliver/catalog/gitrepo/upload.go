@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/gittree"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
 // A request is what a client wants to fetch.

@@ -24,7 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // Reasons why a skill is not listed: hosts compare the frontmatter field by field

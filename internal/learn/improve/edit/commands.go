@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // address matches URLs, mail addresses, and host names with and without a scheme.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/rewrite"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 

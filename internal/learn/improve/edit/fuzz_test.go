@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // FuzzApply: whatever the edits, every field but the description stays as it is,

@@ -3,8 +3,8 @@ package edit
 import (
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/rewrite"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
 )
 
 // Merge combines two versions of a SKILL.md that were made from the same one, each

@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )

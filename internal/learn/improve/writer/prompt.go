@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/rewrite"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 

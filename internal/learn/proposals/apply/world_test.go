@@ -27,8 +27,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/hostapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 

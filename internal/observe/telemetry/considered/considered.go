@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/skills/prompts"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/prompts"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

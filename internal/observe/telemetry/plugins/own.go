@@ -9,7 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skills/curate"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

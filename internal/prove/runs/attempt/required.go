@@ -9,7 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // WriteRequired writes the skills that the one under test requires into a folder, and

@@ -18,7 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // Version is that of the rules of this package. It is stored with each result,

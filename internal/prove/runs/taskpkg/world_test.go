@@ -21,7 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // A world has a server with archives, a bucket, and a runner that reaches both.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/engine/environments"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 // maxEnvironments bounds the environments of one archive together, unpacked: each

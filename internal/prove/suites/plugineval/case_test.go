@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/plugineval"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 const helloPrompt = "---\nmax_turns: 5\ntimeout_seconds: 120\nallowed_tools: [Skill]\nruns: 3\ntags: [greeting]\n---\nSay hello to Alex.\n"

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )

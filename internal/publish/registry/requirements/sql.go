@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/requires"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/release/gates/lines"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 func TestFind(t *testing.T) {
