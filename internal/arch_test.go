@@ -30,9 +30,9 @@ var layers = []layer{
 	{"the command", []string{"cmd/whetstone"}},
 	{"the command line", []string{"internal/cli"}},
 	{"the wiring", []string{"internal/app"}},
-	{"the doctor", []string{"internal/doctor"}},
-	{"the settings", []string{"internal/config"}},
-	{"the demo", []string{"internal/demo"}},
+	{"the doctor", []string{"internal/app/doctor"}},
+	{"the settings", []string{"internal/app/config"}},
+	{"the demo", []string{"internal/app/demo"}},
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{"privacy", []string{"internal/privacy"}},
@@ -48,7 +48,7 @@ var layers = []layer{
 	}},
 	{"the client", []string{"client"}},
 	{platform, []string{
-		"internal/access", "internal/engine/agents", "internal/audit", "internal/identity/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/engine/environments",
+		"internal/access", "internal/engine/agents", "internal/audit", "internal/identity/auth", "internal/app/backup", "internal/blob", "internal/datadir", "internal/engine/environments",
 		"internal/events",
 		"internal/exam", "internal/fair", "internal/engine/gateway", "internal/local/hook", "internal/engine/host", "internal/httpapi", "internal/local/install",
 		"internal/jobs",
@@ -172,8 +172,8 @@ type reservation struct {
 }
 
 var reservations = []reservation{
-	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/identity/auth", "internal/watch/alerts", "internal/release/attestations", "internal/events", "internal/observe/evidence", "internal/observe/grades", "internal/publish/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/app/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/app/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/app/doctor", "internal/app/backup", "internal/app/config", "internal/identity/auth", "internal/watch/alerts", "internal/release/attestations", "internal/events", "internal/observe/evidence", "internal/observe/grades", "internal/publish/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli", "client"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},
@@ -185,7 +185,7 @@ var reservations = []reservation{
 	{"golang.org/x/oauth2", nil, []string{"internal/identity/oidc"}, "call oidc.Client.Exchange"},
 	{"github.com/go-jose/go-jose", nil, []string{"internal/identity/oidc"}, "call oidc.Keys.Verify"},
 	{"github.com/minio/minio-go", nil, []string{"internal/blob"}, "take a blob.Bucket"},
-	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/config"}, "let internal/config read the setting"},
+	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/app/config"}, "let internal/app/config read the setting"},
 	{"os/exec", nil, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
 	{"os", []string{"StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
 	{"syscall", []string{"Exec", "ForkExec", "StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/app/backup"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/fault"

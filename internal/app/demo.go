@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/whetstone-dev/whetstone/internal/app/demo"
 	"github.com/whetstone-dev/whetstone/internal/audit"
-	"github.com/whetstone-dev/whetstone/internal/demo"
 )
 
 // FillDemo fills an empty database with a demo organisation, and writes its progress

@@ -4,10 +4,10 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/app/doctor"
 	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
-	"github.com/whetstone-dev/whetstone/internal/doctor"
 	"github.com/whetstone-dev/whetstone/internal/engine/agents"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"

@@ -15,10 +15,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/whetstone-dev/whetstone/internal/app/backup"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/audit"
-	"github.com/whetstone-dev/whetstone/internal/backup"
 	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/engine/agents"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"

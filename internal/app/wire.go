@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/gitrepo"

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
-	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/app/backup"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/config"
 )
 
 // RunHook runs the command of a repository's hook.

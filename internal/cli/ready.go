@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/config"
 )
 
 // readyCommand is the health check of containers: the image has no curl.

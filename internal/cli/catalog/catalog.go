@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/config"
 )
 
 // Commands are the commands of this package.

@@ -16,8 +16,8 @@ import (
 	"syscall"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/app/backup"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/jobs"

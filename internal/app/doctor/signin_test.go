@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/engine/agents"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/demo"
+	"github.com/whetstone-dev/whetstone/internal/app/demo"
 )
 
 // TestStories: whatever the weekday and the hour at which the demo is

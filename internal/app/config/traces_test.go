@@ -3,7 +3,7 @@ package config_test
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/trace"
 )
 

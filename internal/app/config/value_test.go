@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 )
 
 func TestDuration(t *testing.T) {

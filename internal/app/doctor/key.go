@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/secrets"
 	"github.com/whetstone-dev/whetstone/internal/seal"
