@@ -34,8 +34,8 @@ var layers = []layer{
 	{"the settings", []string{"internal/app/config"}},
 	{"the demo", []string{"internal/app/demo"}},
 	{"the pages", []string{"internal/web"}},
-	{"the overview", []string{"internal/overview"}},
-	{"privacy", []string{"internal/privacy"}},
+	{"the overview", []string{"internal/web/overview"}},
+	{"privacy", []string{"internal/web/privacy"}},
 	{capability, []string{
 		"internal/release/approvals",
 		"internal/watch/alerts", "internal/release/attestations", "internal/deliver/catalog", "internal/release/checks", "internal/learn/community", "internal/observe/costs", "internal/observe/evidence", "internal/release/gates", "internal/observe/grades", "internal/learn/improve",

@@ -186,7 +186,7 @@ func TestStatementsStandTogether(t *testing.T) {
 var statement = regexp.MustCompile(`\b(?:SELECT\s+\S|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s+SET\s)`)
 
 // keepsSQLApart lists the rooms beside the capabilities that do it, too.
-var keepsSQLApart = []string{"internal/identity/auth", "internal/httpapi", "internal/overview", "internal/skill/skills"}
+var keepsSQLApart = []string{"internal/identity/auth", "internal/httpapi", "internal/web/overview", "internal/skill/skills"}
 
 // strayStatements finds SQL outside of sql.go and the files beside it that end
 // in _sql.go.
@@ -265,13 +265,13 @@ func TestWriterRuleBites(t *testing.T) {
 	owners := map[string]string{"alert_rules": "internal/watch/alerts", "skills": "internal/skill/skills"}
 	for _, c := range []struct{ name, path, literal, want string }{
 		{"owner", "internal/watch/alerts/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", ""},
-		{"reader", "internal/overview/sql.go", "`SELECT id FROM alert_rules`", ""},
+		{"reader", "internal/web/overview/sql.go", "`SELECT id FROM alert_rules`", ""},
 		{"insert", "internal/learn/signals/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", "internal/learn/signals writes the table alert_rules of internal/watch/alerts"},
 		{"insert over lines", "internal/learn/signals/sql.go", "`\n\tINSERT INTO\n\t\talert_rules (id)`", "call a method of the owner"},
 		{"update", "internal/learn/signals/sql.go", "\"UPDATE alert_rules SET id = 1\"", "call a method of the owner"},
 		{"delete", "internal/learn/signals/sql.go", "`DELETE FROM alert_rules`", "call a method of the owner"},
 		{"bulk", "internal/learn/signals/sql.go", "store.Bulk{Table: \"alert_rules\"}", "call a method of the owner"},
-		{"locking read", "internal/overview/sql.go", "`SELECT id FROM skills FOR UPDATE SKIP LOCKED`", ""},
+		{"locking read", "internal/web/overview/sql.go", "`SELECT id FROM skills FOR UPDATE SKIP LOCKED`", ""},
 		{"prose", "internal/cli/a.go", "\"update skills of yours\"", ""},
 		{"test", "internal/learn/signals/sql_test.go", "`DELETE FROM alert_rules`", ""},
 		{"library's table", "internal/watch/alerts/sql.go", "`DELETE FROM river_job`", "of internal/jobs"},

@@ -32,7 +32,7 @@ var unaudited = map[string]string{
 	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publish/publishers",
 	"POST /api/v1/registry/requirements":    "reads only; a body tells what about",
 	"POST /api/v1/invitations/accept":       "public; recorded as the new member's: TestInvite in internal/identity/auth/members",
-	"DELETE /api/v1/organization":           "recorded without the caller, for the operator: TestDelete in internal/privacy",
+	"DELETE /api/v1/organization":           "recorded without the caller, for the operator: TestDelete in internal/web/privacy",
 	"POST /api/v1/me/leave":                 "recorded, but then the caller is gone: TestMembersAPI in internal/identity/auth/members",
 }
 

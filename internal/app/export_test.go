@@ -8,9 +8,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
+	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
 // Routes lists the typed routes that the service answers.

@@ -22,10 +22,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/integrity"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
 // TestOrganisationLeaves has two organisations with everything. The archive of one has
@@ -223,7 +223,7 @@ func (m *matrix) wantAllRows(all ...unpacked) {
 	for _, r := range app.Referrers() {
 		err := r.References(m.Context(), m.service.DB(), func(ref blob.Ref) error {
 			if !blobs[ref.Key] {
-				m.Errorf("the blob %s is in no archive: add how rows name it to blobKeys in internal/privacy", ref.Key)
+				m.Errorf("the blob %s is in no archive: add how rows name it to blobKeys in internal/web/privacy", ref.Key)
 			}
 			return nil
 		})

@@ -34,9 +34,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp/grpc"
-	"github.com/whetstone-dev/whetstone/internal/overview"
-	"github.com/whetstone-dev/whetstone/internal/overview/report"
-	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
@@ -64,6 +61,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
 	"github.com/whetstone-dev/whetstone/internal/web"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
+	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
 // parts are the platform and the capabilities on it.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
 // A preview shows when a rule would have fired over the last days.

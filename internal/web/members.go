@@ -5,8 +5,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
+	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
 func (s *Service) people() people.Pages {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
-	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
 const (

@@ -9,11 +9,11 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/web/address"
 	"github.com/whetstone-dev/whetstone/internal/web/hooks"
+	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
 // A route is one page or form.

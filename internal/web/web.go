@@ -107,9 +107,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
-	"github.com/whetstone-dev/whetstone/internal/overview"
-	"github.com/whetstone-dev/whetstone/internal/overview/report"
-	"github.com/whetstone-dev/whetstone/internal/privacy"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
@@ -131,6 +128,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
 	"github.com/whetstone-dev/whetstone/internal/web/locks"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
+	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
 // Parts are the capabilities behind the pages.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
 // A Mark is a moment on a chart: a version became current.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
 func share(f float64) *float64 { return &f }

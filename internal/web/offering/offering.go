@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
-	"github.com/whetstone-dev/whetstone/internal/overview/report"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
 )
 
 // PerPage is how many skills a page has.

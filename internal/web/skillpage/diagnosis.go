@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
 // A Diagnosis says in one sentence how a skill does: Text, then the time At, then

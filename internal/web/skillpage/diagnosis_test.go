@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 	"github.com/whetstone-dev/whetstone/internal/web/skillpage"
 )
 

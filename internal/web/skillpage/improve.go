@@ -7,9 +7,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/unattended"
-	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
 // Improve is the section about making the skill better.

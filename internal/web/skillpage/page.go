@@ -15,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/unattended"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
-	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -24,6 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
+	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
 // Pages reads what the page shows.

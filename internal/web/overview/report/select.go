@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
 // Router is the version of the router that Routing is computed by.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
 // Service makes reports.

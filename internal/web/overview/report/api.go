@@ -5,7 +5,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
 // Mount adds the route of the report.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
 func forms(l listing.Listing) (all []listing.Form) {

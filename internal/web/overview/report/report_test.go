@@ -14,13 +14,13 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
-	"github.com/whetstone-dev/whetstone/internal/overview/report"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
 )
 
 type object = apptest.Object

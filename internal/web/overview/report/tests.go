@@ -8,7 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/lexical"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
 // What a report reads of runs and sessions at most, and shows of it.

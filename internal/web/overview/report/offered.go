@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/overview/listing"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
 // usesDays is the window in which uses count: Claude Code keeps the descriptions of the
