@@ -86,7 +86,7 @@ e2e-observe: setup ## Check the alert rules with promtool, and the dashboard aga
 e2e-pgbouncer: setup ## Run tests of all kinds through a PgBouncer in transaction mode; ARGS are those of go test
 	@scripts/setup pgbouncer
 	@WHETSTONE_TEST_POOLER=pgbouncer scripts/with-postgres go test -count=1 $(ARGS) \
-		./internal/store ./internal/jobs/... ./internal/publish/registry ./internal/observe/telemetry ./internal/learn/signals ./internal/identity/auth/... ./internal/app/backup ./internal/watch/alerts
+		./internal/platform/store ./internal/platform/jobs/... ./internal/publish/registry ./internal/observe/telemetry ./internal/learn/signals ./internal/identity/auth/... ./internal/app/backup ./internal/watch/alerts
 
 .PHONY: e2e-upgrade
 e2e-upgrade: setup ## Replace processes of the version before, which is built once, by this one and back, under load; ARGS="-restarts 40"
@@ -165,7 +165,7 @@ fmt: ## Format all Go files
 generate: ## Write generated code, the OpenAPI document and the schema of SQLite anew
 	go generate ./...
 	go test ./internal/app -run TestOpenAPIGolden -update
-	go test ./internal/store -run TestSchemaOfEmptyDatabase -update
+	go test ./internal/platform/store -run TestSchemaOfEmptyDatabase -update
 
 .PHONY: clean
 clean: ## Remove what was built; the data in data/ stay

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const (

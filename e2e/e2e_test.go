@@ -22,7 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 const scripts = "testdata/scripts"

@@ -24,7 +24,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 var expensive = flag.Bool("expensive", false, "TestExpensive sends every variant, 32 at once, and bounds how long /healthz takes")

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 )
 
 // TestDashboardAndAlerts: every metric that the dashboard and the alerts ask for is in

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/blob/blobtest"
 )
 
 // TestScriptsOnS3 runs what stores and downloads archives with a real S3

@@ -45,11 +45,11 @@ func TestMigrationPairs(t *testing.T) {
 		names[m.dialect] = append(names[m.dialect], m.name)
 	}
 	if diff := cmp.Diff(names["sqlite"], names["postgres"]); diff != "" {
-		t.Errorf("the sets of migrations differ: add the missing file to the other folder of internal/store/migrations (- sqlite, + postgres):\n%s", diff)
+		t.Errorf("the sets of migrations differ: add the missing file to the other folder of internal/platform/store/migrations (- sqlite, + postgres):\n%s", diff)
 	}
 }
 
-// migration is one file of internal/store/migrations.
+// migration is one file of internal/platform/store/migrations.
 type migration struct {
 	dialect, name, text string
 }
@@ -58,7 +58,7 @@ func readMigrations(t *testing.T) []migration {
 	t.Helper()
 	var all []migration
 	for _, dialect := range []string{"sqlite", "postgres"} {
-		dir := os.DirFS(path.Join("store/migrations", dialect))
+		dir := os.DirFS(path.Join("platform/store/migrations", dialect))
 		names, err := fs.Glob(dir, "*.sql")
 		if err != nil || len(names) == 0 {
 			t.Fatalf("no migrations of %s: %v", dialect, err)
@@ -186,7 +186,7 @@ func TestStatementsStandTogether(t *testing.T) {
 var statement = regexp.MustCompile(`\b(?:SELECT\s+\S|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s+SET\s)`)
 
 // keepsSQLApart lists the rooms beside the capabilities that do it, too.
-var keepsSQLApart = []string{"internal/identity/auth", "internal/httpapi", "internal/web/overview", "internal/skill/skills"}
+var keepsSQLApart = []string{"internal/identity/auth", "internal/platform/httpapi", "internal/web/overview", "internal/skill/skills"}
 
 // strayStatements finds SQL outside of sql.go and the files beside it that end
 // in _sql.go.
@@ -274,7 +274,7 @@ func TestWriterRuleBites(t *testing.T) {
 		{"locking read", "internal/web/overview/sql.go", "`SELECT id FROM skills FOR UPDATE SKIP LOCKED`", ""},
 		{"prose", "internal/cli/a.go", "\"update skills of yours\"", ""},
 		{"test", "internal/learn/signals/sql_test.go", "`DELETE FROM alert_rules`", ""},
-		{"library's table", "internal/watch/alerts/sql.go", "`DELETE FROM river_job`", "of internal/jobs"},
+		{"library's table", "internal/watch/alerts/sql.go", "`DELETE FROM river_job`", "of internal/platform/jobs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := parseSource(c.path, "package p\nvar x = "+c.literal)
@@ -294,7 +294,7 @@ func TestStatementRuleBites(t *testing.T) {
 		{"update", "internal/watch/alerts/rule.go", "\"UPDATE alert_rules SET id = 1\"", "SQL stands outside of sql.go"},
 		{"in the shared noun", "internal/skill/skills/skill.go", "`INSERT INTO skills (id) VALUES ($1)`", "SQL stands outside of sql.go"},
 		{"prose", "internal/watch/alerts/rule.go", "\"update it, or select another\"", ""},
-		{"queue", "internal/jobs/table.go", "`SELECT id FROM jobs`", ""},
+		{"queue", "internal/platform/jobs/table.go", "`SELECT id FROM jobs`", ""},
 		{"test", "internal/watch/alerts/rule_test.go", "`SELECT id FROM alert_rules`", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

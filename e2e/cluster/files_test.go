@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/blob"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // checkFiles makes the files of a site a day old and checks that the scheduled

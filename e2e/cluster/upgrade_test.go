@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 var restarts = flag.Int("restarts", 20, "how many processes TestRollingUpgrade replaces")

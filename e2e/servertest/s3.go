@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/blob/blobtest"
 )
 
 // An S3 is the S3 server of one test, which may stop it and start it again.

@@ -22,9 +22,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/postgrestest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/postgrestest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 var (

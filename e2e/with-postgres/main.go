@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/whetstone-dev/whetstone/internal/store/postgrestest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/postgrestest"
 )
 
 func main() {

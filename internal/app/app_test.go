@@ -15,8 +15,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // each runs the test with flags for a new database of each kind, which is

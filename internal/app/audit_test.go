@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // unaudited are the routes that may change something without an entry, and why.
@@ -27,7 +27,7 @@ var unaudited = map[string]string{
 	"POST /api/v1/device-code":                            "decides nothing: somebody has to approve it, which is recorded",
 	"POST /api/v1/device-code/poll":                       "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/identity/auth",
 	"POST /api/v1/repohost/webhook":                       "public, and kept as a delivery; what the service does because of it is recorded",
-	"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": "needs a delivery that has ended: TestReplay in internal/events",
+	"POST /api/v1/event-webhooks/{}/deliveries/{}/replay": "needs a delivery that has ended: TestReplay in internal/platform/events",
 
 	"POST /api/v1/trusted-publishers/token": "public; the run and its key are recorded: TestExchange in internal/publish/publishers",
 	"POST /api/v1/registry/requirements":    "reads only; a body tells what about",

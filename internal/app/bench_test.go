@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
-	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // BenchmarkTraces has the cost of a request without traces, with the id of a trace

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/whetstone-dev/whetstone/internal/app/demo"
-	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 )
 
 // FillDemo fills an empty database with a demo organisation, and writes its progress

@@ -17,7 +17,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 const exportLogs = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"

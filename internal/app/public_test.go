@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // TestPublicRoutesAreLimited walks everything that asks for no key: each has a

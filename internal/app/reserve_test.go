@@ -15,8 +15,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/datadir"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/datadir"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // servedWhenFull is what writes and is served all the same when there is no

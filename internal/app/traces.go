@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"os"
 
-	"github.com/whetstone-dev/whetstone/internal/trace"
+	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
 // startTracing makes the tracer if there is a collector. Lines of the log then have

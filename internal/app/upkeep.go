@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
 // upkeepArgs is the periodic job that deletes expired data (garbage collection).

@@ -6,7 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
 )
 
 func TestAudit(t *testing.T) {

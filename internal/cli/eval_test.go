@@ -15,8 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/client/improving"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // evalMachine is a machine whose commands talk to a service that keeps and

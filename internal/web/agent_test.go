@@ -6,10 +6,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/engine/agents/agentstest"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 func TestMain(m *testing.M) {

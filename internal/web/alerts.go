@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/notify"
-	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"

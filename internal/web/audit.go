@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 )
 
 // auditView is a page of the audit log.

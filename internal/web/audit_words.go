@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 )
 
 // An auditArea is a part of the service whose changes are recorded.

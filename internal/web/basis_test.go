@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // TestWhatGoesWrong: the page of a skill says what its pass rate rests on, and why

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // TestContentPage says what is kept, and lets owners only change it.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // failureView is the data of an error page.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // TestServiceAccountKey makes a key of a service account on the page of keys, limited

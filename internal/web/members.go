@@ -3,8 +3,8 @@ package web
 import (
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
 	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )

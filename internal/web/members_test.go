@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/notifytest"
 )
 
 var rawInvitation = regexp.MustCompile(`/invite/inv_[0-9A-Za-z]{43}`)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 func TestPrivacyPage(t *testing.T) {

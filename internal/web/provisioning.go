@@ -3,7 +3,7 @@ package web
 import (
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // TestPublishers adds and removes a trusted publisher on the page of an entry.

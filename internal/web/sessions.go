@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // sessionsView is a page of the sessions of agents.

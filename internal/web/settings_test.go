@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 var rawKey = regexp.MustCompile(`st_live_\w{43}`)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // ssoFlags let people sign in with a provider.

@@ -3,7 +3,7 @@ package web
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 func (s *Service) handleTeams(v *visit) (answer, error) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // TestTeams creates a team, changes it and deletes it, as people do in the settings.

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // TestWebhooks makes, tests, pauses and deletes an event webhook on its page.

@@ -1,6 +1,6 @@
 package apptest
 
-import "github.com/whetstone-dev/whetstone/internal/access"
+import "github.com/whetstone-dev/whetstone/internal/platform/access"
 
 // Bodies that several rows share.
 const (

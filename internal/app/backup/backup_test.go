@@ -15,9 +15,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/whetstone-dev/whetstone/internal/app/backup"
-	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // TestMove carries a place into another, on every pair of databases and from

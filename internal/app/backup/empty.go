@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // checkEmpty refuses a place that has any data: Restore never deletes.

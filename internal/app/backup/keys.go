@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 )
 
 // A keyFile keeps the keys of blobs in an unnamed temporary file, since there may

@@ -1,6 +1,6 @@
 package backup
 
-import "github.com/whetstone-dev/whetstone/internal/seal"
+import "github.com/whetstone-dev/whetstone/internal/platform/seal"
 
 // keySigner signs with the installation's secret key.
 type keySigner struct{ *seal.Keyring }

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // SignIn has the identity providers with which people sign in to the dashboard.

@@ -8,9 +8,9 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 func parseSignIn(t *testing.T, flags ...string) config.Config {

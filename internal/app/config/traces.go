@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/trace"
+	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
 // Traces are the settings of the service's own traces. They can also be set by the

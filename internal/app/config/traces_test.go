@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
-	"github.com/whetstone-dev/whetstone/internal/trace"
+	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
 func TestTracesURL(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // A Verdict is a grading that the demo would push.

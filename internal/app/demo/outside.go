@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/learn/community"
-	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 

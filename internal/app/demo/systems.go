@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/events"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/events"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // webhookURL has a documentation address, which is never dialled: deliveries fail

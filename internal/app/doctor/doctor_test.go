@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/exam"
 )
 
 // TestThresholds checks findings about what a test cannot break: the clock and

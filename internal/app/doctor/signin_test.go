@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
-	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
+	"github.com/whetstone-dev/whetstone/internal/platform/exam"
 )
 
 func TestCheckProviders(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A change is a row of installation_changes.

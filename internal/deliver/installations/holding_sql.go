@@ -3,7 +3,7 @@ package installations
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Holding counts the installations of an organisation's entry that have the

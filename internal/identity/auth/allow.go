@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // checkAddress refuses a key that does not work from the client's address.

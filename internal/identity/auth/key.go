@@ -11,9 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
 // A Key is an API key as it is stored: with its hash, never the raw key.

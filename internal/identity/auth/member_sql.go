@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // lockUsers locks and returns the owners of an organisation and two of its members,

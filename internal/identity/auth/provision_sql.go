@@ -3,8 +3,8 @@ package auth
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // reinstateUser undoes markUserRemoved, and reports whether the user was removed.

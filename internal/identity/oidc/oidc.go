@@ -1,7 +1,7 @@
 // Package oidc verifies ID tokens of OpenID providers that somebody configured: code
 // hosts that vouch for a workflow run, and identity providers that vouch for a person,
 // whose authorization code flow it speaks, too. It fetches an issuer's keys by
-// discovery, through internal/outbound, and caches them. It owns no tables.
+// discovery, through internal/platform/outbound, and caches them. It owns no tables.
 package oidc
 
 import (

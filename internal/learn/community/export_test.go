@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Read validates a bundle and extracts its summary.

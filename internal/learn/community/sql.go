@@ -3,8 +3,8 @@ package community
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/quota"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/quota"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // insertSubmission stores a submission, deduplicated by its digest, and returns

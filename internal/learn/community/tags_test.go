@@ -3,7 +3,7 @@ package community
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/httpapi/tagtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/tagtest"
 )
 
 // TestTags compares the schema's limits with those of New.Check.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // runColumns are those of improve_runs r, with improve_searches s beside it: runs of

@@ -3,8 +3,8 @@ package signals
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check compares the counters of the upper levels with a recount of the signals.

@@ -3,8 +3,8 @@ package signals
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Store stores bodies with signals of any day and contributor, as Ingest does with those

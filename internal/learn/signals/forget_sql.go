@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // forgetChunk is how many signals one transaction of Forget handles.

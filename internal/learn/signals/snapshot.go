@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Figures are published in snapshots: else whoever reads them twice would learn what was

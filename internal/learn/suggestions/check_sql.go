@@ -3,8 +3,8 @@ package suggestions
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check verifies that the reviewed flag of suggestions agrees with the reviews.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // The kinds of the jobs begin with "sources.", the capability that they were

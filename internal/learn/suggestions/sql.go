@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const suggestionColumns = `id, prompt_ref, COALESCE(query, ''), should_trigger, provenance, rationale, observed_count, confidence,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
 // Register makes the queue run the jobs of costs.

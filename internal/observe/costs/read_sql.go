@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // sumsOfDays are the sums of dayColumns.

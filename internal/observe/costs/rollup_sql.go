@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // dayColumns are the counters of cost_days in the order of dayCount.counts.

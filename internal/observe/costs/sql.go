@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const requestColumns = `id, session_hash, turn_hash, skill_name, inferred, skill_id, version_id, use_key, occurred_at, model,

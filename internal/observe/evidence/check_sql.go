@@ -3,8 +3,8 @@ package evidence
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check looks for content without a session, and compares its figures with a

@@ -7,9 +7,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/quota"
-	"github.com/whetstone-dev/whetstone/internal/seal"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/quota"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 func enabled(ctx context.Context, q store.Querier, orgID string) (bool, error) {

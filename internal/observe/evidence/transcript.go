@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // maxTranscript is how much of a session a judge gets to read, in bytes. The longest

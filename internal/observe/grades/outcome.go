@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // The named outcomes of a session. An outcome that is not known does not count: no

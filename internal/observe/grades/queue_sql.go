@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // gradersOf returns the graders of skills and the organisation's, by skill.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // columnOf maps a function over a slice, to get a column of rows.

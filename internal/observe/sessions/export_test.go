@@ -3,7 +3,7 @@ package sessions
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // MaxEvents is how many events of a session are stored.

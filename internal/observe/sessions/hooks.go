@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Grades is a hook for who grades sessions. It may be nil.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const sessionColumns = `s.id, s.org_id, s.user_id, s.session_id, s.agent, s.started_at, s.last_at, s.provisional, s.ended_at, s.turns,

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // envelope is the body of a push, canonical schema 2.0.

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	prompts "github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 func TestConsidered(t *testing.T) {

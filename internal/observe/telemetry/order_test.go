@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // inEveryOrder calls the steps in every order, each time for an organisation of

@@ -1,8 +1,8 @@
 package telemetry
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // The bodies of OTLP in JSON, for the OpenAPI document. Their fields are those of

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // TestClaudeCodeSession sends a session as Claude Code reports it with

@@ -3,7 +3,7 @@ package telemetry
 import (
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // skillInvocation is Codex's log event of one use of a skill. It has a session,

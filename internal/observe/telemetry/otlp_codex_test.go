@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // TestCodex: the counter adds to checks and triggers. It has no session, so there

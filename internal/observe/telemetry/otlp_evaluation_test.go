@@ -8,8 +8,8 @@ import (
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // verdictOf is an evaluator's log event.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // masked is an event of an activation, as Claude Code sends it by default.

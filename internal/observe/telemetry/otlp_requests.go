@@ -9,12 +9,12 @@ import (
 
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/timeline"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/agents"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments/environmentstest"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // TestAgentInImages runs whole suites of tasks with images: one of two steps, whose

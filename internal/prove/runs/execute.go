@@ -13,11 +13,11 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/watch"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const (

@@ -26,8 +26,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/relay"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // hostileKey is the model's, which no trial may see.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
 // execute is the job that makes the trials of a run.

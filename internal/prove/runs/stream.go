@@ -3,7 +3,7 @@ package runs
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
 )
 

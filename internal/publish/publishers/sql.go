@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const columns = `p.id, p.org_id, p.entry_id, e.name, p.provider, p.issuer, p.repository, p.ref, p.workflow, p.environment,

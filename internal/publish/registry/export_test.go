@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // The queries, for the test that looks at how the databases run them.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/blob"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
 // Register makes the queue run the registry's jobs.

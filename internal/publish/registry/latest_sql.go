@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 func latestVersions(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]Latest, error) {

@@ -3,7 +3,7 @@ package registry
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // referredKeys returns those of the keys that a version refers to.

@@ -3,7 +3,7 @@ package registry
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // own begins the conditions on entries of the organisation $1.

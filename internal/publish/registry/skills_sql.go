@@ -3,8 +3,8 @@ package registry
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // currentsOfSkills reads when which version of the skills' entries was current.

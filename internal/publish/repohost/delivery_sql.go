@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const deliveryColumns = `d.id, d.provider, d.delivery_id, d.event, d.action, d.content_type, d.installation_id, d.repo_full_name,

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // SetBackoff replaces the waits after failures of the code host.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Pulls gates pull requests.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A Report is what a commit's status and check-run say.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Reviews looks at the reviews of pull requests.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/seal"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // A token gives access to the account, so the database has it encrypted

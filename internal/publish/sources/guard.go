@@ -3,9 +3,9 @@ package sources
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // A Guard says who may change what gates read. Every change of a suite, of its runs by

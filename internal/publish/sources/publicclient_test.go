@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	public "github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources/sourcestest"
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // TestPublicClient covers sources and suggestions through the public client.

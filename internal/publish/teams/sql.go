@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const teamColumns = `t.id, t.org_id, t.name, t.slug, t.description, t.created_by, t.created_at, t.updated_at,

@@ -3,7 +3,7 @@ package approvals
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
 // recount is the job of versions before, which may still be queued: it released candidates

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
-	"github.com/whetstone-dev/whetstone/internal/seal"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A Key is one that signs or has signed. Only the active one has its private half:

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const keyColumns = `id, public_key, private_key, active, endorsement, created_at, retired_at, revoked_at, reason`

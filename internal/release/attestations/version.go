@@ -5,9 +5,9 @@ import (
 	"regexp"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // SignVersion signs where a version comes from, in the transaction that writes it.

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/findings"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const columns = `id, org_id, connection_id, entry_id, repo_id, number, title, url, head_sha, status, message, findings, source_id,

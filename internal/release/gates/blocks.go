@@ -3,9 +3,9 @@ package gates
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Blocks says why an enforced gate keeps a version from becoming current, for those who

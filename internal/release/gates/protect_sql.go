@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // readersOf finds whose enforcing gates read an input: those whose policy, or the

@@ -3,7 +3,7 @@ package skills
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // A Session is one of a user in which a skill was observed, graded or paid for.

@@ -3,7 +3,7 @@ package skills
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // lockBackfill returns the cursor of a step, NotFound if the step is done.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // dayColumns are the counters of skill_days in the order of dayCount.counts.

@@ -3,8 +3,8 @@ package skills
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A SessionState is what is known of a session of a skill.

@@ -6,8 +6,8 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // An organisation is evaluated when its figures change (see Changed), and when time alone

@@ -3,11 +3,11 @@ package alerts_test
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/events"
-	"github.com/whetstone-dev/whetstone/internal/events/eventstest"
-	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/events"
+	"github.com/whetstone-dev/whetstone/internal/platform/events/eventstest"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/notifytest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // TestEvents: other systems are told once that an alert fired, and that it is resolved.

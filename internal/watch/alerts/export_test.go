@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // SetBackoff replaces the waits between the attempts of a delivery.

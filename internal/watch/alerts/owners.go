@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/notify"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // ToOwners is the channel of rules without an address of their own: a mail to each person

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify"
 )
 
 // A Rule is an alert that a user has set up.

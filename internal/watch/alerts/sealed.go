@@ -3,8 +3,8 @@ package alerts
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/seal"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // A webhook's URL is enough to post to it, and its secret to sign: both are

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/notifytest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // TestNoDataIsNotZero: a skill without sessions, without graded sessions, or whose

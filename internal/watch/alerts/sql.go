@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const ruleColumns = `id, org_id, skill_id, type, threshold, sensitivity, action, channel, address, secret, old_secret,

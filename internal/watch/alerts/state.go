@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/stats"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // State is the state machine of a rule for one skill:

@@ -3,7 +3,7 @@ package alerts
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 func rulesWithState(ctx context.Context, q store.Querier, orgID string) ([]string, error) {

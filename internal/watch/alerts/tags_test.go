@@ -3,8 +3,8 @@ package alerts
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/httpapi/tagtest"
-	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/tagtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify"
 )
 
 // TestTags compares the schema's enumerations with those of Rule.Check.

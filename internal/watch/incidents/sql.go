@@ -3,7 +3,7 @@ package incidents
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const columns = `id, org_id, rule_id, skill_id, skill_name, entry_id, version_id, version, good_version, evidence, connection_id,

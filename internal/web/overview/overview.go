@@ -5,7 +5,7 @@ package overview
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Service reads across capabilities.

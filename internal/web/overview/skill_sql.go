@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 type tenureRow struct {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // An OwnersView says who owns an entry, on its page.

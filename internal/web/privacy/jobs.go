@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
 // attempts is how often an export or a deletion is tried.

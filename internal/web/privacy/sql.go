@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const exportColumns = `id, org_id, created_by, state, row_count, blob_count, size, sha256, created_at, finished_at, expires_at, error`

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/clawhub"
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // TestQueryPlans wants an index for everything that a request reads.

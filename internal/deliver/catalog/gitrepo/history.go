@@ -10,9 +10,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/marketplace"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // The history of a shelf is a log in the database: each commit is made once, by the

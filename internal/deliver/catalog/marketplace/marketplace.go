@@ -20,12 +20,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Service serves marketplaces.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const columns = `t.id, t.org_id, t.name, t.prefix, t.created_by, t.created_at, t.last_used_at, t.expires_at, t.replaced_at`

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Refuse refuses, with fault.Denied, a person with one of the addresses who is inactive. A

@@ -3,7 +3,7 @@ package members
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
 )
 
 // SetBackoff replaces the waits between attempts to send a mail.

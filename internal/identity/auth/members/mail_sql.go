@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // A letter is the mail of an invitation.

@@ -12,12 +12,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
-	"github.com/whetstone-dev/whetstone/internal/notify"
-	"github.com/whetstone-dev/whetstone/internal/notify/delivery"
-	"github.com/whetstone-dev/whetstone/internal/notify/notifytest"
-	"github.com/whetstone-dev/whetstone/internal/outbound"
-	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/notifytest"
+	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
 // withMail lets the service send mails by a server.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const columns = `i.id, i.org_id, i.role, i.email, i.created_by, i.key_id, i.created_at, i.expires_at,

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const groupColumns = `id, org_id, name, external_id, role, created_at, updated_at`

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // The kinds of problems that SCIM has a word for (RFC 7644, section 3.12).

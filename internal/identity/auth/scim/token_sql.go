@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const tokenColumns = `id, org_id, name, prefix, created_by, created_at, last_used_at, expires_at`

@@ -7,8 +7,8 @@ import (
 	"crypto/rand"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/seal"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Service makes, opens and re-encrypts the secrets.

@@ -3,7 +3,7 @@ package secrets
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 func insertSecret(ctx context.Context, q store.Querier, name string, value []byte) error {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // Mount adds the routes of service accounts, and the one that changes a key. Their keys

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 func insertAccount(ctx context.Context, tx *store.Tx, u auth.User) error {

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const policyColumns = `org_id, skill_id, mode, monthly_usd, updated_by, night, note, run_id`

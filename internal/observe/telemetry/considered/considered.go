@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/prompts"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A Prompt is one that a skill was considered for, with the outcomes.

@@ -3,7 +3,7 @@ package considered
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // shareable selects the prompts whose text the organisation may read: those that

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // lockStates reads and locks the states with the ids. It inserts the zero state

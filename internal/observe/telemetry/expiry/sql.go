@@ -3,7 +3,7 @@ package expiry
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // orgsIn lists the organisations with rows in a partition. It goes from user to user

@@ -7,10 +7,10 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Bundle is the plugin with all skills of an organisation's marketplace. It is

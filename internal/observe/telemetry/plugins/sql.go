@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // upsertLoads stores loads, and reports whether any is new or extends one.

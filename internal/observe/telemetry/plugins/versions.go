@@ -5,9 +5,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Loaded implements inuse.Plugins. A version is that of the registry only if the

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Column is a column of a query on eval_runs: the choice of the run as JSON, NULL if it

@@ -3,8 +3,8 @@ package recording
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/blob"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 const columns = `r.id, r.run_id, r.case_id, r.variant, r.n, r.blob_key, r.sha256, r.bytes`

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // A Budget is what a run may cost and has cost, while a worker makes its trials.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Terms are the agent of a run and what it may cost. All fields may be nil.

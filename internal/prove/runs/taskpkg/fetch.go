@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 
 // An environment is fetched anew for each trial, so a server that is away for long

@@ -1,7 +1,7 @@
 // Package invariants says what must hold between the tables of the registry.
 package invariants
 
-import "github.com/whetstone-dev/whetstone/internal/exam"
+import "github.com/whetstone-dev/whetstone/internal/platform/exam"
 
 // Rules returns the invariants.
 func Rules() []exam.Rule {

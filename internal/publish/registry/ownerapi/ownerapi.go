@@ -2,7 +2,7 @@
 // and at the routes of teams and owners.
 package ownerapi
 
-import "github.com/whetstone-dev/whetstone/internal/httpapi"
+import "github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 
 // Owners are the people and teams that own an entry.
 type Owners struct {

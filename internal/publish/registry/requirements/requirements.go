@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Limits of what is looked up.

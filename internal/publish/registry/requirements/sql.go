@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Insert writes the requirements of a version.

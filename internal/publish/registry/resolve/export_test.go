@@ -3,7 +3,7 @@ package resolve
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Explain runs the queries, for the test that looks at how the databases run them.

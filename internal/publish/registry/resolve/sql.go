@@ -3,8 +3,8 @@ package resolve
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // The columns of a match with a version. visible keeps what the organisation $1 may

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check finds deliveries and commits that wait too long.

@@ -6,10 +6,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/audit"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // A Claim assigns an account of the code host to one organisation, and with it

@@ -3,7 +3,7 @@ package hostapi
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/httpapi/tagtest"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/tagtest"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 )
 

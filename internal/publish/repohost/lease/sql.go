@@ -3,7 +3,7 @@ package lease
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // insert takes a free lease, or reclaims one that has expired. It reports false

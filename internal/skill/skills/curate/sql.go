@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // skill is a row of skills.

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // chunk is how many observations or gradings one transaction handles.

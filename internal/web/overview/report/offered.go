@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
-	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // entry is a skill of the registry with the head of its SKILL.md.

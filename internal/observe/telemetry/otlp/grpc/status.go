@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
 // Codes of google/rpc/code.proto that HTTP has no equal for.

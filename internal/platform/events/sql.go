@@ -1,0 +1,187 @@
+package events
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+)
+
+const webhookColumns = `id, org_id, url, secret, old_secret, old_secret_until, events, paused, paused_reason, created_by,
+	created_at, updated_at`
+
+// scanWebhook leaves the sealed columns as they are.
+func scanWebhook(row store.Row) (w Webhook, err error) {
+	var types string
+	err = row.Scan(&w.ID, &w.OrgID, &w.URL, &w.Secret, &w.OldSecret, store.NullTime(&w.OldSecretUntil), &types, &w.Paused,
+		&w.PausedReason, &w.CreatedBy, store.Time(&w.CreatedAt), store.Time(&w.UpdatedAt))
+	w.Events = splitTypes(types)
+	return w, err
+}
+
+func (s *Service) scanOpened(row store.Row) (Webhook, error) {
+	w, err := scanWebhook(row)
+	if err != nil {
+		return w, err
+	}
+	return s.open(w)
+}
+
+func splitTypes(text string) (types []Type) {
+	for t := range strings.FieldsSeq(text) {
+		types = append(types, Type(t))
+	}
+	return types
+}
+
+func joinTypes(types []Type) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	return strings.Join(names, " ")
+}
+
+func insertWebhook(ctx context.Context, q store.Querier, w Webhook) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO event_webhooks (`+webhookColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		w.ID, w.OrgID, w.URL, w.Secret, w.OldSecret, store.NullMicros(w.OldSecretUntil), joinTypes(w.Events), w.Paused,
+		w.PausedReason, w.CreatedBy, store.Micros(w.CreatedAt), store.Micros(w.UpdatedAt))
+	return err
+}
+
+func updateWebhook(ctx context.Context, q store.Querier, w Webhook) error {
+	_, err := q.Exec(ctx, `
+		UPDATE event_webhooks SET url = $2, secret = $3, old_secret = $4, old_secret_until = $5, events = $6, paused = $7,
+			paused_reason = $8, updated_at = $9
+		WHERE id = $1`, w.ID, w.URL, w.Secret, w.OldSecret, store.NullMicros(w.OldSecretUntil), joinTypes(w.Events), w.Paused,
+		w.PausedReason, store.Micros(w.UpdatedAt))
+	return err
+}
+
+func deleteWebhook(ctx context.Context, tx *store.Tx, id string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM event_deliveries WHERE webhook_id = $1`, id); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM event_webhooks WHERE id = $1`, id)
+	return err
+}
+
+func (s *Service) webhookByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Webhook, error) {
+	rows, err := q.Query(ctx, `SELECT `+webhookColumns+` FROM event_webhooks WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Event webhook", s.scanOpened)
+}
+
+func (s *Service) webhooksOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Webhook, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+webhookColumns+` FROM event_webhooks WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+	return store.All(rows, err, s.scanOpened)
+}
+
+func countWebhooks(ctx context.Context, q store.Querier, orgID string) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM event_webhooks WHERE org_id = $1`, orgID)
+	return store.One(rows, err, "Count", store.Value[int])
+}
+
+// lockSealed returns all webhooks as they are stored.
+func lockSealed(ctx context.Context, tx *store.Tx) ([]Webhook, error) {
+	rows, err := tx.Query(ctx, `SELECT `+webhookColumns+` FROM event_webhooks ORDER BY id`+tx.Dialect().ForUpdate())
+	return store.All(rows, err, scanWebhook)
+}
+
+// subscribers returns the ids of the webhooks that want events of a type. An
+// organisation has few webhooks, so the types are compared here.
+func subscribers(ctx context.Context, q store.Querier, orgID string, t Type) (ids []string, err error) {
+	rows, err := q.Query(ctx, `SELECT id, events FROM event_webhooks WHERE org_id = $1 AND NOT paused ORDER BY id`, orgID)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id, types string
+		if err := row.Scan(&id, &types); err != nil {
+			return err
+		}
+		if slices.Contains(splitTypes(types), t) {
+			ids = append(ids, id)
+		}
+		return nil
+	})
+	return ids, err
+}
+
+const recordColumns = `id, org_id, type, path, data, occurred_at`
+
+func scanRecord(row store.Row) (r record, err error) {
+	var data string
+	err = row.Scan(&r.ID, &r.OrgID, &r.Type, &r.Path, &data, store.Time(&r.OccurredAt))
+	r.Data = []byte(data)
+	return r, err
+}
+
+func insertRecord(ctx context.Context, q store.Querier, r record) error {
+	_, err := q.Exec(ctx, `INSERT INTO event_records (`+recordColumns+`) VALUES ($1, $2, $3, $4, $5, $6)`,
+		r.ID, r.OrgID, r.Type, r.Path, string(r.Data), store.Micros(r.OccurredAt))
+	return err
+}
+
+func recordByID(ctx context.Context, q store.Querier, orgID, id string) (record, error) {
+	rows, err := q.Query(ctx, `SELECT `+recordColumns+` FROM event_records WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Event", scanRecord)
+}
+
+const deliveryColumns = `id, org_id, webhook_id, event_id, event_type, replay_of, queued, status, attempts, response_status, detail,
+	created_at, attempted_at, next_attempt_at`
+
+func scanDelivery(row store.Row) (d Delivery, err error) {
+	err = row.Scan(&d.ID, &d.OrgID, &d.WebhookID, &d.EventID, &d.EventType, &d.ReplayOf, &d.queued, &d.Status,
+		&d.Attempts, &d.ResponseStatus, &d.Detail, store.Time(&d.CreatedAt), store.NullTime(&d.AttemptedAt), store.NullTime(&d.NextAttemptAt))
+	return d, err
+}
+
+func insertDelivery(ctx context.Context, q store.Querier, d Delivery) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO event_deliveries (`+deliveryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		d.ID, d.OrgID, d.WebhookID, d.EventID, d.EventType, d.ReplayOf, d.queued, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
+		store.Micros(d.CreatedAt), store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
+	return err
+}
+
+func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
+	_, err := q.Exec(ctx, `
+		UPDATE event_deliveries SET status = $2, attempts = $3, response_status = $4, detail = $5, attempted_at = $6,
+			next_attempt_at = $7
+		WHERE id = $1`, d.ID, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
+		store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
+	return err
+}
+
+func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM event_deliveries
+		WHERE id = $1 AND org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL)`, id)
+	return store.One(rows, err, "Delivery", scanDelivery)
+}
+
+func deliveriesOfWebhook(ctx context.Context, q store.Querier, webhookID string, limit, offset int) ([]Delivery, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM event_deliveries WHERE webhook_id = $1`, webhookID)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM event_deliveries WHERE webhook_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`,
+		webhookID, limit, offset)
+	all, err := store.All(rows, err, scanDelivery)
+	return all, total, err
+}
+
+// lockUnqueued marks deliveries without a job as queued, and returns their ids and
+// organisations.
+func lockUnqueued(ctx context.Context, tx *store.Tx, limit int) ([]Delivery, error) {
+	rows, err := tx.Query(ctx, `
+		UPDATE event_deliveries SET queued = TRUE
+		WHERE id IN (SELECT id FROM event_deliveries WHERE NOT queued ORDER BY id LIMIT $1`+tx.Dialect().ForUpdate()+`)
+		RETURNING id, org_id`, limit)
+	return store.All(rows, err, func(row store.Row) (d Delivery, err error) {
+		err = row.Scan(&d.ID, &d.OrgID)
+		return d, err
+	})
+}

@@ -1,0 +1,116 @@
+package events
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
+	"github.com/whetstone-dev/whetstone/internal/platform/seal"
+)
+
+// A Webhook is where events of an organisation are sent.
+type Webhook struct {
+	ID             string
+	OrgID          string
+	URL            string // a secret: anyone who knows it can post to it
+	Secret         string // signs
+	OldSecret      *string
+	OldSecretUntil *time.Time // until when OldSecret signs, too
+	Events         []Type
+	Paused         bool
+	PausedReason   *string // nil: a person paused it
+	CreatedBy      string
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+const (
+	maxWebhooks = 20
+	// rotationGrace is for how long the old secret signs beside the new one.
+	rotationGrace = 24 * time.Hour
+)
+
+// MaskedURL is the URL without its secret part, e.g. "https://ci.example.org/…".
+func (w Webhook) MaskedURL() string { return notify.Mask(notify.Webhook, w.URL) }
+
+// Wants reports whether the webhook gets events of a type.
+func (w Webhook) Wants(t Type) bool { return slices.Contains(w.Events, t) }
+
+func (w Webhook) check() error {
+	var issues []fault.Issue
+	if err := outbound.CheckURL(w.URL); err != nil {
+		issues = append(issues, fault.At("url", "url %s", message(err)))
+	}
+	if len(w.Events) == 0 {
+		issues = append(issues, fault.At("events", "events must name at least one of %s", typeNames()))
+	}
+	for _, t := range w.Events {
+		if !slices.Contains(Types(), t) {
+			issues = append(issues, fault.At("events", "events must be of %s", typeNames()))
+			break
+		}
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+func typeNames() string {
+	var names []string
+	for _, t := range Types() {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
+}
+
+// target is where a message is sent, with the secrets that sign at that time.
+func (w Webhook) target(now time.Time) notify.Target {
+	t := notify.Target{Channel: notify.Webhook, Address: w.URL, Secrets: []string{w.Secret}}
+	if w.OldSecret != nil && w.OldSecretUntil != nil && now.Before(*w.OldSecretUntil) {
+		t.Secrets = append(t.Secrets, *w.OldSecret)
+	}
+	return t
+}
+
+// sealed returns the webhook with its URL and secrets encrypted, as they are stored.
+func (s *Service) sealed(w Webhook) Webhook {
+	if w.OldSecret != nil {
+		old := *w.OldSecret
+		w.OldSecret = &old
+	}
+	for column, text := range w.sealedColumns() {
+		*text = string(s.Seal.Seal([]byte(*text), place(w.ID, column)))
+	}
+	return w
+}
+
+// open decrypts the URL and the secrets of a stored webhook.
+func (s *Service) open(w Webhook) (Webhook, error) {
+	for column, text := range w.sealedColumns() {
+		plain, err := s.Seal.Open([]byte(*text), place(w.ID, column))
+		if err != nil {
+			return w, err
+		}
+		*text = string(plain)
+	}
+	return w, nil
+}
+
+// sealedColumns maps the encrypted columns that have a value to it.
+func (w *Webhook) sealedColumns() map[string]*string {
+	all := map[string]*string{"url": &w.URL, "secret": &w.Secret}
+	if w.OldSecret != nil {
+		all["old_secret"] = w.OldSecret
+	}
+	return all
+}
+
+// place binds a sealed value to its column and row, so that one that is copied to
+// another webhook does not decrypt.
+func place(id, column string) seal.Place {
+	return seal.Place{Table: "event_webhooks", Column: column, Row: id}
+}

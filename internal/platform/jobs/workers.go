@@ -1,0 +1,194 @@
+package jobs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/platform/store"
+)
+
+// Every process that runs jobs has a row in job_workers and writes a heartbeat
+// to it every Lease/3. A worker whose lease runs out is reaped: its row is
+// deleted, and then its running jobs are reclaimed for others.
+
+// heartbeat renews this worker's lease.
+func (q *Queue) heartbeat(ctx context.Context) error {
+	now, err := store.Returning(ctx, q.db, "Worker", store.Value[int64], `
+		INSERT INTO job_workers (id, seen_at, schema_version) VALUES ($1, `+q.db.Dialect().Now()+`, $2)
+		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
+		RETURNING seen_at`, q.worker, store.Newest())
+	if err == nil && q.river != nil {
+		q.river.clock.set(time.UnixMicro(now))
+	}
+	return err
+}
+
+// deregister ends this worker's lease when it runs nothing any more. If it
+// fails, the lease runs out.
+func (q *Queue) deregister(ctx context.Context) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	if _, err := q.db.Exec(ctx, `DELETE FROM job_workers WHERE id = $1`, q.worker); err != nil {
+		q.log.WarnContext(ctx, "job worker could not be deregistered", "err", err)
+	}
+}
+
+// sweepEvery is how often old rows are deleted.
+const sweepEvery = time.Hour
+
+// maintain writes heartbeats, reaps dead workers and sweeps old rows until the
+// context ends.
+func (q *Queue) maintain(ctx context.Context) {
+	if err := q.reapLocalWorkers(ctx); err != nil && ctx.Err() == nil {
+		q.log.WarnContext(ctx, "dead job workers of this machine keep their lease until it runs out", "err", err)
+	}
+	var swept time.Time
+	reaper := reaper{lease: q.options.Lease}
+	ticker := time.NewTicker(q.options.Lease / 3)
+	defer ticker.Stop()
+	for {
+		err := q.heartbeat(ctx)
+		if err == nil && reaper.mayReap(time.Now()) {
+			err = q.reap(ctx)
+		}
+		if err == nil && time.Since(swept) > sweepEvery {
+			swept = time.Now()
+			err = q.sweep(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			q.log.WarnContext(ctx, "job queue maintenance failed", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// A reaper decides whether other workers may be reaped.
+type reaper struct {
+	lease         time.Duration
+	lastHeartbeat time.Time
+	graceUntil    time.Time // no worker is reaped before
+}
+
+// mayReap notes a heartbeat of this worker and reports whether missing
+// heartbeats of others mean that they are dead. If this worker's own heartbeat
+// was late, they do not: the database was unreachable for all, or the machine
+// slept. Others then get a grace period of one lease.
+func (r *reaper) mayReap(now time.Time) bool {
+	if !r.lastHeartbeat.IsZero() && now.Sub(r.lastHeartbeat) > r.lease/2 {
+		r.graceUntil = now.Add(r.lease)
+	}
+	r.lastHeartbeat = now
+	return !now.Before(r.graceUntil)
+}
+
+// reclaimed is a job that was taken from a dead worker.
+type reclaimed struct {
+	kind      string
+	discarded bool // it had no attempt left
+}
+
+func scanReclaimed(row store.Row) (r reclaimed, err error) {
+	err = row.Scan(&r.kind, &r.discarded)
+	return r, err
+}
+
+// deadWorker is the error that a reclaimed job gets.
+const deadWorker = "the process that ran it ended"
+
+// reap deletes workers whose lease has expired and reclaims the jobs of deleted
+// workers.
+func (q *Queue) reap(ctx context.Context) error {
+	var all []reclaimed
+	err := q.db.InTx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM job_workers WHERE seen_at < `+tx.Dialect().Now()+` - $1`,
+			q.options.Lease.Microseconds())
+		if err != nil {
+			return err
+		}
+		if all, err = q.table.reclaim(ctx, tx); err != nil || q.river == nil {
+			return err
+		}
+		more, err := reclaimRiver(ctx, tx)
+		all = append(all, more...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		q.metrics.runs.WithLabelValues(r.kind, "rescued").Inc()
+		q.log.WarnContext(ctx, "job reclaimed from a dead process", "kind", r.kind, "discarded", r.discarded)
+	}
+	return nil
+}
+
+// sweep deletes old rows of our own tables. River cleans its own.
+func (q *Queue) sweep(ctx context.Context) error {
+	return q.db.InTx(ctx, func(tx *store.Tx) error {
+		if err := q.table.sweep(ctx, tx); err != nil {
+			return err
+		}
+		return q.sweepKeys(ctx, tx)
+	})
+}
+
+// newWorkerID returns an id that says which process it is: host, process id, a
+// random suffix of the process (process ids are reused, in a container at
+// every start) and one of the queue, e.g. "web-1/4711/K3XQ7ZPL/M2AVT5WE".
+func newWorkerID() string {
+	host, _ := os.Hostname() // without a name only the lease counts
+	host = strings.ReplaceAll(host[:min(len(host), 48)], "/", "-")
+	return fmt.Sprintf("%s/%d/%s/%s", host, os.Getpid(), processSuffix, rand.Text()[:8])
+}
+
+var processSuffix = rand.Text()[:8]
+
+// reapLocalWorkers deletes the workers of this machine whose process has
+// exited, so that a restart need not wait for their lease to run out. It does
+// so on SQLite only, which is on one machine: with PostgreSQL another machine
+// may have the same host name.
+func (q *Queue) reapLocalWorkers(ctx context.Context) error {
+	if q.river != nil {
+		return nil
+	}
+	rows, err := q.db.Query(ctx, `SELECT id FROM job_workers`)
+	ids, err := store.All(rows, err, store.Value[string])
+	for _, id := range ids {
+		if err == nil && hasExited(id, q.worker) {
+			_, err = q.db.Exec(ctx, `DELETE FROM job_workers WHERE id = $1`, id)
+		}
+	}
+	return err
+}
+
+// hasExited reports whether the process of a worker is certainly gone; own is
+// the id of a worker of this process.
+func hasExited(id, own string) bool {
+	theirs, ours := strings.Split(id, "/"), strings.Split(own, "/")
+	if len(theirs) != len(ours) || theirs[0] != ours[0] || theirs[0] == "" {
+		return false // of another machine, or perhaps of one
+	}
+	if theirs[1] == ours[1] {
+		return theirs[2] != ours[2] // an earlier process had this process id
+	}
+	var pid int
+	if _, err := fmt.Sscan(theirs[1], &pid); err != nil {
+		return false
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = process.Release() }()
+	return errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
