@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/relay"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 const (

@@ -50,16 +50,16 @@ var layers = []layer{
 	{platform, []string{
 		"internal/platform/access", "internal/engine/agents", "internal/platform/audit", "internal/identity/auth", "internal/app/backup", "internal/platform/blob", "internal/platform/datadir", "internal/engine/environments",
 		"internal/platform/events",
-		"internal/platform/exam", "internal/fair", "internal/engine/gateway", "internal/local/hook", "internal/engine/host", "internal/platform/httpapi", "internal/local/install",
+		"internal/platform/exam", "internal/base/fair", "internal/engine/gateway", "internal/local/hook", "internal/engine/host", "internal/platform/httpapi", "internal/local/install",
 		"internal/platform/jobs",
 		"internal/engine/judge", "internal/local/lockfiles",
 		"internal/platform/measure",
-		"internal/platform/notify", "internal/identity/oidc", "internal/platform/outbound", "internal/pricing", "internal/platform/quota", "internal/engine/sandbox", "internal/platform/seal", "internal/skill/skillpkg", "internal/spool", "internal/platform/store",
+		"internal/platform/notify", "internal/identity/oidc", "internal/platform/outbound", "internal/base/pricing", "internal/platform/quota", "internal/engine/sandbox", "internal/platform/seal", "internal/skill/skillpkg", "internal/base/spool", "internal/platform/store",
 		"internal/platform/trace",
 		"internal/local/transcripts",
 	}},
 	{"the base", []string{
-		"internal/skill/builtin", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
+		"internal/skill/builtin", "internal/base/fault", "internal/base/flock", "internal/base/fsync", "internal/base/glob", "internal/base/lru", "internal/base/stats", "internal/base/text",
 	}},
 }
 

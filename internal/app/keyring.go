@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/secrets"
 	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/account"
 	"github.com/whetstone-dev/whetstone/internal/cli/approving"
 	"github.com/whetstone-dev/whetstone/internal/cli/catalog"
@@ -39,7 +40,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/verifying"
 	"github.com/whetstone-dev/whetstone/internal/cli/watch"
 	"github.com/whetstone-dev/whetstone/internal/cli/webhooks"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type commands struct {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"

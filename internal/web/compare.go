@@ -5,9 +5,9 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // compareView sets two runs of a suite side by side.

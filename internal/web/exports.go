@@ -3,7 +3,7 @@ package web
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // handleChangeProposals approves or rejects the selected proposals, each in a transaction

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -16,7 +17,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"

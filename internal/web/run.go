@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/stats"
-	"github.com/whetstone-dev/whetstone/internal/text"
 	"github.com/whetstone-dev/whetstone/internal/web/casepage"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/web/skillpage"
 )

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"

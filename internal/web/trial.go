@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
-	"github.com/whetstone-dev/whetstone/internal/text"
 	"github.com/whetstone-dev/whetstone/internal/web/diff"
 )
 

@@ -84,9 +84,9 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"

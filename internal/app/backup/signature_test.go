@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/whetstone-dev/whetstone/internal/app/backup"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
 )

@@ -16,12 +16,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // Database is the location of the data, which is all that the administration

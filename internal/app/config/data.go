@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // MakeData creates the data folder, accessible to its owner only, and checks that

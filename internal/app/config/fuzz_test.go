@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // FuzzFile: a file of settings is refused, naming the file and never what

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/agents"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // judgeModel is the name of the judge's model among those that agents may ask.

@@ -12,8 +12,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"

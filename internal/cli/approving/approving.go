@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // Commands are the commands of this package.

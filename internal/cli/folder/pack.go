@@ -7,7 +7,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type proposalApply struct {

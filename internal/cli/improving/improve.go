@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // ImproveCommand is `whetstone eval improve`.

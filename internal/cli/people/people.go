@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // Commands are the commands of this package.

@@ -7,10 +7,10 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/gating"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type gateCommand struct {

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/installer"
 	"github.com/whetstone-dev/whetstone/internal/cli/locks"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // SuiteID resolves a suite's name to its id; an id stays as it is.

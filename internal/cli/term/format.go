@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // Plain replaces unprintable characters, terminal escape sequences among them,

@@ -15,8 +15,8 @@ import (
 
 	xterm "golang.org/x/term"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/browser"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // The exit codes.

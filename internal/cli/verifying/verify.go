@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // readAnswers reads the answers of the model, and the calls in all of them.

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // A Command is an agent of the operator's own: a command line.

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // An Agent is what is known of an agent on this machine.

@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/builder"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // The parts of an environment's folder. Its name is its digest; that of one which is

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/builder"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // Service builds and keeps environments. It is safe for concurrent use.

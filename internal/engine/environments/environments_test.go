@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments/environmentstest"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/builder"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // recipe is that of a Dockerfile on the small image, with files of its context in

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 )
 
 // An Answer is what the model said: the text, and the calls of tools that it asked

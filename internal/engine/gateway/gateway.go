@@ -16,11 +16,11 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // An API is a wire format of model servers.

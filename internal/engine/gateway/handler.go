@@ -18,9 +18,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // discard is the log of a server whose clients are hostile.

@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway/modeltest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // TestOnlyTheModelIsReached tries other paths, hosts and protocols. None of it may

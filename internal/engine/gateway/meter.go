@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 )
 
 // A Usage is what requests have used.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 )
 
 // An Exchange is a request and its answer, as far as they are kept.

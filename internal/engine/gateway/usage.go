@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 )
 
 // maxReported is the most tokens that one request can have, and maxEvent the

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // key is the model's, which must never reach a program.

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // An Event is a webhook delivery, independent of the provider.

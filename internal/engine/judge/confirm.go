@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // maxQuotation is how many bytes of a quotation the second question shows. It is

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // A Code is the reason why there is no verdict. A judge's failure is never a

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // maxCriteria is the limit of a grading; more would not fit into an answer.

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // The values of Options.API.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 func TestNewNamesTheSetting(t *testing.T) {

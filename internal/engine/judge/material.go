@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // bytesPerToken is low for English (four) and right for Chinese (three, one

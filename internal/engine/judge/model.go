@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // The retries of a call.

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A RewriteRequest asks for a better description of a skill.

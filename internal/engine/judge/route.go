@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Skill is the part of a skill that agents always show to the model.

@@ -7,8 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // BuiltinWriter is the version of the built-in judge's way to write

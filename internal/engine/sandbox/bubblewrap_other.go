@@ -5,7 +5,7 @@ package sandbox
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // bubblewrap needs the namespaces of Linux.

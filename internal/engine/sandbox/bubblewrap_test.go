@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // serverVariable makes the test binary act as a server that runs a script.

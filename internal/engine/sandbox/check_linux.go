@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/spawn"
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // probe is a script that prints the restrictions it runs under.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // maxDepth is how deep folders may be nested. A much deeper tree is an attack on

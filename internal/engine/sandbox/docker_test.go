@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 func dockerWith(t *testing.T, text string) sandbox.Sandbox {

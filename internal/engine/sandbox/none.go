@@ -6,8 +6,8 @@ import (
 	"errors"
 	"os"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/spawn"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // none runs programs with the rights of the service. It only clears the

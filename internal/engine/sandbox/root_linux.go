@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/spawn"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // mountOverlay is the part of a shell script that mounts the overlay of a Root in

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/sandboxtest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // system mounts the machine's programs into a root that has none.

@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/spawn"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // A Sandbox runs untrusted programs. It is safe for concurrent use.

@@ -16,8 +16,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"

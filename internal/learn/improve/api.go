@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -12,7 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // Mount adds the routes of improve runs.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // prices are those of the organisation.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
@@ -13,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // prove tries the winner and the current version on the cases of the proof, and on

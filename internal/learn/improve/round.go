@@ -8,8 +8,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -18,7 +19,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // search takes the last candidate further, or begins another round. When the search

@@ -8,13 +8,13 @@ package improve
 import (
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // A Run is an improve run. It scores the current version, lets candidates be

@@ -8,8 +8,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/about"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
@@ -25,7 +26,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Service starts, executes and reports improve runs.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // Contributors is the ProposedBy of proposals that come from contributors'

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // A Proposal is a proposed change of a skill.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // A Finding is something that many contributors noticed about a skill, with the

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fair"
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/fair"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )

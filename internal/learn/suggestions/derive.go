@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // maxSuggestions is how many suggestions a source keeps: the best.

@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources/sourcestest"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // brief returns the fields of a suggestion that tests compare.

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // claudeEvents are the events of Claude Code that the hook is called for: the end

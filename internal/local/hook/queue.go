@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/flock"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/flock"
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/whetstone-dev/whetstone/internal/fsync"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // ReplaceFile atomically and durably replaces a file: concurrent readers, and

@@ -12,8 +12,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/flock"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/flock"
 )
 
 // stateName is the folder of the journal, backups and temporary files. It is on

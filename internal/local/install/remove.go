@@ -5,8 +5,8 @@ import (
 	"maps"
 	"path/filepath"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/fsync"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 // Remove deletes a skill and its record in the lock file. If it was edited, Remove

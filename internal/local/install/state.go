@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // A Condition is how the folder of a skill relates to its Record.

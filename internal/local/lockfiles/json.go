@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // decode decodes JSON, or names the field that has another type. Of a key that is

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // maxSaid is how much of a text is sent, in bytes; the server reads no more.

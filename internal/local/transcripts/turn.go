@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/builtin"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A turn is a prompt and all that the agent did in response. Its records depend

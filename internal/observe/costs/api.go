@@ -3,9 +3,9 @@ package costs
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // Mount adds the routes of costs and prices.

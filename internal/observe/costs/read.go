@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 // Texts is a hook for the registry, which is above this package and fulfils it.

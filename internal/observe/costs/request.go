@@ -11,7 +11,7 @@ package costs
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 )
 
 // A Request is one call of a language model that a producer reported.

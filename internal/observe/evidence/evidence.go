@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/observe/evidence/redact"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Role is who said something.

@@ -3,8 +3,8 @@ package grades
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 // A Calibration is how often the judge agrees with people on the same sessions of a

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A failure is one reason why a grade failed.

@@ -7,13 +7,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // maxAttempts is how often a session is judged whose verdict is not usable.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )

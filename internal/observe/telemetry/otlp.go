@@ -13,7 +13,7 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"

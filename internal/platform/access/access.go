@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/fair"
+	"github.com/whetstone-dev/whetstone/internal/base/fair"
 )
 
 // A Plan is the subscription of an organisation. Each includes the lower ones.

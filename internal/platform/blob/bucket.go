@@ -15,7 +15,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // OrphanAge is the age from which a blob that no row refers to may be deleted.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 )
 
 const (

@@ -18,9 +18,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/fsync"
-	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
 // objectDir holds the blobs under their keys. A partial file is written next to

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // S3 allows 1,024 bytes for prefix and key together; a file system allows 255

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // maxExpires is the limit of S3.

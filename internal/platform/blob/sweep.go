@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // Sweep deletes orphaned blobs: it is the garbage collection of one owner. An owner stores a

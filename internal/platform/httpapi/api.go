@@ -27,7 +27,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 )
 
 // buckets are the local rate limits: a token bucket per address and route. Each

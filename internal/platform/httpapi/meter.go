@@ -7,7 +7,7 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/memory"
 )
 

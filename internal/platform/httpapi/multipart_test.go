@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 

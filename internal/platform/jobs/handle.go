@@ -9,9 +9,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // handler is what the queue knows about a kind of job.

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // A chat gets a notice with rich formatting, and as plain text if it answers

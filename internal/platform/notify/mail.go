@@ -16,7 +16,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // mailServer is the operator's SMTP server, with the sender of mails.

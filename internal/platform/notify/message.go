@@ -3,8 +3,8 @@ package notify
 import (
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // message is the text of a notice. Untrusted parts are escaped for the channel

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // classifyResponse returns the result for a response, and how long to send

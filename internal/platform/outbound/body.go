@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // limitedBody is a response body that fails with TooLarge once more than limit

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"syscall"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // refusal marks an error as a decision of this package, and distinguishes it

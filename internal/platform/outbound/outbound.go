@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 )
 

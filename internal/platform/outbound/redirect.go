@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // checkRedirect returns an http.Client.CheckRedirect function. It decides

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/migrations"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"

@@ -18,8 +18,8 @@ import (
 
 	"modernc.org/sqlite"
 
-	"github.com/whetstone-dev/whetstone/internal/fair"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fair"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/watch"
 )
 

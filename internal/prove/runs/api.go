@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/imported"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 )
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -17,7 +18,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // recorder is a Suggester that records the sources it is called with.

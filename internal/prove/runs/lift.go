@@ -1,7 +1,7 @@
 package runs
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 // A Lift is what the skill changes against the baseline, on the cases that both decided.

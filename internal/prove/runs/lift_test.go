@@ -15,17 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	agentattempt "github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // TestScoreRecount ends runs with random trials, and counts score and lift once more from

@@ -3,8 +3,8 @@ package runs
 import (
 	"errors"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // InternalError is shown for a run that failed for a reason which is not the

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/grading"

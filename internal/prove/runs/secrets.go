@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // hide removes the secrets of the settings from a text: servers of models repeat their key.

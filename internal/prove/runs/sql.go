@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge,

@@ -1,8 +1,8 @@
 package runs
 
 import (
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // A Summary is the result of a run. It is zero until the run is over.

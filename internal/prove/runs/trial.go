@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/command"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/grading"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Problem is why a trial or a run has no verdict. It is safe to show.

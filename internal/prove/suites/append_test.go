@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A CaseKind says how a case is decided.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // environmentSchemes are the URL schemes of environments that a run can fetch.

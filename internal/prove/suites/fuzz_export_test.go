@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/harbor"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )

@@ -3,8 +3,8 @@ package suites
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/harbor"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/plugineval"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"

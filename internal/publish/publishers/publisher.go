@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/glob"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/glob"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 

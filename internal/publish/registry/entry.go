@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"

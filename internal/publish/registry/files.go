@@ -4,10 +4,10 @@ import (
 	"context"
 	"io"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Open reads a version's archive. The caller closes it. The package has the

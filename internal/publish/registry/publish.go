@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
@@ -20,8 +22,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/spool"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Publication is the input of Create and Push: an archive, and what its sender

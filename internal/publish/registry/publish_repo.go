@@ -8,12 +8,12 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/spool"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A RepoPublication is the input of PublishRepo: a commit of a repository that is

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // A Shelf is the part of the registry that one discovery index lists: skills

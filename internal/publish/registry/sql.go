@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"

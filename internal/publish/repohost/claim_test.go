@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/exam"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"

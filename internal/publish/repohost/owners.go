@@ -3,8 +3,8 @@ package repohost
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // Owners is called before a commit is published, with the head of the connection's

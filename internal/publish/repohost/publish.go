@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -17,7 +18,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // timeSlice is how long a worker publishes for one connection before the job goes

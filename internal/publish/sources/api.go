@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // MaxUpload limits the form of an upload: the largest archive, 10 MiB, and room

@@ -3,7 +3,7 @@ package sources
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"

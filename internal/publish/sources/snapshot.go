@@ -11,7 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
@@ -20,8 +22,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
-	"github.com/whetstone-dev/whetstone/internal/spool"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Result is what an upload or a sync leads to: the current snapshot of a

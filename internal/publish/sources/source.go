@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Source is a skill under development, as its author uploads it or keeps it

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams/codeowners"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Source is where the owners of an entry are from.

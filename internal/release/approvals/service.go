@@ -4,7 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
@@ -13,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Service takes the answers of people, and knows what they amount to.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // A comparison has the trials of both versions so far, suite by suite, with those of

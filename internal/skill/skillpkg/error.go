@@ -3,8 +3,8 @@ package skillpkg
 import (
 	"strconv"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // A Code is a machine-readable reason to refuse an archive, or for a note on a

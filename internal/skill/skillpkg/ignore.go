@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/glob"
+	"github.com/whetstone-dev/whetstone/internal/base/glob"
 )
 
 // ignoreFile lists patterns of files that are not packed, with the rules of

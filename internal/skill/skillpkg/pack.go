@@ -8,7 +8,7 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // PackOptions configure Pack. Both must be set.

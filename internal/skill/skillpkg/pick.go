@@ -13,8 +13,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
 // A Choice is what Pick does with the next file.

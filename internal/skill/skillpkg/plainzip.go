@@ -4,8 +4,8 @@ import (
 	"archive/zip"
 	"hash/crc32"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
 // AddTo adds the Installed files to a zip, below a folder that ends with a slash or

@@ -11,7 +11,7 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
 // specialBits are the mode bits that no file of a skill needs.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
 // Unpack writes the Installed files of a package below dst, with modes 0644 and

@@ -3,8 +3,8 @@ package skills
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // Costs is a hook for what the model requests of skills cost.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // Offers are the sessions that were offered a skill and those that used it, over

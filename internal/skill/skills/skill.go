@@ -12,9 +12,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // MaxName is the longest name of a skill, in bytes.

@@ -6,12 +6,12 @@ import (
 	"math"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // figures are what a rule is evaluated on.

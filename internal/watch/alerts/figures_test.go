@@ -3,7 +3,7 @@ package alerts
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/stats/statstest"
+	"github.com/whetstone-dev/whetstone/internal/base/stats/statstest"
 )
 
 const (

@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // TestRollbackHistories compares which version is current after every step of random

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/stats/statstest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/stats"
-	"github.com/whetstone-dev/whetstone/internal/stats/statstest"
 )
 
 // A simulated skill has graded sessions, each of which passes or fails as a whole, and a

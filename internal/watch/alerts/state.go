@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // State is the state machine of a rule for one skill:

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"

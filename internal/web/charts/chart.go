@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"

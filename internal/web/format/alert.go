@@ -1,7 +1,7 @@
 package format
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 

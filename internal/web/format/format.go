@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/pricing"
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // None is shown for unknown values.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"

@@ -7,7 +7,7 @@ import (
 	"io"
 	"path"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/resolve"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"

@@ -17,7 +17,7 @@ import (
 	"github.com/yuin/goldmark/util"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/web/mdcost"
 )
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A View is what the page of an entry shows.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // A Current is how the current version of a skill's entry does, in the days that the

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )

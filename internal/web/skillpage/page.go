@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/unattended"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
@@ -19,7 +20,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"

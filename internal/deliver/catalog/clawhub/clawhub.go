@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"

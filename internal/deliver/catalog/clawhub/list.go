@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 const (

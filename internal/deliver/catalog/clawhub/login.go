@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 type whoamiOutput struct {

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 

@@ -18,13 +18,13 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/marketplace"
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
-	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // Service serves repositories.

@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
-	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 const (

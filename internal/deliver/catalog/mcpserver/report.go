@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/observe/evidence/redact"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
@@ -16,7 +17,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // What clients do is counted only in sessions that they name: this protocol has

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // TestAdopt gives a repository the settings and the hook that one of ours has.

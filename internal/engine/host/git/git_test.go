@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 var acme = host.Installation{ID: 1, Account: "acme"}

@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // HookConfig is the configuration of the hooks of a folder. It is in a file that

@@ -13,11 +13,11 @@ import (
 
 	api "code.gitea.io/sdk/gitea"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Options configure a Host.

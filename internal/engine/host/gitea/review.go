@@ -5,8 +5,8 @@ import (
 
 	api "code.gitea.io/sdk/gitea"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // MergedPull implements host.Host.

@@ -14,8 +14,8 @@ import (
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	api "github.com/google/go-github/v89/github"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )

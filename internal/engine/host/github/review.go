@@ -6,8 +6,8 @@ import (
 
 	api "github.com/google/go-github/v89/github"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // maxPullCommits is how many commits of a pull request GitHub lists.

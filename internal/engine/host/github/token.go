@@ -8,7 +8,7 @@ import (
 
 	api "github.com/google/go-github/v89/github"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // tokenMargin is how long before its expiry a token is no longer used: the

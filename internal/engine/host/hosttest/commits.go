@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // serveContents shows a file of a commit. On Gitea it also changes one, on a branch

@@ -10,8 +10,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // A Builder builds images. It is safe for concurrent use.

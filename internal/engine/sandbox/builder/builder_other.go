@@ -5,8 +5,8 @@ package builder
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // Run needs the namespaces of Linux.

@@ -17,10 +17,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/spawn"
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Programs in RUN lines change users and groups, so that a build needs several. Root

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // An attack is one attempt to harm the machine.

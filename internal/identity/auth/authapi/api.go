@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keycache"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"

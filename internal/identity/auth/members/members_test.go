@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"

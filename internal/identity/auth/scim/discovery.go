@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 type object = map[string]any

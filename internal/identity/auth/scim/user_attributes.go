@@ -9,8 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // truth is a boolean that may come as text: Entra ID sends "False".

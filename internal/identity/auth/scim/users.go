@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/github"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 func (s *Service) github(p Provider) *github.Client {

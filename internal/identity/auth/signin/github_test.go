@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"

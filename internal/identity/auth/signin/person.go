@@ -5,10 +5,10 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A person is what a provider says about whoever signed in.

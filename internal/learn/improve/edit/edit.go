@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // MaxEdits is how many edits a round may have. With more of them scores collapse

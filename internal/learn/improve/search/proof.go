@@ -1,8 +1,8 @@
 package search
 
 import (
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // PromptVersion changes with the texts below. A test pins them.

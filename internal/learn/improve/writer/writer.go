@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Request asks for edits.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/spool"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // publish pushes the next version of the proposal's entry: the files of the current

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // The limits of a draft. More would make a grading expensive, and few skills

@@ -15,9 +15,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/observe/evidence/redact"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 const (

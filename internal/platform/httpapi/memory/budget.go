@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fair"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fair"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // A Budget is a weighted semaphore that bounds the memory of all requests

@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/measure"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Statements observes every statement of a database. A nil one observes nothing.

@@ -3,9 +3,9 @@ package attempt
 import (
 	"sync"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // activityEvent is the name of the events that say what an agent does.

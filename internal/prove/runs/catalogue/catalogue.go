@@ -10,8 +10,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )

@@ -10,13 +10,13 @@ import (
 	"path"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // The paths of the skill and of the working folder in a sandbox with bind

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // recentRuns is how many runs of a suite OfSource looks back.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Material is what the judge reads of a sample: the output, and the files that an

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Tool is the name of the tool whose results are read.

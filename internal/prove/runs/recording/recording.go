@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Recording is what an agent did in a trial.

@@ -7,9 +7,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // A Cost is what the models that took part in a trial or a run cost.

@@ -3,7 +3,7 @@ package sse_test
 import (
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"

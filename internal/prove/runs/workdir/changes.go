@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Change is what happened to a file.

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // ErrNoAgent means that a grader is about what an agent did, and there was none.

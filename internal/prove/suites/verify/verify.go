@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 // A Check decides one case. It is safe for concurrent use. An error means that

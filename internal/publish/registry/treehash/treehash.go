@@ -19,9 +19,9 @@ import (
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
 
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
-	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // A Kind is the definition of a hash.

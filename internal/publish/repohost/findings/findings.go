@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )

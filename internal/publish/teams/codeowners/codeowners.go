@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/glob"
+	"github.com/whetstone-dev/whetstone/internal/base/glob"
 )
 
 // The limits. What lies beyond them is not read.

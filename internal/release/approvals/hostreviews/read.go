@@ -10,15 +10,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 const (

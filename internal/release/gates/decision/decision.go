@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 const (

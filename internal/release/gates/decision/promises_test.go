@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats/statstest"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/stats/statstest"
 )
 
 // A day simulates gates of one version on one suite, also over several days, between which

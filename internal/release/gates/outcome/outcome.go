@@ -5,9 +5,9 @@ package outcome
 import (
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // Suite is what the trials of a suite say, with those of the cases that changed.

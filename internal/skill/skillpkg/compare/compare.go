@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Limits of a diff. Files beyond them are listed without their changes.

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // A Kind is the type of an object, as packs number it.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/text"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Description returns the SKILL.md with another description. A skill without one

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 // measure fills in what runs on the catalogue of the agent showed.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // A message reads the one message of a unary call: a flag that says whether it is

@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
 func TestCopy(t *testing.T) {

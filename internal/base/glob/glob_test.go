@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/glob"
+	"github.com/whetstone-dev/whetstone/internal/base/glob"
 )
 
 func TestMatch(t *testing.T) {

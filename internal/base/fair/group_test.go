@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/whetstone-dev/whetstone/internal/fair"
+	"github.com/whetstone-dev/whetstone/internal/base/fair"
 )
 
 // TestGroupCommit has calls of two keys that arrive while the first of each is

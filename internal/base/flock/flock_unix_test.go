@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/flock"
+	"github.com/whetstone-dev/whetstone/internal/base/flock"
 )
 
 // TestRelease releases a lock whose descriptor another process has a copy of, as a child

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/fsync"
+	"github.com/whetstone-dev/whetstone/internal/base/fsync"
 )
 
 func TestDir(t *testing.T) {

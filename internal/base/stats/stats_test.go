@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 func near(t *testing.T, what string, got, want, within float64) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/fair"
+	"github.com/whetstone-dev/whetstone/internal/base/fair"
 )
 
 func drain(q *fair.Queue[string]) (all []string) {

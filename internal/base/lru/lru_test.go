@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/base/lru"
 )
 
 func TestCache(t *testing.T) {

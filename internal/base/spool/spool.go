@@ -11,7 +11,7 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
 // maxMemory is how many bytes are kept without a file. Most skills are smaller.

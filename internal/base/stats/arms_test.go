@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/stats"
+	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
 func TestScore(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/spool"
+	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
 
 func TestSpool(t *testing.T) {
