@@ -19,61 +19,84 @@ import (
 
 const module = "github.com/whetstone-dev/whetstone/"
 
-type layer struct {
+// A wing is a folder below internal, with a room for each noun.
+type wing struct {
 	name  string
 	rooms []string
 }
 
-// layers lists the rooms from top to bottom. A room may import what lies
-// below it, and itself; only the platform's rooms may import each other.
-var layers = []layer{
-	{"the command", []string{"cmd/whetstone"}},
-	{"the command line", []string{"internal/cli"}},
-	{"the wiring", []string{"internal/app"}},
-	{"the doctor", []string{"internal/app/doctor"}},
-	{"the settings", []string{"internal/app/config"}},
-	{"the demo", []string{"internal/app/demo"}},
-	{"the pages", []string{"internal/web"}},
-	{"the overview", []string{"internal/web/overview"}},
-	{"privacy", []string{"internal/web/privacy"}},
-	{capability, []string{
-		"internal/release/approvals",
-		"internal/watch/alerts", "internal/release/attestations", "internal/deliver/catalog", "internal/release/checks", "internal/learn/community", "internal/observe/costs", "internal/observe/evidence", "internal/release/gates", "internal/observe/grades", "internal/learn/improve",
-		"internal/watch/incidents", "internal/deliver/installations",
-		"internal/learn/proposals", "internal/publish/publishers", "internal/publish/registry",
-		"internal/publish/repohost", "internal/prove/runs", "internal/observe/sessions", "internal/learn/signals", "internal/skill/skills", "internal/publish/sources", "internal/learn/suggestions",
-		"internal/prove/suites",
-		"internal/publish/teams",
-		"internal/observe/telemetry",
-	}},
-	{"the client", []string{"client"}},
-	{platform, []string{
-		"internal/platform/access", "internal/engine/agents", "internal/platform/audit", "internal/identity/auth", "internal/app/backup", "internal/platform/blob", "internal/platform/datadir", "internal/engine/environments",
-		"internal/platform/events",
-		"internal/platform/exam", "internal/base/fair", "internal/engine/gateway", "internal/local/hook", "internal/engine/host", "internal/platform/httpapi", "internal/local/install",
-		"internal/platform/jobs",
-		"internal/engine/judge", "internal/local/lockfiles",
-		"internal/platform/measure",
-		"internal/platform/notify", "internal/identity/oidc", "internal/platform/outbound", "internal/base/pricing", "internal/platform/quota", "internal/engine/sandbox", "internal/platform/seal", "internal/skill/skillpkg", "internal/base/spool", "internal/platform/store",
-		"internal/platform/trace",
-		"internal/local/transcripts",
-	}},
-	{"the base", []string{
-		"internal/skill/builtin", "internal/base/fault", "internal/base/flock", "internal/base/fsync", "internal/base/glob", "internal/base/lru", "internal/base/stats", "internal/base/text",
-	}},
+// floors are the wings from top to bottom. A wing may import what is on a floor below
+// it; wings of one floor import none of each other. Within a wing, edges says which
+// room imports which; only the platform's rooms may all import each other.
+var floors = [][]wing{
+	{{"cmd", nil}},
+	{{"cli", nil}},
+	{{"app", []string{"doctor", "backup", "demo", "config"}}},
+	{{"web", []string{"overview", "privacy"}}},
+	{{"watch", []string{"alerts", "incidents"}}},
+	{{"deliver", []string{"catalog", "installations"}}},
+	{{"learn", []string{"improve", "proposals", "signals", "community", "suggestions"}}},
+	{{"release", []string{"gates", "approvals", "checks", "attestations"}}},
+	{{"prove", []string{"suites", "runs"}}},
+	{{"observe", []string{"telemetry", "sessions", "evidence", "grades", "costs"}}},
+	{{"publish", []string{"registry", "sources", "repohost", "publishers", "teams"}}},
+	{
+		{"identity", []string{"auth", "oidc"}},
+		{"engine", []string{"judge", "agents", "gateway", "sandbox", "environments", "host"}},
+		{"local", []string{"transcripts", "hook", "install", "lockfiles"}},
+	},
+	{{"skill", []string{"skillpkg", "skills", "builtin"}}},
+	{{"platform", []string{
+		"store", "jobs", "blob", "httpapi", "outbound", "seal", "trace", "measure", "datadir", "exam", "audit", "quota",
+		"events", "notify", "access",
+	}}},
+	{{"base", []string{"fault", "text", "stats", "pricing", "lru", "glob", "fsync", "flock", "fair", "spool"}}},
 }
 
-const (
-	capability = "a capability"
-	platform   = "the platform"
-)
+// doors are the wings with a package of their own, which is a room beside the others:
+// internal/web is what a browser asks, internal/web/overview only reads for it.
+var doors = []string{"cmd", "cli", "app", "web"}
 
-// An edge permits one capability to import another.
+// capabilities are the wings whose rooms need an edge also to a lower wing; skills, the
+// noun that they share, is one more.
+var capabilities = []string{"watch", "deliver", "learn", "release", "prove", "observe", "publish"}
+
+// A room is a noun's folder, in a wing, on a floor.
+type room struct {
+	name, wing string
+	floor      int
+}
+
+var rooms = func() map[string]room {
+	all := map[string]room{}
+	for floor, wings := range floors {
+		for _, w := range wings {
+			if slices.Contains(doors, w.name) {
+				all[doorOf(w.name)] = room{w.name, w.name, floor}
+			}
+			for _, name := range w.rooms {
+				all["internal/"+w.name+"/"+name] = room{name, w.name, floor}
+			}
+		}
+	}
+	return all
+}()
+
+func doorOf(wing string) string {
+	if wing == "cmd" {
+		return "cmd/whetstone"
+	}
+	return "internal/" + wing
+}
+
+func (r room) isCapability() bool { return r.name == "skills" || slices.Contains(capabilities, r.wing) }
+
+// An edge permits one room to import another.
 type edge struct{ from, to, reason string }
 
-// edges is the graph between capabilities. It has no circles: what a lower
-// capability must tell a higher one goes through a hook with one method that
-// the lower one declares and internal/app sets.
+// edges is the graph between rooms of one wing, and between capabilities of all wings.
+// It has no circles: what a lower room must tell a higher one goes through a hook with
+// one method that the lower one declares and internal/app sets.
 var edges = []edge{
 	{"alerts", "skills", "rules watch the rates of skills"},
 	{"alerts", "registry", "a rule may roll a skill back"},
@@ -155,12 +178,28 @@ var edges = []edge{
 	{"telemetry", "evidence", "a push may have what was said in sessions"},
 	{"telemetry", "sessions", "reports of agents become sessions that people can open"},
 	{"telemetry", "skills", "sessions become observations of skills"},
+
+	{"app", "backup", "commands save an installation and restore it"},
+	{"app", "config", "the wiring follows the settings"},
+	{"app", "demo", "an empty installation is filled when that is asked for"},
+	{"app", "doctor", "the doctor gets what to look at"},
+	{"doctor", "backup", "what refers to blobs is what a backup has, and a restore that did not end is a finding"},
+	{"doctor", "config", "settings are looked at"},
+	{"web", "overview", "pages show several capabilities side by side"},
+	{"web", "privacy", "pages export and delete an organisation"},
+	{"auth", "oidc", "people sign in with providers"},
+	{"agents", "gateway", "an agent asks one model through it"},
+	{"agents", "sandbox", "an agent runs there"},
+	{"environments", "sandbox", "images are built there"},
+	{"hook", "install", "files are replaced atomically"},
+	{"transcripts", "install", "files are replaced atomically"},
+	{"pricing", "fault", "a wrong price file is told by field"},
+	{"pricing", "text", "names of models are valid text"},
+	{"spool", "fault", "a full disk is told as one"},
 }
 
-func permitted(room, other string) bool {
-	return slices.ContainsFunc(edges, func(e edge) bool {
-		return e.from == path.Base(room) && e.to == path.Base(other)
-	})
+func permitted(from, to room) bool {
+	return slices.ContainsFunc(edges, func(e edge) bool { return e.from == from.name && e.to == to.name })
 }
 
 // A reservation keeps a package, or some names of it, for a few rooms.
@@ -205,7 +244,7 @@ func TestImportsPointDown(t *testing.T) {
 	report(t, upwardImports(readTree(t)))
 }
 
-// TestEdgesHaveNoCircle keeps the graph between capabilities in an order.
+// TestEdgesHaveNoCircle keeps the graph between rooms in an order.
 func TestEdgesHaveNoCircle(t *testing.T) {
 	above := map[string][]string{}
 	for _, e := range edges {
@@ -316,14 +355,13 @@ func upwardImports(files []*source) (problems []string) {
 		if f.forTests || homeless[f.room] {
 			continue
 		}
-		from := layerOf(f.room)
-		if from < 0 {
+		if _, ok := rooms[f.room]; !ok && f.room != "client" {
 			homeless[f.room] = true
-			problems = append(problems, fmt.Sprintf("%s is in no layer: add it to layers in internal/arch_test.go, and to the table of packages in the architecture document", f.room))
+			problems = append(problems, f.room+" is in no wing: add it to floors in internal/arch_test.go")
 			continue
 		}
 		for imported := range f.imports() {
-			if problem := importProblem(f.room, from, imported); problem != "" {
+			if problem := importProblem(f.room, imported); problem != "" {
 				problems = append(problems, f.path+": "+problem)
 			}
 		}
@@ -331,27 +369,32 @@ func upwardImports(files []*source) (problems []string) {
 	return problems
 }
 
-func importProblem(room string, from int, imported string) string {
+func importProblem(from, imported string) string {
 	local, ok := strings.CutPrefix(imported, module)
 	if !ok {
 		return ""
 	}
-	other := roomOf(local)
-	to := layerOf(other)
+	to := roomOf(local)
+	a, b := rooms[from], rooms[to]
 	switch {
 	case isForTests(local):
 		return fmt.Sprintf("product code imports %s: only tests may", local)
-	case other == room || to < 0: // what is in no layer has a problem of its own
+	case to == from || to == "client" || b.name == "" && from != "client": // what is in no wing has a problem of its own
 		return ""
-	case room == "client" && !slices.Contains(clientMayImport, other):
+	case from == "client":
+		if slices.Contains(clientMayImport, to) {
+			return ""
+		}
 		return fmt.Sprintf("the public client imports %s: whoever uses it gets that, too; it may import %s only", local, clientMayImport)
-	case to < from:
-		return fmt.Sprintf("%s (%s) imports %s (%s): imports point down; declare an interface where it is used and let internal/app hand the value in", room, layers[from].name, other, layers[to].name)
-	case to == from && layers[from].name == capability && permitted(room, other):
+	case b.floor < a.floor:
+		return fmt.Sprintf("%s (wing %s) imports %s (wing %s): imports point down; declare an interface where it is used and let internal/app hand the value in", from, a.wing, to, b.wing)
+	case b.floor == a.floor && a.wing != b.wing:
+		return fmt.Sprintf("%s imports %s: the wings %s and %s stand side by side", from, to, a.wing, b.wing)
+	case permitted(a, b) || a.wing == "platform" && b.wing == "platform":
 		return ""
-	case to == from && layers[from].name != platform:
-		return fmt.Sprintf("%s imports %s, and both are %s: add the edge to edges in internal/arch_test.go with its reason, or, "+
-			"if it would close a circle, declare a hook with one method and let internal/app set it", room, other, layers[from].name)
+	case a.wing == b.wing || a.isCapability() && b.isCapability():
+		return fmt.Sprintf("%s imports %s: add the edge to edges in internal/arch_test.go with its reason, or, "+
+			"if it would close a circle, declare a hook with one method and let internal/app set it", from, to)
 	}
 	return ""
 }
@@ -521,12 +564,12 @@ func (f *source) imports() map[string]string {
 	return all
 }
 
-// roomOf is the room that a package's folder belongs to: the innermost one that
-// layers names, or the folder below internal or cmd where they name none.
+// roomOf is the room that a package's folder belongs to: the innermost one that floors
+// has, or the folder below internal or cmd where it has none.
 func roomOf(dir string) string {
-	for room := dir; room != "."; room = path.Dir(room) {
-		if layerOf(room) >= 0 {
-			return room
+	for at := dir; at != "."; at = path.Dir(at) {
+		if _, ok := rooms[at]; ok {
+			return at
 		}
 	}
 	elements := strings.Split(dir, "/")
@@ -536,13 +579,11 @@ func roomOf(dir string) string {
 	return strings.Join(elements[:min(len(elements), 2)], "/")
 }
 
-// roomNamed is the folder of the room that layers know by a name, or internal/name.
+// roomNamed is the folder of the room of a name, or internal/name.
 func roomNamed(name string) string {
-	for _, l := range layers {
-		for _, room := range l.rooms {
-			if path.Base(room) == name {
-				return room
-			}
+	for folder, r := range rooms {
+		if r.name == name {
+			return folder
 		}
 	}
 	return "internal/" + name
@@ -551,8 +592,4 @@ func roomNamed(name string) string {
 // isForTests reports whether a package only helps tests: storetest, e2e.
 func isForTests(dir string) bool {
 	return strings.HasSuffix(dir, "test") || dir == "e2e" || strings.HasPrefix(dir, "e2e/")
-}
-
-func layerOf(room string) int {
-	return slices.IndexFunc(layers, func(l layer) bool { return slices.Contains(l.rooms, room) })
 }

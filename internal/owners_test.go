@@ -193,8 +193,7 @@ var keepsSQLApart = []string{"internal/identity/auth", "internal/platform/httpap
 func strayStatements(files []*source) (problems []string) {
 	for _, f := range files {
 		name := path.Base(f.path)
-		layer := layerOf(f.room)
-		capability := layer >= 0 && layers[layer].name == "a capability" || slices.Contains(keepsSQLApart, f.room)
+		capability := rooms[f.room].isCapability() || slices.Contains(keepsSQLApart, f.room)
 		if f.forTests || !capability || name == "sql.go" || strings.HasSuffix(name, "_sql.go") || f.path == "internal/identity/auth/secret.go" {
 			continue
 		}

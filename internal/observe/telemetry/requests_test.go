@@ -62,7 +62,7 @@ func imported(t *testing.T, scenario string) (all telemetry.Reading) {
 		all.Events = append(all.Events, got.Events...)
 		return transcripts.Receipt{}, nil
 	}
-	i := &transcripts.Import{Dir: "../transcripts/testdata/agents/" + scenario, State: state, Push: push}
+	i := &transcripts.Import{Dir: "../../local/transcripts/testdata/agents/" + scenario, State: state, Push: push}
 	if _, err := i.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestScoreRecount(t *testing.T) {
 // upgraded counts the scores as the migration does for runs from before.
 func upgraded(t *testing.T, w *runstest.World) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("../store/migrations", path.Base(t.Name()), "00150_eval_run_scores.sql"))
+	raw, err := os.ReadFile(filepath.Join("../../platform/store/migrations", path.Base(t.Name()), "00150_eval_run_scores.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestPush(t *testing.T) {
 		w.Post("/api/v1/gates/"+gate+"/override", object{"reason": "the *cases* are wrong"}).Want(http.StatusOK)
 		w.Settle()
 		check = w.check(sha)
-		if check.Conclusion != "success" || check.Output.Title != "Block: better on 0, worse on 2 of 10 cases, overridden by a person" ||
+		if check.Conclusion != "success" || check.Output.Title != "Block (attempt 2): better on 0, worse on 2 of 10 cases, overridden by a person" ||
 			!strings.Contains(check.Output.Summary, `the \*cases\* are wrong`) || w.status(sha).State != "success" {
 			t.Errorf("overridden: got the check-run %+v", check)
 		}

@@ -33,7 +33,7 @@ func TestNamedSuite(t *testing.T) {
 		member := w.Member(w.Caller.Org, access.Member)
 		narrow := w.World.World.Member(w.Caller.Org, access.AdminRole, access.Read, access.Write)
 		rename := object{"name": "Mine"}
-		aggregate, err := os.ReadFile("../runs/imported/testdata/aggregate-result.json")
+		aggregate, err := os.ReadFile("../../prove/runs/imported/testdata/aggregate-result.json")
 		if err != nil {
 			t.Fatal(err)
 		}

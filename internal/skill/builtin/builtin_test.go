@@ -36,7 +36,7 @@ func TestSkill(t *testing.T) {
 // TestListings: what the real Claude Code lists to the model is either one of the
 // skills that the test installed, or built in.
 func TestListings(t *testing.T) {
-	files, err := filepath.Glob("../transcripts/testdata/agents/*/*.jsonl")
+	files, err := filepath.Glob("../../local/transcripts/testdata/agents/*/*.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func TestWorseThanPrevious(t *testing.T) {
 				ada.publish(entry, "pdf", "1.1")
 				ada.Post("/api/v1/registry/"+entry+"/rollback", object{"target_version": "1.0"}).Want(http.StatusOK)
 				ada.publish(entry, "pdf", "4.0")
-				ada.gradedAt("pdf", time.Now(), repeat(0, 30)...)
+				ada.gradedAt("pdf", time.Now(), repeat(0, 60)...)
 				w.evaluate(ada, 2)
 				ada.wantEvents("firing pdf")
 				event := ada.Get("/api/v1/alert-events").List("events")[0]
