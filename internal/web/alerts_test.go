@@ -223,7 +223,7 @@ func TestAlertFiring(t *testing.T) {
 	b := w.as(access.Owner)
 	b.post("/alerts", alertOn("https://hooks.invalid/x")).want(http.StatusOK)
 	path := b.onlyAlert()
-	b.sessions(payload, time.Now(), 0, 0, 0, 0, 0)
+	b.sessions(payload, time.Now(), make([]float64, 20)...)
 	apptest.Eventually(t, "the alert to fire", func() bool {
 		return len(b.api.Get("/api/v1/alert-events").Want(http.StatusOK).List("events")) > 0
 	})
@@ -299,7 +299,7 @@ func TestAcknowledgedAlert(t *testing.T) {
 	b.get(path).want(http.StatusOK).wantText("pdf since", "Acknowledge").wantNoText("acknowledged by")
 	b.post(path+"/ack", nil).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("acknowledged by").
-		wantForms(path+"/test", path+"/snooze", path+"/enabled", path+"/rotate-secret", path+"/delete").wantNoText("Acknowledge")
+		wantForms(path+"/test", path+"/snooze", path+"/enabled", path+"/rotate-secret", path+"/delete", path).wantNoText("Acknowledge")
 }
 
 // TestIncidents shows a rollback by an alert.
