@@ -165,7 +165,12 @@ fmt: ## Format all Go files
 generate: ## Write generated code, the OpenAPI document and the schema of SQLite anew
 	go generate ./...
 	go test ./internal/app -run TestOpenAPIGolden -update
+	go test ./internal -run "^(TestArchitectureDocument|TestHouse)$$" -update
 	go test ./internal/platform/store -run TestSchemaOfEmptyDatabase -update
+
+.PHONY: house
+house: ## Measure the code as outside reviews did, and print the figures beside those of other projects
+	@go test -v -count=1 ./internal -run '^TestHouse$$' -args -house | grep '^|'
 
 .PHONY: clean
 clean: ## Remove what was built; the data in data/ stay

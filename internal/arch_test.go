@@ -480,6 +480,7 @@ type source struct {
 	dir      string
 	room     string
 	forTests bool // a _test.go file, or one of a package named ...test
+	text     string
 	file     *ast.File
 	files    *token.FileSet
 }
@@ -537,7 +538,7 @@ func parseSource(p, text string) (*source, error) {
 		return nil, err
 	}
 	dir := path.Dir(p)
-	f := &source{path: p, dir: dir, room: roomOf(dir), file: file, files: files}
+	f := &source{path: p, dir: dir, room: roomOf(dir), text: text, file: file, files: files}
 	f.forTests = f.isTest() || isForTests(dir)
 	return f, nil
 }
