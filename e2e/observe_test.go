@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 )
 
 // TestDashboardAndAlerts: every metric that the dashboard and the alerts ask for is in
@@ -51,7 +51,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 	p := startProcess(t, "sqlite")
 	wanted := wantedMetrics(expressions)
 	ofReplica := prometheus.NewRegistry()
-	measure.NewReplica(ofReplica)
+	metrics.NewReplica(ofReplica)
 	families, err := ofReplica.Gather()
 	if err != nil {
 		t.Fatal(err)

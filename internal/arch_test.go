@@ -47,7 +47,7 @@ var floors = [][]wing{
 	},
 	{{"skill", []string{"skillpkg", "skills", "builtin"}}},
 	{{"platform", []string{
-		"store", "jobs", "blob", "httpapi", "outbound", "seal", "trace", "measure", "datadir", "exam", "audit", "quota",
+		"store", "jobs", "blob", "httpapi", "outbound", "seal", "trace", "metrics", "datadir", "invariants", "audit", "quota",
 		"events", "notify", "access",
 	}}},
 	{{"base", []string{"fault", "text", "stats", "pricing", "lru", "glob", "fsync", "flock", "fair", "spool"}}},

@@ -24,7 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/datadir"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/watch"
@@ -91,14 +91,14 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a.metrics = newRegistry(o.Version)
 	statements := &watch.Statements{
-		Metrics: measure.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
+		Metrics: metrics.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
 		Traces: a.tracer != nil,
 	}
 	opened := store.Options{Watch: statements, CacheMemory: a.memory.Database}
 	if o.Config.DatabaseReadURL != "" {
 		opened.Replica = &store.Replica{
 			URL: string(o.Config.DatabaseReadURL), MaxLag: time.Duration(o.Config.DatabaseReadLag),
-			Metrics: measure.NewReplica(a.metrics), Log: a.logFor("store"),
+			Metrics: metrics.NewReplica(a.metrics), Log: a.logFor("store"),
 		}
 	}
 	if db, err = openDatabase(ctx, o.Config.Database, opened); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host/git"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -48,13 +48,13 @@ func TestSecondServer(t *testing.T) {
 			if after, err := os.ReadFile(hook); err != nil || string(after) != string(before) {
 				t.Errorf("hook.json was %s and is %s, %v", before, after, err)
 			}
-			if f := finding(examine(t, c), "server"); f.Status != exam.Good || !strings.Contains(f.Message, first.url) {
+			if f := finding(examine(t, c), "server"); f.Status != invariants.Good || !strings.Contains(f.Message, first.url) {
 				t.Errorf("the doctor says %+v", f)
 			}
 			if err := os.WriteFile(hook, []byte(`{"url":"http://127.0.0.1:1"}`), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if f := finding(examine(t, c), "server"); f.Status != exam.Advice || !strings.Contains(f.Message, "reach http://127.0.0.1:1: restart it") {
+			if f := finding(examine(t, c), "server"); f.Status != invariants.Advice || !strings.Contains(f.Message, "reach http://127.0.0.1:1: restart it") {
 				t.Errorf("the doctor says of another's hooks %+v", f)
 			}
 			// Administration goes on beside the server.
@@ -71,7 +71,7 @@ func TestSecondServer(t *testing.T) {
 			if err := first.stop(); err != nil {
 				t.Fatal(err)
 			}
-			if f := finding(examine(t, c), "server"); f.Status != exam.Good || !strings.Contains(f.Message, "none runs") {
+			if f := finding(examine(t, c), "server"); f.Status != invariants.Good || !strings.Contains(f.Message, "none runs") {
 				t.Errorf("after the stop the doctor says %+v", f)
 			}
 			start(t, settings(t, flags...))

@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -73,7 +73,7 @@ var breakages = []struct {
 func testDoctor(t *testing.T, c config.Config) {
 	t.Helper()
 	for _, f := range app.NewDoctor(c).Examine(t.Context()) {
-		if f.Status == exam.Broken {
+		if f.Status == invariants.Broken {
 			t.Errorf("a restored installation is not sound: %+v", f)
 		}
 	}
@@ -129,17 +129,17 @@ func testDoctor(t *testing.T, c config.Config) {
 }
 
 // examine makes the quick checks of an installation.
-func examine(t *testing.T, c config.Config) []exam.Finding {
+func examine(t *testing.T, c config.Config) []invariants.Finding {
 	t.Helper()
 	doctor := app.NewDoctor(c)
 	doctor.Quick = true
 	return doctor.Examine(t.Context())
 }
 
-func wantFinding(t *testing.T, findings []exam.Finding, check, says string) {
+func wantFinding(t *testing.T, findings []invariants.Finding, check, says string) {
 	t.Helper()
 	for _, f := range findings {
-		if f.Check == check && f.Status != exam.Good && strings.Contains(f.Message, says) {
+		if f.Check == check && f.Status != invariants.Good && strings.Contains(f.Message, says) {
 			return
 		}
 	}
@@ -260,7 +260,7 @@ func TestDoctorSettings(t *testing.T) {
 	}
 	defer l.Close()
 	for _, f := range examine(t, settings(t, "--judge-url", "http://"+l.Addr().String())) {
-		if f.Check == "judge" && f.Status != exam.Good {
+		if f.Check == "judge" && f.Status != invariants.Good {
 			t.Errorf("a judge that answers: %+v", f)
 		}
 	}

@@ -36,7 +36,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
@@ -57,7 +57,7 @@ type platform struct {
 	audit        *audit.Service
 	blobs        blob.Bucket
 	links        *blob.Links // the same, with signed URLs that this server serves and can end
-	outbound     *measure.Outbound
+	outbound     *metrics.Outbound
 	queue        *jobs.Queue
 	quota        *quota.Service
 	api          *httpapi.API
@@ -81,7 +81,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	c := a.config
 	p.version = version
 	p.db, p.memory, p.metrics = db, newBudgets(a.memory.Runtime), a.metrics
-	p.outbound = measure.NewOutbound(p.metrics)
+	p.outbound = metrics.NewOutbound(p.metrics)
 	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), RequireSSO: c.RequireSSO, Seal: a.keyring, Log: a.logFor("auth")}
 	p.audit = &audit.Service{DB: db, Retention: time.Duration(c.RetentionAudit)}
 	if err := a.openBlobs(ctx, &p); err != nil {
@@ -186,13 +186,13 @@ func (a *App) openBlobs(ctx context.Context, p *platform) error {
 	if bucket, err = blob.Open(ctx, o); err != nil {
 		return err
 	}
-	p.blobs = blob.Measured(bucket, measure.NewBlobs(p.metrics))
+	p.blobs = blob.Measured(bucket, metrics.NewBlobs(p.metrics))
 	p.links, err = blob.NewLinks(p.blobs, o)
 	return err
 }
 
 // newCollector returns where the audit log is sent, or nil.
-func newCollector(c config.Config, version string, peer *measure.Peer) (*audit.Collector, error) {
+func newCollector(c config.Config, version string, peer *metrics.Peer) (*audit.Collector, error) {
 	if c.AuditOTLPEndpoint == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -238,7 +238,7 @@ func newEnvironments(c config.Config, s sandbox.Sandbox, log *slog.Logger) (*env
 
 // newAgents knows the agents and models that the settings name. It starts no
 // program.
-func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger, peer *measure.Peer) (*agents.Service, error) {
+func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger, peer *metrics.Peer) (*agents.Service, error) {
 	prices, err := c.Prices()
 	if err != nil {
 		return nil, err
@@ -284,7 +284,7 @@ func codeHost(c config.Config) string {
 
 // newHost opens the code host that the settings name. Its address comes from
 // the operator, so it may be private.
-func (a *App) newHost(secret string, peer *measure.Peer) (host.Host, error) {
+func (a *App) newHost(secret string, peer *metrics.Peer) (host.Host, error) {
 	c := a.config
 	if c.Repohost == string(host.Git) {
 		program, err := os.Executable()

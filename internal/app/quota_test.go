@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
@@ -163,7 +163,7 @@ func TestQuota(t *testing.T) {
 		h.publish("/api/v1/registry", h.FirstKey, "2.0.0").Want(http.StatusCreated)
 
 		for _, f := range examine(t, settings(t, h.flags...)) {
-			if f.Check == "quota" && f.Status != exam.Good {
+			if f.Check == "quota" && f.Status != invariants.Good {
 				t.Errorf("the doctor finds %+v", f)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
@@ -101,7 +101,7 @@ func TestNewerSchema(t *testing.T) {
 						t.Fatal(err)
 					}
 					start(t, settings(t, flags...))
-					if migrations.Status != exam.Advice {
+					if migrations.Status != invariants.Advice {
 						t.Errorf("the doctor says %+v", migrations)
 					}
 					return
@@ -119,7 +119,7 @@ func TestNewerSchema(t *testing.T) {
 				if _, err := app.New(t.Context(), options(settings(t, flags...), io.Discard)); !fault.Is(err, fault.Conflict) {
 					t.Errorf("the next start: %v, want a Conflict", err)
 				}
-				if migrations.Status != exam.Broken {
+				if migrations.Status != invariants.Broken {
 					t.Errorf("the doctor says %+v", migrations)
 				}
 			})

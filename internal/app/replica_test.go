@@ -14,7 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -64,7 +64,7 @@ func TestReplica(t *testing.T) {
 		}
 	}
 	readBack("up to date")
-	if f := doctorSays(t, primary.URL, replica.URL); f.Status != exam.Good {
+	if f := doctorSays(t, primary.URL, replica.URL); f.Status != invariants.Good {
 		t.Errorf("the doctor says of a replica that is up to date: %+v", f)
 	}
 	direct, err := store.Open(t.Context(), store.Options{URL: replica.URL, MaxConns: 1})
@@ -105,7 +105,7 @@ func TestReplica(t *testing.T) {
 	}
 	readBack("killed")
 	stop()
-	if f := doctorSays(t, primary.URL, replica.URL); f.Status != exam.Advice || !strings.Contains(f.Message, "database-read-url") {
+	if f := doctorSays(t, primary.URL, replica.URL); f.Status != invariants.Advice || !strings.Contains(f.Message, "database-read-url") {
 		t.Errorf("the doctor says of a replica that is gone: %+v", f)
 	}
 	if err := readers.Wait(); err != nil {
@@ -130,7 +130,7 @@ func (s *service) readsFrom(t *testing.T, from string) (n float64) {
 }
 
 // doctorSays returns what the doctor finds about the replica.
-func doctorSays(t *testing.T, primary, replica string) exam.Finding {
+func doctorSays(t *testing.T, primary, replica string) invariants.Finding {
 	t.Helper()
 	c := settings(t, "--database-url", primary, "--database-read-url", replica, "--secret-key", sealtest.Key(0))
 	d := app.NewDoctor(c)
@@ -141,7 +141,7 @@ func doctorSays(t *testing.T, primary, replica string) exam.Finding {
 		}
 	}
 	t.Fatal("the doctor does not look at the replica")
-	return exam.Finding{}
+	return invariants.Finding{}
 }
 
 // signedIn signs in to the pages, and returns a function that gets one.

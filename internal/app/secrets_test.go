@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -269,17 +269,17 @@ func TestSecretKeyFile(t *testing.T) {
 		t.Error("a refused start made another key")
 	}
 	findings := examine(t, settings(t, "--data", data))
-	if f := finding(findings, "secret key"); f.Status != exam.Broken || !strings.Contains(f.Message, "put it back or set --secret-key") {
+	if f := finding(findings, "secret key"); f.Status != invariants.Broken || !strings.Contains(f.Message, "put it back or set --secret-key") {
 		t.Errorf("the doctor says %+v", f)
 	}
 	findings = examine(t, settings(t, "--data", data, "--secret-key", sealtest.Key(0)))
-	if f := finding(findings, "secret key"); f.Status != exam.Broken || !strings.Contains(f.Message, "another key") {
+	if f := finding(findings, "secret key"); f.Status != invariants.Broken || !strings.Contains(f.Message, "another key") {
 		t.Errorf("the doctor says of another key %+v", f)
 	}
 	if err := errors.Join(os.Rename(aside, path), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if f := finding(examine(t, settings(t, "--data", data)), "secret key"); f.Status != exam.Advice || !strings.Contains(f.Message, "chmod 600") {
+	if f := finding(examine(t, settings(t, "--data", data)), "secret key"); f.Status != invariants.Advice || !strings.Contains(f.Message, "chmod 600") {
 		t.Errorf("the doctor says of an open file %+v", f)
 	}
 	restart(t, key, "--data", data)
@@ -288,13 +288,13 @@ func TestSecretKeyFile(t *testing.T) {
 	}
 }
 
-func finding(all []exam.Finding, check string) exam.Finding {
+func finding(all []invariants.Finding, check string) invariants.Finding {
 	for _, f := range all {
 		if f.Check == check {
 			return f
 		}
 	}
-	return exam.Finding{}
+	return invariants.Finding{}
 }
 
 // TestLostKey follows what docs/operate.md says of one.

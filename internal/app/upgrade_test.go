@@ -7,7 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -66,7 +66,7 @@ func TestUpgradeCountsBytes(t *testing.T) {
 			t.Errorf("%d bytes are used, %v; want %d", got.Used, err, want)
 		}
 		for _, f := range examine(t, c) {
-			if f.Check == "quota" && f.Status != exam.Good {
+			if f.Check == "quota" && f.Status != invariants.Good {
 				t.Errorf("the doctor finds %+v", f)
 			}
 		}

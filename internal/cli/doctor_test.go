@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 )
 
 func TestDoctor(t *testing.T) {
@@ -17,33 +17,33 @@ func TestDoctor(t *testing.T) {
 		name    string
 		prepare func(t *testing.T, i installation)
 		code    int
-		want    map[string]exam.Status // of what is not in order
+		want    map[string]invariants.Status // of what is not in order
 		says    string                 // in a message
 	}{
 		{
 			"healthy", func(*testing.T, installation) {}, term.ExitOK,
-			map[string]exam.Status{"secret key": exam.Advice}, // the first start makes it
+			map[string]invariants.Status{"secret key": invariants.Advice}, // the first start makes it
 			"sqlite answers",
 		},
 		{
 			"open to others", func(t *testing.T, i installation) { chmod(t, i.data, 0o755) }, term.ExitOK,
-			map[string]exam.Status{"data": exam.Advice, "secret key": exam.Advice},
+			map[string]invariants.Status{"data": invariants.Advice, "secret key": invariants.Advice},
 			"chmod 700",
 		},
 		{
 			"no folder", func(t *testing.T, i installation) { remove(t, i.data) }, term.ExitOK,
-			map[string]exam.Status{"data": exam.Advice, "database": exam.Advice},
+			map[string]invariants.Status{"data": invariants.Advice, "database": invariants.Advice},
 			"`whetstone serve` makes it",
 		},
 		{
 			"empty folder", func(t *testing.T, i installation) { empty(t, i.data) }, term.ExitOK,
-			map[string]exam.Status{"database": exam.Advice},
+			map[string]invariants.Status{"database": invariants.Advice},
 			"whetstone.db does not exist yet",
 		},
 		{
 			"file in place of the folder",
 			func(t *testing.T, i installation) { remove(t, i.data); write(t, i.data, "x") }, term.ExitFailed,
-			map[string]exam.Status{"data": exam.Broken, "database": exam.Broken},
+			map[string]invariants.Status{"data": invariants.Broken, "database": invariants.Broken},
 			"is not a folder; set --data",
 		},
 		{
@@ -53,13 +53,13 @@ func TestDoctor(t *testing.T) {
 				write(t, filepath.Join(i.data, "whetstone.db"), strings.Repeat("no database ", 1000))
 			},
 			term.ExitFailed,
-			map[string]exam.Status{"database": exam.Broken},
+			map[string]invariants.Status{"database": invariants.Broken},
 			"check --database-url and --data",
 		},
 		{
 			"blobs in the way",
 			func(t *testing.T, i installation) { write(t, filepath.Join(i.data, "blobs"), "x") }, term.ExitFailed,
-			map[string]exam.Status{"blobs": exam.Broken, "secret key": exam.Advice},
+			map[string]invariants.Status{"blobs": invariants.Broken, "secret key": invariants.Advice},
 			"check --blob-url",
 		},
 	} {
@@ -69,12 +69,12 @@ func TestDoctor(t *testing.T) {
 			c.prepare(t, i)
 			before := tree(t, i.data)
 			r := i.run(t, "doctor", "--json")
-			findings := map[string]exam.Status{}
-			var all []exam.Finding
+			findings := map[string]invariants.Status{}
+			var all []invariants.Finding
 			r.decode(t, &all)
 			for _, f := range all {
 				// Not every machine that tests has a sandbox, or room.
-				if f.Status != exam.Good && f.Check != "sandbox" && f.Check != "disk" {
+				if f.Status != invariants.Good && f.Check != "sandbox" && f.Check != "disk" {
 					findings[f.Check] = f.Status
 				}
 			}

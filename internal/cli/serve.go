@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 )
 
 type serveCommand struct {
@@ -116,7 +116,7 @@ func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	for _, f := range findings {
-		if f.Status == exam.Broken { // a warning does not fail a script
+		if f.Status == invariants.Broken { // a warning does not fail a script
 			return term.ErrPrinted
 		}
 	}

@@ -21,34 +21,34 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/backup"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // checkBlobs compares the bucket with what rows refer to.
-func (d *Doctor) checkBlobs(ctx context.Context, db *store.DB) []exam.Finding {
+func (d *Doctor) checkBlobs(ctx context.Context, db *store.DB) []invariants.Finding {
 	bucket, err := d.OpenBlobs(ctx)
 	if err != nil {
-		return []exam.Finding{exam.Fail("blobs", "cannot be opened: %s; check --blob-url and its credentials", err)}
+		return []invariants.Finding{invariants.Fail("blobs", "cannot be opened: %s; check --blob-url and its credentials", err)}
 	}
 	if err := backup.CheckFinished(ctx, bucket); err != nil {
-		return []exam.Finding{exam.Fail("restore", "%s", err)}
+		return []invariants.Finding{invariants.Fail("restore", "%s", err)}
 	}
 	findings, err := probe(ctx, bucket)
 	if err != nil {
-		return []exam.Finding{exam.Fail("blobs", "cannot be written, read and deleted: %s", err)}
+		return []invariants.Finding{invariants.Fail("blobs", "cannot be written, read and deleted: %s", err)}
 	}
 	scan := &blobScan{Doctor: d, bucket: bucket}
 	found, err := scan.run(ctx, db)
 	if err != nil {
-		return append(findings, exam.Fail("blobs", "cannot be checked: %s", err))
+		return append(findings, invariants.Fail("blobs", "cannot be checked: %s", err))
 	}
 	return append(findings, found...)
 }
 
 // probe writes a blob and deletes it. The blob's modification time, which has
 // whole seconds, shows the clock of the machine that keeps the blobs.
-func probe(ctx context.Context, b blob.Bucket) ([]exam.Finding, error) {
+func probe(ctx context.Context, b blob.Bucket) ([]invariants.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	key, content := "doctor/"+uuid.NewString(), []byte("probe")
@@ -63,7 +63,7 @@ func probe(ctx context.Context, b blob.Bucket) ([]exam.Finding, error) {
 		return nil, err
 	}
 	clock := clockFinding("that of the blobs", time.Until(info.Modified))
-	return []exam.Finding{clock, exam.Fine("blobs", "can be written and deleted")}, nil
+	return []invariants.Finding{clock, invariants.Fine("blobs", "can be written and deleted")}, nil
 }
 
 // A blobScan lists and reads all blobs.
@@ -94,7 +94,7 @@ func (s *sample) add(key string) {
 	}
 }
 
-func (s *blobScan) run(ctx context.Context, db *store.DB) ([]exam.Finding, error) {
+func (s *blobScan) run(ctx context.Context, db *store.DB) ([]invariants.Finding, error) {
 	err := s.eachReference(ctx, db, func(r blob.Ref) error { s.referenced.Add(r.Key); return nil })
 	if err != nil {
 		return nil, err
@@ -207,15 +207,15 @@ func isIntact(key string, body io.Reader) bool {
 	return err == nil
 }
 
-func (s *blobScan) findings() (all []exam.Finding) {
-	add := func(s sample, find func(check, format string, args ...any) exam.Finding, wrong, do string) {
+func (s *blobScan) findings() (all []invariants.Finding) {
+	add := func(s sample, find func(check, format string, args ...any) invariants.Finding, wrong, do string) {
 		if s.n > 0 {
 			all = append(all, find("blobs", "%s: %d, such as %s; %s", wrong, s.n, s.example, do))
 		}
 	}
-	add(s.lost, exam.Fail, "blobs that rows refer to and that are missing", "restore them from a backup")
-	add(s.damaged, exam.Fail, "blobs with the wrong checksum", "restore them from a backup, and check the disk")
-	add(s.orphans, exam.Warn, "blobs that no row refers to and that were not swept for days",
+	add(s.lost, invariants.Fail, "blobs that rows refer to and that are missing", "restore them from a backup")
+	add(s.damaged, invariants.Fail, "blobs with the wrong checksum", "restore them from a backup, and check the disk")
+	add(s.orphans, invariants.Warn, "blobs that no row refers to and that were not swept for days",
 		"is there a process with --roles worker?")
 	if len(all) > 0 {
 		return all
@@ -224,5 +224,5 @@ func (s *blobScan) findings() (all []exam.Finding) {
 	if s.Quick {
 		read = "their content was not read"
 	}
-	return []exam.Finding{exam.Fine("blobs", "all that rows refer to are there, and no others; %s", read)}
+	return []invariants.Finding{invariants.Fine("blobs", "all that rows refer to are there, and no others; %s", read)}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/integrity"
@@ -49,7 +49,7 @@ type Doctor struct {
 
 // A Checker owns tables and knows what must hold in them.
 type Checker interface {
-	Check(ctx context.Context, q store.Querier) ([]exam.Finding, error)
+	Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error)
 }
 
 // checkTimeout bounds a check whose duration does not depend on the amount of
@@ -58,12 +58,12 @@ const checkTimeout = 30 * time.Second
 
 // Examine makes all checks. Those that need the database or its tables are
 // skipped if it cannot be opened or has a schema that this binary does not know.
-func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
+func (d *Doctor) Examine(ctx context.Context) []invariants.Finding {
 	findings := d.checkSettings(ctx)
 	// Opening a missing SQLite database would create it.
 	if path, ok := strings.CutPrefix(d.Config.URL(), "sqlite:"); ok {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
-			return append(findings, exam.Warn("database", "%s does not exist yet; `whetstone serve` makes it", path))
+			return append(findings, invariants.Warn("database", "%s does not exist yet; `whetstone serve` makes it", path))
 		}
 	}
 	opening, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -76,7 +76,7 @@ func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
 	}
 	db, err := store.Open(opening, o)
 	if err != nil {
-		return append(findings, exam.Fail("database", "cannot be opened: %s; check --database-url and --data", err))
+		return append(findings, invariants.Fail("database", "cannot be opened: %s; check --database-url and --data", err))
 	}
 	defer db.Close()
 	findings = append(findings, d.checkDatabase(ctx, db))
@@ -99,30 +99,30 @@ func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
 	return append(findings, d.checkBlobs(ctx, db)...)
 }
 
-func (d *Doctor) checkDatabase(ctx context.Context, db *store.DB) exam.Finding {
+func (d *Doctor) checkDatabase(ctx context.Context, db *store.DB) invariants.Finding {
 	wrong, err := integrity.Verify(ctx, db, d.Quick)
 	switch {
 	case err != nil:
-		return exam.Fail("database", "cannot be read: %s; restore a backup", err)
+		return invariants.Fail("database", "cannot be read: %s; restore a backup", err)
 	case len(wrong) > 0:
-		return exam.Fail("database", "%s is damaged: %s; stop the service and restore a backup",
+		return invariants.Fail("database", "%s is damaged: %s; stop the service and restore a backup",
 			db.Dialect().Name(), strings.Join(wrong, "; "))
 	}
-	return exam.Fine("database", "%s answers", db.Dialect().Name())
+	return invariants.Fine("database", "%s answers", db.Dialect().Name())
 }
 
 // checkReplica warns of a replica that is not read from: everything works without it.
-func checkReplica(ctx context.Context, db *store.DB) exam.Finding {
+func checkReplica(ctx context.Context, db *store.DB) invariants.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if err := db.CheckReplica(ctx); err != nil {
-		return exam.Warn("replica", "is not read from: %s; check --database-read-url and its replication", err)
+		return invariants.Warn("replica", "is not read from: %s; check --database-read-url and its replication", err)
 	}
-	return exam.Fine("replica", "is up to date")
+	return invariants.Fine("replica", "is up to date")
 }
 
 // checkSchema also reports whether this binary knows the tables.
-func checkSchema(ctx context.Context, db *store.DB) (_ exam.Finding, known bool) {
+func checkSchema(ctx context.Context, db *store.DB) (_ invariants.Finding, known bool) {
 	var version int64
 	err := db.Snapshot(ctx, func(tx *store.Tx) (err error) {
 		version, err = tx.SchemaVersion(ctx)
@@ -133,64 +133,64 @@ func checkSchema(ctx context.Context, db *store.DB) (_ exam.Finding, known bool)
 	}
 	switch newest := store.Newest(); {
 	case fault.Is(err, fault.Conflict):
-		return exam.Fail("migrations", "%s", err), false
+		return invariants.Fail("migrations", "%s", err), false
 	case err != nil:
-		return exam.Fail("migrations", "cannot be read: %s", err), false
+		return invariants.Fail("migrations", "cannot be read: %s", err), false
 	case version < newest:
-		return exam.Warn("migrations", "the schema %d is older than this binary's %d; "+
+		return invariants.Warn("migrations", "the schema %d is older than this binary's %d; "+
 			"`whetstone serve` or `whetstone migrate` brings it up to date", version, newest), false
 	case version > newest:
-		return exam.Warn("migrations", "the schema %d is newer than this binary's %d, which still works with it; "+
+		return invariants.Warn("migrations", "the schema %d is newer than this binary's %d, which still works with it; "+
 			"upgrade this binary, too", version, newest), true
 	}
-	return exam.Fine("migrations", "the schema is up to date (%d)", version), true
+	return invariants.Fine("migrations", "the schema is up to date (%d)", version), true
 }
 
 // checkPartitions warns of tables that lack partitions: they work, but their retention
 // deletes row by row.
-func checkPartitions(ctx context.Context, db *store.DB) exam.Finding {
+func checkPartitions(ctx context.Context, db *store.DB) invariants.Finding {
 	count, problems, err := db.CheckPartitions(ctx)
 	switch {
 	case err != nil:
-		return exam.Fail("partitions", "cannot be read: %s", err)
+		return invariants.Fail("partitions", "cannot be read: %s", err)
 	case len(problems) > 0:
-		return exam.Warn("partitions", "%s; a job makes them every hour: does a process with the role worker run?",
+		return invariants.Warn("partitions", "%s; a job makes them every hour: does a process with the role worker run?",
 			strings.Join(problems, "; "))
 	case count == 0:
-		return exam.Fine("partitions", "none yet: a job makes them a day after the upgrade, "+
+		return invariants.Fine("partitions", "none yet: a job makes them a day after the upgrade, "+
 			"when no process of an older version is left")
 	}
-	return exam.Fine("partitions", "%d, for now and the time to come", count)
+	return invariants.Fine("partitions", "%d, for now and the time to come", count)
 }
 
 // checkOrgs counts the organisations, and says how they get accounts of the code host.
-func checkOrgs(ctx context.Context, c config.Config, db *store.DB) []exam.Finding {
+func checkOrgs(ctx context.Context, c config.Config, db *store.DB) []invariants.Finding {
 	const check, claims = "organisations", "repohost-claims"
 	orgs, err := (&auth.Service{DB: db}).Orgs(ctx)
 	if err != nil {
-		return []exam.Finding{
-			exam.Fail(check, "cannot be read: %s", err),
-			exam.Fail(claims, "the organisations cannot be read: %s", err),
+		return []invariants.Finding{
+			invariants.Fail(check, "cannot be read: %s", err),
+			invariants.Fail(claims, "the organisations cannot be read: %s", err),
 		}
 	}
-	count := exam.Fine(check, "%d", len(orgs))
+	count := invariants.Fine(check, "%d", len(orgs))
 	if len(orgs) == 0 {
-		count = exam.Warn(check, "none yet; `whetstone serve` makes the first and prints its key")
+		count = invariants.Warn(check, "none yet; `whetstone serve` makes the first and prints its key")
 	}
 	switch {
 	case c.RepohostClaims == config.ClaimsOperator:
-		return []exam.Finding{count, exam.Fine(claims, "the operator assigns accounts of the code host to organisations")}
+		return []invariants.Finding{count, invariants.Fine(claims, "the operator assigns accounts of the code host to organisations")}
 	case len(orgs) > 1:
-		return []exam.Finding{count, exam.Fine(claims,
+		return []invariants.Finding{count, invariants.Fine(claims,
 			"%d organisations share this server: the operator assigns accounts of the code host "+
 				"with `whetstone repohost allow ORG ACCOUNT`", len(orgs))}
 	}
-	return []exam.Finding{count, exam.Fine(claims, "one organisation may bind every account of the code host")}
+	return []invariants.Finding{count, invariants.Fine(claims, "one organisation may bind every account of the code host")}
 }
 
 // checkTables runs the checkers in one snapshot, so that they do not mistake
 // concurrent writes for inconsistencies.
-func (d *Doctor) checkTables(ctx context.Context, db *store.DB) (findings []exam.Finding) {
+func (d *Doctor) checkTables(ctx context.Context, db *store.DB) (findings []invariants.Finding) {
 	err := db.Snapshot(ctx, func(tx *store.Tx) error {
 		for _, owner := range d.Checkers {
 			found, err := owner.Check(ctx, tx)
@@ -202,27 +202,27 @@ func (d *Doctor) checkTables(ctx context.Context, db *store.DB) (findings []exam
 		return nil
 	})
 	if err != nil {
-		findings = append(findings, exam.Fail("tables", "cannot be checked: %s", err))
+		findings = append(findings, invariants.Fail("tables", "cannot be checked: %s", err))
 	}
 	return findings
 }
 
-func checkJobs(ctx context.Context, db *store.DB) []exam.Finding {
+func checkJobs(ctx context.Context, db *store.DB) []invariants.Finding {
 	queue, err := jobs.New(jobs.Options{DB: db, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return []exam.Finding{exam.Fail("jobs", "%s", err)}
+		return []invariants.Finding{invariants.Fail("jobs", "%s", err)}
 	}
 	findings, err := queue.Check(ctx)
 	if err != nil {
-		return []exam.Finding{exam.Fail("jobs", "cannot be counted: %s", err)}
+		return []invariants.Finding{invariants.Fail("jobs", "cannot be counted: %s", err)}
 	}
 	return findings
 }
 
-func checkClock(ctx context.Context, db *store.DB) exam.Finding {
+func checkClock(ctx context.Context, db *store.DB) invariants.Finding {
 	there, err := db.Clock(ctx)
 	if err != nil {
-		return exam.Fail("clock", "the database's clock cannot be read: %s", err)
+		return invariants.Fail("clock", "the database's clock cannot be read: %s", err)
 	}
 	return clockFinding("the database's", time.Until(there))
 }
@@ -234,13 +234,13 @@ const (
 	clockSkewBroken  = 2 * time.Minute
 )
 
-func clockFinding(whose string, skew time.Duration) exam.Finding {
+func clockFinding(whose string, skew time.Duration) invariants.Finding {
 	const advice = "this machine's clock and %s differ by %s; let both follow a time server"
 	switch skew = skew.Abs(); {
 	case skew > clockSkewBroken:
-		return exam.Fail("clock", advice, whose, skew.Round(time.Second))
+		return invariants.Fail("clock", advice, whose, skew.Round(time.Second))
 	case skew > clockSkewWarning:
-		return exam.Warn("clock", advice, whose, skew.Round(time.Second))
+		return invariants.Warn("clock", advice, whose, skew.Round(time.Second))
 	}
-	return exam.Fine("clock", "agrees with %s", whose)
+	return invariants.Fine("clock", "agrees with %s", whose)
 }

@@ -9,31 +9,31 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/secrets"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // checkSecretKey tries the secret key on what the database has sealed.
-func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) exam.Finding {
+func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) invariants.Finding {
 	const check = "secret key"
 	keyring, err := seal.Load(c.Data, string(c.SecretKey))
 	path := filepath.Join(c.Data, seal.FileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		sealed, err := (&secrets.Service{DB: db}).HasSealed(ctx)
 		if err == nil && !sealed {
-			return exam.Warn(check, "%s does not exist yet; `whetstone serve` makes it and seals the secrets with it", path)
+			return invariants.Warn(check, "%s does not exist yet; `whetstone serve` makes it and seals the secrets with it", path)
 		}
-		return exam.Fail(check, "the database has sealed secrets, and %s is missing; put it back or set --secret-key", path)
+		return invariants.Fail(check, "the database has sealed secrets, and %s is missing; put it back or set --secret-key", path)
 	}
 	if err != nil {
-		return exam.Fail(check, "%s", err)
+		return invariants.Fail(check, "%s", err)
 	}
 	if err := (&secrets.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
-		return exam.Fail(check, "%s; set --secret-key to the key that sealed the secrets", err)
+		return invariants.Fail(check, "%s; set --secret-key to the key that sealed the secrets", err)
 	}
 	if info, err := os.Stat(path); c.SecretKey == "" && err == nil && info.Mode().Perm()&0o077 != 0 {
-		return exam.Warn(check, "%s is open to others (%s); run chmod 600 on it", path, info.Mode().Perm())
+		return invariants.Warn(check, "%s is open to others (%s); run chmod 600 on it", path, info.Mode().Perm())
 	}
-	return exam.Fine(check, "opens the secrets in the database")
+	return invariants.Fine(check, "opens the secrets in the database")
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/github"
 	"github.com/whetstone-dev/whetstone/internal/platform/datadir"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 )
 
 // checkSettings makes the checks that need no database.
-func (d *Doctor) checkSettings(ctx context.Context) []exam.Finding {
+func (d *Doctor) checkSettings(ctx context.Context) []invariants.Finding {
 	c := d.Config
-	findings := []exam.Finding{checkData(c), checkDisk(c), checkServer(c), checkPublicURL(c)}
+	findings := []invariants.Finding{checkData(c), checkDisk(c), checkServer(c), checkPublicURL(c)}
 	if c.SMTPURL != "" {
 		findings = append(findings, checkMail(ctx, c))
 	}
@@ -45,10 +45,10 @@ func (d *Doctor) checkSettings(ctx context.Context) []exam.Finding {
 }
 
 // checkProviders asks each identity provider to describe itself, as a sign-in does.
-func checkProviders(ctx context.Context, c config.Config) (findings []exam.Finding) {
+func checkProviders(ctx context.Context, c config.Config) (findings []invariants.Finding) {
 	client, err := outbound.New(outbound.Options{AllowPrivate: true})
 	if err != nil {
-		return []exam.Finding{exam.Fail("oidc", "%s", err)}
+		return []invariants.Finding{invariants.Fail("oidc", "%s", err)}
 	}
 	keys := oidc.NewKeys(client)
 	for _, p := range c.Providers() {
@@ -61,96 +61,96 @@ func checkProviders(ctx context.Context, c config.Config) (findings []exam.Findi
 			_, err = keys.Discover(ctx, p.Issuer)
 		}
 		if err != nil {
-			findings = append(findings, exam.Fail(check, "people cannot sign in: %s; check %s and the network", err, setting))
+			findings = append(findings, invariants.Fail(check, "people cannot sign in: %s; check %s and the network", err, setting))
 			continue
 		}
-		findings = append(findings, exam.Fine(check, "%s answers; its redirect URI must be %s/login/oidc/%s/callback",
+		findings = append(findings, invariants.Fine(check, "%s answers; its redirect URI must be %s/login/oidc/%s/callback",
 			p.Issuer, cmp.Or(c.PublicURL, "{public-url}"), p.Name))
 	}
 	return findings
 }
 
-func checkData(c config.Config) exam.Finding {
+func checkData(c config.Config) invariants.Finding {
 	if c.DatabaseURL != "" && c.BlobURL != "" {
-		return exam.Fine("data", "not needed: database and blobs are elsewhere")
+		return invariants.Fine("data", "not needed: database and blobs are elsewhere")
 	}
 	info, err := os.Stat(c.Data)
 	switch {
 	case os.IsNotExist(err):
-		return exam.Warn("data", "%s does not exist yet; `whetstone serve` makes it", c.Data)
+		return invariants.Warn("data", "%s does not exist yet; `whetstone serve` makes it", c.Data)
 	case err != nil:
-		return exam.Fail("data", "%s", err)
+		return invariants.Fail("data", "%s", err)
 	case !info.IsDir():
-		return exam.Fail("data", "%s is not a folder; set --data", c.Data)
+		return invariants.Fail("data", "%s is not a folder; set --data", c.Data)
 	}
 	switch err := c.CheckWritable(); {
 	case err != nil:
-		return exam.Fail("data", "%s", strings.TrimPrefix(err.Error(), "data: "))
+		return invariants.Fail("data", "%s", strings.TrimPrefix(err.Error(), "data: "))
 	case info.Mode().Perm()&0o077 != 0:
-		return exam.Warn("data", "%s is open to others (%s); run chmod 700 on it", c.Data, info.Mode().Perm())
+		return invariants.Warn("data", "%s is open to others (%s); run chmod 700 on it", c.Data, info.Mode().Perm())
 	}
-	return exam.Fine("data", "%s", c.Data)
+	return invariants.Fine("data", "%s", c.Data)
 }
 
-func checkDisk(c config.Config) exam.Finding {
+func checkDisk(c config.Config) invariants.Finding {
 	free, total, err := datadir.Space(c.Data)
 	if os.IsNotExist(err) {
-		return exam.Fine("disk", "%s does not exist yet", c.Data)
+		return invariants.Fine("disk", "%s does not exist yet", c.Data)
 	}
 	if err != nil {
-		return exam.Warn("disk", "its free space is not known: %s", err)
+		return invariants.Warn("disk", "its free space is not known: %s", err)
 	}
 	return diskFinding(c.Data, free, total, datadir.ReserveOn(total, c.ReserveBytes()))
 }
 
 // diskFinding fails when the next write may fail, or is refused because of the
 // reserve, and warns while there is still time.
-func diskFinding(where string, free, total, reserve uint64) exam.Finding {
+func diskFinding(where string, free, total, reserve uint64) invariants.Finding {
 	short := func(n uint64) string { return quota.Bytes(min(n, math.MaxInt64)).Short() } // no disk is larger
 	left := fmt.Sprintf("%s of %s are free at %s, and the reserve is %s", short(free), short(total), where, short(reserve))
 	switch {
 	case free < reserve:
-		return exam.Fail("disk", "%s: only reads, deletes and sign-ins are served; make room now", left)
+		return invariants.Fail("disk", "%s: only reads, deletes and sign-ins are served; make room now", left)
 	case free < 100<<20:
-		return exam.Fail("disk", "%s; make room now", left)
+		return invariants.Fail("disk", "%s; make room now", left)
 	case free-reserve < min(max(1<<30, total/20), 10<<30): // on a large disk, a twentieth lasts for long
-		return exam.Warn("disk", "%s; make room soon", left)
+		return invariants.Warn("disk", "%s; make room soon", left)
 	}
-	return exam.Fine("disk", "%s", left)
+	return invariants.Fine("disk", "%s", left)
 }
 
 // checkServer finds the server that runs on the data folder, and checks that
 // the hooks of the embedded code host are sent to it.
-func checkServer(c config.Config) exam.Finding {
+func checkServer(c config.Config) invariants.Finding {
 	s, running := datadir.Running(c.Data)
 	if !running {
-		return exam.Fine("server", "none runs on %s", c.Data)
+		return invariants.Fine("server", "none runs on %s", c.Data)
 	}
 	hooks, err := git.ReadHookConfig(git.HookConfigPath(git.Dir(c.Data, string(c.RepohostURL))))
 	if c.Repohost == string(host.Git) && err == nil && s.URL != "" && hooks.URL != s.URL {
-		return exam.Warn("server", "%s runs, and the hooks of the repositories reach %s: restart it, "+
+		return invariants.Warn("server", "%s runs, and the hooks of the repositories reach %s: restart it, "+
 			"it writes its own address into hook.json", s, hooks.URL)
 	}
-	return exam.Fine("server", "%s runs", s)
+	return invariants.Fine("server", "%s runs", s)
 }
 
 // checkPublicURL warns when links would name an address that others cannot
 // reach.
-func checkPublicURL(c config.Config) exam.Finding {
+func checkPublicURL(c config.Config) invariants.Finding {
 	if c.PublicURL != "" {
-		return exam.Fine("public-url", "%s", c.PublicURL)
+		return invariants.Fine("public-url", "%s", c.PublicURL)
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
-		return exam.Fine("public-url", "not set; links name %s, which only this machine reaches", c.Addr)
+		return invariants.Fine("public-url", "not set; links name %s, which only this machine reaches", c.Addr)
 	}
-	return exam.Warn("public-url", "not set, and the service listens on %s: "+
+	return invariants.Warn("public-url", "not set, and the service listens on %s: "+
 		"links and downloads name an address that others may not reach; set --public-url", c.Addr)
 }
 
-func checkMail(ctx context.Context, c config.Config) exam.Finding {
+func checkMail(ctx context.Context, c config.Config) invariants.Finding {
 	if c.MailFrom == "" {
-		return exam.Fail("mail", "there is a mail server and no sender; set --mail-from")
+		return invariants.Fail("mail", "there is a mail server and no sender; set --mail-from")
 	}
 	return checkReachable(ctx, "mail", "smtp-url", string(c.SMTPURL))
 }
@@ -162,75 +162,75 @@ var defaultPorts = map[string]string{"http": "80", "https": "443", "smtp": "587"
 
 // checkReachable connects to the server that a setting names, and sends
 // nothing.
-func checkReachable(ctx context.Context, check, setting, raw string) exam.Finding {
+func checkReachable(ctx context.Context, check, setting, raw string) invariants.Finding {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return exam.Fail(check, "--%s is not a URL", setting)
+		return invariants.Fail(check, "--%s is not a URL", setting)
 	}
 	port := cmp.Or(u.Port(), defaultPorts[u.Scheme])
 	address := net.JoinHostPort(u.Hostname(), port)
 	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return exam.Fail(check, "%s does not answer: %s; check --%s and the network", address, err, setting)
+		return invariants.Fail(check, "%s does not answer: %s; check --%s and the network", address, err, setting)
 	}
 	_ = conn.Close()
-	return exam.Fine(check, "%s answers", address)
+	return invariants.Fine(check, "%s answers", address)
 }
 
 // checkSandbox reports which restrictions the sandbox enforces on foreign
 // programs. Only some eval cases need one, so a missing sandbox is a warning.
-func (d *Doctor) checkSandbox(ctx context.Context) exam.Finding {
+func (d *Doctor) checkSandbox(ctx context.Context) invariants.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	s, err := d.OpenSandbox()
 	if err != nil {
-		return exam.Fail("sandbox", "%s", err)
+		return invariants.Fail("sandbox", "%s", err)
 	}
 	report, err := s.Check(ctx)
 	if err != nil {
-		return exam.Warn("sandbox", "%s", err)
+		return invariants.Warn("sandbox", "%s", err)
 	}
 	message := fmt.Sprintf("%s %s: %s", report.Driver, report.Version, strings.Join(report.InForce, "; "))
 	if len(report.Missing) > 0 {
 		message += ". Not here: " + strings.Join(report.Missing, "; ")
 	}
-	return exam.Fine("sandbox", "%s", message)
+	return invariants.Fine("sandbox", "%s", message)
 }
 
 // checkEnvironments reports how the images of task packages are built. Without them,
 // many tasks run on the service's own machine.
-func (d *Doctor) checkEnvironments(ctx context.Context) exam.Finding {
+func (d *Doctor) checkEnvironments(ctx context.Context) invariants.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	s, err := d.OpenEnvironments()
 	if err != nil {
-		return exam.Fail("environments", "%s", err)
+		return invariants.Fail("environments", "%s", err)
 	}
 	if s == nil {
-		return exam.Fine("environments", "task packages do not run in their images; that needs --sandbox bubblewrap")
+		return invariants.Fine("environments", "task packages do not run in their images; that needs --sandbox bubblewrap")
 	}
 	message, err := s.Describe(ctx)
 	if err != nil {
-		return exam.Fine("environments", "task packages do not run in their images: %s", err)
+		return invariants.Fine("environments", "task packages do not run in their images: %s", err)
 	}
-	return exam.Fine("environments", "%s", message)
+	return invariants.Fine("environments", "%s", message)
 }
 
 // checkAgents lists the coding agents with their versions: those that can run, those that
 // only lack a model, and the others with the reason. A missing one is no problem: most
 // machines have one of them, or none.
-func (d *Doctor) checkAgents(ctx context.Context) exam.Finding {
+func (d *Doctor) checkAgents(ctx context.Context) invariants.Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	s, err := d.OpenSandbox()
 	if err != nil {
-		return exam.Warn("agents", "there is no sandbox for them")
+		return invariants.Warn("agents", "there is no sandbox for them")
 	}
 	service, err := d.OpenAgents(s)
 	if err != nil {
-		return exam.Fail("agents", "%s", err)
+		return invariants.Fail("agents", "%s", err)
 	}
-	return exam.Fine("agents", "%s", agentsText(service.List(ctx)))
+	return invariants.Fine("agents", "%s", agentsText(service.List(ctx)))
 }
 
 func agentsText(all []agents.Agent) string {

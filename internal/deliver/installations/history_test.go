@@ -12,7 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
@@ -270,7 +270,7 @@ func TestRecountInstalled(t *testing.T) {
 			}
 		})
 		findings, err := w.Skills.Check(t.Context(), db)
-		if err != nil || slices.ContainsFunc(findings, func(f exam.Finding) bool { return f.Status != exam.Good }) {
+		if err != nil || slices.ContainsFunc(findings, func(f invariants.Finding) bool { return f.Status != invariants.Good }) {
 			t.Errorf("%v, %v", findings, err)
 		}
 	})

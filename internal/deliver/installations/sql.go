@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -143,12 +143,12 @@ func expireReports(ctx context.Context, q store.Querier, before time.Time) error
 	return err
 }
 
-// invariants are what must hold between the tables.
-func invariants() []exam.Rule {
-	return []exam.Rule{{
+// rules are what must hold between the tables.
+func rules() []invariants.Rule {
+	return []invariants.Rule{{
 		Broken: `
 			SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e WHERE e.installation_count <> (
 				SELECT COUNT(DISTINCT i.user_id) FROM registry_installations i WHERE i.entry_id = e.id)`,
-		Wrong: "entries whose count of installations is wrong", Do: exam.Report,
+		Wrong: "entries whose count of installations is wrong", Do: invariants.Report,
 	}}
 }

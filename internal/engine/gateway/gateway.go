@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 
@@ -63,7 +63,7 @@ type Options struct {
 	// Secrets are hidden in answers beside the keys of the models.
 	Secrets []string
 	// Peer, if not nil, counts the requests to models.
-	Peer *measure.Peer
+	Peer *metrics.Peer
 }
 
 // A Gateway knows the models. It is safe for concurrent use.

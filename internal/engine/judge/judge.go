@@ -15,7 +15,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 
@@ -48,7 +48,7 @@ type Options struct {
 	// addresses, since the operator sets the URL, and has Timeout.
 	HTTP *outbound.Client
 	// Peer counts the requests of the client that New makes.
-	Peer *measure.Peer
+	Peer *metrics.Peer
 	// Concurrency limits concurrent requests over all callers; 0 means 8.
 	Concurrency int
 	// Timeout limits one request; 0 means 60 seconds. A call makes up to four

@@ -3,14 +3,14 @@ package signals
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check compares the counters of the upper levels with a recount of the signals.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "signals", []exam.Rule{
-		{Broken: wrongCells, Wrong: "cells that do not count the signals that are there", Do: exam.Report},
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "signals", []invariants.Rule{
+		{Broken: wrongCells, Wrong: "cells that do not count the signals that are there", Do: invariants.Report},
 	})
 }
 

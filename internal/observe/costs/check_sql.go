@@ -3,18 +3,18 @@ package costs
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check compares all rollups with a recount.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "costs", []exam.Rule{
-		{Broken: wrongDays, Wrong: "days whose costs are not those of their requests", Do: exam.Report},
-		{Broken: wrongGroups, Wrong: "uses and sessions whose costs are not those of their requests", Do: exam.Report},
-		{Broken: wrongUses, Wrong: "days whose uses and sessions are counted wrong", Do: exam.Report},
-		{Broken: wrongBuckets, Wrong: "days whose histogram is not that of their uses", Do: exam.Report},
-		{Broken: wrongModels, Wrong: "days whose models are not those of their requests", Do: exam.Report},
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "costs", []invariants.Rule{
+		{Broken: wrongDays, Wrong: "days whose costs are not those of their requests", Do: invariants.Report},
+		{Broken: wrongGroups, Wrong: "uses and sessions whose costs are not those of their requests", Do: invariants.Report},
+		{Broken: wrongUses, Wrong: "days whose uses and sessions are counted wrong", Do: invariants.Report},
+		{Broken: wrongBuckets, Wrong: "days whose histogram is not that of their uses", Do: invariants.Report},
+		{Broken: wrongModels, Wrong: "days whose models are not those of their requests", Do: invariants.Report},
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -55,7 +55,7 @@ func TestMergedSkill(t *testing.T) {
 				t.Errorf("%s: a success of pdf costs %v, want %v", when, cost["per_success"], perSuccess)
 			}
 			found, err := r.costs.Check(t.Context(), db)
-			if err != nil || len(found) != 1 || found[0].Status != exam.Good {
+			if err != nil || len(found) != 1 || found[0].Status != invariants.Good {
 				t.Errorf("%s: %v, %v", when, found, err)
 			}
 		}
@@ -100,7 +100,7 @@ func TestBackfilledSession(t *testing.T) {
 		defer r.World.Work()()
 		apptest.Eventually(t, "the backfill", func() bool { return r.World.Count("skill_backfill") == 0 })
 		want("after the backfill", 1)
-		if found, err := r.costs.Check(t.Context(), db); err != nil || found[0].Status != exam.Good {
+		if found, err := r.costs.Check(t.Context(), db); err != nil || found[0].Status != invariants.Good {
 			t.Errorf("%v, %v", found, err)
 		}
 	})
@@ -141,7 +141,7 @@ func TestBackfilledVersion(t *testing.T) {
 		defer r.World.Work()()
 		apptest.Eventually(t, "the backfill", func() bool { return r.World.Count("skill_backfill") == 0 })
 		want("after the backfill", "2")
-		if found, err := r.costs.Check(t.Context(), db); err != nil || found[0].Status != exam.Good {
+		if found, err := r.costs.Check(t.Context(), db); err != nil || found[0].Status != invariants.Good {
 			t.Errorf("%v, %v", found, err)
 		}
 	})

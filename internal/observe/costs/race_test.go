@@ -10,7 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -69,13 +69,13 @@ func TestReportsAtOnce(t *testing.T) {
 	if runs.Load() != reports.Load() {
 		t.Errorf("%d reports ran %d times", reports.Load(), runs.Load())
 	}
-	for name, check := range map[string]func() ([]exam.Finding, error){
-		"costs":  func() ([]exam.Finding, error) { return ada.costs.Check(t.Context(), db) },
-		"skills": func() ([]exam.Finding, error) { return ada.skills.Check(t.Context(), db) },
+	for name, check := range map[string]func() ([]invariants.Finding, error){
+		"costs":  func() ([]invariants.Finding, error) { return ada.costs.Check(t.Context(), db) },
+		"skills": func() ([]invariants.Finding, error) { return ada.skills.Check(t.Context(), db) },
 	} {
 		found, err := check()
 		for _, f := range found {
-			if f.Status != exam.Good {
+			if f.Status != invariants.Good {
 				t.Errorf("%s: %v", name, f)
 			}
 		}

@@ -3,16 +3,16 @@ package grades
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check compares the grades with the gradings that count.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "grades", []exam.Rule{
-		{Broken: uncounted, Wrong: "grades that are not those that count", Do: exam.Report},
-		{Broken: lostFailures, Wrong: "failures of grades that are not there", Do: exam.Report},
-		{Broken: lostLabels, Wrong: "labels of failures that are not there", Do: exam.Report},
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "grades", []invariants.Rule{
+		{Broken: uncounted, Wrong: "grades that are not those that count", Do: invariants.Report},
+		{Broken: lostFailures, Wrong: "failures of grades that are not there", Do: invariants.Report},
+		{Broken: lostLabels, Wrong: "labels of failures that are not there", Do: invariants.Report},
 	})
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -164,7 +164,7 @@ func (w *world) grades(c *apptest.Caller, session string) (all []object) {
 // wantSound compares all rollups with a recount.
 func (w *world) wantSound() {
 	w.T.Helper()
-	for _, check := range []func(context.Context, store.Querier) ([]exam.Finding, error){
+	for _, check := range []func(context.Context, store.Querier) ([]invariants.Finding, error){
 		w.s.Skills.Check, w.s.Sessions.Check, w.s.Costs.Check, w.s.Check,
 	} {
 		findings, err := check(w.T.Context(), w.DB)
@@ -172,7 +172,7 @@ func (w *world) wantSound() {
 			w.T.Fatal(err)
 		}
 		for _, f := range findings {
-			if f.Status != exam.Good {
+			if f.Status != invariants.Good {
 				w.T.Errorf("%s: %s", f.Check, f.Message)
 			}
 		}

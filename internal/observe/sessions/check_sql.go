@@ -3,16 +3,16 @@ package sessions
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check compares the figures of sessions with a recount.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "sessions", []exam.Rule{
-		{Broken: wrongCounts, Wrong: "sessions whose figures are not those of their events", Do: exam.Report},
-		{Broken: wrongGrades, Wrong: "sessions whose grade or start is not that of their skills", Do: exam.Report},
-		{Broken: lostRows, Wrong: "events and skills of sessions that are not there", Do: exam.Report},
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "sessions", []invariants.Rule{
+		{Broken: wrongCounts, Wrong: "sessions whose figures are not those of their events", Do: invariants.Report},
+		{Broken: wrongGrades, Wrong: "sessions whose grade or start is not that of their skills", Do: invariants.Report},
+		{Broken: lostRows, Wrong: "events and skills of sessions that are not there", Do: invariants.Report},
 	})
 }
 

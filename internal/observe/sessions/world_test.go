@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -77,7 +77,7 @@ func (w *world) wantSound() {
 		w.T.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.Status != exam.Good {
+		if f.Status != invariants.Good {
 			w.T.Errorf("%s: %s", f.Check, f.Message)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -104,7 +104,7 @@ func (w *world) checkNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		if f.Status != exam.Good {
+		if f.Status != invariants.Good {
 			t.Errorf("the recount finds %+v", f)
 		}
 	}

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
 // Measured returns the bucket with its operations counted and traced.
-func Measured(b Bucket, m *measure.Blobs) Bucket { return &measured{b, m} }
+func Measured(b Bucket, m *metrics.Blobs) Bucket { return &measured{b, m} }
 
 type measured struct {
 	Bucket
-	metrics *measure.Blobs
+	metrics *metrics.Blobs
 }
 
 // begin starts an operation. The function that it returns ends it.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check finds events that do not arrive.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "events", []exam.Rule{
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "events", []invariants.Rule{
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(id), '') FROM event_deliveries

@@ -29,7 +29,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/lru"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
@@ -87,7 +87,7 @@ type API struct {
 	buckets  *buckets
 	proxies  []netip.Prefix
 	log      *slog.Logger
-	metrics  *measure.Requests
+	metrics  *metrics.Requests
 	tracer   *trace.Tracer
 	names    *schemaNames
 	examples map[string]json.RawMessage
@@ -194,7 +194,7 @@ func New(o Options) *API {
 		buckets:  &buckets{cache: lru.New[bucketKey, *bucket](maxBuckets)},
 		proxies:  o.TrustedProxies,
 		log:      o.Log,
-		metrics:  measure.NewRequests(o.Metrics),
+		metrics:  metrics.NewRequests(o.Metrics),
 		tracer:   o.Tracer,
 		names:    &schemaNames{},
 		examples: o.Examples,

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
@@ -183,7 +183,7 @@ func (q *Queue) attempt(ctx context.Context, j job) result {
 	span.End()
 	took := time.Since(started)
 	q.metrics.runs.WithLabelValues(j.kind, string(r.outcome)).Inc()
-	measure.Observe(ctx, q.metrics.duration.WithLabelValues(j.kind), took.Seconds())
+	metrics.Observe(ctx, q.metrics.duration.WithLabelValues(j.kind), took.Seconds())
 	log := q.log.With("kind", j.kind, "job", j.id, "attempt", j.attempt, "took", took)
 	switch r.outcome {
 	case retrying:

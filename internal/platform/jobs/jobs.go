@@ -106,7 +106,7 @@ type Queue struct {
 	worker    string // this queue's id in job_workers
 	handlers  map[string]*handler
 	schedules []schedule
-	metrics   *metrics
+	metrics   *queueMetrics
 	table     *table
 	river     *riverQueue // nil on SQLite
 }

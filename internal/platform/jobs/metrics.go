@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-type metrics struct {
+type queueMetrics struct {
 	runs     *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
+func newMetrics(registry prometheus.Registerer) (*queueMetrics, error) {
+	m := &queueMetrics{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "whetstone_job_runs_total",
 			Help: "Runs of jobs by kind and outcome; rescued ones were taken from a dead process.",
@@ -31,7 +31,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 
 // expect shows a kind before its first run: of a counter that appears with its first
 // failure, Prometheus does not see an increase.
-func (m *metrics) expect(kind string) {
+func (m *queueMetrics) expect(kind string) {
 	for _, o := range []outcome{succeeded, discarded} {
 		m.runs.WithLabelValues(kind, string(o))
 	}

@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
 // observed measures and traces each request, redirects included.
 type observed struct {
 	next http.RoundTripper
-	peer *measure.Peer
+	peer *metrics.Peer
 }
 
 // RoundTrip implements http.RoundTripper. A trace shows the host and not the path,

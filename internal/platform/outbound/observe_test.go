@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
@@ -66,7 +66,7 @@ func TestPeer(t *testing.T) {
 		}
 	}))
 	registry := prometheus.NewRegistry()
-	client, err := outbound.New(outbound.Options{AllowPrivate: true, Peer: measure.NewOutbound(registry).To("webhook")})
+	client, err := outbound.New(outbound.Options{AllowPrivate: true, Peer: metrics.NewOutbound(registry).To("webhook")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 )
 
 // The defaults of Options, and limits that no caller needs to change.
@@ -62,7 +62,7 @@ type Options struct {
 	MaxRedirects int
 
 	// Peer, if not nil, counts the requests and how long they take.
-	Peer *measure.Peer
+	Peer *metrics.Peer
 
 	// RootCAs are trusted instead of the system's, if not nil.
 	RootCAs *x509.CertPool

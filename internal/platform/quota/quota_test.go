@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -165,7 +165,7 @@ func TestRecount(t *testing.T) {
 		if err := w.add(t, w.small, quota.Registry, 5); err != nil {
 			t.Fatal(err)
 		}
-		check := func() exam.Finding {
+		check := func() invariants.Finding {
 			t.Helper()
 			found, err := w.Check(t.Context(), db)
 			if err != nil || len(found) != 1 {
@@ -173,13 +173,13 @@ func TestRecount(t *testing.T) {
 			}
 			return found[0]
 		}
-		if f := check(); f.Status != exam.Advice || !strings.Contains(f.Message, "kind registry were counted wrong: 2, such as big") {
+		if f := check(); f.Status != invariants.Advice || !strings.Contains(f.Message, "kind registry were counted wrong: 2, such as big") {
 			t.Errorf("got %+v, want two wrong counts", f)
 		}
 		if err := w.Recount(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if f := check(); f.Status != exam.Good {
+		if f := check(); f.Status != invariants.Good {
 			t.Errorf("after the recount: %+v", f)
 		}
 		w.wantUsage(t, w.small, quota.Usage{})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -123,14 +123,14 @@ func (s *Service) Recount(ctx context.Context) (err error) {
 }
 
 // Check reports wrong counts to the doctor.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	rules := make([]exam.Rule, len(s.Counts))
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	rules := make([]invariants.Rule, len(s.Counts))
 	for i, c := range s.Counts {
-		rules[i] = exam.Rule{
+		rules[i] = invariants.Rule{
 			Broken: wrongBytes(c), Args: []any{c.Kind},
 			Wrong: "organisations whose stored bytes of kind " + string(c.Kind) + " were counted wrong",
 			Do:    "let the service run for a day: it counts them anew", Mild: true,
 		}
 	}
-	return exam.Check(ctx, q, "quota", rules)
+	return invariants.Check(ctx, q, "quota", rules)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fair"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 )
 
 // A Replica is a hot standby of a PostgreSQL database, which FromReplica reads.
@@ -22,7 +22,7 @@ type Replica struct {
 	URL string
 	// MaxLag is how long a read waits for the replica, and so how far it may be behind.
 	MaxLag  time.Duration
-	Metrics *measure.Replica
+	Metrics *metrics.Replica
 	Log     *slog.Logger
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/postgrestest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -65,7 +65,7 @@ func (p *pair) open(t *testing.T, replica string, lag time.Duration) {
 	p.log, p.metrics = &lockedLog{}, prometheus.NewRegistry()
 	var err error
 	if p.db, err = store.Open(t.Context(), store.Options{URL: p.primary.URL, MaxConns: 8, Replica: &store.Replica{
-		URL: replica, MaxLag: lag, Metrics: measure.NewReplica(p.metrics), Log: slog.New(slog.NewTextHandler(p.log, nil)),
+		URL: replica, MaxLag: lag, Metrics: metrics.NewReplica(p.metrics), Log: slog.New(slog.NewTextHandler(p.log, nil)),
 	}}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/watch"
@@ -25,7 +25,7 @@ func watched(t *testing.T, slow time.Duration, test func(t *testing.T, db *store
 			t.Parallel()
 			log, registry := &logged{}, prometheus.NewRegistry()
 			db, err := store.Open(t.Context(), store.Options{URL: storetest.URL(t, name), Watch: &watch.Statements{
-				Metrics: measure.NewStatements(registry), Slow: slow, Log: slog.New(slog.NewJSONHandler(log, nil)),
+				Metrics: metrics.NewStatements(registry), Slow: slow, Log: slog.New(slog.NewJSONHandler(log, nil)),
 			}})
 			if err != nil {
 				t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/engine/environments/environmentstest"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -538,7 +538,7 @@ func TestEnvironmentQuota(t *testing.T) {
 		if used() != size {
 			t.Errorf("%d bytes of one suite with %d", used(), size)
 		}
-		if found, err := q.Check(t.Context(), db); err != nil || len(found) != 1 || found[0].Status != exam.Good {
+		if found, err := q.Check(t.Context(), db); err != nil || len(found) != 1 || found[0].Status != invariants.Good {
 			t.Errorf("the doctor says %v, %v", found, err)
 		}
 		remove(early)

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
@@ -38,7 +38,7 @@ func wantDescription(c *registrytest.Client, id, when, want, not string) {
 func wantConsistent(w *registrytest.World) {
 	w.T.Helper()
 	findings, err := w.Registry.Check(w.T.Context(), w.DB)
-	if err != nil || slices.ContainsFunc(findings, func(f exam.Finding) bool { return f.Status != exam.Good }) {
+	if err != nil || slices.ContainsFunc(findings, func(f invariants.Finding) bool { return f.Status != invariants.Good }) {
 		w.T.Errorf("findings %v, %v", findings, err)
 	}
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/invariants"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/ownerapi"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -239,6 +238,6 @@ func (s *Service) Timelines(
 }
 
 // Check looks for entries and versions that disagree.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "registry", invariants.Rules())
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "registry", rules())
 }

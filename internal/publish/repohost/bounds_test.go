@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
@@ -56,7 +56,7 @@ func TestTagPatterns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := findings[len(findings)-1]; last.Status != exam.Advice || !strings.Contains(last.Message, id+" publishes no tags") {
+		if last := findings[len(findings)-1]; last.Status != invariants.Advice || !strings.Contains(last.Message, id+" publishes no tags") {
 			t.Errorf("the doctor says %+v", last)
 		}
 	})

@@ -3,14 +3,14 @@ package repohost
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
 )
 
 // Check finds deliveries and commits that wait too long, contested accounts and invalid tag patterns.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	findings, err := attempt.Check(ctx, q)
 	if err != nil {
 		return nil, err
@@ -18,7 +18,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 	all, err := claims.All(ctx, q)
 	for _, c := range all {
 		if c.OrgID == "" {
-			findings = append(findings, exam.Warn("repohost",
+			findings = append(findings, invariants.Warn("repohost",
 				"the account %s was bound by %d organisations, and all of them are suspended; `whetstone repohost claims`"+
 					" names them, `whetstone repohost allow ORG %s` gives it to one", c.Account, len(c.BoundBy), c.Account))
 		}
@@ -37,7 +37,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 	connections, err := store.All(rows, err, scanConnection)
 	for _, c := range connections {
 		if _, problem := c.tags(); problem != nil {
-			findings = append(findings, exam.Warn("repohost", "the connection %s publishes no tags: %s; change its tag_pattern",
+			findings = append(findings, invariants.Warn("repohost", "the connection %s publishes no tags: %s; change its tag_pattern",
 				c.ID, userMessage(problem)))
 		}
 	}
@@ -46,16 +46,16 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 
 // unusedOwners finds the connections from before CODEOWNERS files had to be allowed, whose
 // file named owners and does not count now.
-func unusedOwners(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+func unusedOwners(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.id, c.repo_full_name, c.entry_name FROM repohost_connections c
 		WHERE NOT c.codeowners AND c.chosen_at = 0 AND EXISTS (
 			SELECT 1 FROM entry_codeowners o WHERE o.connection_id = c.id AND o.owners <> '[]')
 		ORDER BY c.id`)
-	return store.All(rows, err, func(row store.Row) (f exam.Finding, err error) {
+	return store.All(rows, err, func(row store.Row) (f invariants.Finding, err error) {
 		var id, repository, entry string
 		err = row.Scan(&id, &repository, &entry)
-		return exam.Warn("repohost", "the CODEOWNERS file of %s no longer names the owners of %s: who connected it is neither admin"+
+		return invariants.Warn("repohost", "the CODEOWNERS file of %s no longer names the owners of %s: who connected it is neither admin"+
 			" nor owner; set codeowners of the connection %s to true, or set the owners by hand", repository, entry, id), err
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/engine/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
@@ -303,7 +303,7 @@ func TestContestedAccount(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range findings {
-				if f.Status == exam.Advice {
+				if f.Status == invariants.Advice {
 					warnings = append(warnings, f.Message)
 				}
 			}

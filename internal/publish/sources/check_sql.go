@@ -3,13 +3,13 @@ package sources
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check verifies that sources and snapshots agree.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "sources", []exam.Rule{
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "sources", []invariants.Rule{
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(c.label), '') FROM cloud_sources c

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -82,7 +82,7 @@ func (r *room) wantNoFindings() {
 		r.T.Fatalf("%v", err)
 	}
 	for _, f := range findings {
-		if f.Status != exam.Good {
+		if f.Status != invariants.Good {
 			r.T.Errorf("%+v", f)
 		}
 	}

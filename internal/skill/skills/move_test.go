@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
@@ -38,7 +38,7 @@ func (r *room) idOf(skill string) string { return r.skill(skill)["skill_id"].(st
 func (r *room) wantRecount(when string) {
 	r.T.Helper()
 	found, err := r.s.Check(r.T.Context(), r.World.DB)
-	if err != nil || len(found) != 1 || found[0].Status != exam.Good {
+	if err != nil || len(found) != 1 || found[0].Status != invariants.Good {
 		r.T.Errorf("%s: %v, %v", when, found, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
@@ -240,6 +240,6 @@ func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
 }
 
 // Check compares all rollups with a recount.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return recount.Check(ctx, q)
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
@@ -83,7 +83,7 @@ func (all verdicts) Verdicts(_ context.Context, _ string, ids []string) (map[str
 // recounted wants the numbers of skills to be those of their observations.
 func recounted(w *registrytest.World) {
 	w.T.Helper()
-	for _, check := range []func(context.Context, store.Querier) ([]exam.Finding, error){
+	for _, check := range []func(context.Context, store.Querier) ([]invariants.Finding, error){
 		w.Skills.Check, (&sessions.Service{DB: w.DB}).Check, (&grades.Service{DB: w.DB}).Check,
 	} {
 		findings, err := check(w.T.Context(), w.DB)
@@ -91,7 +91,7 @@ func recounted(w *registrytest.World) {
 			w.T.Fatal(err)
 		}
 		for _, f := range findings {
-			if f.Status != exam.Good {
+			if f.Status != invariants.Good {
 				w.T.Errorf("%+v", f)
 			}
 		}

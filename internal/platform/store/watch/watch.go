@@ -15,13 +15,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/platform/measure"
+	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
 // Statements observes every statement of a database. A nil one observes nothing.
 type Statements struct {
-	Metrics *measure.Statements
+	Metrics *metrics.Statements
 	// Slow is how long a statement takes that is logged; with 0 none is. Log gets it
 	// with its text and never its values.
 	Slow time.Duration

@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check finds deliveries and commits that wait too long.
-func Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+func Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	before := store.Micros(store.Now().Add(-time.Hour))
-	return exam.Check(ctx, q, "repohost", []exam.Rule{
+	return invariants.Check(ctx, q, "repohost", []invariants.Rule{
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(id), '') FROM repohost_deliveries
@@ -28,7 +28,7 @@ func Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(a.id), '') FROM repohost_attempts a
 				WHERE a.status = 'queued' AND NOT EXISTS (SELECT 1 FROM repohost_connections c WHERE c.id = a.connection_id)`,
-			Wrong: "queued commits of connections that are gone", Do: exam.Report,
+			Wrong: "queued commits of connections that are gone", Do: invariants.Report,
 		},
 	})
 }

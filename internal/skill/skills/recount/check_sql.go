@@ -5,17 +5,17 @@ package recount
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/platform/exam"
+	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Check returns the rollups that differ from a recount.
-func Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "skills", []exam.Rule{
-		{Broken: wrongDays, Wrong: "days of skills whose numbers are not those of their observations", Do: exam.Report},
-		{Broken: wrongGrades, Wrong: "days of skills whose grades are not those of their gradings", Do: exam.Report},
-		{Broken: wrongTotals, Wrong: "skills whose totals are not those of their observations", Do: exam.Report},
-		{Broken: lostAliases, Wrong: "aliases of observations that are not there", Do: exam.Report},
+func Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+	return invariants.Check(ctx, q, "skills", []invariants.Rule{
+		{Broken: wrongDays, Wrong: "days of skills whose numbers are not those of their observations", Do: invariants.Report},
+		{Broken: wrongGrades, Wrong: "days of skills whose grades are not those of their gradings", Do: invariants.Report},
+		{Broken: wrongTotals, Wrong: "skills whose totals are not those of their observations", Do: invariants.Report},
+		{Broken: lostAliases, Wrong: "aliases of observations that are not there", Do: invariants.Report},
 	})
 }
 

@@ -1,6 +1,6 @@
-// Package exam is what the doctor finds, and how the owners of tables say what
+// Package invariants is what the doctor finds, and how the owners of tables say what
 // must hold in them. It owns no tables.
-package exam
+package invariants
 
 import (
 	"context"

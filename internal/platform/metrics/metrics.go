@@ -1,8 +1,8 @@
-// Package measure has the metrics of what the service does: requests that it
+// Package metrics has the metrics of what the service does: requests that it
 // answers, statements of its database, requests that it makes, and blobs that it
 // keeps. Labels have few values: a route's pattern, a kind, an outcome, and never an
 // id, a name or an address. A nil metric counts nothing. It owns no tables.
-package measure
+package metrics
 
 import (
 	"context"

@@ -1,11 +1,10 @@
-// Package invariants says what must hold between the tables of the registry.
-package invariants
+package registry
 
-import "github.com/whetstone-dev/whetstone/internal/platform/exam"
+import "github.com/whetstone-dev/whetstone/internal/platform/invariants"
 
-// Rules returns the invariants.
-func Rules() []exam.Rule {
-	return []exam.Rule{
+// rules are what must hold between the tables of the registry.
+func rules() []invariants.Rule {
+	return []invariants.Rule{
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e
@@ -32,13 +31,13 @@ func Rules() []exam.Rule {
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(v.id), '') FROM registry_versions v
 				WHERE v.archive_key = '' OR (v.canonical_key IS NULL) <> (v.canonical_hash IS NULL)`,
-			Wrong: "versions that do not say where their archives are", Do: exam.Report,
+			Wrong: "versions that do not say where their archives are", Do: invariants.Report,
 		},
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(c.id), '') FROM registry_currents c
 				WHERE NOT EXISTS (SELECT 1 FROM registry_versions v WHERE v.id = c.version_id)`,
-			Wrong: "times of versions that are missing", Do: exam.Report,
+			Wrong: "times of versions that are missing", Do: invariants.Report,
 		},
 	}
 }
