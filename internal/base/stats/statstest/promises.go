@@ -52,7 +52,12 @@ func (r Rate) Value() float64 { return float64(r.Events) / r.Exposure * 1000 }
 func (r Rate) Error() float64 { return 1.96 * math.Sqrt(float64(max(1, r.Events))) / r.Exposure * 1000 }
 
 // String is e.g. "0.6 ± 0.2".
-func (r Rate) String() string { return fmt.Sprintf("%.2g ± %.1g", r.Value(), r.Error()) }
+func (r Rate) String() string {
+	if r.Value() >= 100 {
+		return fmt.Sprintf("%.0f ± %.0f", r.Value(), r.Error())
+	}
+	return fmt.Sprintf("%.2g ± %.1g", r.Value(), r.Error())
+}
 
 // AtMost reports whether the rate is at most a goal, as far as the simulation can tell.
 func (r Rate) AtMost(goal float64) bool { return r.Value()-r.Error() <= goal }
