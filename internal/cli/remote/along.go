@@ -74,7 +74,7 @@ func planOf(ctx context.Context, s *server.Session, skills map[string]install.Re
 }
 
 // wouldAlong adds to the output of a dry run what would be installed along.
-func (c *syncCommand) wouldAlong(ctx context.Context, s *session, skills map[string]install.Record, out []syncOutput) ([]syncOutput, error) {
+func (c *syncCommand) wouldAlong(ctx context.Context, s *server.Session, skills map[string]install.Record, out []syncOutput) ([]syncOutput, error) {
 	if c.NoRequires {
 		return out, nil
 	}
@@ -84,7 +84,7 @@ func (c *syncCommand) wouldAlong(ctx context.Context, s *session, skills map[str
 		r.Version = o.Version
 		after[o.Name] = r
 	}
-	plan, err := planOf(ctx, s.Session, after, c.Names)
+	plan, err := planOf(ctx, s, after, c.Names)
 	for _, o := range plan.Decide(after, s.Server) {
 		if o.Status == "" {
 			o.Status = requires.WouldInstall

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -32,14 +33,14 @@ type suiteArg struct {
 }
 
 type evalListCommand struct {
-	serverFlags `embed:""`
-	Source      string `env:"-" placeholder:"SOURCE" help:"Only suites of this cloud source (label or id)."`
-	Verifier    string `env:"-" placeholder:"KIND" enum:",llm_judge,deterministic,structured_rubric" default:"" help:"Only suites with this verifier: llm_judge, deterministic or structured_rubric."`
+	server.Flags `embed:""`
+	Source       string `env:"-" placeholder:"SOURCE" help:"Only suites of this cloud source (label or id)."`
+	Verifier     string `env:"-" placeholder:"KIND" enum:",llm_judge,deterministic,structured_rubric" default:"" help:"Only suites with this verifier: llm_judge, deterministic or structured_rubric."`
 }
 
 // Run lists suites.
 func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		source, err := s.SourceID(ctx, c.Source)
 		if err != nil {
 			return err
@@ -63,8 +64,8 @@ func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 type evalShowCommand struct {
-	serverFlags `embed:""`
-	suiteArg    `embed:""`
+	server.Flags `embed:""`
+	suiteArg     `embed:""`
 }
 
 type shownSuite struct {
@@ -74,7 +75,7 @@ type shownSuite struct {
 
 // Run shows a suite.
 func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err
@@ -130,16 +131,16 @@ func caseRow(raw json.RawMessage) string {
 }
 
 type evalExportCommand struct {
-	serverFlags `embed:""`
-	suiteArg    `embed:""`
-	Format      string `env:"-" enum:"suite,evals.json,trigger,plugin-eval" default:"suite" help:"suite (everything), evals.json (rubric cases), trigger (trigger queries) or plugin-eval (a zip of cases of claude plugin eval)."`
-	Output      string `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
+	server.Flags `embed:""`
+	suiteArg     `embed:""`
+	Format       string `env:"-" enum:"suite,evals.json,trigger,plugin-eval" default:"suite" help:"suite (everything), evals.json (rubric cases), trigger (trigger queries) or plugin-eval (a zip of cases of claude plugin eval)."`
+	Output       string `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
 }
 
 // Run writes a suite to a file or to standard output, as JSON with or without
 // --json, or as a zip.
 func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -18,7 +19,7 @@ type catalogPair struct {
 
 // compareCatalog starts the run with whole descriptions beside one that was started, and
 // waits for both with --wait. The exit code is that of the first run.
-func (c *evalRunCommand) compareCatalog(ctx context.Context, p *term.Program, s *session, run client.EvalRun, n client.NewEvalRun) error {
+func (c *evalRunCommand) compareCatalog(ctx context.Context, p *term.Program, s *server.Session, run client.EvalRun, n client.NewEvalRun) error {
 	n.Catalog, n.ContextWindow, n.Seed = "full", 0, run.Seed
 	full, err := s.StartEvalRun(ctx, run.SuiteID, n)
 	if err != nil {

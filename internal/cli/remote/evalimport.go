@@ -14,19 +14,20 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
 type evalImportCommand struct {
-	serverFlags `embed:""`
-	Path        string `arg:"" help:"File, or a folder: of a skill with evals/evals.json, of Harbor tasks, or of a plugin with cases of claude plugin eval."`
-	Format      string `env:"-" enum:",evals.json,tasks,plugin-eval" default:"" help:"What to take from a folder that has several: evals.json, tasks or plugin-eval."`
-	Suite       string `env:"-" placeholder:"SUITE" help:"Suite that an aggregate-result.json of claude plugin eval is a run of."`
-	Name        string `env:"-" help:"Name of the suite; taken from the file when empty."`
-	Source      string `env:"-" placeholder:"SOURCE" help:"Cloud source that the suite belongs to (label or id)."`
-	Oracle      bool   `env:"-" help:"Let task packages run their solution before their verifier."`
-	Partial     bool   `env:"-" help:"Leave out cases of claude plugin eval that cannot be run on the server. By default, one such case refuses the import."`
+	server.Flags `embed:""`
+	Path         string `arg:"" help:"File, or a folder: of a skill with evals/evals.json, of Harbor tasks, or of a plugin with cases of claude plugin eval."`
+	Format       string `env:"-" enum:",evals.json,tasks,plugin-eval" default:"" help:"What to take from a folder that has several: evals.json, tasks or plugin-eval."`
+	Suite        string `env:"-" placeholder:"SUITE" help:"Suite that an aggregate-result.json of claude plugin eval is a run of."`
+	Name         string `env:"-" help:"Name of the suite; taken from the file when empty."`
+	Source       string `env:"-" placeholder:"SOURCE" help:"Cloud source that the suite belongs to (label or id)."`
+	Oracle       bool   `env:"-" help:"Let task packages run their solution before their verifier."`
+	Partial      bool   `env:"-" help:"Leave out cases of claude plugin eval that cannot be run on the server. By default, one such case refuses the import."`
 }
 
 // Run creates a suite from a file or a folder.
@@ -38,7 +39,7 @@ func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Suite != "" {
 		return c.importRun(ctx, p, content)
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		source, err := s.SourceID(ctx, c.Source)
 		if err != nil {
 			return err
@@ -60,7 +61,7 @@ func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
 
 // importRun makes a run of the suite of a result.
 func (c *evalImportCommand) importRun(ctx context.Context, p *term.Program, content []byte) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err

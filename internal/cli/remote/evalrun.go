@@ -14,30 +14,31 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/improving"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 type evalRunCommand struct {
-	serverFlags `embed:""`
-	suiteArg    `embed:""`
-	Source      string `env:"-" placeholder:"SOURCE" xor:"subject" help:"Run against the newest snapshot of this cloud source (label or id)."`
-	Entry       string `env:"-" placeholder:"NAME" xor:"subject" help:"Run against this entry of the registry (name or id)."`
-	Version     string `env:"-" help:"Version of the entry; its current one when empty."`
-	Trials      int    `env:"-" default:"1" help:"How often to try each case, at most 30."`
-	Baseline    string `env:"-" enum:"none,no_skill,previous" default:"none" help:"Compare with none, no_skill or the previous version."`
-	Catalog     string `env:"-" enum:",full,claude-code,codex" default:"" placeholder:"NAME" help:"Ask the trigger queries on all skills of the registry: full, or as claude-code or codex truncate the descriptions. With an agent's name, a second run on full is started to compare with."`
-	Window      int64  `name:"context-window" env:"-" placeholder:"TOKENS" help:"Context window that the catalog's budget is computed from; by default 200000 for claude-code and 272000 for codex."`
-	Agent       string `env:"-" placeholder:"NAME" help:"Coding agent that works on the cases, e.g. claude-code."`
-	Model       string `env:"-" placeholder:"NAME" help:"Model that the agent asks; its first one when empty."`
-	MaxTurns    int    `env:"-" placeholder:"N" help:"Maximum number of model turns per trial."`
-	MaxCost     string `name:"max-cost-usd" env:"-" placeholder:"USD" help:"Cost limit of the run in US dollars."`
-	Estimate    bool   `env:"-" help:"Only estimate the cost, by the last trials of the agent."`
-	Wait        bool   `env:"-" help:"Wait for the result and show the cases. The exit code is then 1 unless every case passed or was skipped."`
+	server.Flags `embed:""`
+	suiteArg     `embed:""`
+	Source       string `env:"-" placeholder:"SOURCE" xor:"subject" help:"Run against the newest snapshot of this cloud source (label or id)."`
+	Entry        string `env:"-" placeholder:"NAME" xor:"subject" help:"Run against this entry of the registry (name or id)."`
+	Version      string `env:"-" help:"Version of the entry; its current one when empty."`
+	Trials       int    `env:"-" default:"1" help:"How often to try each case, at most 30."`
+	Baseline     string `env:"-" enum:"none,no_skill,previous" default:"none" help:"Compare with none, no_skill or the previous version."`
+	Catalog      string `env:"-" enum:",full,claude-code,codex" default:"" placeholder:"NAME" help:"Ask the trigger queries on all skills of the registry: full, or as claude-code or codex truncate the descriptions. With an agent's name, a second run on full is started to compare with."`
+	Window       int64  `name:"context-window" env:"-" placeholder:"TOKENS" help:"Context window that the catalog's budget is computed from; by default 200000 for claude-code and 272000 for codex."`
+	Agent        string `env:"-" placeholder:"NAME" help:"Coding agent that works on the cases, e.g. claude-code."`
+	Model        string `env:"-" placeholder:"NAME" help:"Model that the agent asks; its first one when empty."`
+	MaxTurns     int    `env:"-" placeholder:"N" help:"Maximum number of model turns per trial."`
+	MaxCost      string `name:"max-cost-usd" env:"-" placeholder:"USD" help:"Cost limit of the run in US dollars."`
+	Estimate     bool   `env:"-" help:"Only estimate the cost, by the last trials of the agent."`
+	Wait         bool   `env:"-" help:"Wait for the result and show the cases. The exit code is then 1 unless every case passed or was skipped."`
 }
 
 // Run starts a run, and follows it to its end with --wait.
 func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
 		if err != nil {
 			return err
@@ -88,7 +89,7 @@ func (c *evalRunCommand) setAgent(n *client.NewEvalRun) error {
 	return nil
 }
 
-func printEstimate(ctx context.Context, p *term.Program, s *session, suiteID string, n client.NewEvalRun) error {
+func printEstimate(ctx context.Context, p *term.Program, s *server.Session, suiteID string, n client.NewEvalRun) error {
 	e, err := s.EstimateEvalRun(ctx, suiteID, n)
 	if err != nil {
 		return err
@@ -111,41 +112,41 @@ func dollars(usd *float64) string {
 }
 
 type evalWatchCommand struct {
-	serverFlags `embed:""`
-	RunID       string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
+	server.Flags `embed:""`
+	RunID        string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
 }
 
 // Run follows a run or an improve run; the API keeps them apart, an id does not.
 // The exit code is the same as that of the command that starts one and waits.
 func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.RunID(ctx, c.RunID)
 		if err != nil {
 			return err
 		}
 		err = followRun(ctx, p, s, id)
 		if client.Status(err) == http.StatusNotFound {
-			return improving.Follow(ctx, p, s.Session, id)
+			return improving.Follow(ctx, p, s, id)
 		}
 		return err
 	})
 }
 
 type evalCancelCommand struct {
-	serverFlags `embed:""`
-	RunID       string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
+	server.Flags `embed:""`
+	RunID        string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
 }
 
 // Run cancels a run or an improve run.
 func (c *evalCancelCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.RunID(ctx, c.RunID)
 		if err != nil {
 			return err
 		}
 		run, err := s.CancelEvalRun(ctx, id)
 		if client.Status(err) == http.StatusNotFound {
-			return improving.Cancel(ctx, p, s.Session, id)
+			return improving.Cancel(ctx, p, s, id)
 		}
 		if err != nil {
 			return err
@@ -156,7 +157,7 @@ func (c *evalCancelCommand) Run(ctx context.Context, p *term.Program) error {
 
 // followRun waits for the end of a run, with progress on a terminal, and prints
 // its cases. It fails unless every case passed or was skipped.
-func followRun(ctx context.Context, p *term.Program, s *session, id string) error {
+func followRun(ctx context.Context, p *term.Program, s *server.Session, id string) error {
 	progress := p.Progress()
 	notPassed := 0
 	run, err := s.WatchEvalRun(ctx, id, func(e client.EvalEvent) {

@@ -14,16 +14,16 @@ import (
 )
 
 type evalTrialCommand struct {
-	serverFlags `embed:""`
-	RunID       string `arg:"" name:"run" help:"Id of the run, or the suite of the newest run."`
-	CaseID      string `arg:"" name:"case" help:"Id, name or title of the case."`
-	Arm         string `env:"-" enum:"skill,no_skill,previous" default:"skill" help:"skill, no_skill or previous."`
-	Trial       int    `env:"-" default:"1" placeholder:"N" help:"Number of the trial."`
+	server.Flags `embed:""`
+	RunID        string `arg:"" name:"run" help:"Id of the run, or the suite of the newest run."`
+	CaseID       string `arg:"" name:"case" help:"Id, name or title of the case."`
+	Arm          string `env:"-" enum:"skill,no_skill,previous" default:"skill" help:"skill, no_skill or previous."`
+	Trial        int    `env:"-" default:"1" placeholder:"N" help:"Number of the trial."`
 }
 
 // Run prints a trial.
 func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.RunID(ctx, c.RunID)
 		if err != nil {
 			return err

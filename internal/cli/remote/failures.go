@@ -6,18 +6,19 @@ import (
 	"io"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 type skillsFailures struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the skill."`
-	Days        int    `env:"-" default:"30" placeholder:"N" help:"How many days to look back."`
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill."`
+	Days         int    `env:"-" default:"30" placeholder:"N" help:"How many days to look back."`
 }
 
 // Run prints the reasons, and sessions to open with `whetstone session show`.
 func (c *skillsFailures) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		groups, err := s.Failures(ctx, c.Name, c.Days)
 		if err != nil {
 			return namedSkill(err, c.Name)

@@ -10,19 +10,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/gating"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 type gateCommand struct {
-	serverFlags `embed:""`
-	Dir         string   `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
-	Against     string   `env:"-" default:"current" help:"Version to compare with."`
-	Entry       string   `env:"-" placeholder:"NAME" help:"Entry of the registry; the name in SKILL.md when empty."`
-	Suite       []string `env:"-" help:"Suites to run (names or ids); those of the entry's gate policy when empty."`
-	Trials      *int     `env:"-" placeholder:"N" help:"How often to try each case; as the gate policy says when empty."`
-	MinCases    *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs; as the gate policy says when empty."`
-	Format      string   `env:"-" enum:"markdown,json,junit,sarif" default:"markdown" help:"markdown, json (also --json), junit or sarif."`
-	Output      string   `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
+	server.Flags `embed:""`
+	Dir          string   `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
+	Against      string   `env:"-" default:"current" help:"Version to compare with."`
+	Entry        string   `env:"-" placeholder:"NAME" help:"Entry of the registry; the name in SKILL.md when empty."`
+	Suite        []string `env:"-" help:"Suites to run (names or ids); those of the entry's gate policy when empty."`
+	Trials       *int     `env:"-" placeholder:"N" help:"How often to try each case; as the gate policy says when empty."`
+	MinCases     *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs; as the gate policy says when empty."`
+	Format       string   `env:"-" enum:"markdown,json,junit,sarif" default:"markdown" help:"markdown, json (also --json), junit or sarif."`
+	Output       string   `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
 }
 
 // Help is shown below the description of the command.
@@ -50,7 +51,7 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		c.Entry = skill.Name
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		o := gating.Options{Archive: packed.Archive, Trials: c.Trials, MinCases: c.MinCases}
 		entry, err := s.EntryByName(ctx, c.Entry)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/installer"
 	"github.com/whetstone-dev/whetstone/internal/cli/locks"
 	"github.com/whetstone-dev/whetstone/internal/cli/requires"
@@ -20,13 +21,13 @@ import (
 )
 
 type installCommand struct {
-	serverFlags `embed:""`
-	folderFlag  `embed:""`
-	Name        string `arg:"" optional:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
-	Force       bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
-	NoRequires  bool   `env:"-" help:"Install only this skill, not those that it requires."`
-	Withdrawn   bool   `env:"-" help:"Install NAME@VERSION although that version was withdrawn."`
-	Frozen      bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, without changing it."`
+	server.Flags      `embed:""`
+	folder.SkillsFlag `embed:""`
+	Name              string `arg:"" optional:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
+	Force             bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
+	NoRequires        bool   `env:"-" help:"Install only this skill, not those that it requires."`
+	Withdrawn         bool   `env:"-" help:"Install NAME@VERSION although that version was withdrawn."`
+	Frozen            bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, without changing it."`
 }
 
 type installOutput struct {
@@ -45,7 +46,7 @@ type installOutput struct {
 // Run installs a version of an entry into the folder of skills.
 func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Frozen {
-		dir, err := c.path()
+		dir, err := c.Path()
 		if err != nil {
 			return err
 		}
@@ -54,16 +55,16 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Name == "" {
 		return fault.Invalid("name", "name what to install; --frozen installs what the lock file says")
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		t, err := c.resolve(ctx, p, s)
 		if err != nil {
 			return err
 		}
-		dir, err := c.path()
+		dir, err := c.Path()
 		if err != nil {
 			return err
 		}
-		i, err := installer.New(ctx, p, s.Session, dir)
+		i, err := installer.New(ctx, p, s, dir)
 		if err != nil {
 			return err
 		}
@@ -142,12 +143,12 @@ func editList(edits []install.Edit) string {
 // must be named with its organisation or by its id, or be confirmed: otherwise
 // anyone could publish under a name that this organisation does not use yet
 // (name squatting) and have it installed.
-func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *session) (installer.Target, error) {
+func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server.Session) (installer.Target, error) {
 	name, version, pinned := c.Name, "", false
 	if at := strings.LastIndex(c.Name, "@"); at > 0 {
 		name, version, pinned = c.Name[:at], c.Name[at+1:], true
 	}
-	f, err := s.findEntry(ctx, name)
+	f, err := findEntry(ctx, s, name)
 	if err != nil {
 		return installer.Target{}, err
 	}
@@ -207,7 +208,7 @@ type foundEntry struct {
 // findEntry looks an entry up by its id, as ORG/NAME, or by its name: first in
 // the caller's organisation, then among the public ones of others. ORG/NAME also
 // finds an unlisted one.
-func (s *session) findEntry(ctx context.Context, name string) (foundEntry, error) {
+func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry, error) {
 	if server.IsID(name) {
 		detail, err := s.Entry(ctx, name)
 		if err == nil {

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 type listCommand struct {
-	serverFlags `embed:""`
-	Query       string `arg:"" optional:"" help:"Text to find in name or description."`
-	Public      bool   `env:"-" help:"List the public entries of all organisations."`
+	server.Flags `embed:""`
+	Query        string `arg:"" optional:"" help:"Text to find in name or description."`
+	Public       bool   `env:"-" help:"List the public entries of all organisations."`
 }
 
 // Run lists entries.
 func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		entries, err := s.ListEntries(ctx, client.Filter{Query: c.Query, Public: c.Public})
 		if err != nil {
 			return err
@@ -43,14 +44,14 @@ func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 type historyCommand struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the entry."`
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the entry."`
 }
 
 // Run lists the versions and rollbacks of an entry, newest first.
 func (c *historyCommand) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
-		entry, err := s.findEntry(ctx, c.Name)
+	return c.WithSession(p, func(s *server.Session) error {
+		entry, err := findEntry(ctx, s, c.Name)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 type loginCommand struct {
-	serverFlags   `embed:""`
+	server.Flags  `embed:""`
 	people.Invite `embed:""`
 }
 

@@ -23,18 +23,18 @@ import (
 )
 
 type pushCommand struct {
-	serverFlags `embed:""`
-	Trusted     trusted.Flags `embed:""`
-	Dir         string        `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
-	Name        string        `env:"-" help:"Name of the entry; the one in SKILL.md when empty."`
-	Version     string        `env:"-" help:"Version to push; the one in SKILL.md when empty, else the next patch of the newest."`
-	Message     string        `env:"-" short:"m" help:"Summary of the change."`
-	Visibility  string        `env:"-" enum:",public,org,unlisted" default:"" placeholder:"VISIBILITY" help:"Who may see a new entry: public, org or unlisted."`
-	Type        string        `env:"-" enum:"skill,agent,command,hook,bundle" default:"skill" help:"What the entry is: ${enum}."`
-	SourceRepo  string        `env:"-" placeholder:"OWNER/REPO" help:"Repository that the skill comes from."`
-	DryRun      bool          `env:"-" help:"Print what would be sent, and send nothing."`
-	Wait        bool          `env:"-" help:"Wait until a candidate has passed its gate and its approvals, and is current."`
-	WaitFor     time.Duration `env:"-" default:"30m" placeholder:"DURATION" help:"Longest time to wait, e.g. 2h."`
+	server.Flags `embed:""`
+	Trusted      trusted.Flags `embed:""`
+	Dir          string        `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
+	Name         string        `env:"-" help:"Name of the entry; the one in SKILL.md when empty."`
+	Version      string        `env:"-" help:"Version to push; the one in SKILL.md when empty, else the next patch of the newest."`
+	Message      string        `env:"-" short:"m" help:"Summary of the change."`
+	Visibility   string        `env:"-" enum:",public,org,unlisted" default:"" placeholder:"VISIBILITY" help:"Who may see a new entry: public, org or unlisted."`
+	Type         string        `env:"-" enum:"skill,agent,command,hook,bundle" default:"skill" help:"What the entry is: ${enum}."`
+	SourceRepo   string        `env:"-" placeholder:"OWNER/REPO" help:"Repository that the skill comes from."`
+	DryRun       bool          `env:"-" help:"Print what would be sent, and send nothing."`
+	Wait         bool          `env:"-" help:"Wait until a candidate has passed its gate and its approvals, and is current."`
+	WaitFor      time.Duration `env:"-" default:"30m" placeholder:"DURATION" help:"Longest time to wait, e.g. 2h."`
 }
 
 // Help is shown below the help of the command.
@@ -67,7 +67,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	} else if wanted {
 		return c.publishTrusted(ctx, p, pack)
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		out, err := c.publish(ctx, p, s, pack)
 		if err != nil && ctx.Err() != nil {
 			return p.Interrupted("it is not known whether %s was published; `whetstone history %s` shows it, and pushing again is safe", pack.name, pack.name)
@@ -85,9 +85,9 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 // wait follows a candidate to its end.
-func (c *pushCommand) wait(ctx context.Context, p *term.Program, s *session, out pushOutput) error {
+func (c *pushCommand) wait(ctx context.Context, p *term.Program, s *server.Session, out pushOutput) error {
 	name := term.Plain(out.Name + " " + out.Version)
-	outcome, why, err := approving.Wait(ctx, p, s.Session, approving.Candidate{
+	outcome, why, err := approving.Wait(ctx, p, s, approving.Candidate{
 		EntryID: out.EntryID, Name: out.Name, Version: out.Version, Most: c.WaitFor,
 	})
 	if err != nil && ctx.Err() != nil {
@@ -123,7 +123,7 @@ func (c *pushCommand) publishTrusted(ctx context.Context, p *term.Program, pack 
 		pack.version = nextVersion([]client.Version{{Version: entry.CurrentVersion.Version}})
 	}
 	c.SourceRepo = cmp.Or(c.SourceRepo, grant.Entry.Repository)
-	out, err := c.pushVersion(ctx, p, &session{grant.Session}, entry, pack)
+	out, err := c.pushVersion(ctx, p, grant.Session, entry, pack)
 	if err != nil {
 		return server.AsFault(err, grant.Server)
 	}
@@ -189,7 +189,7 @@ func versionOf(skill skillpkg.Skill) string {
 
 // publish creates the entry, or adds a version to it. Which of the two is decided by
 // the server's answer and not by a flag, so that CI can push without knowing.
-func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *session, pack *publication) (pushOutput, error) {
+func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *server.Session, pack *publication) (pushOutput, error) {
 	entry, err := s.EntryByName(ctx, pack.name)
 	if client.Status(err) == http.StatusNotFound {
 		u := c.upload(p, pack, cmp.Or(c.Version, pack.version, "1.0.0"))
@@ -210,7 +210,7 @@ func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *session, 
 // pushVersion adds a version to an entry, unless its current version already has
 // this content: a push without changes is idempotent, and makes no new patch.
 func (c *pushCommand) pushVersion(
-	ctx context.Context, p *term.Program, s *session, entry client.ListedEntry, pack *publication,
+	ctx context.Context, p *term.Program, s *server.Session, entry client.ListedEntry, pack *publication,
 ) (pushOutput, error) {
 	if err := c.checkEntry(entry.Entry); err != nil {
 		return pushOutput{}, err

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -21,36 +22,36 @@ type contentCommands struct {
 }
 
 type contentShow struct {
-	serverFlags `embed:""`
+	server.Flags `embed:""`
 }
 
 // Run prints the setting.
 func (c *contentShow) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		setting, err := s.ContentSetting(ctx)
 		return printContent(p, setting, err)
 	})
 }
 
 type contentOn struct {
-	serverFlags `embed:""`
+	server.Flags `embed:""`
 }
 
 // Run switches it on.
 func (c *contentOn) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		setting, err := s.SetContent(ctx, true)
 		return printContent(p, setting, err)
 	})
 }
 
 type contentOff struct {
-	serverFlags `embed:""`
+	server.Flags `embed:""`
 }
 
 // Run switches it off.
 func (c *contentOff) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		setting, err := s.SetContent(ctx, false)
 		return printContent(p, setting, err)
 	})
@@ -70,12 +71,12 @@ func printContent(p *term.Program, setting client.ContentSetting, err error) err
 }
 
 type contentDelete struct {
-	serverFlags `embed:""`
+	server.Flags `embed:""`
 }
 
 // Run deletes all content.
 func (c *contentDelete) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		if err := s.DeleteContent(ctx); err != nil {
 			return err
 		}

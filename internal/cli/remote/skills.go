@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/costs"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -24,23 +25,23 @@ type skillsCommands struct {
 }
 
 type skillsList struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" optional:"" help:"Name or id of a skill, to show that one."`
-	Find        string `env:"-" placeholder:"TEXT" help:"Only skills with this text in their names."`
-	Status      string `env:"-" placeholder:"STATUS" enum:",healthy,warning,critical,unknown" default:"" help:"Only healthy, warning, critical or unknown skills."`
-	Unconfirmed bool   `env:"-" help:"Only unconfirmed names: of failed calls, or built into an agent."`
-	Hidden      bool   `env:"-" help:"Only hidden skills."`
-	Merged      bool   `env:"-" help:"Only skills that are merged into others."`
-	Sort        string `env:"-" placeholder:"FIELD" default:"status" help:"Order: status (trouble first), name, pass_rate, trigger_rate, unique_sessions or last_seen_at; prefix - for descending."`
-	Days        int    `env:"-" default:"30" placeholder:"N" help:"With NAME: how many days to show."`
+	server.Flags `embed:""`
+	Name         string `arg:"" optional:"" help:"Name or id of a skill, to show that one."`
+	Find         string `env:"-" placeholder:"TEXT" help:"Only skills with this text in their names."`
+	Status       string `env:"-" placeholder:"STATUS" enum:",healthy,warning,critical,unknown" default:"" help:"Only healthy, warning, critical or unknown skills."`
+	Unconfirmed  bool   `env:"-" help:"Only unconfirmed names: of failed calls, or built into an agent."`
+	Hidden       bool   `env:"-" help:"Only hidden skills."`
+	Merged       bool   `env:"-" help:"Only skills that are merged into others."`
+	Sort         string `env:"-" placeholder:"FIELD" default:"status" help:"Order: status (trouble first), name, pass_rate, trigger_rate, unique_sessions or last_seen_at; prefix - for descending."`
+	Days         int    `env:"-" default:"30" placeholder:"N" help:"With NAME: how many days to show."`
 }
 
 // Run prints the health of all skills, or of one day by day.
 func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 	if c.Name != "" {
-		return (&skillsShow{serverFlags: c.serverFlags, Name: c.Name, Days: c.Days}).Run(ctx, p)
+		return (&skillsShow{Flags: c.Flags, Name: c.Name, Days: c.Days}).Run(ctx, p)
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		skills, err := s.Skills(ctx, client.SkillFilter{
 			Query: c.Find, Status: c.Status, Sort: c.Sort, Unconfirmed: c.Unconfirmed, Hidden: c.Hidden, Merged: c.Merged,
 		})
@@ -69,7 +70,7 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 }
 
 // printMerged prints into which skills others are merged: these have their figures.
-func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *session, merged []client.ListedSkill) error {
+func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *server.Session, merged []client.ListedSkill) error {
 	all, err := s.Skills(ctx, client.SkillFilter{})
 	if err != nil {
 		return err
@@ -102,14 +103,14 @@ func (c *skillsList) none() string {
 }
 
 type skillsShow struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the skill."`
-	Days        int    `env:"-" default:"30" placeholder:"N" help:"How many days to show."`
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill."`
+	Days         int    `env:"-" default:"30" placeholder:"N" help:"How many days to show."`
 }
 
 // Run prints a skill.
 func (c *skillsShow) Run(ctx context.Context, p *term.Program) error {
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		detail, err := s.Skill(ctx, c.Name, c.Days)
 		if err != nil {
 			return namedSkill(err, c.Name)
@@ -211,13 +212,13 @@ func triggerBasis(s client.Skill) string {
 }
 
 type skillsHide struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the skill."`
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill."`
 }
 
 // Run hides a skill.
 func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
-	return c.change(p, c.Name, func(s *session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
 		func(name string) string {
 			return term.Plain(name) + " is hidden: lists, alerts and pending proposals leave it out. " +
 				"`whetstone skills unhide` shows it again."
@@ -225,25 +226,25 @@ func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
 }
 
 type skillsUnhide struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the skill; 'skills --hidden' lists them."`
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill; 'skills --hidden' lists them."`
 }
 
 // Run shows a skill again.
 func (c *skillsUnhide) Run(ctx context.Context, p *term.Program) error {
-	return c.change(p, c.Name, func(s *session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
 		func(name string) string { return term.Plain(name) + " is listed again." })
 }
 
 type skillsMerge struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the skill to merge."`
-	Into        string `arg:"" help:"Name or id of the skill to merge it into."`
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill to merge."`
+	Into         string `arg:"" help:"Name or id of the skill to merge it into."`
 }
 
 // Run merges a skill into another one.
 func (c *skillsMerge) Run(ctx context.Context, p *term.Program) error {
-	return c.change(p, c.Name, func(s *session) (client.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
 		func(name string) string {
 			return fmt.Sprintf("Merged %s into %s. What was reported before is moved in the background. "+
 				"`whetstone skills unmerge` undoes it.", term.Plain(name), term.Plain(c.Into))
@@ -251,23 +252,23 @@ func (c *skillsMerge) Run(ctx context.Context, p *term.Program) error {
 }
 
 type skillsUnmerge struct {
-	serverFlags `embed:""`
-	Name        string `arg:"" help:"Name or id of the merged skill; 'skills --merged' lists them."`
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the merged skill; 'skills --merged' lists them."`
 }
 
 // Run takes a merge back.
 func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
-	return c.change(p, c.Name, func(s *session) (client.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
 		func(name string) string {
 			return term.Plain(name) + " counts for itself again. What was reported before is moved back in the background."
 		})
 }
 
-// change changes a skill, and prints the skill or what was done.
-func (f *serverFlags) change(
-	p *term.Program, name string, do func(*session) (client.SkillDetail, error), done func(name string) string,
+// changeSkill changes a skill, and prints the skill or what was done.
+func changeSkill(
+	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error), done func(name string) string,
 ) error {
-	return f.withSession(p, func(s *session) error {
+	return f.WithSession(p, func(s *server.Session) error {
 		detail, err := do(s)
 		if err != nil {
 			return namedSkill(err, name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/locks"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -80,8 +81,8 @@ func (i installedSkill) latestVersion() string {
 // compare reads the folders of the lock file's skills, all or the named ones,
 // and asks the server for the latest versions of its own. The request also
 // reports what is installed.
-func (s *session) compare(
-	ctx context.Context, dir string, skills map[string]install.Record, names []string,
+func compareInstalled(
+	ctx context.Context, s *server.Session, dir string, skills map[string]install.Record, names []string,
 ) ([]installedSkill, error) {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(skills))
@@ -127,11 +128,11 @@ func (s *session) compare(
 }
 
 type statusCommand struct {
-	serverFlags `embed:""`
-	folderFlag  `embed:""`
-	Names       []string `arg:"" optional:"" name:"name" help:"Skills to check; all when empty."`
-	Lock        []string `env:"-" placeholder:"FILE" help:"Check a lock file of any client instead: skills, clawhub, Claude Code, Codex, ToolHive or whetstone; for a folder, all in it. Repeatable."`
-	Report      bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
+	server.Flags      `embed:""`
+	folder.SkillsFlag `embed:""`
+	Names             []string `arg:"" optional:"" name:"name" help:"Skills to check; all when empty."`
+	Lock              []string `env:"-" placeholder:"FILE" help:"Check a lock file of any client instead: skills, clawhub, Claude Code, Codex, ToolHive or whetstone; for a folder, all in it. Repeatable."`
+	Report            bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
 }
 
 type statusOutput struct {
@@ -156,7 +157,7 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	case c.Report:
 		return fault.Invalid("report", "--report needs --lock")
 	}
-	dir, err := c.path()
+	dir, err := c.Path()
 	if err != nil {
 		return err
 	}
@@ -166,8 +167,8 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	}
 	out := []statusOutput{}
 	if len(skills) > 0 || len(c.Names) > 0 {
-		err = c.withSession(p, func(s *session) error {
-			all, err := s.compare(ctx, dir, skills, c.Names)
+		err = c.WithSession(p, func(s *server.Session) error {
+			all, err := compareInstalled(ctx, s, dir, skills, c.Names)
 			for _, skill := range all {
 				out = append(out, statusOutput{
 					Name: skill.name, Status: skill.drift(s.Server),

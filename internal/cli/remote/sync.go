@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/folder"
 	"github.com/whetstone-dev/whetstone/internal/cli/installer"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -16,13 +17,13 @@ import (
 )
 
 type syncCommand struct {
-	serverFlags `embed:""`
-	folderFlag  `embed:""`
-	Names       []string `arg:"" optional:"" name:"name" help:"Skills to update; all when empty."`
-	Force       bool     `env:"-" help:"Also replace skills that were edited; copies are kept."`
-	Unpin       bool     `env:"-" help:"Also update skills that were installed as NAME@VERSION, now and in the future."`
-	NoRequires  bool     `env:"-" help:"Do not install skills that the updated ones require."`
-	DryRun      bool     `env:"-" help:"Print what would be done, and do nothing."`
+	server.Flags      `embed:""`
+	folder.SkillsFlag `embed:""`
+	Names             []string `arg:"" optional:"" name:"name" help:"Skills to update; all when empty."`
+	Force             bool     `env:"-" help:"Also replace skills that were edited; copies are kept."`
+	Unpin             bool     `env:"-" help:"Also update skills that were installed as NAME@VERSION, now and in the future."`
+	NoRequires        bool     `env:"-" help:"Do not install skills that the updated ones require."`
+	DryRun            bool     `env:"-" help:"Print what would be done, and do nothing."`
 }
 
 // The results of an update; a skill that was not updated keeps its drift.
@@ -47,7 +48,7 @@ type syncOutput struct {
 // Run installs the current versions of a folder's skills: newer ones or, after a
 // rollback, older ones.
 func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
-	dir, err := c.path()
+	dir, err := c.Path()
 	if err != nil {
 		return err
 	}
@@ -58,9 +59,9 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 	if len(skills) == 0 && len(c.Names) == 0 {
 		return printSync(p, dir, []syncOutput{}) // without a server: there is nothing to ask for
 	}
-	return c.withSession(p, func(s *session) error {
+	return c.WithSession(p, func(s *server.Session) error {
 		if c.DryRun {
-			all, err := s.compare(ctx, dir, skills, c.Names)
+			all, err := compareInstalled(ctx, s, dir, skills, c.Names)
 			if err != nil {
 				return err
 			}
@@ -76,14 +77,14 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 			}
 			return p.Print(out, func(w io.Writer) { writeSync(w, dir, out) })
 		}
-		i, err := installer.New(ctx, p, s.Session, dir)
+		i, err := installer.New(ctx, p, s, dir)
 		if err != nil {
 			return err
 		}
 		defer i.Close()
 		// The lock file is read again under the folder's lock: another process may
 		// have installed something since ReadLock.
-		all, err := s.compare(ctx, dir, i.Skills(), c.Names)
+		all, err := compareInstalled(ctx, s, dir, i.Skills(), c.Names)
 		if err != nil {
 			return err
 		}
