@@ -1,11 +1,7 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
-// package run on the server's machine and open its database; those of
-// internal/cli/account, internal/cli/approving, internal/cli/catalog, internal/cli/differ,
-// internal/cli/improving, internal/cli/pages, internal/cli/people,
-// internal/cli/releases, internal/cli/remote, internal/cli/reporting, internal/cli/requires,
-// internal/cli/sessions, internal/cli/trusted, internal/cli/verifying,
-// internal/cli/watch and internal/cli/webhooks talk to a server.
+// package run on the server's machine and open its database; those of the packages
+// versions, quality, capture and account talk to a server.
 package cli
 
 import (
@@ -20,26 +16,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/account"
-	"github.com/whetstone-dev/whetstone/internal/cli/approving"
-	"github.com/whetstone-dev/whetstone/internal/cli/catalog"
-	"github.com/whetstone-dev/whetstone/internal/cli/completion"
-	"github.com/whetstone-dev/whetstone/internal/cli/differ"
-	"github.com/whetstone-dev/whetstone/internal/cli/improving"
-	"github.com/whetstone-dev/whetstone/internal/cli/organization"
-	"github.com/whetstone-dev/whetstone/internal/cli/pages"
-	"github.com/whetstone-dev/whetstone/internal/cli/people"
-	"github.com/whetstone-dev/whetstone/internal/cli/releases"
-	"github.com/whetstone-dev/whetstone/internal/cli/remote"
-	"github.com/whetstone-dev/whetstone/internal/cli/removing"
-	"github.com/whetstone-dev/whetstone/internal/cli/reporting"
-	"github.com/whetstone-dev/whetstone/internal/cli/requires"
-	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
+	"github.com/whetstone-dev/whetstone/internal/cli/capture"
+	"github.com/whetstone-dev/whetstone/internal/cli/quality"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/cli/trusted"
-	"github.com/whetstone-dev/whetstone/internal/cli/usage"
-	"github.com/whetstone-dev/whetstone/internal/cli/verifying"
-	"github.com/whetstone-dev/whetstone/internal/cli/watch"
-	"github.com/whetstone-dev/whetstone/internal/cli/webhooks"
+	"github.com/whetstone-dev/whetstone/internal/cli/versions"
 )
 
 type commands struct {
@@ -56,8 +36,8 @@ type commands struct {
 	Rekey   rekeyCommand   `cmd:"" help:"Re-encrypt the secrets in the database with the first --secret-key."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
-	HelpOf     usage.Command      `cmd:"" name:"help" help:"Show the help of a command."`
-	Completion completion.Command `cmd:"" help:"Print a completion script for a shell."`
+	HelpOf     helpCommand       `cmd:"" name:"help" help:"Show the help of a command."`
+	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
 
 	Org    orgCommands    `cmd:"" help:"Create and list organisations."`
 	User   userCommands   `cmd:"" help:"Create, list, invite and remove the users of an organisation."`
@@ -68,25 +48,10 @@ type commands struct {
 
 	Repohost repohostCommands `cmd:"" help:"Assign accounts of the code host to organisations, and create bare repositories."`
 
-	Remote   remote.Commands    `embed:""`
-	Account  account.Commands   `embed:""`
-	Pages    pages.Commands     `embed:""`
-	Diff     differ.Commands    `embed:""`
-	Remove   removing.Commands  `embed:""`
-	Releases releases.Commands  `embed:""`
-	Approve  approving.Commands `embed:""`
-	Watch    watch.Commands     `embed:""`
-	Sessions sessions.Commands  `embed:""`
-	Improve  improving.Commands `embed:""`
-	Report   reporting.Commands `embed:""`
-	Catalog  catalog.Commands   `embed:""`
-	Verify   verifying.Commands `embed:""`
-	Trusted  trusted.Commands   `embed:""`
-	Webhooks webhooks.Commands  `embed:""`
-	Requires requires.Commands  `embed:""`
-	People   people.Commands    `embed:""`
-
-	Organization organization.Commands `embed:""`
+	Versions versions.Commands `embed:""`
+	Quality  quality.Commands  `embed:""`
+	Capture  capture.Commands  `embed:""`
+	Account  account.Commands  `embed:""`
 }
 
 // Run runs the command line and returns the exit code.
@@ -96,12 +61,12 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { helped = true }), // by default --help ends the process
 	}
-	if len(args) > 0 && args[0] == completion.Callback {
+	if len(args) > 0 && args[0] == completionCallback {
 		parser, err := newParser(root, options...)
 		if err != nil {
 			return p.Fail(err)
 		}
-		completion.Write(p.Stdout, parser.Model, args[1:])
+		writeCandidates(p.Stdout, parser.Model, args[1:])
 		return term.ExitOK
 	}
 	if len(args) > 0 && args[0] == "--version" { // not a flag of the root, since push has one of that name
@@ -121,7 +86,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	if trace, err := kong.Trace(parser, args); err == nil && usage.Missing(trace) {
+	if trace, err := kong.Trace(parser, args); err == nil && commandMissing(trace) {
 		args = append(args, "--help")
 	}
 	kctx, err := parser.Parse(args)
@@ -132,7 +97,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		return p.Fail(err)
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", usage.Message(err), usage.Hint(err))
+		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", usageMessage(err), usageHint(err))
 		return term.ExitUsage
 	}
 	p.JSON = root.JSON
@@ -182,12 +147,12 @@ func newParser(root *commands, options ...kong.Option) (*kong.Kong, error) {
 		kong.Description("Shows a team which of its agent skills work, proves it, and helps fix those that do not."),
 		kong.DefaultEnvars(config.EnvPrefix),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true}),
-		kong.Help(usage.Print),
-		kong.ValueFormatter(usage.Value),
+		kong.Help(printHelp),
+		kong.ValueFormatter(helpOfValue),
 	}, options...)...)
 	if err != nil {
 		return nil, err
 	}
-	usage.Arrange(parser.Model)
+	arrangeHelp(parser.Model)
 	return parser, nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -24,3 +25,14 @@ var Only = only
 
 // NewParser returns the parser of the command line.
 func NewParser(options ...kong.Option) (*kong.Kong, error) { return newParser(&commands{}, options...) }
+
+// AllExamples returns the examples of all commands.
+func AllExamples() []string {
+	var all []string
+	for line := range strings.Lines(examples) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/cli/usage"
 )
 
 // commandsBelow calls do for every command that is not hidden and runs something.
@@ -120,10 +119,10 @@ func TestHelpOfEveryCommand(t *testing.T) {
 			t.Fatalf("%s: no help, %v", path, err)
 		}
 		if !example.Match(help.Bytes()) {
-			t.Errorf("%s: no example in its help; add one to internal/cli/usage/examples.txt", path)
+			t.Errorf("%s: no example in its help; add one to internal/cli/examples.txt", path)
 		}
 		if flags := strings.Count(help.String(), "\n      --") + strings.Count(help.String(), "\n  --"); flags > 20 && path != "serve" {
-			t.Errorf("%s: %d flags in its help; usage.settings chooses those of the server that a command shows", path, flags)
+			t.Errorf("%s: %d flags in its help; shownSettings chooses those of the server that a command shows", path, flags)
 		}
 		if strings.Contains(help.String(), "--addr") && path != "serve" && path != "ready" {
 			t.Errorf("%s: its help has flags of serve", path)
@@ -146,7 +145,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 // TestExamplesParse: no example has a command or a flag that is not there.
 func TestExamplesParse(t *testing.T) {
 	parser := newParser(t, io.Discard)
-	for _, line := range usage.AllExamples() {
+	for _, line := range cli.AllExamples() {
 		if _, err := parser.Parse(shellWords(line)[1:]); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}

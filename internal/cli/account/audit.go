@@ -1,0 +1,148 @@
+package account
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+// auditCommand has the commands of the audit log.
+type auditCommand struct {
+	List   auditList   `cmd:"" default:"withargs" help:"List who changed what, newest first."`
+	Export auditExport `cmd:"" help:"Print the audit log as JSON lines, oldest first."`
+}
+
+// An auditList lists who changed what.
+type auditList struct {
+	server.Flags `embed:""`
+	Actor        string `env:"-" placeholder:"WHO" help:"Only by this actor: id of a user or key, email address, or user, key, system or command."`
+	Action       string `env:"-" placeholder:"PREFIX" help:"Only actions that begin with this, e.g. registry."`
+	Target       string `env:"-" placeholder:"WHAT" help:"Only about the target with this id or name."`
+	Since        string `env:"-" placeholder:"TIME" help:"Only at or after this time (RFC 3339) or day."`
+	Until        string `env:"-" placeholder:"TIME" help:"Only before this time or day."`
+	Limit        int    `env:"-" default:"50" placeholder:"N" help:"How many entries, newest first; 0 for all."`
+}
+
+// Run lists the audit log, newest first.
+func (c *auditList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		entries, err := s.Audit(ctx, client.AuditFilter{
+			Actor: c.Actor, Action: c.Action, Target: c.Target, Since: c.Since, Until: c.Until, Limit: c.Limit,
+		})
+		if err != nil {
+			return err
+		}
+		return p.Print(entries, func(w io.Writer) {
+			if len(entries) == 0 {
+				fmt.Fprintln(w, "No entries.")
+				return
+			}
+			fmt.Fprintln(w, "TIME\tWHO\tVIA\tACTION\tTARGET\tDETAIL")
+			for _, e := range entries {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05"),
+					term.Plain(cmp.Or(e.Actor.Name, e.Actor.Kind)), e.Via, e.Action,
+					term.Plain(e.Target.Kind+" "+cmp.Or(e.Target.Name, e.Target.ID)), detailText(e.Detail))
+			}
+		})
+	})
+}
+
+// detailText says the detail of an entry in words, e.g. "role: admin, was: member".
+func detailText(raw json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return term.Cell(string(raw)) // of another shape
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if text := valueText(fields[name]); text != "" {
+			all = append(all, strings.ReplaceAll(name, "_", " ")+": "+text)
+		}
+	}
+	return term.Cell(strings.Join(all, ", "))
+}
+
+// valueText is "" for what is empty.
+func valueText(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case bool:
+		return term.YesNo(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		var all []string
+		for _, item := range v {
+			all = append(all, valueText(item))
+		}
+		return strings.Join(all, " ")
+	}
+	raw, err := json.Marshal(value)
+	if err != nil { // it was JSON
+		return ""
+	}
+	return detailText(raw)
+}
+
+// auditPage is how many entries are asked for at once.
+const auditPage = 2_000
+
+type auditExport struct {
+	server.Flags `embed:""`
+	Actor        string `env:"-" placeholder:"WHO" help:"Only by this actor: id of a user or key, email address, or user, key, system or command."`
+	Action       string `env:"-" placeholder:"PREFIX" help:"Only actions that begin with this, e.g. registry."`
+	Target       string `env:"-" placeholder:"WHAT" help:"Only about the target with this id or name."`
+	Since        string `env:"-" placeholder:"TIME" help:"Only at or after this time (RFC 3339) or day."`
+	Until        string `env:"-" placeholder:"TIME" help:"Only before this time or day."`
+	Cursor       string `env:"-" placeholder:"ID" help:"Only after the entry with this id: the last one of an earlier export."`
+}
+
+// Run prints entries as they are, one in a line, with or without --json.
+func (c *auditExport) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		query := url.Values{"limit": {strconv.Itoa(auditPage)}}
+		for name, value := range map[string]string{
+			"actor": c.Actor, "action": c.Action, "target": c.Target, "since": c.Since, "until": c.Until, "cursor": c.Cursor,
+		} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		for {
+			var page []byte
+			if err := s.Call(ctx, http.MethodGet, "/api/v1/audit/export?"+query.Encode(), nil, &page); err != nil {
+				return err
+			}
+			if _, err := p.Stdout.Write(page); err != nil {
+				return err
+			}
+			lines := bytes.Split(bytes.TrimSpace(page), []byte("\n"))
+			if len(lines) < auditPage {
+				return nil
+			}
+			var last struct {
+				ID string `json:"id"`
+			}
+			if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil {
+				return err
+			}
+			query.Set("cursor", last.ID)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type catalogTokenCommands struct {
+	Create catalogTokenCreate `cmd:"" help:"Create a catalog token; it is printed once."`
+	List   catalogTokenList   `cmd:"" help:"List the organisation's catalog tokens."`
+	Rotate catalogTokenRotate `cmd:"" help:"Replace a catalog token; the old one ends after an overlap."`
+	Delete catalogTokenDelete `cmd:"" help:"Revoke a catalog token immediately."`
+}
+
+const catalogTokensPath = "/api/v1/catalog-tokens"
+
+func catalogTokenPath(id string) string { return catalogTokensPath + "/" + url.PathEscape(id) }
+
+// A catalogToken is a catalog token, as the server describes it.
+type catalogToken struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Prefix     string     `json:"prefix"`
+	State      string     `json:"state"` // active, replaced or expired
+	CreatedBy  string     `json:"created_by"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	ReplacedAt *time.Time `json:"replaced_at"`
+}
+
+// newCatalogToken is a new token, which is shown once.
+type newCatalogToken struct {
+	CatalogToken catalogToken  `json:"catalog_token"`
+	Token        string        `json:"token"`
+	Replaced     *catalogToken `json:"replaced,omitempty"`
+}
+
+type catalogTokenCreate struct {
+	server.Flags `embed:""`
+	Name         string          `arg:"" help:"What the token is for, e.g. the project."`
+	Expires      config.Duration `env:"-" placeholder:"90d" help:"Lifetime of the token; it does not expire when empty."`
+}
+
+// Run creates a token.
+func (c *catalogTokenCreate) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		body := map[string]any{"name": c.Name}
+		if c.Expires > 0 {
+			body["expires_at"] = time.Now().Add(time.Duration(c.Expires)).UTC()
+		}
+		var out newCatalogToken
+		if err := s.Call(ctx, http.MethodPost, catalogTokensPath, body, &out); err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.Token) })
+	})
+}
+
+type catalogTokenList struct {
+	server.Flags `embed:""`
+}
+
+// Run lists tokens.
+func (c *catalogTokenList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		all, err := listCatalogTokens(ctx, s)
+		if err != nil {
+			return err
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No catalog tokens; `whetstone catalog-token create NAME` makes one.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tNAME\tTOKEN\tSTATE\tLAST USED\tEXPIRES")
+			for _, t := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s...\t%s\t%s\t%s\n", t.ID, term.Cell(t.Name), t.Prefix, t.State,
+					term.Day(t.LastUsedAt), term.Day(t.ExpiresAt))
+			}
+		})
+	})
+}
+
+// listCatalogTokens returns all tokens.
+func listCatalogTokens(ctx context.Context, s *server.Session) ([]catalogToken, error) {
+	return server.All[catalogToken](ctx, s, catalogTokensPath+"?", "catalog_tokens")
+}
+
+// catalogTokenName names a token.
+type catalogTokenName struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"token" help:"Name or id of the token."`
+}
+
+// with calls do after it has found the id of the token. A name means the token that
+// works: a rotated one has it, too.
+func (c *catalogTokenName) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := listCatalogTokens(ctx, s)
+			if err != nil {
+				return err
+			}
+			all = slices.DeleteFunc(all, func(t catalogToken) bool { return t.State != "active" })
+			c.ID, err = server.Pick("active catalog token", "catalog-token list", c.ID, server.NamesOf(all, func(t catalogToken) server.Named {
+				return server.Named{ID: t.ID, Names: []string{t.Name}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		return do(s)
+	})
+}
+
+type catalogTokenRotate struct {
+	catalogTokenName `embed:""`
+	Overlap          config.Duration `env:"-" default:"7d" help:"How long the old token still works, in whole hours."`
+	Now              bool            `env:"-" help:"Revoke the old token immediately."`
+}
+
+// Run replaces a token.
+func (c *catalogTokenRotate) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		hours := int(time.Duration(c.Overlap).Hours())
+		if c.Now {
+			hours = 0
+		}
+		body := map[string]any{"overlap_hours": hours}
+		var out newCatalogToken
+		if err := s.Call(ctx, http.MethodPost, catalogTokenPath(c.ID)+"/rotate", body, &out); err != nil {
+			return err
+		}
+		if !p.JSON && out.Replaced != nil && out.Replaced.ExpiresAt != nil {
+			p.Note("The old token works until %s.", out.Replaced.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.Token) })
+	})
+}
+
+type catalogTokenDelete struct {
+	catalogTokenName `embed:""`
+}
+
+// Run deletes a token.
+func (c *catalogTokenDelete) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		if err := s.Call(ctx, http.MethodDelete, catalogTokenPath(c.ID), nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": c.ID, "status": "deleted"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Deleted; installers that use it find nothing any more.") })
+	})
+}

@@ -1,0 +1,339 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type accountCommands struct {
+	List      accountList   `cmd:"" help:"List the service accounts of the organisation."`
+	Create    accountCreate `cmd:"" help:"Create a service account: a machine with a name and a role."`
+	Update    accountUpdate `cmd:"" help:"Change the name or the role of a service account."`
+	Delete    accountDelete `cmd:"" help:"Delete a service account: its keys stop working, what it created stays."`
+	CreateKey accountKey    `cmd:"" help:"Create a key of a service account; it is printed once."`
+	Keys      accountKeys   `cmd:"" help:"List the keys of a service account."`
+	RevokeKey accountRevoke `cmd:"" help:"Revoke a key of a service account."`
+}
+
+const (
+	accountsPath = "/api/v1/service-accounts"
+	keysPath     = "/api/v1/keys"
+	policyPath   = "/api/v1/key-policy"
+)
+
+// A serviceAccount, as the server describes it.
+type serviceAccount struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Role       string     `json:"role"`
+	Keys       int        `json:"keys"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	DeletedAt  *time.Time `json:"deleted_at"`
+}
+
+type serviceAccountAnswer struct {
+	Account serviceAccount `json:"service_account"`
+}
+
+// An accountKeyOutput, as the server describes it.
+type accountKeyOutput struct {
+	ID         string     `json:"id"`
+	UserID     string     `json:"user_id"`
+	Name       string     `json:"name"`
+	Prefix     string     `json:"prefix"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	RevokedAt  *time.Time `json:"revoked_at"`
+	AllowedIPs []string   `json:"allowed_ips"`
+	Violates   []string   `json:"violates,omitempty"`
+}
+
+// findAccount returns the service account with that name or id.
+func findAccount(ctx context.Context, s *server.Session, who string) (serviceAccount, error) {
+	found, err := server.All[serviceAccount](ctx, s, accountsPath+"?", "service_accounts")
+	if err != nil {
+		return serviceAccount{}, err
+	}
+	for _, a := range found {
+		if a.ID == who || a.Name == who {
+			return a, nil
+		}
+	}
+	return serviceAccount{}, fault.New(fault.NotFound, "No service account has the name or id %s; `whetstone service-account list` shows them", who)
+}
+
+func (a serviceAccount) path() string { return accountsPath + "/" + url.PathEscape(a.ID) }
+
+type accountList struct {
+	server.Flags `embed:""`
+	Deleted      bool `env:"-" help:"List those that were deleted instead."`
+}
+
+// Run lists service accounts.
+func (c *accountList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		path := accountsPath + "?"
+		if c.Deleted {
+			path += "state=deleted&"
+		}
+		found, err := server.All[serviceAccount](ctx, s, path, "service_accounts")
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "No service accounts; `whetstone service-account create NAME` makes one.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tNAME\tROLE\tKEYS\tSINCE\tLAST USED")
+			for _, a := range found {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", a.ID, term.Cell(a.Name), a.Role, a.Keys, term.Day(&a.CreatedAt), term.Day(a.LastUsedAt))
+			}
+		})
+	})
+}
+
+type accountCreate struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name: lower-case letters, digits, dots, hyphens and underscores."`
+	Role         string `env:"-" default:"member" enum:"viewer,member,admin" help:"Role: ${enum}."`
+}
+
+// Run creates a service account.
+func (c *accountCreate) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		var out serviceAccountAnswer
+		if err := s.Call(ctx, http.MethodPost, accountsPath, map[string]string{"name": c.Name, "role": c.Role}, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Account, func(w io.Writer) {
+			fmt.Fprintf(w, "Created %s with the role %s; `whetstone service-account create-key %s` makes a key.\n",
+				out.Account.Name, out.Account.Role, out.Account.Name)
+		})
+	})
+}
+
+type accountUpdate struct {
+	server.Flags `embed:""`
+	Account      string `arg:"" help:"Name or id of the service account."`
+	Name         string `env:"-" help:"The new name."`
+	Role         string `env:"-" help:"The new role: viewer, member or admin."`
+}
+
+// Run changes a service account.
+func (c *accountUpdate) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		a, err := findAccount(ctx, s, c.Account)
+		if err != nil {
+			return err
+		}
+		body := map[string]string{}
+		if c.Name != "" {
+			body["name"] = c.Name
+		}
+		if c.Role != "" {
+			body["role"] = c.Role
+		}
+		var out serviceAccountAnswer
+		if err := s.Call(ctx, http.MethodPatch, a.path(), body, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Account, func(w io.Writer) {
+			fmt.Fprintf(w, "%s has the role %s.\n", term.Plain(out.Account.Name), out.Account.Role)
+		})
+	})
+}
+
+type accountDelete struct {
+	server.Flags `embed:""`
+	Account      string `arg:"" help:"Name or id of the service account."`
+	Cascade      bool   `env:"-" help:"Also revoke the keys that were created with its keys."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run deletes a service account.
+func (c *accountDelete) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		a, err := findAccount(ctx, s, c.Account)
+		if err != nil {
+			return err
+		}
+		question := fmt.Sprintf("Delete %s? Programs that use its keys (%d) stop working; what it made stays.", term.Plain(a.Name), a.Keys)
+		if !c.Yes && !p.Confirm(ctx, question) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		path := a.path()
+		if c.Cascade {
+			path += "?cascade=true"
+		}
+		if err := s.Call(ctx, http.MethodDelete, path, nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": a.ID, "status": "deleted"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Deleted; its keys end within five seconds.") })
+	})
+}
+
+type accountKey struct {
+	server.Flags `embed:""`
+	Account      string          `arg:"" help:"Name or id of the service account."`
+	Name         string          `env:"-" default:"command line" help:"What the key is for."`
+	Permissions  []string        `env:"-" help:"Limit the key to these permissions."`
+	Expires      config.Duration `env:"-" placeholder:"90d" help:"Lifetime of the key; as long as the key policy and your own key allow when empty."`
+	Allow        []string        `env:"-" placeholder:"CIDR,..." help:"Networks from which the key works, e.g. 10.0.0.0/8; all when empty."`
+}
+
+// Run creates a key of a service account.
+func (c *accountKey) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		a, err := findAccount(ctx, s, c.Account)
+		if err != nil {
+			return err
+		}
+		body := map[string]any{"name": c.Name, "service_account_id": a.ID}
+		if len(c.Permissions) > 0 {
+			body["permissions"] = c.Permissions
+		}
+		if len(c.Allow) > 0 {
+			body["allowed_ips"] = c.Allow
+		}
+		if c.Expires > 0 {
+			body["expires_at"] = time.Now().UTC().Add(time.Duration(c.Expires))
+		}
+		var out struct {
+			Key    accountKeyOutput `json:"key"`
+			APIKey string           `json:"api_key"`
+		}
+		if err := s.Call(ctx, http.MethodPost, keysPath, body, &out); err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.APIKey) })
+	})
+}
+
+type accountKeys struct {
+	server.Flags `embed:""`
+	Account      string `arg:"" help:"Name or id of the service account."`
+}
+
+// Run lists the keys of a service account.
+func (c *accountKeys) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		a, err := findAccount(ctx, s, c.Account)
+		if err != nil {
+			return err
+		}
+		found, err := server.All[accountKeyOutput](ctx, s, keysPath+"?service_account_id="+url.QueryEscape(a.ID)+"&", "keys")
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintf(w, "No keys; `whetstone service-account create-key %s` makes one.\n", term.Plain(a.Name))
+				return
+			}
+			fmt.Fprintln(w, "ID\tNAME\tPREFIX\tALLOWED FROM\tLAST USED\tEXPIRES\tREVOKED")
+			for _, k := range found {
+				from := "everywhere"
+				if len(k.AllowedIPs) > 0 {
+					from = strings.Join(k.AllowedIPs, " ")
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, term.Cell(k.Name), k.Prefix, from, term.Day(k.LastUsedAt),
+					term.Day(k.ExpiresAt), term.Day(k.RevokedAt))
+			}
+		})
+	})
+}
+
+type accountRevoke struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" help:"Id of the key."`
+}
+
+// Run revokes a key.
+func (c *accountRevoke) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if err := s.Call(ctx, http.MethodDelete, keysPath+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": c.ID, "status": "revoked"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Revoked; it ends within five seconds.") })
+	})
+}
+
+type policyCommands struct {
+	Show policyShow `cmd:"" default:"withargs" help:"Show the policy for new API keys."`
+	Set  policySet  `cmd:"" help:"Set the policy for new API keys."`
+}
+
+// A keyPolicy, as the server describes it.
+type keyPolicy struct {
+	MaxDays           *int       `json:"max_days"`
+	RequireAllowedIPs bool       `json:"require_allowed_ips"`
+	UpdatedAt         *time.Time `json:"updated_at"`
+	Violating         int        `json:"violating_keys"`
+}
+
+func (k keyPolicy) print(p *term.Program) error {
+	return p.Print(k, func(w io.Writer) {
+		life, from := "New keys need not expire.", "They need no list of networks."
+		if k.MaxDays != nil {
+			life = fmt.Sprintf("New keys expire after at most %d days.", *k.MaxDays)
+		}
+		if k.RequireAllowedIPs {
+			from = "They must list the networks from which they work."
+		}
+		fmt.Fprintln(w, life, from)
+		if k.Violating > 0 {
+			fmt.Fprintf(w, "%s of before, still active, without that.\n", term.Count(k.Violating, "key"))
+		}
+	})
+}
+
+type policyShow struct {
+	server.Flags `embed:""`
+}
+
+// Run shows the key policy.
+func (c *policyShow) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		var out keyPolicy
+		if err := s.Call(ctx, http.MethodGet, policyPath, nil, &out); err != nil {
+			return err
+		}
+		return out.print(p)
+	})
+}
+
+type policySet struct {
+	server.Flags      `embed:""`
+	MaxDays           int  `env:"-" placeholder:"N" help:"How long a new key lives at most, in days; keys need not expire when 0."`
+	RequireAllowedIPs bool `name:"require-allowed-ips" env:"-" help:"New keys must list the networks from which they work."`
+}
+
+// Run replaces the key policy.
+func (c *policySet) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		body := map[string]any{"require_allowed_ips": c.RequireAllowedIPs}
+		if c.MaxDays != 0 {
+			body["max_days"] = c.MaxDays
+		}
+		var out keyPolicy
+		if err := s.Call(ctx, http.MethodPut, policyPath, body, &out); err != nil {
+			return err
+		}
+		return out.print(p)
+	})
+}

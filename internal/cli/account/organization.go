@@ -1,0 +1,131 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type organizationCommands struct {
+	Export organizationExport `cmd:"" help:"Create an archive of everything the organisation has, and download it."`
+	Delete organizationDelete `cmd:"" help:"Delete the organisation and everything in it, permanently."`
+}
+
+// An organizationArchive, as the server describes it.
+type organizationArchive struct {
+	State       string  `json:"state"`
+	Rows        int64   `json:"rows"`
+	Blobs       int64   `json:"blobs"`
+	Size        *int64  `json:"size"`
+	SHA256      *string `json:"sha256"`
+	DownloadURL *string `json:"download_url"`
+	Error       *string `json:"error"`
+}
+
+const (
+	organizationPath = "/api/v1/organization"
+	exportPoll       = time.Second
+)
+
+type organizationExport struct {
+	server.Flags `embed:""`
+	File         string `arg:"" help:"File to write, e.g. acme.zip; it must not exist."`
+}
+
+// Run makes an archive, waits for it and downloads it.
+func (c *organizationExport) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		file, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return fault.Invalid("file", "%s exists; choose another name", c.File)
+		}
+		if err != nil {
+			return fault.Invalid("file", "%s cannot be written: %s", c.File, err)
+		}
+		made, err := exportOrganization(ctx, p, s, file)
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			_ = os.Remove(c.File) // the first error says more
+			return err
+		}
+		value := map[string]any{"file": c.File, "size": *made.Size, "sha256": *made.SHA256, "rows": made.Rows, "blobs": made.Blobs}
+		return p.Print(value, func(w io.Writer) {
+			fmt.Fprintf(w, "%s has %d rows and %d files, %s.\nSHA-256 %s\n", c.File, made.Rows, made.Blobs, term.Size(*made.Size), *made.SHA256)
+		})
+	})
+}
+
+func exportOrganization(ctx context.Context, p *term.Program, s *server.Session, file *os.File) (organizationArchive, error) {
+	var out struct{ Export organizationArchive }
+	if err := s.Call(ctx, http.MethodPost, organizationPath+"/export", nil, &out); err != nil {
+		return organizationArchive{}, err
+	}
+	progress := p.Progress()
+	defer progress.Clear()
+	for out.Export.DownloadURL == nil {
+		if out.Export.State == "failed" && out.Export.Error != nil {
+			return organizationArchive{}, fault.New(fault.Unavailable, "The archive was not made: %s", term.Plain(*out.Export.Error))
+		}
+		if out.Export.State == "failed" || out.Export.State == "expired" {
+			return organizationArchive{}, fault.New(fault.Unavailable, "The archive could not be created; see the log of the server, and try again")
+		}
+		progress.Show("making the archive: %d rows, %d files", out.Export.Rows, out.Export.Blobs)
+		select {
+		case <-ctx.Done():
+			return organizationArchive{}, ctx.Err()
+		case <-time.After(exportPoll):
+		}
+		if err := s.Call(ctx, http.MethodGet, organizationPath+"/export", nil, &out); err != nil {
+			return organizationArchive{}, err
+		}
+	}
+	progress.Show("downloading %s", term.Size(*out.Export.Size))
+	hash := sha256.New()
+	err := s.DownloadTo(ctx, *out.Export.DownloadURL, func() (io.Writer, error) {
+		hash.Reset()
+		_, err := file.Seek(0, io.SeekStart)
+		return io.MultiWriter(file, hash), errors.Join(err, file.Truncate(0))
+	})
+	if err != nil {
+		return organizationArchive{}, err
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != *out.Export.SHA256 {
+		return organizationArchive{}, fault.New(fault.Unavailable, "The download is damaged: its SHA-256 is %s, not %s; try again", got, *out.Export.SHA256)
+	}
+	return out.Export, nil
+}
+
+type organizationDelete struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name of your organisation."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run deletes the organisation.
+func (c *organizationDelete) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		name := term.Plain(c.Name)
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Delete %s and everything in it? This cannot be undone, and all members lose access.", name)) {
+			return fault.New(fault.Conflict, "Nothing was deleted; answer yes, or use --yes. `whetstone organization export FILE` saves an archive first")
+		}
+		if err := s.Call(ctx, http.MethodDelete, organizationPath, map[string]string{"confirm": c.Name}, nil); err != nil {
+			return err
+		}
+		return p.Print(map[string]any{"deleted": c.Name}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s was deleted. Its keys do not work any more; `whetstone logout` removes the one on this machine.\n", name)
+		})
+	})
+}

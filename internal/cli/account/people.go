@@ -1,0 +1,353 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type memberCommands struct {
+	List        memberList        `cmd:"" help:"List the members of the organisation."`
+	Invite      memberInvite      `cmd:"" help:"Invite a person; the link is printed once and works once."`
+	Invitations memberInvitations `cmd:"" help:"List invitations."`
+	Uninvite    memberUninvite    `cmd:"" help:"Revoke an invitation."`
+	SetRole     memberSetRole     `cmd:"" help:"Change the role of a member."`
+	Transfer    memberTransfer    `cmd:"" help:"Make a member owner, and yourself an admin."`
+	Remove      memberRemove      `cmd:"" help:"Remove a member: keys and sessions end, what they created stays."`
+	Leave       memberLeave       `cmd:"" help:"Leave the organisation yourself."`
+	ScimToken   scimTokens        `cmd:"" help:"Tokens with which an identity provider manages members by SCIM."`
+	ScimGroup   scimGroups        `cmd:"" help:"Groups that an identity provider pushed, and the roles that they give."`
+}
+
+const (
+	members     = "/api/v1/members"
+	invitations = "/api/v1/invitations"
+)
+
+// A member, as the server describes it.
+type member struct {
+	UserID     string     `json:"user_id"`
+	Name       string     `json:"name"`
+	Email      string     `json:"email"`
+	Role       string     `json:"role"`
+	Kind       string     `json:"kind"` // person or machine
+	CreatedAt  time.Time  `json:"created_at"`
+	LastSeenAt *time.Time `json:"last_seen_at"`
+	RemovedAt  *time.Time `json:"removed_at"`
+}
+
+// An invitationMail with the link of an invitation, as the server describes it.
+type invitationMail struct {
+	Status      string     `json:"status"` // pending, retrying, delivered or failed
+	Attempts    int        `json:"attempts"`
+	Detail      *string    `json:"detail"`
+	AttemptedAt *time.Time `json:"attempted_at"`
+}
+
+// describe is a cell of the list.
+func (m *invitationMail) describe() string {
+	switch {
+	case m == nil:
+		return "-"
+	case m.Detail == nil:
+		return m.Status
+	}
+	return m.Status + ": " + *m.Detail
+}
+
+// An invitation, as the server describes it.
+type invitation struct {
+	ID         string          `json:"id"`
+	Role       string          `json:"role"`
+	Email      *string         `json:"email"`
+	State      string          `json:"state"`
+	CreatedBy  *string         `json:"created_by"`
+	CreatedAt  time.Time       `json:"created_at"`
+	ExpiresAt  time.Time       `json:"expires_at"`
+	AcceptedAt *time.Time      `json:"accepted_at"`
+	AcceptedBy *string         `json:"accepted_by"`
+	Mail       *invitationMail `json:"mail"`
+}
+
+// findMember returns the member with that address or id.
+func findMember(ctx context.Context, s *server.Session, who string) (member, error) {
+	found, err := server.All[member](ctx, s, members+"?", "members")
+	if err != nil {
+		return member{}, err
+	}
+	for _, m := range found {
+		if m.UserID == who || strings.EqualFold(m.Email, who) {
+			return m, nil
+		}
+	}
+	return member{}, fault.New(fault.NotFound, "No member has the address or id %s; `whetstone member list` shows them", who)
+}
+
+func (m member) path() string { return members + "/" + url.PathEscape(m.UserID) }
+
+type memberList struct {
+	server.Flags `embed:""`
+	Removed      bool `env:"-" help:"List those who were removed instead."`
+}
+
+// Run lists members.
+func (c *memberList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		path := members + "?"
+		if c.Removed {
+			path += "state=removed&"
+		}
+		found, err := server.All[member](ctx, s, path, "members")
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "No member was removed.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tKIND\tSINCE\tLAST SEEN")
+			for _, m := range found {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.UserID, term.Cell(m.Name), term.Cell(m.Email), m.Role, m.Kind,
+					term.Day(&m.CreatedAt), term.Day(m.LastSeenAt))
+			}
+		})
+	})
+}
+
+type memberInvite struct {
+	server.Flags `embed:""`
+	Email        string          `arg:"" optional:"" help:"E-mail address of the person; anyone with the link when empty."`
+	Role         string          `env:"-" default:"member" enum:"viewer,member,admin,owner" help:"Role: ${enum}."`
+	Expires      config.Duration `env:"-" placeholder:"7d" help:"Lifetime of the link, at most 30d; 7 days when empty."`
+}
+
+// Run makes an invitation.
+func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		body := map[string]any{"role": c.Role}
+		if c.Email != "" {
+			body["email"] = c.Email
+		}
+		if c.Expires > 0 {
+			body["expires_in"] = int(time.Duration(c.Expires).Seconds())
+		}
+		var out struct {
+			Invitation invitation `json:"invitation"`
+			URL        string     `json:"url"`
+			Token      string     `json:"token"`
+		}
+		if err := s.Call(ctx, http.MethodPost, invitations, body, &out); err != nil {
+			return err
+		}
+		sent := out.Invitation.Mail != nil && out.Invitation.Mail.Status == "pending"
+		if !p.JSON && sent {
+			p.Note("The server sends this link to %s; `whetstone member invitations` says whether it arrived. It works once, until %s, and gives the role %s.",
+				term.Plain(c.Email), out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
+		} else if !p.JSON {
+			p.Note("Send this link over a secure channel: it works once, until %s, and gives the role %s.",
+				out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.URL) })
+	})
+}
+
+type memberInvitations struct {
+	server.Flags `embed:""`
+}
+
+// Run lists invitations.
+func (c *memberInvitations) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		found, err := server.All[invitation](ctx, s, invitations+"?", "invitations")
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "No invitations; `whetstone member invite ADDRESS` makes one.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tFOR\tROLE\tSTATE\tEXPIRES\tMAIL")
+			for _, i := range found {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt),
+					term.Cell(i.Mail.describe()))
+			}
+		})
+	})
+}
+
+type memberUninvite struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"invitation" help:"Id of the invitation, or the address that it is for."`
+}
+
+// Run ends an invitation.
+func (c *memberUninvite) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			found, err := server.All[invitation](ctx, s, invitations+"?", "invitations")
+			if err != nil {
+				return err
+			}
+			found = slices.DeleteFunc(found, func(i invitation) bool { return i.State != "pending" })
+			c.ID, err = server.Pick("pending invitation", "member invitations", c.ID, server.NamesOf(found, func(i invitation) server.Named {
+				return server.Named{ID: i.ID, Names: []string{term.OrDash(i.Email)}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.Call(ctx, http.MethodDelete, invitations+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": c.ID, "status": "revoked"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Ended; its link does not work any more.") })
+	})
+}
+
+type memberSetRole struct {
+	server.Flags `embed:""`
+	Member       string `arg:"" help:"Address or id of the member."`
+	Role         string `arg:"" enum:"viewer,member,admin,owner" help:"The new role: ${enum}."`
+}
+
+// Run changes a role.
+func (c *memberSetRole) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		m, err := findMember(ctx, s, c.Member)
+		if err != nil {
+			return err
+		}
+		var out struct {
+			Member member `json:"member"`
+		}
+		if err := s.Call(ctx, http.MethodPatch, m.path(), map[string]string{"role": c.Role}, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Member, func(w io.Writer) {
+			fmt.Fprintf(w, "%s now has the role %s.\n", term.Plain(out.Member.Email), out.Member.Role)
+		})
+	})
+}
+
+type memberTransfer struct {
+	server.Flags `embed:""`
+	Member       string `arg:"" help:"Address or id of the member who becomes owner."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run transfers the ownership.
+func (c *memberTransfer) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		m, err := findMember(ctx, s, c.Member)
+		if err != nil {
+			return err
+		}
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Make %s an owner, and yourself an admin?", term.Plain(m.Email))) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		var out struct {
+			Owner  member `json:"owner"`
+			Former member `json:"former_owner"`
+		}
+		if err := s.Call(ctx, http.MethodPost, m.path()+"/transfer", nil, &out); err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "%s is an owner now, and %s an admin.\n", term.Plain(out.Owner.Email), term.Plain(out.Former.Email))
+		})
+	})
+}
+
+type memberRemove struct {
+	server.Flags `embed:""`
+	Member       string `arg:"" help:"Address or id of the member."`
+	Cascade      bool   `env:"-" help:"Also revoke the keys that were created with theirs: of machines, and of people they invited."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run removes a member.
+func (c *memberRemove) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		m, err := findMember(ctx, s, c.Member)
+		if err != nil {
+			return err
+		}
+		question := "Remove %s? Their keys, sessions and invitations end at once; what they made stays."
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf(question, term.Plain(m.Email))) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		path := m.path()
+		if c.Cascade {
+			path += "?cascade=true"
+		}
+		if err := s.Call(ctx, http.MethodDelete, path, nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"user_id": m.UserID, "email": m.Email, "status": "removed"}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "Removed %s; their keys and sessions have ended.\n", term.Plain(m.Email))
+		})
+	})
+}
+
+type memberLeave struct {
+	server.Flags `embed:""`
+	Yes          bool `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run removes the caller.
+func (c *memberLeave) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		me, err := s.Me(ctx)
+		if err != nil {
+			return err
+		}
+		question := "Leave %s as %s? Your keys, sessions and invitations end at once; what you made stays."
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf(question, term.Plain(me.Organisation.Name), term.Plain(me.User.Email))) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		if err := s.Call(ctx, http.MethodPost, "/api/v1/me/leave", map[string]string{"email": me.User.Email}, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"organisation": me.Organisation.Name, "status": "left"}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "You have left %s; `whetstone logout` deletes the stored key, which does not work any more.\n",
+				term.Plain(me.Organisation.Name))
+		})
+	})
+}
+
+// An invite is how a person accepts an invitation on the command line.
+type invite struct {
+	Invite string `env:"-" placeholder:"LINK" help:"Accept this invitation, and log in with the first key."`
+	Name   string `env:"-" help:"Your name, with --invite; the part of the address before the @ when empty."`
+	Email  string `env:"-" help:"Your address, with --invite, if the invitation names none."`
+}
+
+// Accept accepts the invitation and returns the server's address and the first key.
+func (i invite) Accept(ctx context.Context, p *term.Program) (address, key string, err error) {
+	base, token, ok := strings.Cut(i.Invite, "/invite/")
+	if address, err = (&server.Flags{Server: base}).Address(server.Credentials{}); err != nil || !ok || base == "" {
+		return "", "", fault.Invalid("invite", "--invite must be a link like https://whetstone.example.org/invite/inv_...")
+	}
+	var out struct {
+		APIKey string `json:"api_key"`
+	}
+	body := map[string]string{"token": strings.TrimRight(token, "/"), "name": i.Name, "email": i.Email}
+	if err := server.New(p, address, "").Call(ctx, http.MethodPost, invitations+"/accept", body, &out); err != nil {
+		return "", "", server.AsFault(err, address)
+	}
+	return address, out.APIKey, nil
+}

@@ -1,0 +1,159 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type publisherCommands struct {
+	Add    publisherAdd    `cmd:"" help:"Let workflows of a repository publish an entry."`
+	List   publisherList   `cmd:"" help:"List the organisation's trusted publishers."`
+	Remove publisherRemove `cmd:"" help:"Remove a trusted publisher, and revoke the keys that its runs have."`
+}
+
+const publishersPath = "/api/v1/trusted-publishers"
+
+// A publisher is a trusted publisher, as the server describes it.
+type publisher struct {
+	ID                string     `json:"id"`
+	EntryID           string     `json:"entry_id"`
+	EntryName         string     `json:"entry_name"`
+	Provider          string     `json:"provider"`
+	Issuer            string     `json:"issuer"`
+	Repository        string     `json:"repository"`
+	Ref               *string    `json:"ref"`
+	Workflow          *string    `json:"workflow"`
+	Environment       *string    `json:"environment"`
+	RepositoryID      *string    `json:"repository_id"`
+	RepositoryOwnerID *string    `json:"repository_owner_id"`
+	CreatedBy         string     `json:"created_by"`
+	CreatedAt         time.Time  `json:"created_at"`
+	LastUsedAt        *time.Time `json:"last_used_at"`
+}
+
+type publisherAdd struct {
+	server.Flags `embed:""`
+	Entry        string `arg:"" help:"Name or id of the entry."`
+	Repository   string `arg:"" help:"Path of the repository, e.g. acme/skills."`
+	Issuer       string `env:"-" placeholder:"URL" help:"Issuer of ID tokens: a GitLab instance, or one of Gitea or Forgejo with /api/actions; GitHub's when empty."`
+	Provider     string `env:"-" enum:",github,gitlab,gitea" default:"" placeholder:"gitlab" help:"Kind of code host: github, gitlab or gitea; derived from the issuer when empty."`
+	Ref          string `env:"-" help:"Branch, or pattern of refs, e.g. refs/tags/v*; every branch and tag when empty."`
+	Workflow     string `env:"-" placeholder:"FILE" help:"File of the workflow, e.g. release.yml; every one when empty."`
+	Environment  string `env:"-" placeholder:"NAME" help:"Environment of the job; every one when empty."`
+	RepositoryID string `env:"-" name:"repository-id" placeholder:"NUMBER" help:"The code host's id of the repository; that of the first run when empty."`
+	OwnerID      string `env:"-" name:"owner-id" placeholder:"NUMBER" help:"The code host's id of the owner; that of the first run when empty."`
+}
+
+// Run adds a publisher.
+func (c *publisherAdd) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		entry, err := s.OwnEntry(ctx, c.Entry)
+		if err != nil {
+			return err
+		}
+		body := map[string]string{"entry_id": entry.ID, "repository": c.Repository}
+		for field, value := range map[string]string{
+			"issuer": c.Issuer, "provider": c.Provider, "ref": c.Ref, "workflow": c.Workflow, "environment": c.Environment,
+			"repository_id": c.RepositoryID, "repository_owner_id": c.OwnerID,
+		} {
+			if value != "" {
+				body[field] = value
+			}
+		}
+		var out struct {
+			Publisher publisher `json:"trusted_publisher"`
+		}
+		if err := s.Call(ctx, http.MethodPost, publishersPath, body, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Publisher, func(w io.Writer) {
+			fmt.Fprintf(w, "%s may publish %s. In its workflow: `whetstone push --entry %s --server %s`, with `permissions: id-token: write`.\n",
+				term.Plain(out.Publisher.Repository), term.Plain(entry.Name), entry.ID, s.Server)
+		})
+	})
+}
+
+type publisherList struct {
+	server.Flags `embed:""`
+	Entry        string `env:"-" help:"Only those of the entry with this name or id."`
+}
+
+// Run lists publishers.
+func (c *publisherList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id := ""
+		if c.Entry != "" {
+			entry, err := s.OwnEntry(ctx, c.Entry)
+			if err != nil {
+				return err
+			}
+			id = entry.ID
+		}
+		all, err := listPublishers(ctx, s, id)
+		if err != nil {
+			return err
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No trusted publishers; `whetstone trusted-publisher add ENTRY OWNER/REPOSITORY` adds one.")
+				return
+			}
+			fmt.Fprintln(w, "ID\tENTRY\tREPOSITORY\tREF\tWORKFLOW\tENVIRONMENT\tLAST USED")
+			for _, t := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, term.Cell(t.EntryName), term.Cell(t.Repository), orAny(t.Ref),
+					orAny(t.Workflow), orAny(t.Environment), term.Day(t.LastUsedAt))
+			}
+		})
+	})
+}
+
+// listPublishers returns the publishers of an entry, or all if that is "".
+func listPublishers(ctx context.Context, s *server.Session, entryID string) ([]publisher, error) {
+	query := "?"
+	if entryID != "" {
+		query += "entry_id=" + url.QueryEscape(entryID) + "&"
+	}
+	return server.All[publisher](ctx, s, publishersPath+query, "trusted_publishers")
+}
+
+func orAny(s *string) string {
+	if s == nil {
+		return "any"
+	}
+	return term.Cell(*s)
+}
+
+type publisherRemove struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"publisher" help:"Id of the trusted publisher, or its repository or entry if that has one."`
+}
+
+// Run removes a publisher.
+func (c *publisherRemove) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := listPublishers(ctx, s, "")
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Pick("trusted publisher", "trusted-publisher list", c.ID, server.NamesOf(all, func(t publisher) server.Named {
+				return server.Named{ID: t.ID, Names: []string{t.Repository, t.EntryName}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.Call(ctx, http.MethodDelete, publishersPath+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": c.ID, "status": "removed"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Removed; its workflows can publish no more.") })
+	})
+}

@@ -1,0 +1,309 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type teamCommands struct {
+	List   teamList   `cmd:"" help:"List teams, or the members of one."`
+	Create teamCreate `cmd:"" help:"Create a team."`
+	Delete teamDelete `cmd:"" help:"Delete a team; what it owned is no longer owned by it."`
+	Add    teamAdd    `cmd:"" help:"Add members to a team."`
+	Remove teamRemove `cmd:"" help:"Take members out of a team."`
+}
+
+const teamsPath = "/api/v1/teams"
+
+// A team, as the server describes it.
+type team struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Slug        string `json:"slug"`
+	Description string `json:"description"`
+	MemberCount int    `json:"member_count"`
+}
+
+// A person, as teams and owners show them.
+type person struct {
+	UserID string `json:"user_id"`
+	Name   string `json:"name"`
+	Email  string `json:"email"`
+}
+
+// A crew is a team with its members.
+type crew struct {
+	Team    team     `json:"team"`
+	Members []person `json:"members"`
+}
+
+func (t team) path() string { return teamsPath + "/" + url.PathEscape(t.ID) }
+
+// findTeam returns the team with that name, slug or id; an @ before it is left out.
+func findTeam(ctx context.Context, s *server.Session, name string) (team, error) {
+	found, err := server.All[team](ctx, s, teamsPath+"?", "teams")
+	if err != nil {
+		return team{}, err
+	}
+	name = strings.TrimPrefix(name, "@")
+	for _, t := range found {
+		if t.ID == name || strings.EqualFold(t.Slug, name) || strings.EqualFold(t.Name, name) {
+			return t, nil
+		}
+	}
+	return team{}, fault.New(fault.NotFound, "No team is called %s; `whetstone team list` shows them", name)
+}
+
+type teamList struct {
+	server.Flags `embed:""`
+	Team         string `arg:"" optional:"" help:"Name or id of a team whose members are listed."`
+}
+
+// Run lists teams, or members.
+func (c *teamList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if c.Team != "" {
+			return listCrew(ctx, p, s, c.Team)
+		}
+		found, err := server.All[team](ctx, s, teamsPath+"?", "teams")
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func(w io.Writer) {
+			if len(found) == 0 {
+				fmt.Fprintln(w, "No teams; `whetstone team create NAME` makes one.")
+				return
+			}
+			fmt.Fprintln(w, "TEAM\tNAME\tMEMBERS\tDESCRIPTION")
+			for _, t := range found {
+				fmt.Fprintf(w, "@%s\t%s\t%d\t%s\n", term.Cell(t.Slug), term.Cell(t.Name), t.MemberCount, term.Cell(t.Description))
+			}
+		})
+	})
+}
+
+func listCrew(ctx context.Context, p *term.Program, s *server.Session, name string) error {
+	t, err := findTeam(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	var out crew
+	if err := s.Call(ctx, http.MethodGet, t.path(), nil, &out); err != nil {
+		return err
+	}
+	return p.Print(out, func(w io.Writer) {
+		if len(out.Members) == 0 {
+			fmt.Fprintf(w, "@%s has no members; `whetstone team add %s ADDRESS` adds one.\n", term.Plain(t.Slug), term.Plain(t.Slug))
+			return
+		}
+		fmt.Fprintln(w, "NAME\tEMAIL")
+		for _, m := range out.Members {
+			fmt.Fprintf(w, "%s\t%s\n", term.Cell(m.Name), term.Cell(m.Email))
+		}
+	})
+}
+
+type teamCreate struct {
+	server.Flags `embed:""`
+	Name         string   `arg:"" help:"Name of the team."`
+	Members      []string `arg:"" optional:"" help:"Addresses or ids of its members."`
+	Description  string   `env:"-" help:"What the team does."`
+}
+
+// Run makes a team.
+func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		users := []string{}
+		for _, who := range c.Members { // before anything is made
+			m, err := findMember(ctx, s, who)
+			if err != nil {
+				return err
+			}
+			users = append(users, m.UserID)
+		}
+		var out crew
+		body := map[string]any{"name": c.Name, "description": c.Description}
+		if err := s.Call(ctx, http.MethodPost, teamsPath, body, &out); err != nil {
+			return err
+		}
+		if err := s.Call(ctx, http.MethodPut, out.Team.path()+"/members", map[string]any{"users": users}, &out); err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "Created @%s with %s.\n", term.Plain(out.Team.Slug), term.Count(out.Team.MemberCount, "member"))
+		})
+	})
+}
+
+type teamDelete struct {
+	server.Flags `embed:""`
+	Team         string `arg:"" help:"Name or id of the team."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
+}
+
+// Run deletes a team.
+func (c *teamDelete) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		t, err := findTeam(ctx, s, c.Team)
+		if err != nil {
+			return err
+		}
+		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Delete @%s? What it owns is no longer owned by it.", term.Plain(t.Slug))) {
+			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
+		}
+		if err := s.Call(ctx, http.MethodDelete, t.path(), nil, nil); err != nil {
+			return err
+		}
+		out := map[string]string{"id": t.ID, "slug": t.Slug, "status": "deleted"}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintf(w, "Deleted @%s.\n", term.Plain(t.Slug)) })
+	})
+}
+
+type teamAdd struct {
+	server.Flags `embed:""`
+	Team         string   `arg:"" help:"Name or id of the team."`
+	Members      []string `arg:"" help:"Addresses or ids of members."`
+}
+
+// Run adds members.
+func (c *teamAdd) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		return changeCrew(ctx, p, s, c.Team, c.Members, http.MethodPut)
+	})
+}
+
+type teamRemove struct {
+	server.Flags `embed:""`
+	Team         string   `arg:"" help:"Name or id of the team."`
+	Members      []string `arg:"" help:"Addresses or ids of members."`
+}
+
+// Run takes members out.
+func (c *teamRemove) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		return changeCrew(ctx, p, s, c.Team, c.Members, http.MethodDelete)
+	})
+}
+
+// changeCrew adds or removes members one by one, so that two people can do it at once.
+func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name string, who []string, method string) error {
+	t, err := findTeam(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	var found []member
+	for _, one := range who {
+		m, err := findMember(ctx, s, one)
+		if err != nil {
+			return err
+		}
+		found = append(found, m)
+	}
+	for _, m := range found {
+		if err := s.Call(ctx, method, t.path()+"/members/"+url.PathEscape(m.UserID), nil, nil); err != nil {
+			return err
+		}
+	}
+	var out crew
+	if err := s.Call(ctx, http.MethodGet, t.path(), nil, &out); err != nil {
+		return err
+	}
+	return p.Print(out, func(w io.Writer) {
+		fmt.Fprintf(w, "@%s has %s now.\n", term.Plain(t.Slug), term.Count(out.Team.MemberCount, "member"))
+	})
+}
+
+type ownersCommand struct {
+	server.Flags `embed:""`
+	Name         string   `arg:"" help:"Name of the skill."`
+	Set          []string `env:"-" placeholder:"WHO" help:"Set the owners: addresses of members, and teams with an @, e.g. ada@example.org,@docs."`
+	Clear        bool     `env:"-" help:"Remove the owners that were set: the CODEOWNERS file of the repository applies again."`
+}
+
+// Run shows or sets the owners of an entry.
+func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		entry, err := s.OwnEntry(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		path, method := "/api/v1/registry/"+url.PathEscape(entry.ID)+"/owners", http.MethodGet
+		var body any
+		if c.Clear || len(c.Set) > 0 {
+			if method = http.MethodPut; c.Clear && len(c.Set) > 0 {
+				return fault.Invalid("clear", "Give --set or --clear, not both")
+			}
+			if body, err = c.selection(ctx, s); err != nil {
+				return err
+			}
+		}
+		var out struct {
+			Owners struct {
+				Source  string   `json:"source"`
+				Users   []person `json:"users"`
+				Teams   []team   `json:"teams"`
+				Unknown []string `json:"unknown"`
+				File    *struct {
+					Repository string   `json:"repository"`
+					Commit     string   `json:"commit"`
+					Path       string   `json:"path"`
+					Line       int      `json:"line"`
+					Pattern    string   `json:"pattern"`
+					Owners     []string `json:"owners"`
+				} `json:"codeowners"`
+			} `json:"owners"`
+		}
+		if err := s.Call(ctx, method, path, body, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Owners, func(w io.Writer) {
+			o := out.Owners
+			if o.Source == "none" {
+				fmt.Fprintf(w, "%s has no owner; `whetstone owners %s --set ADDRESS` sets an owner.\n", term.Plain(entry.Name), term.Plain(entry.Name))
+				return
+			}
+			fmt.Fprintln(w, "OWNER\tNAME")
+			for _, u := range o.Users {
+				fmt.Fprintf(w, "%s\t%s\n", term.Cell(u.Email), term.Cell(u.Name))
+			}
+			for _, t := range o.Teams {
+				fmt.Fprintf(w, "@%s\t%s, %d members\n", term.Cell(t.Slug), term.Cell(t.Name), t.MemberCount)
+			}
+			for _, unknown := range o.Unknown {
+				fmt.Fprintf(w, "%s\tunknown: neither a member nor a team\n", term.Cell(unknown))
+			}
+			if o.Source == "codeowners" && o.File != nil {
+				fmt.Fprintf(w, "\nBy line %d of %s in %s.\n", o.File.Line, term.Plain(o.File.Path), term.Plain(o.File.Repository))
+			}
+		})
+	})
+}
+
+// selection finds the ids of --set.
+func (c *ownersCommand) selection(ctx context.Context, s *server.Session) (map[string][]string, error) {
+	out := map[string][]string{"users": {}, "teams": {}}
+	for _, name := range c.Set {
+		if strings.HasPrefix(name, "@") {
+			t, err := findTeam(ctx, s, name)
+			if err != nil {
+				return nil, err
+			}
+			out["teams"] = append(out["teams"], t.ID)
+			continue
+		}
+		m, err := findMember(ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		out["users"] = append(out["users"], m.UserID)
+	}
+	return out, nil
+}

@@ -1,0 +1,272 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type webhookCommands struct {
+	Create     webhookCreate     `cmd:"" help:"Send events to a URL; the signing secret is printed once."`
+	List       webhookList       `cmd:"" help:"List event webhooks."`
+	Pause      webhookPause      `cmd:"" help:"Send nothing until it is resumed."`
+	Resume     webhookResume     `cmd:"" help:"Send events again."`
+	Delete     webhookDelete     `cmd:"" help:"Delete an event webhook and its deliveries."`
+	Test       webhookTest       `cmd:"" help:"Send a test now."`
+	Deliveries webhookDeliveries `cmd:"" help:"List what was sent, newest first."`
+	Replay     webhookReplay     `cmd:"" help:"Send the event of a delivery again."`
+}
+
+const webhooksPath = "/api/v1/event-webhooks"
+
+func webhookPath(id string) string { return webhooksPath + "/" + url.PathEscape(id) }
+
+// A webhook, as the server describes it.
+type webhook struct {
+	ID            string    `json:"id"`
+	URL           string    `json:"url"`
+	Events        []string  `json:"events"`
+	Paused        bool      `json:"paused"`
+	PausedReason  *string   `json:"paused_reason"`
+	CreatedBy     string    `json:"created_by"`
+	CreatedAt     time.Time `json:"created_at"`
+	UpdatedAt     time.Time `json:"updated_at"`
+	Warnings      []string  `json:"warnings,omitempty"`
+	SigningSecret string    `json:"signing_secret,omitempty"`
+}
+
+// A webhookDelivery, as the server describes it.
+type webhookDelivery struct {
+	ID             string     `json:"id"`
+	WebhookID      string     `json:"webhook_id"`
+	EventID        *string    `json:"event_id"`
+	EventType      string     `json:"event_type"`
+	ReplayOf       *string    `json:"replay_of"`
+	Status         string     `json:"status"`
+	Attempts       int        `json:"attempts"`
+	ResponseStatus *int       `json:"response_status"`
+	Detail         *string    `json:"detail"`
+	CreatedAt      time.Time  `json:"created_at"`
+	AttemptedAt    *time.Time `json:"attempted_at"`
+	NextAttemptAt  *time.Time `json:"next_attempt_at"`
+}
+
+type webhookCreate struct {
+	server.Flags `embed:""`
+	URL          string   `arg:"" help:"Where events are posted."`
+	Events       []string `env:"-" required:"" placeholder:"TYPE,..." help:"Events to send: version.published, version.candidate, version.rolled_back, version.withdrawn, gate.decided, alert.fired, alert.resolved, proposal.applied, member.removed."`
+}
+
+// Run makes a webhook.
+func (c *webhookCreate) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		var made webhook
+		if err := s.Call(ctx, http.MethodPost, webhooksPath, map[string]any{"url": c.URL, "events": c.Events}, &made); err != nil {
+			return err
+		}
+		return p.Print(made, func(w io.Writer) {
+			fmt.Fprintf(w, "Events are sent to %s (%s).\nSigning secret, not shown again: %s\n", term.Plain(made.URL), made.ID, made.SigningSecret)
+			for _, warning := range made.Warnings {
+				fmt.Fprintln(w, "Warning: "+term.Plain(warning))
+			}
+			fmt.Fprintf(w, "Try it: whetstone webhook test %s\n", made.ID)
+		})
+	})
+}
+
+type webhookList struct {
+	server.Flags `embed:""`
+}
+
+// Run lists webhooks.
+func (c *webhookList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		hooks, err := listWebhooks(ctx, s)
+		if err != nil {
+			return err
+		}
+		return p.Print(hooks, func(w io.Writer) {
+			if len(hooks) == 0 {
+				fmt.Fprintln(w, "No event webhooks. Make one: whetstone webhook create URL --events version.published")
+				return
+			}
+			fmt.Fprintln(w, "ID\tURL\tSTATUS\tEVENTS")
+			for _, h := range hooks {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.ID, term.Plain(h.URL), h.status(), strings.Join(h.Events, ","))
+			}
+		})
+	})
+}
+
+// listWebhooks returns the event webhooks; an organisation has at most 100.
+func listWebhooks(ctx context.Context, s *server.Session) ([]webhook, error) {
+	var out struct {
+		Webhooks []webhook `json:"event_webhooks"`
+	}
+	err := s.Call(ctx, http.MethodGet, webhooksPath+"?per_page=100", nil, &out)
+	return out.Webhooks, err
+}
+
+func (h webhook) status() string {
+	switch {
+	case !h.Paused:
+		return "active"
+	case h.PausedReason != nil:
+		return "paused: " + term.Plain(*h.PausedReason)
+	}
+	return "paused"
+}
+
+// webhookID is a command about one webhook.
+type webhookID struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"webhook" help:"Host or id of the event webhook; see webhook list."`
+}
+
+// webhookHost is what a webhook can be named by: the path of its URL is a secret, which the
+// server does not send.
+func webhookHost(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return address
+}
+
+// with calls do after it has found the id of the webhook.
+func (c *webhookID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			hooks, err := listWebhooks(ctx, s)
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Pick("event webhook", "webhook list", webhookHost(c.ID), server.NamesOf(hooks, func(h webhook) server.Named {
+				return server.Named{ID: h.ID, Names: []string{webhookHost(h.URL)}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		return do(s)
+	})
+}
+
+func (c *webhookID) setPaused(ctx context.Context, p *term.Program, paused bool, message string) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		var out webhook
+		if err := s.Call(ctx, http.MethodPatch, webhookPath(c.ID), map[string]any{"paused": paused}, &out); err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) { fmt.Fprintf(w, message+"\n", term.Plain(out.URL)) })
+	})
+}
+
+type webhookPause struct {
+	webhookID `embed:""`
+}
+
+// Run pauses a webhook.
+func (c *webhookPause) Run(ctx context.Context, p *term.Program) error {
+	return c.setPaused(ctx, p, true, "%s is paused: events that happen meanwhile are not sent.")
+}
+
+type webhookResume struct {
+	webhookID `embed:""`
+}
+
+// Run resumes a webhook.
+func (c *webhookResume) Run(ctx context.Context, p *term.Program) error {
+	return c.setPaused(ctx, p, false, "Events are sent to %s again.")
+}
+
+type webhookDelete struct {
+	webhookID `embed:""`
+}
+
+// Run deletes a webhook.
+func (c *webhookDelete) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		if err := s.Call(ctx, http.MethodDelete, webhookPath(c.ID), nil, nil); err != nil {
+			return err
+		}
+		return p.Print(map[string]string{"id": c.ID, "status": "deleted"}, func(w io.Writer) { fmt.Fprintln(w, "Deleted.") })
+	})
+}
+
+type webhookTest struct {
+	webhookID `embed:""`
+}
+
+// Run sends a test.
+func (c *webhookTest) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		var out struct {
+			Delivery webhookDelivery `json:"delivery"`
+		}
+		if err := s.Call(ctx, http.MethodPost, webhookPath(c.ID)+"/test", nil, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Delivery, func(w io.Writer) { fmt.Fprintln(w, out.Delivery.result()) })
+	})
+}
+
+func (d webhookDelivery) result() string {
+	if d.Detail == nil {
+		return d.Status
+	}
+	return d.Status + ": " + term.Plain(*d.Detail)
+}
+
+type webhookDeliveries struct {
+	webhookID `embed:""`
+	Limit     int `env:"-" default:"20" placeholder:"N" help:"How many, newest first; at most 100."`
+}
+
+// Run lists deliveries.
+func (c *webhookDeliveries) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		var out struct {
+			Deliveries []webhookDelivery `json:"deliveries"`
+		}
+		if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%s/deliveries?per_page=%d", webhookPath(c.ID), c.Limit), nil, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Deliveries, func(w io.Writer) {
+			if len(out.Deliveries) == 0 {
+				fmt.Fprintln(w, "Nothing was sent yet.")
+				return
+			}
+			fmt.Fprintln(w, "TIME\tDELIVERY\tEVENT\tATTEMPTS\tRESULT")
+			for _, d := range out.Deliveries {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", d.CreatedAt.Local().Format("2006-01-02 15:04:05"), d.ID, d.EventType, d.Attempts, d.result())
+			}
+		})
+	})
+}
+
+type webhookReplay struct {
+	webhookID `embed:""`
+	Delivery  string `arg:"" help:"Id of the delivery; see webhook deliveries."`
+}
+
+// Run sends an event again.
+func (c *webhookReplay) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		var out struct {
+			Delivery webhookDelivery `json:"delivery"`
+		}
+		if err := s.Call(ctx, http.MethodPost, webhookPath(c.ID)+"/deliveries/"+url.PathEscape(c.Delivery)+"/replay", nil, &out); err != nil {
+			return err
+		}
+		return p.Print(out.Delivery, func(w io.Writer) {
+			fmt.Fprintf(w, "The event %s is sent again as delivery %s.\n", out.Delivery.EventType, out.Delivery.ID)
+		})
+	})
+}

@@ -1,0 +1,38 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type whoamiCommand struct {
+	server.Flags `embed:""`
+}
+
+type whoamiOutput struct {
+	Server string `json:"server"`
+	client.Me
+}
+
+// Run asks the server.
+func (c *whoamiCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		me, err := s.Me(ctx)
+		if err != nil {
+			return err
+		}
+		return p.Print(whoamiOutput{s.Server, me}, func(w io.Writer) {
+			fmt.Fprintf(w, "Server\t%s\n", s.Server)
+			fmt.Fprintf(w, "User\t%s (%s)\n", term.Plain(me.User.Name), term.Plain(me.User.Email))
+			fmt.Fprintf(w, "Organisation\t%s, plan %s\n", term.Plain(me.Organisation.Name), me.Plan)
+			fmt.Fprintf(w, "Role\t%s\n", me.Role)
+			fmt.Fprintf(w, "Permissions\t%s\n", strings.Join(me.Permissions, ", "))
+		})
+	})
+}

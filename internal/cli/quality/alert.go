@@ -1,0 +1,366 @@
+package quality
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type alertCommands struct {
+	List    alertList    `cmd:"" help:"List alerts, newest first."`
+	Show    alertShow    `cmd:"" help:"Show an alert and its events."`
+	Create  alertCreate  `cmd:"" help:"Create an alert."`
+	Test    alertTest    `cmd:"" help:"Send a test notification now."`
+	Ack     alertAck     `cmd:"" help:"Acknowledge a firing alert: no more reminders until it is resolved."`
+	Snooze  alertSnooze  `cmd:"" help:"Mute an alert for a while."`
+	Enable  alertEnable  `cmd:"" help:"Turn an alert on."`
+	Disable alertDisable `cmd:"" help:"Turn an alert off."`
+	Delete  alertDelete  `cmd:"" help:"Delete an alert with its history."`
+}
+
+type alertList struct {
+	server.Flags `embed:""`
+}
+
+// Run lists the alerts.
+func (c *alertList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		all, err := s.Alerts(ctx)
+		if err != nil {
+			return err
+		}
+		names, err := skillNames(ctx, s)
+		if err != nil {
+			return err
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No alerts; `whetstone alert create --help` shows how to make one.")
+				return
+			}
+			fmt.Fprintln(w, "ALERT\tSKILL\tFIRES WHEN\tSENSITIVITY\tACTION\tCHANNEL\tSTATE")
+			for _, a := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, watchedSkill(a, names), alertCondition(a), a.Sensitivity, term.OrDash(a.Action),
+					term.Plain(a.Channel), alertState(a))
+			}
+		})
+	})
+}
+
+// skillNames are the names of skills by id.
+func skillNames(ctx context.Context, s *server.Session) (map[string]string, error) {
+	all, err := s.Skills(ctx, client.SkillFilter{})
+	names := make(map[string]string, len(all))
+	for _, k := range all {
+		names[k.ID] = k.Name
+	}
+	return names, err
+}
+
+func watchedSkill(a client.Alert, names map[string]string) string {
+	if a.SkillID == nil {
+		return "all"
+	}
+	if name, ok := names[*a.SkillID]; ok {
+		return term.Plain(name)
+	}
+	return *a.SkillID
+}
+
+func alertCondition(a client.Alert) string {
+	number := strconv.FormatFloat(a.Threshold, 'g', -1, 64)
+	switch a.Type {
+	case "pass_rate_below":
+		return "the pass rate is below " + term.Percent(&a.Threshold)
+	case "no_data":
+		return "no session for " + number + " days"
+	case "worse_than_previous":
+		return "the pass rate is " + term.Percent(&a.Threshold) + " below that of the version before"
+	case "cost_above":
+		return "a use costs over " + term.Dollars(&a.Threshold)
+	case "silent_fall":
+		return "uses per offer fall by " + term.Percent(&a.Threshold)
+	}
+	return term.Plain(a.Type) + " " + number
+}
+
+func alertState(a client.Alert) string {
+	switch {
+	case !a.Enabled:
+		return "off"
+	case a.SnoozedUntil != nil && a.SnoozedUntil.After(time.Now()):
+		return "snoozed until " + minuteUTC(*a.SnoozedUntil)
+	}
+	return "on"
+}
+
+// alertID names an alert.
+type alertID struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"alert" help:"Id of the alert, or the skill that it watches if that has one alert; all for the alert on all skills."`
+}
+
+// with calls do after it has found the id of the alert.
+func (c *alertID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := s.Alerts(ctx)
+			if err != nil {
+				return err
+			}
+			names, err := skillNames(ctx, s)
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Pick("alert", "alert list", c.ID, server.NamesOf(all, func(a client.Alert) server.Named {
+				return server.Named{ID: a.ID, Names: []string{watchedSkill(a, names)}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		return do(s)
+	})
+}
+
+// change makes a call that answers the alert, and prints what was done.
+func (c *alertID) change(ctx context.Context, p *term.Program, done string, do func(s *server.Session) (client.Alert, error)) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		a, err := do(s)
+		if err != nil {
+			return err
+		}
+		return p.Print(a, func(w io.Writer) { fmt.Fprintln(w, done) })
+	})
+}
+
+type alertShow struct {
+	alertID `embed:""`
+}
+
+// Run shows an alert and its last events.
+func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		a, err := s.Alert(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		events, err := s.AlertEvents(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		names, err := skillNames(ctx, s)
+		if err != nil {
+			return err
+		}
+		out := struct {
+			client.Alert
+			Events []client.AlertEvent `json:"events"`
+		}{a, events}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "Skill\t%s\nFires when\t%s (%s)\nAction\t%s\nChannel\t%s\nState\t%s\n", watchedSkill(a, names), alertCondition(a),
+				a.Sensitivity, term.OrDash(a.Action), term.Plain(a.Channel), alertState(a))
+			for _, warning := range a.Warnings {
+				fmt.Fprintf(w, "Warning\t%s\n", term.Cell(warning))
+			}
+			for _, s := range a.States {
+				if s.State == "firing" {
+					fmt.Fprintf(w, "Firing\t%s since %s%s\n", term.Plain(cmp.Or(names[s.SkillID], s.SkillID)), minuteUTC(s.Since), alertAnswers(s))
+				}
+			}
+			for _, e := range events {
+				fmt.Fprintf(w, "%s\t%s %s %s\n", minuteUTC(e.OccurredAt), e.Transition, term.Plain(e.SkillName), term.Cell(term.OrDash(e.Note)))
+			}
+		})
+	})
+}
+
+// alertAnswers says what people and the alert did about a firing, e.g. ", acknowledged
+// 2026-03-01 12:00, rolled back version 2.0".
+func alertAnswers(s client.AlertState) (text string) {
+	if s.AcknowledgedAt != nil {
+		text = ", acknowledged " + minuteUTC(*s.AcknowledgedAt)
+	}
+	switch b := s.Rollback; {
+	case b == nil:
+	case b.Version != "":
+		text += ", rolled back version " + term.Plain(b.Version)
+	case b.BlockedBy == "too_few_sessions" && b.Needs != nil:
+		text += fmt.Sprintf(", not rolled back yet: graded sessions still missing: %d", *b.Needs)
+	default:
+		text += ", not rolled back: " + term.Plain(b.BlockedBy)
+	}
+	return text
+}
+
+type alertCreate struct {
+	server.Flags `embed:""`
+	Skill        string   `env:"-" placeholder:"NAME" help:"Name or id of the skill; all skills when empty."`
+	Type         string   `env:"-" default:"pass_rate_below" enum:"pass_rate_below,no_data,worse_than_previous,cost_above,silent_fall" help:"pass_rate_below, no_data, worse_than_previous, cost_above or silent_fall."`
+	Threshold    *float64 `env:"-" placeholder:"N" help:"A share (0.8), days, or dollars; the default of the type when empty."`
+	Sensitivity  string   `env:"-" default:"sequential" enum:"point,confident,sequential" help:"point, confident or sequential."`
+	Rollback     bool     `env:"-" help:"Roll bad versions of the skill back while it fires; not with the sensitivity point."`
+	Email        string   `env:"-" placeholder:"ADDRESS" help:"Notify this address."`
+	Webhook      string   `env:"-" placeholder:"URL" help:"Notify this webhook."`
+	ChatA        string   `env:"-" name:"chat-a" placeholder:"URL" help:"Notify this Slack webhook."`
+	ChatB        string   `env:"-" name:"chat-b" placeholder:"URL" help:"Notify this Discord webhook."`
+}
+
+// Help is shown below the description of the command.
+func (alertCreate) Help() string {
+	return "Sequential alerts gather evidence since the version became current: about one false alarm in " +
+		"1,000 weeks of a skill that is ten points above its threshold. " +
+		"Without an address, the owners of the skill are notified by e-mail."
+}
+
+// channel returns the one that the flags name; without any, that of the skill's owners.
+func (c *alertCreate) channel() (name string, config map[string]string, err error) {
+	named := 0
+	for _, target := range []struct{ channel, field, value string }{
+		{"email", "email", c.Email},
+		{"webhook", "webhook_url", c.Webhook},
+		{"chat_a", "chat_a_webhook_url", c.ChatA},
+		{"chat_b", "chat_b_webhook_url", c.ChatB},
+	} {
+		if target.value != "" {
+			name, config = target.channel, map[string]string{target.field: target.value}
+			named++
+		}
+	}
+	switch named {
+	case 0:
+		return "owners", map[string]string{}, nil
+	case 1:
+		return name, config, nil
+	}
+	return "", nil, fault.Invalid("channel", "name one channel: --email, --webhook, --chat-a or --chat-b; none for the owners of the skill")
+}
+
+// Run creates an alert.
+func (c *alertCreate) Run(ctx context.Context, p *term.Program) error {
+	channel, config, err := c.channel()
+	if err != nil {
+		return err
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		n := client.NewAlert{
+			Type: c.Type, Threshold: c.Threshold, Sensitivity: c.Sensitivity, Channel: channel, Config: config,
+		}
+		if c.Rollback {
+			n.Action = "rollback"
+		}
+		if c.Skill != "" {
+			skill, err := s.Skill(ctx, c.Skill, 0)
+			if err != nil {
+				return err
+			}
+			n.SkillID = skill.Skill.ID
+		}
+		a, err := s.CreateAlert(ctx, n)
+		if err != nil {
+			return err
+		}
+		return p.Print(a, func(w io.Writer) {
+			fmt.Fprintf(w, "Created the alert %s: it fires when %s (%s).\n", a.ID, alertCondition(a), a.Sensitivity)
+			if a.SigningSecret != nil {
+				fmt.Fprintf(w, "Signing secret, not shown again: %s\n", *a.SigningSecret)
+			}
+			for _, warning := range a.Warnings {
+				fmt.Fprintf(w, "Warning: %s\n", term.Cell(warning))
+			}
+			fmt.Fprintf(w, "`whetstone alert test %s` sends a test notification.\n", a.ID)
+		})
+	})
+}
+
+type alertTest struct {
+	alertID `embed:""`
+}
+
+// Run sends a test notification.
+func (c *alertTest) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		d, err := s.TestAlert(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if err := p.Print(d, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", d.Status, term.Cell(term.OrDash(d.Detail))) }); err != nil {
+			return err
+		}
+		if d.Status != "delivered" {
+			return term.ErrPrinted
+		}
+		return nil
+	})
+}
+
+type alertAck struct {
+	alertID `embed:""`
+}
+
+// Run acknowledges a firing alert.
+func (c *alertAck) Run(ctx context.Context, p *term.Program) error {
+	return c.change(ctx, p, "Acknowledged; no more reminders until it is resolved.", func(s *server.Session) (client.Alert, error) {
+		return s.AcknowledgeAlert(ctx, c.ID)
+	})
+}
+
+type alertSnooze struct {
+	alertID `embed:""`
+	For     time.Duration `env:"-" default:"24h" help:"How long, e.g. 4h; 0 ends it."`
+}
+
+// Run snoozes an alert.
+func (c *alertSnooze) Run(ctx context.Context, p *term.Program) error {
+	var until *time.Time
+	done := "It is no longer snoozed."
+	if c.For > 0 {
+		at := time.Now().Add(c.For).UTC()
+		until, done = &at, "Snoozed until "+minuteUTC(at)+" UTC."
+	}
+	return c.change(ctx, p, done, func(s *server.Session) (client.Alert, error) { return s.SnoozeAlert(ctx, c.ID, until) })
+}
+
+type alertEnable struct {
+	alertID `embed:""`
+}
+
+// Run turns an alert on.
+func (c *alertEnable) Run(ctx context.Context, p *term.Program) error {
+	return c.change(ctx, p, "The alert is on.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, true) })
+}
+
+type alertDisable struct {
+	alertID `embed:""`
+}
+
+// Run turns an alert off.
+func (c *alertDisable) Run(ctx context.Context, p *term.Program) error {
+	return c.change(ctx, p, "The alert is off.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, false) })
+}
+
+type alertDelete struct {
+	alertID `embed:""`
+	Yes     bool `env:"-" help:"Do not ask."`
+}
+
+// Run deletes an alert.
+func (c *alertDelete) Run(ctx context.Context, p *term.Program) error {
+	if p.Interactive && !p.JSON && !c.Yes && !p.Confirm(ctx, "Delete the alert with its history?") {
+		return fault.New(fault.Conflict, "Nothing was changed")
+	}
+	return c.with(ctx, p, func(s *server.Session) error {
+		if err := s.DeleteAlert(ctx, c.ID); err != nil {
+			return err
+		}
+		return p.Print(map[string]string{"id": c.ID, "status": "deleted"}, func(w io.Writer) { fmt.Fprintln(w, "Deleted.") })
+	})
+}

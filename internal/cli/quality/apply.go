@@ -1,0 +1,145 @@
+package quality
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type proposalApply struct {
+	proposalID `embed:""`
+	As         string `env:"-" enum:"version,pull-request,patch," default:"" help:"version (the gate lets it pass or holds it), pull-request or patch; version when empty, patch with --dir."`
+	Dir        string `env:"-" placeholder:"DIR" help:"Folder of the skill to change in place; the patch is printed when empty."`
+	DryRun     bool   `env:"-" help:"Only show what would be done."`
+}
+
+// Help is shown below the description of the command.
+func (proposalApply) Help() string {
+	return `Exit codes: 0 done; 1 failed, e.g. the proposal is stale or the folder has other words; 2 a flag is not valid; 5 not permitted.`
+}
+
+// Run applies a proposal.
+func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
+	switch {
+	case c.As == "" && c.Dir != "":
+		c.As = "patch"
+	case c.As == "":
+		c.As = "version"
+	case c.As != "patch" && c.Dir != "":
+		return fault.Invalid("dir", "--dir is for --as patch")
+	}
+	return c.with(ctx, p, func(s *server.Session) error {
+		a, err := improvingOf(s).Proposal(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		var local *patched
+		if c.Dir != "" {
+			// Before the server is told: a folder with other words gets nothing.
+			if local, err = patchFolder(c.Dir, a); err != nil {
+				return err
+			}
+		}
+		if c.DryRun {
+			return p.Print(a, func(w io.Writer) { c.explain(w, a, p.Colour()) })
+		}
+		a, patch, err := improvingOf(s).Apply(ctx, c.ID, strings.ReplaceAll(c.As, "-", "_"))
+		if err != nil {
+			return err
+		}
+		if local != nil {
+			if err := local.write(); err != nil {
+				return err
+			}
+		}
+		return p.Print(a, func(w io.Writer) { c.report(w, a, patch) })
+	})
+}
+
+// explain says what the command would do.
+func (c *proposalApply) explain(w io.Writer, a improving.Proposal, colour bool) {
+	switch {
+	case c.As == "version":
+		fmt.Fprintf(w, "This would push a version of %s with this change; its gate lets it pass or holds it.\n", term.Plain(a.SkillName))
+	case c.As == "pull-request":
+		fmt.Fprintf(w, "This would open a pull request for %s with this change.\n", term.Plain(a.SkillName))
+	case c.Dir != "":
+		fmt.Fprintf(w, "This would change %s:\n", filepath.Join(c.Dir, skillFile))
+	}
+	if a.Diff != nil {
+		term.PrintDiff(w, *a.Diff, colour)
+	}
+}
+
+// report says what was done, and what comes next.
+func (c *proposalApply) report(w io.Writer, a improving.Proposal, patch string) {
+	switch {
+	case c.Dir != "":
+		fmt.Fprintf(w, "Changed %s; `whetstone push %s` publishes it.\n", filepath.Join(c.Dir, skillFile), c.Dir)
+	case c.As == "patch":
+		fmt.Fprint(w, patch)
+	case a.Outcome == nil:
+		fmt.Fprintf(w, "The proposal is %s.\n", a.Status)
+	default:
+		printProposalOutcome(w, a, *a.Outcome)
+		fmt.Fprintf(w, "\n`whetstone proposal show %s` says what becomes of it.\n", a.ID)
+	}
+}
+
+const skillFile = "SKILL.md"
+
+// patched is a file with its new content.
+type patched struct {
+	path string
+	mode os.FileMode
+	text string
+}
+
+// patchFolder applies the change of a proposal to the SKILL.md of a folder, in memory.
+func patchFolder(dir string, a improving.Proposal) (*patched, error) {
+	if a.Diff == nil {
+		return nil, fault.New(fault.Conflict, "The proposal has no text to apply")
+	}
+	path := filepath.Join(dir, skillFile)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fault.Invalid("dir", "dir: %s", err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.Invalid("dir", "dir: %s", err)
+	}
+	after, err := applyDiff(string(before), *a.Diff)
+	if err != nil {
+		return nil, fault.New(fault.Conflict, "%s does not match the text of the proposal (%s): %s; nothing was changed", path,
+			term.OrDash(a.BaseVersion), err)
+	}
+	return &patched{path, info.Mode().Perm(), after}, nil
+}
+
+// write replaces the file at once, so that a crash leaves the old or the new one.
+func (f *patched) write() error {
+	temp, err := os.CreateTemp(filepath.Dir(f.path), ".SKILL-*.md")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // fails once it is renamed
+	if _, err := temp.WriteString(f.text); err != nil {
+		return err
+	}
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	if err := os.Chmod(temp.Name(), f.mode); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), f.path)
+}

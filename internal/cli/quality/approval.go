@@ -1,0 +1,203 @@
+package quality
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+// An approvalAnswer is what a person said about a version.
+type approvalAnswer struct {
+	UserID    string    `json:"user_id"`
+	Name      string    `json:"name"`
+	Decision  string    `json:"decision"` // approve, reject or comment
+	Comment   *string   `json:"comment"`
+	Counts    bool      `json:"counts"`
+	CreatedAt time.Time `json:"created_at"`
+	Review    *struct {
+		Host       string `json:"host"`
+		Repository string `json:"repository"`
+		Number     int64  `json:"number"`
+		ReviewID   int64  `json:"review_id"`
+		URL        string `json:"url"`
+		Own        bool   `json:"own"`
+	} `json:"review"` // on the code host; nil if it was decided here
+}
+
+// An approvalPull is the pull request that a version came from.
+type approvalPull struct {
+	Number  int64  `json:"number"`
+	URL     string `json:"url"`
+	Problem string `json:"problem"` // why none of its reviews count
+	Ignored []struct {
+		Login  string `json:"login"`
+		Reason string `json:"reason"`
+	} `json:"ignored"`
+}
+
+// A versionReview is what the server says about a version.
+type versionReview struct {
+	EntryID      string           `json:"entry_id"`
+	Version      string           `json:"version"`
+	State        string           `json:"state"` // candidate, published or withdrawn
+	Needed       int              `json:"needed"`
+	Given        int              `json:"given"`
+	Rejected     int              `json:"rejected"`
+	SelfApproval bool             `json:"self_approval"`
+	WaitsFor     *string          `json:"waits_for"`
+	Approvals    []approvalAnswer `json:"approvals"`
+	Conversation []approvalAnswer `json:"conversation"`
+	PullRequest  *approvalPull    `json:"pull_request"`
+}
+
+func (r versionReview) print(w io.Writer, name string) {
+	state := term.Plain(r.State)
+	if state == "candidate" {
+		state = "a candidate"
+	}
+	fmt.Fprintf(w, "Version %s of %s is %s; approvals: %d of %d.\n", term.Plain(r.Version), term.Plain(name), state, r.Given, r.Needed)
+	if r.WaitsFor != nil {
+		fmt.Fprintf(w, "It waits: %s.\n", term.Cell(*r.WaitsFor))
+	}
+}
+
+func approvalsPath(entryID, version string) string {
+	return "/api/v1/registry/" + url.PathEscape(entryID) + "/versions/" + url.PathEscape(version) + "/approvals"
+}
+
+type approveCommand struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the entry."`
+	Version      string `arg:"" help:"The candidate."`
+	Reject       bool   `env:"-" help:"Reject it: it does not become current until you approve it."`
+	Override     bool   `env:"-" help:"Make it current without the approvals that it lacks; needs --comment as the reason."`
+	Comment      string `env:"-" help:"Comment for the other reviewers."`
+}
+
+// Run approves the candidate, or rejects it.
+func (c *approveCommand) Run(ctx context.Context, p *term.Program) error {
+	if c.Reject && c.Override {
+		return fault.Invalid("override", "give --reject or --override, not both")
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		entry, err := s.OwnEntry(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		at, body := approvalsPath(entry.ID, c.Version), map[string]string{"decision": "approve", "comment": c.Comment}
+		switch {
+		case c.Reject:
+			body["decision"] = "reject"
+		case c.Override:
+			at, body = at+"/override", map[string]string{"reason": c.Comment}
+		}
+		var r versionReview
+		if err := s.Call(ctx, http.MethodPost, at, body, &r); err != nil {
+			return err
+		}
+		return p.Print(r, func(w io.Writer) { r.print(w, entry.Name) })
+	})
+}
+
+type approvalsCommand struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" optional:"" help:"Name or id of the entry; what waits for your approval when empty."`
+	Version      string `arg:"" optional:"" help:"The version."`
+}
+
+// Run shows the approvals of a version, or what waits for the caller.
+func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
+	if c.Name != "" && c.Version == "" {
+		return fault.Invalid("version", "name a version, too: `whetstone approvals %s VERSION`", c.Name)
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		if c.Name == "" {
+			return printWaiting(ctx, p, s)
+		}
+		entry, err := s.OwnEntry(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		var r versionReview
+		if err := s.Call(ctx, http.MethodGet, approvalsPath(entry.ID, c.Version), nil, &r); err != nil {
+			return err
+		}
+		return p.Print(r, func(w io.Writer) {
+			r.print(w, entry.Name)
+			for _, a := range r.Approvals {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", term.Cell(a.Name), decisionText(a), a.CreatedAt.UTC().Format("2006-01-02 15:04"))
+			}
+			for _, a := range r.Conversation {
+				fmt.Fprintf(w, "%s: %s\n", term.Cell(a.Name), term.Cell(*a.Comment))
+			}
+			if r.PullRequest != nil {
+				r.PullRequest.print(w)
+			}
+			if r.State == "candidate" && r.Needed > 0 {
+				fmt.Fprintf(w, "To approve it: `whetstone approve %s %s`; with --reject to reject it.\n", term.Plain(entry.Name), term.Plain(r.Version))
+			}
+		})
+	})
+}
+
+func decisionText(a approvalAnswer) string {
+	text := map[string]string{"approve": "approved", "reject": "rejected"}[a.Decision]
+	if !a.Counts {
+		text += ", does not count any more"
+	}
+	if a.Review != nil {
+		text += fmt.Sprintf(" in %s#%d (%s)", term.Cell(a.Review.Repository), a.Review.Number, term.Cell(a.Review.URL))
+	}
+	return text
+}
+
+// print says which reviews do not count, and why.
+func (p approvalPull) print(w io.Writer) {
+	if p.Problem != "" {
+		fmt.Fprintf(w, "No review of pull request #%d counts: %s. %s\n", p.Number, term.Cell(p.Problem), term.Cell(p.URL))
+		return
+	}
+	for _, i := range p.Ignored {
+		fmt.Fprintf(w, "The review of %s in pull request #%d does not count: the account %s.\n", term.Cell(i.Login), p.Number, term.Cell(i.Reason))
+	}
+}
+
+// A waitingCandidate waits for the caller.
+type waitingCandidate struct {
+	EntryID  string    `json:"entry_id"`
+	Name     string    `json:"name"`
+	Version  string    `json:"version"`
+	Current  *string   `json:"current"`
+	Needed   int       `json:"needed"`
+	Given    int       `json:"given"`
+	GateID   *string   `json:"gate_id"`
+	PushedAt time.Time `json:"pushed_at"`
+	PushedBy string    `json:"pushed_by"`
+}
+
+func printWaiting(ctx context.Context, p *term.Program, s *server.Session) error {
+	var out struct {
+		Waiting []waitingCandidate `json:"waiting"`
+	}
+	if err := s.Call(ctx, http.MethodGet, "/api/v1/approvals", nil, &out); err != nil {
+		return err
+	}
+	return p.Print(out.Waiting, func(w io.Writer) {
+		if len(out.Waiting) == 0 {
+			fmt.Fprintln(w, "Nothing waits for your approval.")
+			return
+		}
+		fmt.Fprintln(w, "SKILL\tVERSION\tCURRENT\tAPPROVALS\tPUSHED")
+		for _, c := range out.Waiting {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\n", term.Cell(c.Name), term.Plain(c.Version), term.OrDash(c.Current), c.Given, c.Needed,
+				c.PushedAt.UTC().Format("2006-01-02 15:04"))
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package quality
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"path"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/lines"
+	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+)
+
+// gateQuestion say what to compare.
+type gateQuestion struct {
+	Archive  []byte // of the new version
+	Entry    client.Entry
+	Against  string   // a version; "": the current one
+	Suites   []string // ids; empty: those of the entry's policy
+	Trials   *int     // nil: as the policy says
+	MinCases *int     // nil: as the policy says
+	// Progress, if not nil, is called with the state of the gate while it runs.
+	Progress func(state string)
+}
+
+const gatePoll = 300 * time.Millisecond
+
+// compareFolder has the server gate the folder and waits for the verdict.
+func compareFolder(ctx context.Context, c *client.Client, o gateQuestion) (g client.Gate, err error) {
+	snapshotID, err := uploadFolder(ctx, c, o)
+	if err != nil {
+		return g, err
+	}
+	g, err = c.AskGate(ctx, o.Entry.ID, client.GateQuestion{
+		SnapshotID: snapshotID, Against: o.Against, Suites: o.Suites, Trials: o.Trials, MinCases: o.MinCases,
+	})
+	for err == nil && (g.Status == "queued" || g.Status == "running") {
+		if o.Progress != nil {
+			o.Progress(g.Status)
+		}
+		select {
+		case <-ctx.Done():
+			return g, ctx.Err()
+		case <-time.After(gatePoll):
+		}
+		var now client.Gate
+		if now, err = c.Gate(ctx, g.ID); err == nil {
+			g = now
+		}
+	}
+	return g, err
+}
+
+// uploadFolder stores the folder as a snapshot of a cloud source that is kept for
+// this: a snapshot can be run, and is not published.
+func uploadFolder(ctx context.Context, c *client.Client, o gateQuestion) (snapshotID string, err error) {
+	u := client.SourceUpload{Label: "gate: " + o.Entry.Name, Archive: o.Archive}
+	all, err := c.Sources(ctx, "upload")
+	if err != nil {
+		return "", err
+	}
+	for _, s := range all {
+		if s.Label == u.Label {
+			u.SourceID = s.ID
+			break
+		}
+	}
+	taken, err := c.UploadSource(ctx, u)
+	return taken.Snapshot.ID, err
+}
+
+// writeGate encodes the result. SARIF shows cases at their lines in the folder's files,
+// whose names begin with dir.
+func writeGate(w io.Writer, gate client.Gate, format, dir string, pkg *skillpkg.Package) error {
+	raw, err := json.Marshal(gate)
+	if err != nil {
+		return err
+	}
+	var g gateapi.Gate
+	if err := json.Unmarshal(raw, &g); err != nil {
+		return err
+	}
+	switch format {
+	case "junit":
+		return outcome.JUnit(w, g)
+	case "markdown":
+		return outcome.Markdown(w, g, nil)
+	}
+	var value any = g
+	if format == "sarif" {
+		files, err := lines.Read(pkg)
+		if err != nil {
+			return err
+		}
+		value = outcome.SARIF(g, func(c gateapi.CaseOutcome) (string, int) {
+			file, line := files.Find(lines.Case{ID: c.Case, Text: c.Name, Described: true})
+			return path.Join(dir, file), line
+		})
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
+}

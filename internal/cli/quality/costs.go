@@ -1,0 +1,188 @@
+package quality
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/base/pricing"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+// A costsCommand shows what model requests cost.
+type costsCommand struct {
+	server.Flags `embed:""`
+	Days         int `env:"-" default:"30" placeholder:"N" help:"How many days, today included: 1 to 365."`
+}
+
+// Run prints what model requests cost, the most expensive skill first.
+func (c *costsCommand) Run(ctx context.Context, p *term.Program) error {
+	if c.Days == 0 { // the client takes it for its default
+		return fault.Invalid("days", "days must be between 1 and 365")
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		bill, err := s.Costs(ctx, c.Days)
+		if err != nil {
+			return err
+		}
+		return p.Print(bill, func(w io.Writer) { printBill(w, bill) })
+	})
+}
+
+func printBill(w io.Writer, bill client.Bill) {
+	if len(bill.Skills) == 0 && bill.Total != nil && *bill.Total == 0 {
+		fmt.Fprintf(w, "No model requests in the last %s; agents report them by OpenTelemetry, or with `whetstone import`.\n",
+			term.Count(bill.Days, "day"))
+		return
+	}
+	slices.SortStableFunc(bill.Skills, func(a, b client.BillItem) int { // those without a known cost last
+		if a.Total == nil || b.Total == nil {
+			return cmp.Compare(btoi(a.Total == nil), btoi(b.Total == nil))
+		}
+		return cmp.Compare(*b.Total, *a.Total)
+	})
+	fmt.Fprintln(w, "SKILL\tCOST\tUSES")
+	for _, k := range bill.Skills {
+		fmt.Fprintf(w, "%s\t%s\t%d\n", term.Plain(k.Name), term.Dollars(k.Total), k.Uses)
+	}
+	fmt.Fprintf(w, "(no skill)\t%s\n", term.Dollars(bill.Unattributed))
+	fmt.Fprintf(w, "Total\t%s\tin %s\n", term.Dollars(bill.Total), term.Count(bill.Days, "day"))
+	if bill.Total == nil {
+		fmt.Fprintln(w, "\nThe prices of these models are unknown; `whetstone prices set FILE` sets them.")
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// printCost prints the cost of a skill, as rows of a table.
+func printCost(w io.Writer, c client.Cost) {
+	fmt.Fprintf(w, "Cost\t%s\t%s\n", term.Dollars(c.Total), costBasis(c))
+	fmt.Fprintf(w, "  per use\t%s\tmedian; 95%% cost at most %s\n", term.Dollars(c.PerUseP50), term.Dollars(c.PerUseP95))
+	fmt.Fprintf(w, "  per success\t%s\n", term.Dollars(c.PerSuccess))
+	if c.StandingPerSession != nil || c.LoadPerUse != nil {
+		fmt.Fprintf(w, "  its text\t%s\tper session to list it, %s per use to load SKILL.md; estimates\n",
+			term.Dollars(c.StandingPerSession), term.Dollars(c.LoadPerUse))
+	}
+	fmt.Fprintf(w, "  tokens\t%d in, %d out, %d read from the cache, %d written to it\n",
+		c.Tokens.Input, c.Tokens.Output, c.Tokens.CacheRead, c.Tokens.CacheWrite)
+}
+
+// costBasis says how the money of a cost is known.
+func costBasis(c client.Cost) string {
+	requests := "of " + term.Count(int(c.Requests), "request")
+	switch {
+	case c.Basis == nil:
+		return requests + ", whose prices are unknown; `whetstone prices set FILE` sets them"
+	case *c.Basis == "reported":
+		requests += ", reported by agents"
+	case *c.Basis == "priced":
+		requests += ", computed from tokens"
+	default:
+		requests += ", partly reported by agents, partly computed from tokens"
+	}
+	if c.UnpricedRequests > 0 {
+		requests += fmt.Sprintf("; without %d of unknown price", c.UnpricedRequests)
+	}
+	return requests
+}
+
+// pricesCommands show and set the organisation's own prices of models.
+type pricesCommands struct {
+	Show  pricesShow  `cmd:"" default:"1" help:"Show the organisation's own prices of models; --json prints them as a price file."`
+	Set   pricesSet   `cmd:"" help:"Replace them by those of a price file. Needs the permission admin."`
+	Reset pricesReset `cmd:"" help:"Remove them, so that those of the server apply. Needs the permission admin."`
+}
+
+type pricesShow struct {
+	server.Flags `embed:""`
+}
+
+// Run prints the organisation's own prices.
+func (c *pricesShow) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		prices, err := s.Prices(ctx)
+		if err != nil {
+			return err
+		}
+		return p.Print(prices, func(w io.Writer) {
+			if len(prices.Models) == 0 {
+				fmt.Fprintln(w, "No prices of its own: those of the server apply. `whetstone prices set FILE` sets some.")
+				return
+			}
+			fmt.Fprintln(w, "MODEL\tVALID FROM\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tCACHE WRITE, 1 H")
+			for _, m := range prices.Models {
+				from := "always"
+				if m.ValidFrom != "" {
+					from = m.ValidFrom
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Plain(m.Match), from, exactPrice(&m.Input), exactPrice(&m.Output),
+					exactPrice(m.CacheRead), exactPrice(m.CacheWrite), exactPrice(m.CacheWriteHour))
+			}
+			fmt.Fprintln(w, "\nDollars per million tokens; the first model that matches counts.")
+		})
+	})
+}
+
+// exactPrice formats a price exactly.
+func exactPrice(dollars *float64) string {
+	if dollars == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*dollars, 'f', -1, 64)
+}
+
+const recomputed = "Costs that agents did not report are computed again in the background."
+
+type pricesSet struct {
+	server.Flags `embed:""`
+	File         string `arg:"" help:"Price file, as for the setting price-file of the server."`
+}
+
+// Run replaces the organisation's own prices.
+func (c *pricesSet) Run(ctx context.Context, p *term.Program) error {
+	models, err := pricing.Load(c.File) // its errors name the line
+	if err != nil {
+		return fault.Invalid("file", "%s", err)
+	}
+	prices := make([]client.Price, len(models))
+	for i, m := range models {
+		prices[i] = client.Price(m)
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		stored, err := s.SetPrices(ctx, prices)
+		if err != nil {
+			return err
+		}
+		return p.Print(stored, func(w io.Writer) {
+			fmt.Fprintf(w, "Stored the prices of %s. %s\n", term.Count(len(stored.Models), "model"), recomputed)
+		})
+	})
+}
+
+type pricesReset struct {
+	server.Flags `embed:""`
+}
+
+// Run removes the organisation's own prices.
+func (c *pricesReset) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		stored, err := s.SetPrices(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return p.Print(stored, func(w io.Writer) {
+			fmt.Fprintln(w, "The prices of the server apply again. "+recomputed)
+		})
+	})
+}

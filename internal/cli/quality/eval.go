@@ -1,0 +1,160 @@
+package quality
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type evalCommands struct {
+	List    evalListCommand   `cmd:"" help:"List the eval suites."`
+	Show    evalShowCommand   `cmd:"" help:"Show a suite, its cases and its latest runs."`
+	Import  evalImportCommand `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite, Harbor task folders or cases of claude plugin eval."`
+	Export  evalExportCommand `cmd:"" help:"Write a suite to a file."`
+	Run     evalRunCommand    `cmd:"" help:"Run a suite against a skill."`
+	Trial   evalTrialCommand  `cmd:"" help:"Show a trial of a run: what was asked, what was done, and why it has its verdict."`
+	Watch   evalWatchCommand  `cmd:"" help:"Follow a run or an improve run to its end."`
+	Cancel  evalCancelCommand `cmd:"" help:"Cancel a run or an improve run."`
+	Improve improveCommand    `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`
+}
+
+type suiteArg struct {
+	Suite string `arg:"" help:"Name or id of the suite."`
+}
+
+type evalListCommand struct {
+	server.Flags `embed:""`
+	Source       string `env:"-" placeholder:"SOURCE" help:"Only suites of this cloud source (label or id)."`
+	Verifier     string `env:"-" placeholder:"KIND" enum:",llm_judge,deterministic,structured_rubric" default:"" help:"Only suites with this verifier: llm_judge, deterministic or structured_rubric."`
+}
+
+// Run lists suites.
+func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		source, err := s.SourceID(ctx, c.Source)
+		if err != nil {
+			return err
+		}
+		suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{SourceID: source, VerifierKind: c.Verifier})
+		if err != nil {
+			return err
+		}
+		return p.Print(suites, func(w io.Writer) {
+			if len(suites) == 0 {
+				fmt.Fprintln(w, "No suites.")
+				return
+			}
+			fmt.Fprintln(w, "NAME\tVERIFIER\tCASES\tRUNNABLE\tID")
+			for _, suite := range suites {
+				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", term.Cell(suite.Name), suite.VerifierKind, suite.CaseCount,
+					term.YesNo(suite.Runnable), suite.ID)
+			}
+		})
+	})
+}
+
+type evalShowCommand struct {
+	server.Flags `embed:""`
+	suiteArg     `embed:""`
+}
+
+type shownSuite struct {
+	client.EvalSuite
+	Runs []client.EvalRun `json:"runs"`
+}
+
+// Run shows a suite.
+func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SuiteID(ctx, c.Suite)
+		if err != nil {
+			return err
+		}
+		suite, err := s.EvalSuite(ctx, id)
+		if err != nil {
+			return err
+		}
+		runs, err := s.EvalRuns(ctx, id)
+		if err != nil {
+			return err
+		}
+		return p.Print(shownSuite{suite, runs}, func(w io.Writer) { printSuite(w, suite, runs) })
+	})
+}
+
+func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
+	fmt.Fprintf(w, "Suite\t%s\n", term.Plain(suite.Name))
+	fmt.Fprintf(w, "Id\t%s\n", suite.ID)
+	fmt.Fprintf(w, "Verifier\t%s\n", suite.VerifierKind)
+	fmt.Fprintf(w, "Runnable\t%s\n", term.YesNo(suite.Runnable))
+	for _, issue := range suite.RunnabilityIssues {
+		fmt.Fprintf(w, "\t%s: %s\n", term.Plain(strings.Join(issue.Path, ".")), term.Plain(issue.Message))
+	}
+	fmt.Fprintln(w, "\nCASE\tKIND\tASKS")
+	for _, raw := range suite.Cases {
+		fmt.Fprintln(w, caseRow(raw))
+	}
+	if len(runs) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nRUN\tSTATUS\tSCORE\tSTARTED")
+	for _, r := range runs {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, runStatus(r), runScore(r), r.CreatedAt.Local().Format("2006-01-02 15:04"))
+	}
+}
+
+// caseRow formats a case as one row of the table. It decodes leniently, because
+// a suite may hold drafts of cases.
+func caseRow(raw json.RawMessage) string {
+	var fields map[string]any
+	_ = json.Unmarshal(raw, &fields) // the server sends objects
+	first := func(names ...string) string {
+		for _, name := range names {
+			if value := fields[name]; value != nil {
+				return term.Cell(fmt.Sprint(value))
+			}
+		}
+		return ""
+	}
+	asks := first("query", "prompt", "input", "command", "output", "instruction", "environment_ref")
+	return cmp.Or(first("name"), first("id")) + "\t" + first("case_kind") + "\t" + asks
+}
+
+type evalExportCommand struct {
+	server.Flags `embed:""`
+	suiteArg     `embed:""`
+	Format       string `env:"-" enum:"suite,evals.json,trigger,plugin-eval" default:"suite" help:"suite (everything), evals.json (rubric cases), trigger (trigger queries) or plugin-eval (a zip of cases of claude plugin eval)."`
+	Output       string `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
+}
+
+// Run writes a suite to a file or to standard output, as JSON with or without
+// --json, or as a zip.
+func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SuiteID(ctx, c.Suite)
+		if err != nil {
+			return err
+		}
+		file, err := s.ExportEvalSuite(ctx, id, c.Format)
+		if err != nil {
+			return err
+		}
+		if c.Output == "" {
+			_, err = p.Stdout.Write(file)
+			return err
+		}
+		if err := os.WriteFile(c.Output, file, 0o644); err != nil { // meant to be shared
+			return fault.Invalid("output", "output: %s", err)
+		}
+		return nil
+	})
+}

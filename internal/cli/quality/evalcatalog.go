@@ -1,0 +1,69 @@
+package quality
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+// A catalogPair is a run with the descriptions that an agent lists, and the same one with
+// whole descriptions.
+type catalogPair struct {
+	Run  client.EvalRun `json:"run"`
+	Full client.EvalRun `json:"full_run"`
+}
+
+// compareCatalog starts the run with whole descriptions beside one that was started, and
+// waits for both with --wait. The exit code is that of the first run.
+func (c *evalRunCommand) compareCatalog(ctx context.Context, p *term.Program, s *server.Session, run client.EvalRun, n client.NewEvalRun) error {
+	n.Catalog, n.ContextWindow, n.Seed = "full", 0, run.Seed
+	full, err := s.StartEvalRun(ctx, run.SuiteID, n)
+	if err != nil {
+		return fmt.Errorf("the run %s goes on, but the one with whole descriptions could not be started: %w", run.ID, err)
+	}
+	pair := catalogPair{run, full}
+	if !c.Wait {
+		return p.Print(pair, func(w io.Writer) {
+			fmt.Fprintf(w, "Started the run %s with what %s lists, and %s with whole descriptions; `whetstone eval watch ID` follows one.\n%s\n%s\n",
+				run.ID, c.Catalog, full.ID, s.Page("runs", run.ID), s.Page("runs", full.ID))
+		})
+	}
+	for _, r := range []*client.EvalRun{&pair.Full, &pair.Run} {
+		progress := p.Progress()
+		got, err := s.WatchEvalRun(ctx, r.ID, func(e client.EvalEvent) {
+			if e.Progress != nil {
+				progress.Show("Running  %d of %s (%s)", e.Progress.Done, term.Count(e.Progress.Total, "trial"), r.Catalog.Catalog)
+			}
+		})
+		progress.Clear()
+		if err != nil && ctx.Err() != nil {
+			return p.GoesOn("run", r.ID)
+		}
+		if err != nil {
+			return err
+		}
+		*r = got
+	}
+	err = p.Print(pair, func(w io.Writer) {
+		printRun(w, pair.Run, s.Page("runs", run.ID))
+		fmt.Fprintf(w, "\nWhole descriptions\t%s (run %s)\n", runScore(pair.Full), full.ID)
+		fmt.Fprintf(w, "As %s lists them\t%s\n", c.Catalog, runScore(pair.Run))
+		fmt.Fprintf(w, "Compare\t%s?with=%s\n\t`whetstone report --agent %s` tests the difference over all suites\n",
+			s.Page("runs", run.ID, "compare"), full.ID, c.Catalog)
+	})
+	if err != nil {
+		return err
+	}
+	return unlessPassed(pair.Run)
+}
+
+func catalogText(c client.EvalCatalog) string {
+	if c.Catalog == "full" {
+		return fmt.Sprintf("%s with whole descriptions", term.Count(c.Skills, "skill"))
+	}
+	return fmt.Sprintf("%s as %s lists them with a context window of %d tokens", term.Count(c.Skills, "skill"), c.Catalog, c.ContextWindow)
+}

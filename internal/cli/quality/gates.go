@@ -1,0 +1,301 @@
+package quality
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
+)
+
+type gatesCommands struct {
+	List     gateList     `cmd:"" help:"List gates, newest first."`
+	Show     gateShow     `cmd:"" help:"Show a gate: its verdict and the figures behind it."`
+	Rerun    gateRerun    `cmd:"" help:"Gate the same version again."`
+	Override gateOverride `cmd:"" help:"Make a candidate current despite the verdict of its gate."`
+	Policy   gatePolicy   `cmd:"" help:"Show or change how versions are gated."`
+}
+
+type gateList struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" optional:"" help:"Name or id of an entry; all entries when empty."`
+	Verdict      string `env:"-" enum:",pass,block,inconclusive,skipped" default:"" placeholder:"VERDICT" help:"pass, block, inconclusive or skipped."`
+}
+
+// Run lists gates.
+func (c *gateList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		var entry client.Entry
+		var err error
+		if c.Name != "" {
+			if entry, err = s.OwnEntry(ctx, c.Name); err != nil {
+				return err
+			}
+		}
+		all, err := s.Gates(ctx, entry.ID, c.Verdict)
+		if err != nil {
+			return err
+		}
+		entries, err := s.ListEntries(ctx, client.Filter{Name: entry.Name})
+		if err != nil {
+			return err
+		}
+		names := map[string]string{}
+		for _, e := range entries {
+			names[e.ID] = e.Name
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No gates; `whetstone gates policy NAME --mode enforce` turns them on.")
+				return
+			}
+			fmt.Fprintln(w, "GATE\tSTARTED\tSKILL\tVERSION\tAGAINST\tVERDICT\tWHY")
+			for _, g := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.CreatedAt.UTC().Format("2006-01-02 15:04"),
+					term.Cell(names[g.EntryID]), term.Plain(g.Version), term.OrDash(g.Against), gateVerdict(g), term.Cell(g.Reason))
+			}
+		})
+	})
+}
+
+func gateVerdict(g client.Gate) string {
+	if g.Verdict == nil {
+		return g.Status
+	}
+	if g.Override != nil {
+		return *g.Verdict + ", overridden"
+	}
+	return *g.Verdict
+}
+
+type gateID struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"gate" help:"Id of the gate, or the entry of the newest one."`
+}
+
+// with calls do after it has found the id of the gate.
+func (c *gateID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			entry, err := s.OwnEntry(ctx, c.ID)
+			if err != nil {
+				return err
+			}
+			all, err := s.Gates(ctx, entry.ID, "")
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return fault.New(fault.NotFound, "%s has no gate yet; `whetstone gates policy %s --mode enforce` turns them on",
+					term.Plain(entry.Name), term.Plain(entry.Name))
+			}
+			c.ID = all[0].ID
+		}
+		return do(s)
+	})
+}
+
+type gateShow struct {
+	gateID `embed:""`
+}
+
+// Run shows a gate.
+func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		g, err := s.Gate(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(g, func(w io.Writer) { printGate(w, g) })
+	})
+}
+
+func printGate(w io.Writer, g client.Gate) {
+	fmt.Fprintf(w, "%s against %s: %s\n%s\n", term.Plain(g.Version), term.OrDash(g.Against), gateVerdict(g), term.Cell(g.Reason))
+	if g.Attempt > 1 {
+		fmt.Fprintf(w, "Attempt %d: the trials of all attempts count, also those of %s\n", g.Attempt, strings.Join(g.Previous, ", "))
+	}
+	if g.Override != nil {
+		fmt.Fprintf(w, "Overridden: %s\n", term.Cell(g.Override.Reason))
+	}
+	for _, suite := range g.Suites {
+		fmt.Fprintf(w, "\nSuite %s: better on %d, worse on %d of %d cases, %d without a verdict", suite.SuiteID, len(suite.Better),
+			len(suite.Worse), suite.Cases, suite.Errors)
+		if suite.AdjustedP != nil {
+			fmt.Fprintf(w, "; p = %.2g", *suite.AdjustedP)
+		}
+		fmt.Fprintln(w)
+		if suite.Score != nil {
+			fmt.Fprintf(w, "Score %s\n", gateapi.Score(*suite.Score).Text())
+		}
+		for _, c := range suite.Changes {
+			change := gateapi.SuiteChange{
+				Email: c.Email, At: httpapi.Time(c.At), Added: c.Added, Removed: c.Removed, Changed: c.Changed, Settings: c.Settings,
+			}
+			fmt.Fprintf(w, "Changed since the last gate: %s, %s: %s\n", term.Cell(change.Who()), change.When(), term.Cell(change.What()))
+		}
+		for _, r := range suite.Results {
+			again := ""
+			if r.FreshNew != nil && r.FreshCurrent != nil {
+				again = fmt.Sprintf("; again %d of %d, was %d of %d", r.FreshNew.Passed, r.FreshNew.Tried, r.FreshCurrent.Passed, r.FreshCurrent.Tried)
+			}
+			fmt.Fprintf(w, "%s\t%d of %d, was %d of %d%s\n", term.Cell(cmp.Or(r.Name, r.Case)),
+				r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
+		}
+	}
+	for _, f := range g.Floors {
+		if !f.Passed {
+			fmt.Fprintf(w, "Below the floor %s: %s, wanted %s\n", f.Name, term.Cell(f.Got), term.Cell(f.Want))
+		}
+	}
+	fmt.Fprintf(w, "Cost: %s\n", term.Dollars(g.CostUSD))
+	if g.Mode == "enforce" && g.Verdict != nil && *g.Verdict != "pass" && g.Override == nil {
+		fmt.Fprintf(w, "\nTo try again: `whetstone gates rerun %s`. To publish all the same: `whetstone gates override %s --reason ...`.\n", g.ID, g.ID)
+	}
+}
+
+type gateRerun struct {
+	gateID `embed:""`
+}
+
+// Run gates the version again.
+func (c *gateRerun) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		g, err := s.RerunGate(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(g, func(w io.Writer) {
+			fmt.Fprintf(w, "Gate %s compares %s with %s; `whetstone gates show %s` says how it goes.\n", g.ID, term.Plain(g.Version),
+				term.OrDash(g.Against), g.ID)
+		})
+	})
+}
+
+type gateOverride struct {
+	gateID `embed:""`
+	Reason string `env:"-" help:"Reason, for the audit log."`
+}
+
+// Run overrides the verdict.
+func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
+	if c.Reason == "" {
+		c.Reason = p.Ask(ctx, "Reason, for the audit log:")
+	}
+	if c.Reason == "" {
+		return fault.Invalid("reason", "say why with --reason")
+	}
+	return c.with(ctx, p, func(s *server.Session) error {
+		g, err := s.OverrideGate(ctx, c.ID, c.Reason)
+		if err != nil {
+			return err
+		}
+		var still struct {
+			WaitsFor *string `json:"waits_for"`
+		}
+		at := "/api/v1/registry/" + url.PathEscape(g.EntryID) + "/versions/" + url.PathEscape(g.Version) + "/approvals"
+		if err := s.Call(ctx, http.MethodGet, at, nil, &still); err != nil {
+			return err
+		}
+		return p.Print(g, func(w io.Writer) {
+			if still.WaitsFor != nil {
+				fmt.Fprintf(w, "The gate of version %s is overridden. It still waits: %s.\n", term.Plain(g.Version), term.Cell(*still.WaitsFor))
+				return
+			}
+			fmt.Fprintf(w, "Version %s is current; installations follow with their next sync.\n", term.Plain(g.Version))
+		})
+	})
+}
+
+type gatePolicy struct {
+	server.Flags   `embed:""`
+	Name           string   `arg:"" optional:"" help:"Name or id of an entry; the policy of all entries without one of their own when empty."`
+	Mode           string   `env:"-" enum:",off,report,enforce" default:"" placeholder:"MODE" help:"off, report or enforce."`
+	Suite          []string `env:"-" placeholder:"SUITE" help:"Suites to run (names or ids); replaces those of the policy."`
+	Trials         *int     `env:"-" placeholder:"N" help:"How often to try each case."`
+	MinCases       *int     `env:"-" placeholder:"N" help:"Decided cases that a verdict needs."`
+	OnInconclusive string   `env:"-" enum:",pass,hold" default:"" placeholder:"WHAT" help:"pass or hold."`
+	MaxMinutes     *int     `env:"-" placeholder:"N" help:"Time limit, after which the gate is inconclusive."`
+	MaxCostUSD     *float64 `env:"-" name:"max-cost-usd" placeholder:"N" help:"Cost limit in US dollars, beyond which the gate is inconclusive."`
+	Approvals      *int     `env:"-" placeholder:"N" help:"People who must approve a version, in every mode."`
+	SelfApproval   *bool    `env:"-" negatable:"" help:"The approval of the person who published the version counts, or not."`
+	HostReviews    *bool    `env:"-" negatable:"" help:"Approving reviews of the merged pull request on the code host count, or not."`
+}
+
+// Run shows the policy, or changes what flags name.
+func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		var entry client.Entry
+		var err error
+		if c.Name != "" {
+			if entry, err = s.OwnEntry(ctx, c.Name); err != nil {
+				return err
+			}
+		}
+		policy, err := s.GatePolicy(ctx, entry.ID)
+		if err != nil {
+			return err
+		}
+		for i := range c.Suite {
+			if c.Suite[i], err = s.SuiteID(ctx, c.Suite[i]); err != nil {
+				return err
+			}
+		}
+		if c.change(&policy) {
+			if policy, err = s.SetGatePolicy(ctx, entry.ID, policy); err != nil {
+				return err
+			}
+		}
+		return p.Print(policy, func(w io.Writer) {
+			cost, own := "no limit", ""
+			if policy.SelfApproval {
+				own = ", one's own counts"
+			}
+			if policy.HostReviews {
+				own += ", reviews on the code host count"
+			}
+			if policy.MaxCostUSD != nil {
+				cost = term.Dollars(policy.MaxCostUSD)
+			}
+			fmt.Fprintf(w, "Mode\t%s\nSuites\t%s\nTrials\t%d\nMin cases\t%d\nOn inconclusive\t%s\nMax minutes\t%d\nMax cost\t%s\nFloors\t%s\nApprovals\t%d%s\n",
+				policy.Mode, strings.Join(policy.Suites, ", "), policy.Trials, policy.MinCases, policy.OnInconclusive, policy.MaxMinutes, cost, policy.Floors,
+				policy.Approvals, own)
+		})
+	})
+}
+
+// change applies the flags, and reports whether there are any.
+func (c *gatePolicy) change(p *client.GatePolicy) (changed bool) {
+	for field, given := range map[*string]string{&p.Mode: c.Mode, &p.OnInconclusive: c.OnInconclusive} {
+		if given != "" {
+			*field, changed = given, true
+		}
+	}
+	for field, given := range map[*int]*int{&p.Trials: c.Trials, &p.MinCases: c.MinCases, &p.MaxMinutes: c.MaxMinutes, &p.Approvals: c.Approvals} {
+		if given != nil {
+			*field, changed = *given, true
+		}
+	}
+	if c.SelfApproval != nil {
+		p.SelfApproval, changed = *c.SelfApproval, true
+	}
+	if c.HostReviews != nil {
+		p.HostReviews, changed = *c.HostReviews, true
+	}
+	if len(c.Suite) > 0 {
+		p.Suites, changed = c.Suite, true
+	}
+	if c.MaxCostUSD != nil {
+		p.MaxCostUSD, changed = c.MaxCostUSD, true
+	}
+	return changed
+}

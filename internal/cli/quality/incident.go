@@ -1,0 +1,90 @@
+package quality
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type incidentCommands struct {
+	List incidentList `cmd:"" help:"List incidents, newest first."`
+	Show incidentShow `cmd:"" help:"Show an incident with its timeline."`
+}
+
+type incidentList struct {
+	server.Flags `embed:""`
+	State        string `env:"-" enum:",open,closed" default:"" placeholder:"STATE" help:"open or closed; both when empty."`
+}
+
+// Run lists the incidents.
+func (c *incidentList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		all, err := s.Incidents(ctx, c.State)
+		if err != nil {
+			return err
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No incidents.")
+				return
+			}
+			fmt.Fprintln(w, "INCIDENT\tOPENED\tSKILL\tBAD\tCURRENT\tLEFT\tSTATE")
+			for _, i := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", i.ID, minuteUTC(i.OpenedAt), term.Plain(i.Skill), term.Plain(i.Version),
+					term.Plain(i.GoodVersion), i.InstallationsLeft, i.State)
+			}
+		})
+	})
+}
+
+type incidentShow struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"incident" help:"Id of the incident, or the skill of the newest one."`
+}
+
+// Run shows an incident.
+func (c *incidentShow) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := s.Incidents(ctx, "")
+			if err != nil {
+				return err
+			}
+			c.ID, err = server.Newest("incident", "incident list", c.ID, server.NamesOf(all, func(i client.Incident) server.Named {
+				return server.Named{ID: i.ID, Names: []string{i.Skill}}
+			}))
+			if err != nil {
+				return err
+			}
+		}
+		i, err := s.Incident(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(i, func(w io.Writer) {
+			fmt.Fprintf(w, "%s %s: %s\n%s\n", term.Plain(i.Skill), term.Plain(i.Version), i.State, term.Cell(i.Evidence))
+			if i.Issue != nil && i.Issue.URL != nil {
+				fmt.Fprintf(w, "Issue: %s (%s)\n", term.Plain(*i.Issue.URL), i.Issue.Status)
+			}
+			fmt.Fprintf(w, "Installations with the version: %d", i.InstallationsLeft)
+			if len(i.Devices) > 0 {
+				fmt.Fprintf(w, " (%s)", term.Cell(strings.Join(i.Devices, ", ")))
+			}
+			fmt.Fprintln(w)
+			for _, m := range i.Timeline {
+				fmt.Fprintf(w, "%s\t%s\n", minuteUTC(m.At), term.Cell(m.Text))
+			}
+			if i.State == "open" {
+				fmt.Fprintf(w, "\nIt closes when these have run `whetstone sync`, or with `whetstone rollback --undo %s`.\n", term.Plain(i.Skill))
+			}
+		})
+	})
+}
+
+func minuteUTC(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }

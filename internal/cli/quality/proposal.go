@@ -1,0 +1,190 @@
+package quality
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client/improving"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type proposalCommands struct {
+	List    proposalList    `cmd:"" help:"List proposals, newest first."`
+	Show    proposalShow    `cmd:"" help:"Show a proposal: its change, its reasons and its proof."`
+	Apply   proposalApply   `cmd:"" help:"Apply a proposal as a version, a pull request or a patch."`
+	Approve proposalApprove `cmd:"" help:"Approve a proposal without applying it."`
+	Reject  proposalReject  `cmd:"" help:"Reject a proposal."`
+}
+
+type proposalList struct {
+	server.Flags `embed:""`
+	Skill        string `env:"-" placeholder:"NAME" help:"Only of this skill."`
+	Status       string `env:"-" enum:",pending,approved,rejected,applied" default:"" placeholder:"STATUS" help:"pending, approved, rejected or applied; all when empty."`
+}
+
+// Run lists the proposals.
+func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		all, err := improvingOf(s).Proposals(ctx, improving.ProposalFilter{Status: c.Status, SkillName: c.Skill})
+		if err != nil {
+			return err
+		}
+		return p.Print(all, func(w io.Writer) {
+			if len(all) == 0 {
+				fmt.Fprintln(w, "No proposals.")
+				return
+			}
+			fmt.Fprintln(w, "PROPOSAL\tSKILL\tCHANGES\tSTATUS\tPROVED\tCREATED\tWHY")
+			for _, a := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, term.Cell(a.SkillName), proposalChanges(a), proposalStatus(a), term.YesNo(a.Proved),
+					term.Day(&a.CreatedAt), term.Cell(a.Reason))
+			}
+		})
+	})
+}
+
+// proposalChanges is the part of the skill that a proposal changes.
+func proposalChanges(a improving.Proposal) string {
+	if a.Target == "" { // of an older server
+		return a.Type
+	}
+	return a.Target
+}
+
+// proposalStatus is the status with what became of the proposal, e.g. "applied: published".
+func proposalStatus(a improving.Proposal) string {
+	switch {
+	case a.Outcome != nil:
+		return a.Status + ": " + a.Outcome.State
+	case a.Stale:
+		return a.Status + ", stale"
+	}
+	return a.Status
+}
+
+type proposalID struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"proposal" help:"Id of the proposal, or the skill of the newest pending one."`
+}
+
+// with calls do after it has found the id of the proposal.
+func (c *proposalID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		if !server.IsID(c.ID) {
+			all, err := improvingOf(s).Proposals(ctx, improving.ProposalFilter{Status: "pending", SkillName: c.ID})
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return fault.New(fault.NotFound, "No pending proposal is about a skill named %s; `whetstone proposal list` lists all", term.Plain(c.ID))
+			}
+			c.ID = all[0].ID
+		}
+		return do(s)
+	})
+}
+
+type proposalShow struct {
+	proposalID `embed:""`
+}
+
+// Run shows a proposal.
+func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		a, err := improvingOf(s).Proposal(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(a, func(w io.Writer) { printProposal(w, a, p.Colour()) })
+	})
+}
+
+func printProposal(w io.Writer, a improving.Proposal, colour bool) {
+	fmt.Fprintf(w, "%s: change the %s (%s)\n%s\n", term.Plain(a.SkillName), proposalChanges(a), proposalStatus(a), term.Plain(a.Reason))
+	if a.Stale {
+		fmt.Fprintf(w, "Stale: %s\n", term.OrDash(a.StaleReason))
+	}
+	fmt.Fprintf(w, "Made for\t%s\n", term.OrDash(a.BaseVersion))
+	switch {
+	case a.Proof == nil:
+		fmt.Fprintln(w, "Proof\tnone: nothing was tried")
+	case a.Proved:
+		fmt.Fprintf(w, "Proof\t%s\n", proofText(*a.Proof))
+	default:
+		fmt.Fprintf(w, "Not proved\t%s\n", proofText(*a.Proof))
+	}
+	if o := a.Outcome; o != nil {
+		printProposalOutcome(w, a, *o)
+	}
+	for i, e := range a.Edits {
+		fmt.Fprintf(w, "Edit %d\t%s\n", i+1, term.Plain(e.Why))
+		if len(e.Cases) > 0 {
+			fmt.Fprintf(w, "\tfor %s: %s\n", term.Count(len(e.Cases), "case"), term.Plain(strings.Join(e.Cases, ", ")))
+		}
+	}
+	fmt.Fprintln(w)
+	switch {
+	case a.Diff != nil:
+		term.PrintDiff(w, *a.Diff, colour)
+	case a.ProposedValue != nil:
+		fmt.Fprintf(w, "Now\t%s\nProposed\t%s\n", term.OrDash(a.CurrentValue), term.Plain(*a.ProposedValue))
+	default:
+		fmt.Fprintln(w, "It has no text yet: a person has to write it, on its page or with PATCH proposed_value.")
+	}
+	if a.Status == "pending" && a.ProposedValue != nil && !a.Stale {
+		fmt.Fprintf(w, "\n`whetstone proposal apply %s` publishes it; `whetstone proposal reject %s` drops it.\n", a.ID, a.ID)
+	}
+}
+
+// printProposalOutcome says what became of a proposal: promised against observed.
+func printProposalOutcome(w io.Writer, a improving.Proposal, o improving.Outcome) {
+	fmt.Fprintf(w, "Applied\tas a %s: %s\n", strings.ReplaceAll(o.Kind, "_", " "), o.State)
+	for _, row := range []struct {
+		name  string
+		value *string
+	}{{"", o.Message}, {"Version", o.Version}, {"URL", o.URL}, {"Branch", o.Branch}} {
+		if row.value != nil {
+			fmt.Fprintf(w, "%s\t%s\n", row.name, term.Plain(*row.value))
+		}
+	}
+	if o.ObservedPassRate != nil {
+		fmt.Fprintf(w, "Observed\t%s of the sessions pass; %s were promised\n", term.Percent(o.ObservedPassRate), term.Percent(a.ProjectedPassRate))
+	}
+}
+
+type proposalApprove struct {
+	proposalID `embed:""`
+}
+
+// Run approves a proposal.
+func (c *proposalApprove) Run(ctx context.Context, p *term.Program) error {
+	return c.decide(ctx, p, "approved")
+}
+
+type proposalReject struct {
+	proposalID `embed:""`
+}
+
+// Run rejects a proposal.
+func (c *proposalReject) Run(ctx context.Context, p *term.Program) error {
+	return c.decide(ctx, p, "rejected")
+}
+
+func (c *proposalID) decide(ctx context.Context, p *term.Program, status string) error {
+	return c.with(ctx, p, func(s *server.Session) error {
+		a, err := improvingOf(s).SetStatus(ctx, c.ID, status)
+		if err != nil {
+			return err
+		}
+		return p.Print(a, func(w io.Writer) {
+			fmt.Fprintf(w, "The proposal for %s is %s.\n", term.Plain(a.SkillName), a.Status)
+			if status == "approved" {
+				fmt.Fprintf(w, "Nothing has changed yet: `whetstone proposal apply %s` does it.\n", a.ID)
+			}
+		})
+	})
+}

@@ -1,0 +1,277 @@
+package quality
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type skillsCommands struct {
+	List     skillsList     `cmd:"" default:"withargs" help:"List skills with their health and cost; 'list' can be omitted."`
+	Show     skillsShow     `cmd:"" help:"Show the health and cost of a skill, day by day."`
+	Failures skillsFailures `cmd:"" help:"Show why sessions of a skill failed, most frequent reasons first."`
+	Hide     skillsHide     `cmd:"" help:"Leave a skill out of lists and alerts. Needs the permission admin."`
+	Unhide   skillsUnhide   `cmd:"" help:"Show a hidden skill again. Needs the permission admin."`
+	Merge    skillsMerge    `cmd:"" help:"Merge a skill into another one, which its reports then count for. Needs the permission admin."`
+	Unmerge  skillsUnmerge  `cmd:"" help:"Undo a merge. Needs the permission admin."`
+}
+
+type skillsList struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" optional:"" help:"Name or id of a skill, to show that one."`
+	Find         string `env:"-" placeholder:"TEXT" help:"Only skills with this text in their names."`
+	Status       string `env:"-" placeholder:"STATUS" enum:",healthy,warning,critical,unknown" default:"" help:"Only healthy, warning, critical or unknown skills."`
+	Unconfirmed  bool   `env:"-" help:"Only unconfirmed names: of failed calls, or built into an agent."`
+	Hidden       bool   `env:"-" help:"Only hidden skills."`
+	Merged       bool   `env:"-" help:"Only skills that are merged into others."`
+	Sort         string `env:"-" placeholder:"FIELD" default:"status" help:"Order: status (trouble first), name, pass_rate, trigger_rate, unique_sessions or last_seen_at; prefix - for descending."`
+	Days         int    `env:"-" default:"30" placeholder:"N" help:"With NAME: how many days to show."`
+}
+
+// Run prints the health of all skills, or of one day by day.
+func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
+	if c.Name != "" {
+		return (&skillsShow{Flags: c.Flags, Name: c.Name, Days: c.Days}).Run(ctx, p)
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		skills, err := s.Skills(ctx, client.SkillFilter{
+			Query: c.Find, Status: c.Status, Sort: c.Sort, Unconfirmed: c.Unconfirmed, Hidden: c.Hidden, Merged: c.Merged,
+		})
+		if err != nil {
+			return err
+		}
+		if c.Merged && !p.JSON && len(skills) > 0 {
+			return c.printMerged(ctx, p, s, skills)
+		}
+		return p.Print(skills, func(w io.Writer) {
+			if len(skills) == 0 {
+				fmt.Fprintln(w, c.none())
+				return
+			}
+			fmt.Fprintln(w, "SKILL\tSTATUS\tPASS RATE\tBASIS\tTRIGGER RATE\tCOST PER USE\tSESSIONS\tLAST SEEN")
+			for _, s := range skills {
+				var perUse *float64
+				if s.Cost != nil {
+					perUse = s.Cost.PerUseP50
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval),
+					term.OrDash(s.PassRateBasis), term.Percent(s.TriggerRate), term.Dollars(perUse), s.UniqueSessions, term.Day(s.LastSeenAt))
+			}
+		})
+	})
+}
+
+// printMerged prints into which skills others are merged: these have their figures.
+func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *server.Session, merged []client.ListedSkill) error {
+	all, err := s.Skills(ctx, client.SkillFilter{})
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, k := range all {
+		names[k.ID] = k.Name
+	}
+	return p.Print(merged, func(w io.Writer) {
+		fmt.Fprintln(w, "SKILL\tMERGED INTO")
+		for _, k := range merged {
+			fmt.Fprintf(w, "%s\t%s\n", term.Plain(k.Name), term.Plain(cmp.Or(names[*k.MergedInto], *k.MergedInto)))
+		}
+	})
+}
+
+// none says why the list is empty, and what to do if that is unexpected.
+func (c *skillsList) none() string {
+	switch {
+	case c.Find != "" || c.Status != "":
+		return "No matching skills."
+	case c.Merged:
+		return "No skills are merged; `whetstone skills merge NAME INTO` merges one."
+	case c.Hidden:
+		return "No skills are hidden; `whetstone skills hide NAME` hides one."
+	case c.Unconfirmed:
+		return "No unconfirmed names: every name that was reported has a real use."
+	}
+	return "No skills yet; `whetstone import` reports the sessions that Claude Code keeps on this machine."
+}
+
+type skillsShow struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill."`
+	Days         int    `env:"-" default:"30" placeholder:"N" help:"How many days to show."`
+}
+
+// Run prints a skill.
+func (c *skillsShow) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		detail, err := s.Skill(ctx, c.Name, c.Days)
+		if err != nil {
+			return namedSkill(err, c.Name)
+		}
+		target := ""
+		if into := detail.Skill.MergedInto; into != nil && !p.JSON {
+			found, err := s.Skill(ctx, *into, 1)
+			if err != nil {
+				return err
+			}
+			target = found.Skill.Name
+		}
+		judge := ""
+		if detail.Skill.GradedByBasis["judge"] > 0 && !p.JSON {
+			found, err := s.Calibration(ctx, c.Name)
+			if err != nil {
+				return err
+			}
+			judge = agreement(found)
+		}
+		return p.Print(detail, func(w io.Writer) { printSkill(w, detail, target, judge) })
+	})
+}
+
+// namedSkill says how to find the name of a skill that was not found.
+func namedSkill(err error, name string) error {
+	if client.Status(err) != http.StatusNotFound {
+		return err
+	}
+	return fault.New(fault.NotFound, "Skill not found: %s; `whetstone skills --find TEXT` searches names, --unconfirmed and "+
+		"--hidden list the others", term.Plain(name))
+}
+
+// agreement says how far the judge can be trusted.
+func agreement(c client.Calibration) string {
+	if c.Agreement == nil {
+		return "not compared with people yet"
+	}
+	text := fmt.Sprintf("agrees with people in %s of %s", term.Rate(c.Agreement, c.Interval), term.Count(c.Pairs, "session"))
+	if c.Kappa != nil {
+		text += fmt.Sprintf(", kappa %.2f (%.2f to %.2f)", *c.Kappa, c.KappaInterval[0], c.KappaInterval[1])
+	}
+	return text
+}
+
+// printSkill omits days without activity. target is the name of the skill that this
+// one is merged into, or "", and judge is the agreement of its judge with people.
+func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
+	s := detail.Skill
+	fmt.Fprintf(w, "Skill\t%s\n", term.Plain(s.Name))
+	fmt.Fprintf(w, "Status\t%s\n", s.Status)
+	if !s.Confirmed {
+		fmt.Fprintln(w, "Unconfirmed\tno successful use was reported: all calls failed, or it is built into an agent")
+	}
+	if s.Hidden {
+		fmt.Fprintln(w, "Hidden\tyes; `whetstone skills unhide` shows it again")
+	}
+	if target != "" {
+		fmt.Fprintf(w, "Merged into\t%s; `whetstone skills unmerge` undoes it\n", term.Plain(target))
+	}
+	fmt.Fprintf(w, "Pass rate\t%s\tof %s\n", term.Rate(s.PassRate, s.PassRateInterval),
+		term.Count(int(s.GradedSessions), "graded session"))
+	if s.GradedSessions > 0 {
+		fmt.Fprintf(w, "Basis\t%s\n", term.Basis(s.GradedByBasis, s.PassRatesByBasis))
+	}
+	if judge != "" {
+		fmt.Fprintf(w, "Judge\t%s\n", judge)
+	}
+	fmt.Fprintf(w, "Trigger rate\t%s%s\n", term.Percent(s.TriggerRate), triggerBasis(s))
+	fmt.Fprintf(w, "Confidence\t%s\tknown of %s of the triggers\n", term.Percent(s.AvgConfidence),
+		term.Percent(s.ConfidenceCoverage))
+	fmt.Fprintf(w, "Sessions\t%d\n", s.UniqueSessions)
+	fmt.Fprintf(w, "Seen\t%s to %s\n", term.Day(s.FirstSeenAt), term.Day(s.LastSeenAt))
+	if s.Cost != nil {
+		printCost(w, *s.Cost)
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "DATE\tSESSIONS\tCHECKS\tTRIGGERS\tTRIGGER RATE\tPASS RATE")
+	for _, d := range detail.Days {
+		if d.Sessions+d.Checks+d.GradedSessions > 0 {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", d.Date, d.Sessions, d.Checks, d.Triggers,
+				term.Percent(d.TriggerRate), term.Percent(d.PassRate))
+		}
+	}
+}
+
+// triggerBasis says of which sessions the trigger rate is a share.
+func triggerBasis(s client.Skill) string {
+	switch {
+	case s.TriggerRateBasis == nil:
+		return ""
+	case *s.TriggerRateBasis == "offered":
+		if s.SeenSessions == s.OfferedSessions {
+			return fmt.Sprintf("\tof %s that offered it", term.Count(int(s.SeenSessions), "session"))
+		}
+		return fmt.Sprintf("\tof %s; %d offered it", term.Count(int(s.SeenSessions), "session"), s.OfferedSessions)
+	}
+	return fmt.Sprintf("\tof %s that considered it; offers are unknown", term.Count(int(s.SeenSessions), "session"))
+}
+
+type skillsHide struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill."`
+}
+
+// Run hides a skill.
+func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
+		func(name string) string {
+			return term.Plain(name) + " is hidden: lists, alerts and pending proposals leave it out. " +
+				"`whetstone skills unhide` shows it again."
+		})
+}
+
+type skillsUnhide struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill; 'skills --hidden' lists them."`
+}
+
+// Run shows a skill again.
+func (c *skillsUnhide) Run(ctx context.Context, p *term.Program) error {
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
+		func(name string) string { return term.Plain(name) + " is listed again." })
+}
+
+type skillsMerge struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the skill to merge."`
+	Into         string `arg:"" help:"Name or id of the skill to merge it into."`
+}
+
+// Run merges a skill into another one.
+func (c *skillsMerge) Run(ctx context.Context, p *term.Program) error {
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
+		func(name string) string {
+			return fmt.Sprintf("Merged %s into %s. What was reported before is moved in the background. "+
+				"`whetstone skills unmerge` undoes it.", term.Plain(name), term.Plain(c.Into))
+		})
+}
+
+type skillsUnmerge struct {
+	server.Flags `embed:""`
+	Name         string `arg:"" help:"Name or id of the merged skill; 'skills --merged' lists them."`
+}
+
+// Run takes a merge back.
+func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
+	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
+		func(name string) string {
+			return term.Plain(name) + " counts for itself again. What was reported before is moved back in the background."
+		})
+}
+
+// changeSkill changes a skill, and prints the skill or what was done.
+func changeSkill(
+	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error), done func(name string) string,
+) error {
+	return f.WithSession(p, func(s *server.Session) error {
+		detail, err := do(s)
+		if err != nil {
+			return namedSkill(err, name)
+		}
+		return p.Print(detail, func(w io.Writer) { fmt.Fprintln(w, done(detail.Skill.Name)) })
+	})
+}

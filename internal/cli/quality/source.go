@@ -1,0 +1,254 @@
+package quality
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+// sourceCommands are the commands of cloud sources.
+type sourceCommands struct {
+	List   sourceList   `cmd:"" help:"List the cloud sources."`
+	Show   sourceShow   `cmd:"" help:"Show the validation findings of a cloud source and the suggested test cases."`
+	Upload sourceUpload `cmd:"" help:"Upload the skill in a folder."`
+	Sync   sourceSync   `cmd:"" help:"Read the repository of a cloud source."`
+	Review sourceReview `cmd:"" help:"Accept or reject a suggested test case."`
+}
+
+type sourceList struct {
+	server.Flags `embed:""`
+	Type         string `env:"-" enum:",upload,repohost" default:"" placeholder:"TYPE" help:"Only upload or repohost sources."`
+}
+
+// Run lists sources.
+func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		sources, err := s.Sources(ctx, c.Type)
+		if err != nil {
+			return err
+		}
+		return p.Print(sources, func(w io.Writer) {
+			if len(sources) == 0 {
+				fmt.Fprintln(w, "No cloud sources.")
+				return
+			}
+			fmt.Fprintln(w, "SOURCE\tLABEL\tTYPE\tCREATED")
+			for _, source := range sources {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", source.ID, term.Plain(source.Label), source.SourceType, term.Day(&source.CreatedAt))
+			}
+		})
+	})
+}
+
+type sourceShow struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
+}
+
+// Run shows a source.
+func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SourceID(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		detail, err := s.Source(ctx, id)
+		if err != nil {
+			return err
+		}
+		return p.Print(detail, func(w io.Writer) { printSource(w, detail) })
+	})
+}
+
+func printSource(w io.Writer, d client.SourceDetail) {
+	fmt.Fprintf(w, "Source\t%s\n", term.Plain(d.Label))
+	if d.RepoFullName != "" {
+		fmt.Fprintf(w, "Repository\t%s, %s, %s\n", term.Plain(d.RepoFullName), term.Plain(d.DefaultBranch), term.Plain(d.SkillPath))
+	}
+	if d.CurrentSnapshot == nil {
+		fmt.Fprintln(w, "Snapshot\tnone yet")
+		return
+	}
+	printSnapshot(w, *d.CurrentSnapshot, d.Reports)
+	fmt.Fprintf(w, "Suggestions\t%d pending, %d reviewed\n", d.SuggestionCount, d.ReviewCount)
+	if len(d.Suggestions) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "SUGGESTION\tCONFIDENCE\tSEEN\tWHY\tQUERY")
+	for _, s := range d.Suggestions {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.ID, term.Percent(&s.Confidence), s.ObservedCount, s.Provenance, term.Cell(s.Query))
+	}
+}
+
+func printSnapshot(w io.Writer, s client.Snapshot, reports []client.ValidationReport) {
+	fmt.Fprintf(w, "Snapshot\t%s, %s, SHA-256 %s\n", term.Count(s.FileCount, "file"), term.Size(s.TotalBytes), s.ContentHash)
+	for _, r := range reports {
+		fmt.Fprintf(w, "Validation\t%s: %s, %s\n", r.Status, term.Count(r.Counts.Error, "error"),
+			term.Count(r.Counts.Warning, "warning"))
+		for _, f := range r.Findings {
+			if f.Severity == "info" {
+				continue
+			}
+			location := ""
+			switch {
+			case f.Path != "" && f.Line > 0:
+				location = fmt.Sprintf("%s:%d: ", f.Path, f.Line)
+			case f.Path != "":
+				location = f.Path + ": "
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Severity, f.Code, term.Plain(location+f.Message))
+		}
+	}
+}
+
+type sourceUpload struct {
+	server.Flags `embed:""`
+	Dir          string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
+	Source       string `env:"-" placeholder:"SOURCE" help:"Cloud source to add a snapshot to (label or id); a new one when empty."`
+	Label        string `env:"-" help:"Label of a new source; the name of the folder when empty."`
+	SkillID      string `env:"-" name:"skill-id" placeholder:"UUID" help:"Skill whose measurements belong to a new source; the one that SKILL.md names, if it is known, when empty."`
+}
+
+// Run packs a folder and uploads it.
+func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
+	packed, err := server.PackFolder(ctx, c.Dir)
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	u := client.SourceUpload{SourceID: c.Source, SkillID: c.SkillID, Archive: packed.Archive}
+	if c.Source == "" {
+		path, err := filepath.Abs(c.Dir)
+		if err != nil {
+			return err
+		}
+		u.Label = cmp.Or(c.Label, filepath.Base(path))
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		if u.SourceID, err = s.SourceID(ctx, u.SourceID); err != nil {
+			return err
+		}
+		if u.SourceID == "" && u.SkillID == "" {
+			if u.SkillID, err = skillOf(ctx, s, packed); err != nil {
+				return err
+			}
+		}
+		taken, err := s.UploadSource(ctx, u)
+		if err != nil {
+			return err
+		}
+		return p.Print(taken, func(w io.Writer) {
+			fmt.Fprintf(w, "Source\t%s\n", taken.ID)
+			printSnapshot(w, taken.Snapshot, taken.Reports)
+		})
+	})
+}
+
+// skillOf returns the id of the skill that a folder's SKILL.md names, or "" if the
+// server does not know it.
+func skillOf(ctx context.Context, s *server.Session, packed server.PackedFolder) (string, error) {
+	manifest, err := packed.Package.Skill()
+	if err != nil || manifest.Name == "" {
+		return "", nil //nolint:nilerr // the validation of the snapshot reports what is wrong with it
+	}
+	known, err := s.Skill(ctx, manifest.Name, 0)
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
+		return "", nil
+	}
+	return known.Skill.ID, err
+}
+
+type sourceSync struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
+}
+
+// Run makes a snapshot of a repository.
+func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SourceID(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		taken, err := s.SyncSource(ctx, id)
+		if err != nil {
+			return err
+		}
+		out := struct {
+			Snapshot client.Snapshot           `json:"snapshot"`
+			Reports  []client.ValidationReport `json:"validationReports"`
+		}{taken.Snapshot, taken.Reports}
+		return p.Print(out, func(w io.Writer) { printSnapshot(w, taken.Snapshot, taken.Reports) })
+	})
+}
+
+type sourceReview struct {
+	server.Flags `embed:""`
+	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
+	Suggestion   string `arg:"" help:"Id of the suggestion."`
+	Accept       bool   `env:"-" xor:"verdict" required:"" help:"Accept it as a draft."`
+	Reject       bool   `env:"-" xor:"verdict" required:"" help:"Reject it."`
+	Suite        string `env:"-" xor:"verdict" required:"" placeholder:"SUITE" help:"Accept it and append it to this suite (name or id)."`
+	Clear        bool   `env:"-" xor:"verdict" required:"" help:"Undo the decision."`
+}
+
+// Run records a decision.
+func (c *sourceReview) Run(ctx context.Context, p *term.Program) error {
+	return c.WithSession(p, func(s *server.Session) error {
+		id, err := s.SourceID(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if c.Clear {
+			if err := s.ClearReview(ctx, id, c.Suggestion); err != nil {
+				return err
+			}
+			return p.Print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "Pending again.") })
+		}
+		c.ID = id
+		review, err := c.decide(ctx, s)
+		if err != nil {
+			return err
+		}
+		return p.Print(review, func(w io.Writer) {
+			fmt.Fprintf(w, "%s: %s\n", review.ReviewStatus, term.Cell(review.Query))
+		})
+	})
+}
+
+func (c *sourceReview) decide(ctx context.Context, s *server.Session) (client.Review, error) {
+	detail, err := s.Source(ctx, c.ID)
+	if err != nil {
+		return client.Review{}, err
+	}
+	i := slices.IndexFunc(detail.Suggestions, func(one client.Suggestion) bool { return one.ID == c.Suggestion })
+	if i < 0 {
+		return client.Review{}, fault.New(fault.NotFound,
+			"No suggestion %s is pending; `whetstone source show` lists them", c.Suggestion)
+	}
+	suggestion := detail.Suggestions[i]
+	if c.Suite != "" {
+		suite, err := s.SuiteID(ctx, c.Suite)
+		if err != nil {
+			return client.Review{}, err
+		}
+		_, review, err := s.ApplySuggestion(ctx, c.ID, suggestion, suite)
+		return review, err
+	}
+	status := "rejected"
+	if c.Accept {
+		status = "accepted"
+	}
+	return s.ReviewSuggestion(ctx, c.ID, suggestion, status)
+}

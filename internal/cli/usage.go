@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+)
+
+// helpGroups are the sections of the overview, in this order. Commands that are in none
+// of them are listed last.
+var helpGroups = []struct {
+	title    string
+	commands []string
+}{
+	{"Skills", []string{
+		"check", "push", "list", "diff", "history", "install", "uninstall", "sync", "status", "verify", "requires", "rollback", "promote", "withdraw", "open",
+	}},
+	{"Quality", []string{
+		"skills", "costs", "prices", "eval", "gate", "gates", "approve", "approvals", "source", "proposal", "alert", "incident",
+	}},
+	{"Sessions", []string{"import", "hook", "session", "grade"}},
+	{"Account and organisation", []string{
+		"login", "logout", "whoami", "member", "team", "owners", "service-account", "key-policy", "catalog-token", "trusted-publisher", "webhook",
+		"settings", "audit",
+	}},
+	{"On the server's machine", []string{
+		"serve", "ready", "doctor", "config", "migrate", "backup", "restore", "rekey", "org", "user", "key", "device", "signing-key", "repohost",
+	}},
+}
+
+const lastGroup = "Other commands"
+
+// shownSettings are the settings of the server that the help of a command shows. The
+// command accepts all of them, because it reads the same environment and file as
+// the server; the others are in the help of serve.
+var shownSettings = map[string][]string{
+	"backup":  {"data", "database-url", "blob-url", "secret-key", "repohost-url"},
+	"restore": {"data", "database-url", "blob-url", "secret-key", "repohost-url"},
+	"doctor":  {"data", "database-url", "blob-url", "secret-key"},
+	"ready":   {"addr"},
+	"config":  {"data"},
+}
+
+const moreSettings = "It reads the settings of the server: all flags of `whetstone serve`, their environment variables and --config."
+
+// arrangeHelp prepares the model of the command line for its help.
+func arrangeHelp(app *kong.Application) {
+	order := map[string]int{}
+	for _, child := range app.Children {
+		title := lastGroup
+		order[child.Name] = 1_000_000
+		for i, g := range helpGroups {
+			if j := slices.Index(g.commands, child.Name); j >= 0 {
+				title, order[child.Name] = g.title, 1_000*i+j
+			}
+		}
+		child.Group = &kong.Group{Key: title, Title: title + ":"}
+		for _, below := range child.Children {
+			below.Group = &kong.Group{Key: "Commands", Title: "Commands:"}
+		}
+	}
+	app.HelpFlag.Help = "Show help."
+	slices.SortStableFunc(app.Children, func(a, b *kong.Node) int { return order[a.Name] - order[b.Name] })
+	eachNode(app.Node, func(node *kong.Node) {
+		shown, short := shownSettings[node.Path()]
+		if short {
+			node.Detail = moreSettings
+		}
+		for _, flag := range node.Flags {
+			if short && isSetting(flag) && !slices.Contains(shown, flag.Name) {
+				flag.Hidden = true
+			}
+			nameValue(flag)
+		}
+	})
+}
+
+// isSetting reports whether a flag is a setting of the server: those of commands
+// have no environment variable.
+func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 }
+
+// nameValue gives a flag a placeholder that names its value. By default kong shows the
+// default there, which looks like a value to type; see Value.
+func nameValue(flag *kong.Flag) {
+	list := flag.IsSlice() && flag.Tag.Sep != -1
+	switch {
+	case flag.IsBool() || flag.IsCounter():
+	case slices.Contains([]string{"Duration", "Age"}, flag.Target.Type().Name()):
+		flag.PlaceHolder = "DURATION"
+	case flag.Target.Kind() == reflect.Int && flag.PlaceHolder == "":
+		flag.PlaceHolder = "N"
+	case flag.PlaceHolder != "" && flag.PlaceHolder == strings.ToUpper(flag.PlaceHolder): // another one is an example of a value
+		if list { // kong adds it
+			flag.PlaceHolder = strings.TrimSuffix(flag.PlaceHolder, ",...")
+		}
+	case flag.Target.Kind() != reflect.Map:
+		words := strings.Split(flag.Name, "-")
+		flag.PlaceHolder = strings.ToUpper(words[len(words)-1])
+	}
+}
+
+// helpOfValue is the help of a flag or an argument, with its default and its environment
+// variable.
+func helpOfValue(value *kong.Value) string {
+	var notes []string
+	if value.HasDefault && value.Default != "" && !value.IsBool() {
+		notes = append(notes, "default "+value.Default)
+	}
+	for _, env := range value.Tag.Envs {
+		notes = append(notes, "$"+env)
+	}
+	if len(notes) == 0 {
+		return value.Help
+	}
+	text, stop := strings.CutSuffix(value.Help, ".")
+	text = fmt.Sprintf("%s (%s)", text, strings.Join(notes, "; "))
+	if stop {
+		text += "."
+	}
+	return strings.TrimSpace(text)
+}
+
+// printHelp is the printer of help.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	node := cmp.Or(ctx.Selected(), ctx.Model.Node)
+	for _, flag := range ctx.Model.Flags {
+		if flag.Name == "config" { // the file has settings of the server
+			flag.Hidden = !slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Name == "data" }) && node != ctx.Model.Node
+		}
+	}
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
+		return err
+	}
+	if node == ctx.Model.Node {
+		fmt.Fprint(ctx.Stdout, "`whetstone --version` prints the version; `whetstone completion SHELL` a script that completes commands.\n")
+	}
+	if lines := examplesOf(node); len(lines) > 0 {
+		fmt.Fprintf(ctx.Stdout, "\nExamples:\n  %s\n", strings.Join(lines, "\n  "))
+	}
+	return nil
+}
+
+// commandMissing reports whether args name a group of commands and none of them, e.g.
+// "eval", so that its help is the answer.
+func commandMissing(trace *kong.Context) bool {
+	node := cmp.Or(trace.Selected(), trace.Model.Node)
+	return trace.Error == nil && len(node.Children) > 0 && node.DefaultCmd == nil
+}
+
+// usageMessage is what is wrong with a command line. Kong lists the empty choice of a flag that
+// may be left out, too, which says nothing.
+func usageMessage(err error) string {
+	return strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+}
+
+// usageHint tells where the help of a mistyped command is: that of the deepest command
+// that was understood.
+func usageHint(err error) string {
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
+		if node := parse.Context.Selected(); node != nil {
+			return fmt.Sprintf("Run `%s --help` for its usage.", node.FullPath())
+		}
+	}
+	return "Run `whetstone --help` for the commands."
+}
+
+// eachNode calls do for the node and all commands below it.
+func eachNode(node *kong.Node, do func(*kong.Node)) {
+	do(node)
+	for _, child := range node.Children {
+		eachNode(child, do)
+	}
+}
+
+// helpCommand has the command help.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command, e.g. eval run; all commands when empty."`
+}
+
+// Run prints the help of a command.
+func (c *helpCommand) Run(ctx *kong.Context) error {
+	node := ctx.Model.Node
+	for _, word := range c.Command {
+		i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == word && !child.Hidden })
+		if i < 0 {
+			return fault.Invalid("command", "no command is called %s; `whetstone help` lists them", strings.Join(c.Command, " "))
+		}
+		node = node.Children[i]
+	}
+	ctx.Path = []*kong.Path{{App: ctx.Model}}
+	if node.Type == kong.CommandNode {
+		ctx.Path = append(ctx.Path, &kong.Path{Parent: node.Parent, Command: node})
+	}
+	return ctx.PrintUsage(false)
+}

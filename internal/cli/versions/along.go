@@ -1,0 +1,120 @@
+package versions
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
+)
+
+// installAlong installs what a plan has, and marks in the lock file who requires what.
+// A failure of one skill does not affect the others. All is that of requires.Plan.Mark.
+func installAlong(ctx context.Context, i *installer, plan installPlan, all bool) ([]alongOutcome, error) {
+	noteWarnings(i.Program, plan.Warnings)
+	before := i.Skills()
+	outcomes := plan.Decide(before, i.Server)
+	for n := range outcomes {
+		o, needed := &outcomes[n], plan.Skills[n]
+		if o.Status != "" {
+			continue
+		}
+		t := installTarget{
+			Name: needed.Name, Organisation: needed.Organisation, EntryID: needed.EntryID, Version: needed.Version, Hash: needed.ContentHash,
+		}
+		archive, err := i.Fetch(ctx, t, func(int64, int64) {})
+		if err == nil {
+			_, err = i.Unpack(ctx, t, archive, false)
+		}
+		o.Status = alongInstalled
+		if edited, ok := errors.AsType[*install.EditedError](err); ok {
+			o.Status, o.Note = alongKept, edited.Error()
+		} else if err != nil {
+			o.Status, o.Note = alongFailed, term.Message(server.AsFault(err, i.Server))
+		} else {
+			i.Record(ctx, t)
+		}
+	}
+	unneeded, err := plan.Mark(i, before, i.Server, all)
+	for _, name := range unneeded {
+		i.Program.Note("%s was installed for other skills, and no skill here requires it any more", term.Plain(name))
+	}
+	return outcomes, err
+}
+
+// along installs what a skill requires, after the skill itself was installed by name.
+func (c *installCommand) along(ctx context.Context, i *installer, t installTarget) ([]alongOutcome, error) {
+	r := i.Skills()[t.Name]
+	r.Explicit, r.NoRequires = len(r.RequiredBy) > 0, c.NoRequires
+	if err := i.Put(t.Name, r); err != nil || c.NoRequires {
+		return nil, err
+	}
+	plan, err := askPlan(ctx, i.Session, []plannedVersion{{EntryID: t.EntryID, Version: t.Version}})
+	if err != nil {
+		return nil, err
+	}
+	return installAlong(ctx, i, plan, false)
+}
+
+// planOf asks what skills of a folder require, all or the named ones, as far as they are
+// on this server.
+func planOf(ctx context.Context, s *server.Session, skills map[string]install.Record, names []string) (installPlan, error) {
+	var versions []plannedVersion
+	for name, r := range skills {
+		if r.Server == s.Server && !r.NoRequires && (len(names) == 0 || slices.Contains(names, name)) {
+			versions = append(versions, plannedVersion{EntryID: r.EntryID, Version: r.Version})
+		}
+	}
+	return askPlan(ctx, s, versions)
+}
+
+// wouldAlong adds to the output of a dry run what would be installed along.
+func (c *syncCommand) wouldAlong(ctx context.Context, s *server.Session, skills map[string]install.Record, out []syncOutput) ([]syncOutput, error) {
+	if c.NoRequires {
+		return out, nil
+	}
+	after := maps.Clone(skills)
+	for _, o := range out {
+		r := after[o.Name]
+		r.Version = o.Version
+		after[o.Name] = r
+	}
+	plan, err := planOf(ctx, s, after, c.Names)
+	for _, o := range plan.Decide(after, s.Server) {
+		if o.Status == "" {
+			o.Status = alongWouldInstall
+		}
+		out = append(out, alongOutput(o))
+	}
+	return out, err
+}
+
+// along adds to the output of a sync what is installed because updated skills came to
+// require it.
+func (c *syncCommand) along(ctx context.Context, i *installer, out []syncOutput) ([]syncOutput, error) {
+	if c.NoRequires {
+		return out, nil
+	}
+	plan, err := planOf(ctx, i.Session, i.Skills(), c.Names)
+	if err != nil {
+		return out, err
+	}
+	outcomes, err := installAlong(ctx, i, plan, len(c.Names) == 0)
+	for _, o := range outcomes {
+		out = append(out, alongOutput(o))
+	}
+	return out, err
+}
+
+func alongOutput(o alongOutcome) syncOutput {
+	s := syncOutput{
+		Name: o.Name, Version: o.Version, LatestVersion: o.Version, Edits: []install.Edit{}, Status: drift(o.Status), RequiredBy: o.RequiredBy,
+	}
+	if o.Status == alongFailed || o.Status == alongKept {
+		s.Error = o.Note
+	}
+	return s
+}

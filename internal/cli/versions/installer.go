@@ -1,0 +1,138 @@
+package versions
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
+	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
+)
+
+// An installTarget is a version of an entry that is to be installed.
+type installTarget struct {
+	Name         string // of the entry, and of its folder
+	Organisation string // the owner of the entry
+	Foreign      bool   // the owner is not the caller's organisation
+	EntryID      string
+	Version      string
+	Hash         string
+	Pinned       bool
+	Withdrawn    bool   // it is wanted although it was withdrawn
+	Link         string // signed download URL, or ""
+}
+
+// An installer downloads versions into a folder of skills and records the
+// installations on the server. Its methods may be called concurrently.
+type installer struct {
+	*server.Session
+	Program *term.Program
+
+	dir    string
+	device string
+
+	mu      sync.Mutex // guards what follows
+	folder  *install.Folder
+	refused bool // the key may not record installations
+}
+
+// newInstaller locks the folder for this process, and waits for other processes
+// that use it.
+func newInstaller(ctx context.Context, p *term.Program, s *server.Session, dir string) (*installer, error) {
+	folder, err := install.Open(ctx, dir, func() { p.Note("waiting for another whetstone to be done with %s", dir) })
+	if err != nil {
+		return nil, err
+	}
+	device, _ := server.DeviceID()
+	return &installer{Session: s, Program: p, dir: dir, device: device, folder: folder}, nil
+}
+
+// Close unlocks the folder.
+func (i *installer) Close() { _ = i.folder.Close() } // everything is already on disk
+
+// PathOf is the folder of a skill.
+func (i *installer) PathOf(name string) string { return filepath.Join(i.dir, name) }
+
+// Skills returns the records of the folder's lock file by the names of the skills.
+func (i *installer) Skills() map[string]install.Record { return i.folder.Skills() }
+
+// Put writes the record of a skill to the lock file.
+func (i *installer) Put(name string, r install.Record) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.folder.Put(name, r)
+}
+
+// Fetch downloads the archive and verifies its hash.
+func (i *installer) Fetch(ctx context.Context, t installTarget, progress func(done, of int64)) ([]byte, error) {
+	wanted := client.Wanted{ContentHash: t.Hash, Withdrawn: t.Withdrawn, Progress: progress}
+	if t.Link != "" {
+		archive, err := i.Download(ctx, t.Link, wanted)
+		if client.Status(err) != http.StatusForbidden {
+			return archive, err
+		}
+		// The link expired while other skills were downloaded.
+	}
+	return i.DownloadVersion(ctx, t.EntryID, t.Version, wanted)
+}
+
+// Unpack installs an archive that Fetch returned.
+func (i *installer) Unpack(ctx context.Context, t installTarget, archive []byte, force bool) (backup string, err error) {
+	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.StoredLimits())
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = pkg.Close() }() // it was only read
+	r := install.Record{
+		Server: i.Server, EntryID: t.EntryID, Version: t.Version, ContentHash: t.Hash, Pinned: t.Pinned,
+		InstalledAt: time.Now().UTC().Truncate(time.Second),
+	}
+	i.mu.Lock() // downloads run in parallel, but the lock file has one writer
+	defer i.mu.Unlock()
+	if before := i.folder.Skills()[t.Name]; before.EntryID == r.EntryID {
+		r.Explicit, r.RequiredBy, r.NoRequires = before.Explicit, before.RequiredBy, before.NoRequires
+	}
+	return i.folder.Install(ctx, t.Name, pkg, r, force)
+}
+
+// Restore installs an archive that Fetch returned as the lock file says, which stays
+// as it is.
+func (i *installer) Restore(ctx context.Context, name string, archive []byte, force bool) (backup string, err error) {
+	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.StoredLimits())
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = pkg.Close() }() // it was only read
+	return i.folder.Restore(ctx, name, pkg, force)
+}
+
+// Record reports the installation to the server, and returns whether the server
+// recorded it. The skill is installed either way, so a failure is only a note,
+// and a key without the permission gets it once.
+func (i *installer) Record(ctx context.Context, t installTarget) bool {
+	i.mu.Lock()
+	refused := i.refused
+	i.mu.Unlock()
+	if refused {
+		return false
+	}
+	_, err := i.RecordInstall(ctx, t.EntryID, client.NewInstallation{
+		InstallPath: i.PathOf(t.Name), DeviceID: i.device, ContentHash: t.Hash,
+	})
+	if err == nil {
+		return true
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.refused {
+		i.Program.Note("%s is installed, but the server has no record of it: %s", t.Name, term.Message(server.AsFault(err, i.Server)))
+	}
+	i.refused = client.Status(err) == http.StatusForbidden
+	return false
+}

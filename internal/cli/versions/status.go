@@ -1,0 +1,222 @@
+package versions
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/local/install"
+)
+
+// A drift is the difference between an installed skill and the registry.
+type drift string
+
+const (
+	upToDate    drift = "up_to_date"
+	behind      drift = "behind"   // also if the installed version was rolled back
+	modified    drift = "modified" // local edits
+	missing     drift = "missing"  // in the lock file, but not in the folder
+	pinned      drift = "pinned"
+	gone        drift = "gone" // no longer in the registry, or not visible with this key
+	otherServer drift = "other_server"
+)
+
+// An installedSkill is a skill of the lock file, its folder, and its entry.
+type installedSkill struct {
+	name   string
+	record install.Record
+	state  install.State
+	latest *client.SyncEntry // nil if the server has none
+}
+
+// drift compares in this order since a skill may be several of them: edits come
+// before a newer version, because an update would overwrite them.
+func (i installedSkill) drift(server string) drift {
+	switch {
+	case i.record.Server != server:
+		return otherServer
+	case i.latest == nil:
+		return gone
+	case i.state.Condition == install.Missing:
+		return missing
+	case i.state.Condition == install.Modified:
+		return modified
+	case i.record.Pinned:
+		return pinned
+	case i.record.ContentHash == i.latest.LatestContentHash: // not the version: a rollback makes an older one the latest
+		return upToDate
+	}
+	return behind
+}
+
+// hash is the content hash that the server gets. An edited folder has its own,
+// which is that of no version, so the server counts it as drift.
+func (i installedSkill) hash() string {
+	switch i.state.Condition {
+	case install.Missing:
+		return client.NoHash
+	case install.Modified:
+		return i.state.Digest
+	case install.Clean:
+	}
+	return i.record.ContentHash
+}
+
+func (i installedSkill) latestVersion() string {
+	if i.latest == nil {
+		return ""
+	}
+	return i.latest.LatestVersion
+}
+
+// compare reads the folders of the lock file's skills, all or the named ones,
+// and asks the server for the latest versions of its own. The request also
+// reports what is installed.
+func compareInstalled(
+	ctx context.Context, s *server.Session, dir string, skills map[string]install.Record, names []string,
+) ([]installedSkill, error) {
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(skills))
+	}
+	device, _ := server.DeviceID()
+	var all []installedSkill
+	var items []client.SyncItem
+	for _, name := range names {
+		record, ok := skills[name]
+		if !ok {
+			return nil, fault.New(fault.NotFound, "%s is not installed in %s", term.Plain(name), dir)
+		}
+		state, err := install.Inspect(dir, name, record)
+		if err != nil {
+			return nil, err
+		}
+		skill := installedSkill{name: name, record: record, state: state}
+		all = append(all, skill)
+		if record.Server == s.Server {
+			items = append(items, client.SyncItem{
+				EntryID: record.EntryID, CurrentVersionHash: skill.hash(),
+				DeviceID: device, InstallPath: filepath.Join(dir, name),
+			})
+		}
+	}
+	if len(items) == 0 {
+		return all, nil
+	}
+	entries, err := s.Sync(ctx, items)
+	if err != nil {
+		return nil, err
+	}
+	latest := map[string]*client.SyncEntry{}
+	for _, e := range entries {
+		latest[e.EntryID] = &e
+	}
+	for n := range all {
+		if all[n].record.Server == s.Server {
+			all[n].latest = latest[all[n].record.EntryID]
+		}
+	}
+	return all, nil
+}
+
+type statusCommand struct {
+	server.Flags `embed:""`
+	skillsFlag   `embed:""`
+	Names        []string `arg:"" optional:"" name:"name" help:"Skills to check; all when empty."`
+	Lock         []string `env:"-" placeholder:"FILE" help:"Check a lock file of any client instead: skills, clawhub, Claude Code, Codex, ToolHive or whetstone; for a folder, all in it. Repeatable."`
+	Report       bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
+}
+
+type statusOutput struct {
+	Name          string         `json:"name"`
+	Status        drift          `json:"status"`
+	Version       string         `json:"version"`
+	LatestVersion string         `json:"latest_version"`
+	Pinned        bool           `json:"pinned"`
+	Server        string         `json:"server"`
+	EntryID       string         `json:"entry_id"`
+	Path          string         `json:"path"`
+	Edits         []install.Edit `json:"edits"`
+}
+
+// Run compares the installed skills with the registry.
+func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
+	switch {
+	case len(c.Lock) > 0 && len(c.Names)+len(c.Dir) > 0:
+		return fault.Invalid("lock", "--lock checks all skills of a lock file: leave out names and --dir")
+	case len(c.Lock) > 0:
+		return lockStatus{Paths: c.Lock, Report: c.Report}.Run(ctx, p, &c.Flags)
+	case c.Report:
+		return fault.Invalid("report", "--report needs --lock")
+	}
+	dir, err := c.Path()
+	if err != nil {
+		return err
+	}
+	skills, err := install.ReadLock(dir)
+	if err != nil {
+		return err
+	}
+	out := []statusOutput{}
+	if len(skills) > 0 || len(c.Names) > 0 {
+		err = c.WithSession(p, func(s *server.Session) error {
+			all, err := compareInstalled(ctx, s, dir, skills, c.Names)
+			for _, skill := range all {
+				out = append(out, statusOutput{
+					Name: skill.name, Status: skill.drift(s.Server),
+					Version: skill.record.Version, LatestVersion: skill.latestVersion(), Pinned: skill.record.Pinned,
+					Server: skill.record.Server, EntryID: skill.record.EntryID, Path: filepath.Join(dir, skill.name),
+					Edits: append([]install.Edit{}, skill.state.Edits...),
+				})
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := p.Print(out, func(w io.Writer) { printStatus(w, dir, out) }); err != nil {
+		return err
+	}
+	// What the user chose (pinned), or what this server cannot know, is not drift: the
+	// exit code is for CI.
+	for _, o := range out {
+		if o.Status != upToDate && o.Status != pinned && o.Status != otherServer {
+			return term.ExitCode(term.ExitOutdated)
+		}
+	}
+	return nil
+}
+
+func printStatus(w io.Writer, dir string, out []statusOutput) {
+	if len(out) == 0 {
+		fmt.Fprintf(w, "Nothing is installed in %s\n", dir)
+		return
+	}
+	fmt.Fprintln(w, "NAME\tINSTALLED\tLATEST\tSTATUS")
+	for _, o := range out {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n",
+			term.Plain(o.Name), term.Plain(o.Version), term.Plain(o.LatestVersion), o.statusText())
+	}
+}
+
+func (o statusOutput) statusText() string {
+	switch o.Status {
+	case upToDate:
+		return "up to date"
+	case modified:
+		return "modified: " + editList(o.Edits)
+	case gone:
+		return "gone from the registry"
+	case otherServer:
+		return "from " + term.Plain(o.Server)
+	default:
+		return string(o.Status)
+	}
+}

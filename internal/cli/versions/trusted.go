@@ -1,0 +1,200 @@
+package versions
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/app/config"
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
+)
+
+// trustedFlags say what CI publishes, and where its ID token is.
+type trustedFlags struct {
+	Entry        string        `env:"-" placeholder:"ID" help:"In CI without a key: id of the entry to publish, which has a trusted publisher."`
+	Organisation string        `env:"-" placeholder:"NAME" help:"In CI without a key: the entry's organisation, in place of --entry."`
+	IDToken      config.Secret `name:"id-token" placeholder:"JWT" help:"In CI without a key: ID token of the run, e.g. of GitLab; GitHub Actions is asked for one."`
+	IDTokenFile  string        `env:"-" name:"id-token-file" placeholder:"FILE" help:"File that holds the ID token."`
+	Audience     string        `env:"-" placeholder:"URL" help:"Audience of the ID token; the address of the server when empty."`
+}
+
+// A publishGrant is a session whose key pushes versions of one entry.
+type publishGrant struct {
+	*server.Session
+	ExpiresAt time.Time
+	Entry     grantedEntry
+}
+
+// A grantedEntry is the one that a grant is for.
+type grantedEntry struct {
+	ID             string  `json:"id"`
+	Name           string  `json:"name"`
+	Organisation   string  `json:"organisation"`
+	EntryType      string  `json:"entry_type"`
+	Visibility     string  `json:"visibility"`
+	CurrentVersion *string `json:"current_version"`
+	ContentHash    *string `json:"content_hash"`
+	Repository     string  `json:"repository"`
+}
+
+// Listed is the entry as lists have it.
+func (e grantedEntry) Listed() client.ListedEntry {
+	out := client.ListedEntry{Entry: client.Entry{ID: e.ID, Name: e.Name, EntryType: e.EntryType, Visibility: e.Visibility}}
+	if e.CurrentVersion != nil && e.ContentHash != nil {
+		out.CurrentVersion = &client.CurrentVersion{Version: *e.CurrentVersion, ContentHash: *e.ContentHash}
+	}
+	return out
+}
+
+// The variables of GitHub Actions, Gitea and Forgejo.
+const (
+	requestURLVariable   = "ACTIONS_ID_TOKEN_REQUEST_URL"
+	requestTokenVariable = "ACTIONS_ID_TOKEN_REQUEST_TOKEN" //nolint:gosec // the name of a variable
+	inActionsVariable    = "GITHUB_ACTIONS"
+)
+
+// Wanted reports whether a run of CI has no key, and so needs an ID token.
+func (f *trustedFlags) Wanted(s *server.Flags) (bool, error) {
+	if s.APIKey != "" {
+		return false, nil
+	}
+	if f.IDToken != "" || f.IDTokenFile != "" {
+		return true, nil
+	}
+	stored, err := server.LoadCredentials()
+	if err != nil {
+		return false, err
+	}
+	address, err := s.Address(stored)
+	return err == nil && stored.Servers[address].APIKey == "" && (os.Getenv(requestURLVariable) != "" || os.Getenv(inActionsVariable) == "true"), err
+}
+
+// Exchange gets a key for the entry of that name, or the one of --entry.
+func (f *trustedFlags) Exchange(ctx context.Context, p *term.Program, s *server.Flags, name string) (*publishGrant, error) {
+	stored, err := server.LoadCredentials()
+	if err != nil {
+		return nil, err
+	}
+	address, err := s.Address(stored)
+	if err != nil {
+		return nil, err
+	}
+	token, err := f.token(ctx, cmp.Or(f.Audience, address))
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]string{"token": token, "name": name}
+	if f.Organisation != "" {
+		body["organisation"] = f.Organisation
+	}
+	if f.Entry != "" {
+		body["entry_id"] = f.Entry
+		delete(body, "name")
+	}
+	var out struct {
+		Key       string       `json:"key"`
+		ExpiresAt time.Time    `json:"expires_at"`
+		Entry     grantedEntry `json:"entry"`
+	}
+	if err := server.New(p, address, "").Call(ctx, http.MethodPost, "/api/v1/trusted-publishers/token", body, &out); err != nil {
+		return nil, explainRefusal(err, address)
+	}
+	return &publishGrant{server.New(p, address, out.Key), out.ExpiresAt, out.Entry}, nil
+}
+
+// explainRefusal says what to do about a token that was refused.
+func explainRefusal(err error, address string) error {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return server.AsFault(err, address)
+	}
+	message := term.Plain(e.Message)
+	switch e.Status {
+	case http.StatusUnauthorized:
+		return fault.New(fault.Unauthorized, "%s rejected the ID token: %s", address, message).Because(err)
+	case http.StatusForbidden:
+		return fault.New(fault.Denied, "%s. An admin adds one on the entry's page, or with "+
+			"`whetstone trusted-publisher add ENTRY OWNER/REPOSITORY`", message).Because(err)
+	case http.StatusBadRequest:
+		if len(e.Issues) > 0 && strings.Contains(e.Issues[0].Message, "several organisations") {
+			return fault.Invalid("entry", "%s has several organisations: name the entry with --entry, "+
+				"or its organisation with --organisation", address).Because(err)
+		}
+	}
+	return server.AsFault(err, address)
+}
+
+// maxIDToken is the largest ID token that is read, in bytes.
+const maxIDToken = 16 << 10
+
+// token returns the ID token of the run.
+func (f *trustedFlags) token(ctx context.Context, audience string) (string, error) {
+	if f.IDToken != "" {
+		return strings.TrimSpace(string(f.IDToken)), nil
+	}
+	if f.IDTokenFile != "" {
+		file, err := os.Open(f.IDTokenFile)
+		if err != nil {
+			return "", fault.Invalid("id-token-file", "cannot read --id-token-file: %s", err)
+		}
+		defer file.Close()
+		raw, err := io.ReadAll(io.LimitReader(file, maxIDToken))
+		return strings.TrimSpace(string(raw)), err
+	}
+	address, bearer := os.Getenv(requestURLVariable), os.Getenv(requestTokenVariable)
+	if address == "" || bearer == "" {
+		return "", fault.New(fault.Unauthorized, "No API key, and the job may not ask for an ID token; "+
+			"add `permissions: id-token: write` to the workflow, or set WHETSTONE_API_KEY")
+	}
+	return requestToken(ctx, address, bearer, audience)
+}
+
+// requestToken asks the runner for an ID token. The address is the runner's own, which may
+// be in a private network.
+func requestToken(ctx context.Context, address, bearer, audience string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", fault.New(fault.Malformed, "%s is not an address", requestURLVariable)
+	}
+	query := u.Query()
+	query.Set("audience", audience)
+	u.RawQuery = query.Encode()
+	runner, err := outbound.New(outbound.Options{AllowPrivate: true, MaxBody: 2 * maxIDToken})
+	if err != nil {
+		return "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return "", fault.New(fault.Malformed, "%s is not an address", requestURLVariable)
+	}
+	req.Header.Set("Authorization", "Bearer "+bearer)
+	req.Header.Set("Accept", "application/json")
+	resp, err := runner.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var out struct {
+		Value string `json:"value"`
+	}
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK || json.Unmarshal(raw, &out) != nil || out.Value == "" {
+		return "", fault.New(fault.BadGateway, "The runner gave no ID token (status %d); does the workflow have `permissions: id-token: write`?",
+			resp.StatusCode)
+	}
+	return out.Value, nil
+}

@@ -1,0 +1,67 @@
+package versions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/local/install"
+)
+
+// dirHash is the digest of files by path, as a statement has it: that of Go modules,
+// in hex. A path with a line break, which would make it ambiguous, has none.
+func dirHash(files map[string]string) string {
+	digest := sha256.New()
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if strings.Contains(path, "\n") {
+			return ""
+		}
+		fmt.Fprintf(digest, "%s  %s\n", files[path], path)
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// maxUnchecked is how many are listed.
+const maxUnchecked = 20
+
+// unchecked lists what is in a folder beside the files of the skill and the edits,
+// folders with a slash at the end: .git, .env, __pycache__ and the like, which people
+// and interpreters make.
+func unchecked(path string, files map[string]string, edits []install.Edit) ([]string, error) {
+	found := []string{}
+	known := func(p string) bool {
+		_, ok := files[p]
+		return ok || slices.ContainsFunc(edits, func(e install.Edit) bool { return e.Path == p })
+	}
+	below := func(p string) bool {
+		for file := range files {
+			if strings.HasPrefix(file, p+"/") {
+				return true
+			}
+		}
+		return slices.ContainsFunc(edits, func(e install.Edit) bool { return strings.HasPrefix(e.Path, p+"/") })
+	}
+	err := fs.WalkDir(os.DirFS(path), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || p == "." || known(p) || len(found) == maxUnchecked {
+			return err
+		}
+		if !d.IsDir() {
+			found = append(found, p)
+			return nil
+		}
+		if below(p) {
+			return nil
+		}
+		// Programs can load what is in a folder that cannot be listed.
+		if entries, err := fs.ReadDir(os.DirFS(path), p); err != nil || len(entries) > 0 {
+			found = append(found, p+"/")
+		}
+		return fs.SkipDir
+	})
+	return found, err
+}
