@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bradleyfalzon/ghinstallation/v2"
 	api "github.com/google/go-github/v89/github"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
@@ -72,7 +71,7 @@ func New(o Options) (_ *Host, err error) {
 	}
 	// The app's own calls follow no redirect: they carry its signed JWT.
 	plain := h.http.With(outbound.Limits{MaxRedirects: -1}).HTTP()
-	signer, err := ghinstallation.NewAppsTransport(plain.Transport, o.AppID, o.PrivateKey)
+	signer, err := newAppSigner(o.AppID, o.PrivateKey, plain.Transport)
 	if err != nil {
 		return nil, fault.New(fault.Malformed,
 			"the private key of the GitHub App must be a PEM file of an RSA key").Because(err)
