@@ -82,19 +82,21 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	p.version = version
 	p.db, p.memory, p.metrics = db, newBudgets(a.memory.Runtime), a.metrics
 	p.outbound = metrics.NewOutbound(p.metrics)
-	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), RequireSSO: c.RequireSSO, Seal: a.keyring, Log: a.logFor("auth")}
-	p.audit = &audit.Service{DB: db, Retention: time.Duration(c.RetentionAudit)}
-	if err := a.openBlobs(ctx, &p); err != nil {
-		return p, err
-	}
 	if p.queue, err = jobs.New(jobs.Options{
 		DB: db, Log: a.logFor("jobs"), Metrics: p.metrics, Tracer: a.tracer, Room: a.disk.HasRoom,
 		Workers: c.Workers, RunWorkers: c.RunWorkers, Drain: time.Duration(c.DrainTimeout),
 	}); err != nil {
 		return p, err
 	}
-	p.auth.Jobs, p.audit.Jobs = p.queue, p.queue
-	if p.audit.Collector, err = newCollector(c, version, p.outbound.To("audit")); err != nil {
+	collector, err := newCollector(c, version, p.outbound.To("audit"))
+	if err != nil {
+		return p, err
+	}
+	p.auth = &auth.Service{
+		DB: db, Jobs: p.queue, PublicURL: a.URL(), RequireSSO: c.RequireSSO, Seal: a.keyring, Log: a.logFor("auth"),
+	}
+	p.audit = &audit.Service{DB: db, Jobs: p.queue, Collector: collector, Retention: time.Duration(c.RetentionAudit)}
+	if err := a.openBlobs(ctx, &p); err != nil {
 		return p, err
 	}
 	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, memory: p.memory, disk: a.disk, tracer: a.tracer, log: a.log})

@@ -148,18 +148,14 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
-	p.release = &release.Service{DB: db, Registry: p.registry}
 	p.resolve = &resolve.Service{DB: db}
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
 	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry}
 	p.installations = &installations.Service{DB: db, Blobs: on.links, Jobs: queue, Registry: p.registry}
+	p.release = &release.Service{DB: db, Registry: p.registry, Owns: p.teams.MayAsOwner, Clients: p.installations}
 	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{
 		Registry: p.registry, Tokens: p.tokens, Keys: on.auth, Memory: on.memory.work, PublicURL: a.URL(), Log: log("catalog"),
-	}
-	p.clawhub = &clawhub.Service{
-		DB: db, Blobs: on.blobs, Jobs: queue, Catalog: p.catalog, Registry: p.registry, Installations: p.installations,
-		Auth: on.auth, Quota: on.quota, Memory: on.memory.work, PublicURL: a.URL(), Log: log("clawhub"),
 	}
 	p.publishers = &publishers.Service{
 		DB: db, Auth: on.auth, Registry: p.registry, Keys: oidc.NewKeys(on.targets), PublicURL: a.URL(),
@@ -175,19 +171,17 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.alerts = &alerts.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),
-		Seal:     a.keyring,
-		Interval: time.Duration(c.AlertInterval), AllowPrivate: c.AllowPrivateTargets, Log: log("alerts"),
+		Seal: a.keyring, Owners: p.teams, Interval: time.Duration(c.AlertInterval), AllowPrivate: c.AllowPrivateTargets, Log: log("alerts"),
 	}
 	p.repohost = &repohost.Service{
 		DB: db, Jobs: queue, Host: on.host, Registry: p.registry, Secrets: []string{on.hookSecret}, Seal: a.keyring,
 		Claims: claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator}, Interval: time.Duration(c.RepohostInterval),
-		PublicURL: a.URL(), Log: log("repohost"),
+		PublicURL: a.URL(), Guard: guard{p.teams}, Owners: p.teams, Log: log("repohost"),
 	}
 	p.incidents = &incidents.Service{
 		DB: db, Jobs: queue, Alerts: p.alerts, Repohost: p.repohost, Installations: p.installations,
 		Interval: time.Duration(c.AlertInterval), PublicURL: a.URL(), Log: log("incidents"),
 	}
-	p.alerts.Incidents, p.alerts.Owners = p.incidents, p.teams
 	p.sources = &sources.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Repohost: p.repohost, Files: files,
 		Limits: skillpkg.DefaultLimits(), Quota: on.quota, Log: log("sources"),
@@ -208,7 +202,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.trials = &trials.Service{Runs: p.runs, Recordings: p.runs.Recordings, Jobs: queue}
 	p.gates = &gates.Service{
-		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Log: log("gates"),
+		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Owners: p.teams, Log: log("gates"),
 	}
 	p.approvals = &approvals.Service{DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Approvers: p.teams}
 	p.hostReviews = &hostreviews.Service{
@@ -219,6 +213,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
 		Log: log("attestations"),
 	}
+	p.clawhub = &clawhub.Service{
+		DB: db, Blobs: on.blobs, Jobs: queue, Catalog: p.catalog, Registry: p.registry, Installations: p.installations,
+		Attestations: p.attestations, Auth: on.auth, Quota: on.quota, Memory: on.memory.work, PublicURL: a.URL(), Log: log("clawhub"),
+	}
 	p.checks = &checks.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Sources: p.sources, Suites: p.suites, Repohost: p.repohost,
 		PublicURL: a.URL(), Log: log("checks"),
@@ -228,7 +226,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.community = &community.Service{DB: db, Quota: on.quota, Secret: on.contributors}
 	p.signals = &signals.Service{DB: db, Secret: on.contributors, MinContributors: c.SignalsMinContributors}
-	p.proposals = &proposals.Service{DB: db, Jobs: queue, Signals: p.signals, Registry: p.registry, Sources: p.sources}
+	p.proposals = &proposals.Service{
+		DB: db, Jobs: queue, Signals: p.signals, Registry: p.registry, Sources: p.sources, Owns: p.teams.MayAsOwner,
+	}
 	p.apply = &apply.Service{
 		DB: db, Jobs: queue, Proposals: p.proposals, Registry: p.registry, Gates: p.gates, Repohost: p.repohost,
 		Interval: time.Duration(c.RepohostInterval), PublicURL: a.URL(), Log: log("proposals"),
@@ -270,21 +270,19 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
 	p.gates.Approvals, p.release.Approvals, p.approvals.Watcher = p.approvals, approvals.Promoting{Service: p.approvals}, versions
 	p.repohost.Reviews = p.hostReviews
-	p.repohost.Guard = guard{p.teams}
-	p.repohost.Owners, p.registry.Owners = p.teams, p.teams.ShownOwners
+	p.registry.Owners, p.alerts.Incidents = p.teams.ShownOwners, p.incidents
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
 	p.registry.Owns, on.links.Allow = p.teams.MayAsOwner, p.registry.CheckLink
-	p.registry.Sign, p.runs.Sign, p.clawhub.Attestations = p.attestations.SignVersion, p.attestations.SignRun, p.attestations
-	p.release.Clients, p.release.Gates = p.installations, p.gates
-	p.release.Owns, p.proposals.Owns = p.teams.MayAsOwner, p.teams.MayAsOwner
+	p.registry.Sign, p.runs.Sign = p.attestations.SignVersion, p.attestations.SignRun
+	p.release.Gates = p.gates
 	p.sessions.Content = p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
 	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
-	p.sources.Guard, p.gates.Owners = p.gates, p.teams
+	p.sources.Guard = p.gates
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
