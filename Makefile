@@ -158,8 +158,9 @@ lint: ## Check formatting, vet, golangci-lint, go.mod and scripts
 	@scripts/lint
 
 .PHONY: fmt
-fmt: ## Format all Go files
+fmt: ## Format all Go files and templates
 	scripts/tool gofumpt -w .
+	go -C tools run ./templates -w ../internal/web/templates
 
 .PHONY: generate
 generate: ## Write generated code, the OpenAPI document and the schema of SQLite anew

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -23,8 +24,7 @@ type pageTemplate func() (*template.Template, error)
 // readTemplates returns one set for each page: the layout, the partials, and the
 // page's own blocks.
 func (s *Service) readTemplates() (map[string]pageTemplate, error) {
-	base, err := template.New("layout").Funcs(s.functions()).
-		ParseFS(templateFiles, "templates/layout.html", "templates/partials.html")
+	base, err := parse(template.New("layout").Funcs(s.functions()), "templates/layout.html", "templates/partials.html")
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,27 @@ func (s *Service) readTemplates() (map[string]pageTemplate, error) {
 			if err != nil {
 				return nil, err
 			}
-			return set.ParseFS(templateFiles, file)
+			return parse(set, file)
 		})
 	}
 	return all, nil
+}
+
+// indentation is for those who read a template: without it, pages are a third smaller.
+var indentation = regexp.MustCompile(`\n\t+`)
+
+// parse adds files to a set of templates.
+func parse(set *template.Template, files ...string) (*template.Template, error) {
+	for _, file := range files {
+		text, err := templateFiles.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := set.New(path.Base(file)).Parse(indentation.ReplaceAllString(string(text), "\n")); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
 }
 
 // functions are what templates can call.

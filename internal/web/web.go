@@ -41,6 +41,10 @@
 //
 // # What a template uses
 //
+// Templates are formatted by tools/templates (make fmt), which knows by their names and classes
+// beside which elements white space shows: a class with white-space or display in a style sheet
+// may have to be added there.
+//
 // Its data is a frame: .Data is the handler's view, and $ is the frame everywhere. {{if $.May
 // "write"}} hides what the caller is not permitted to do; {{if $.Plan "pro"}} what the plan lacks.
 // A page file defines "content", and "scripts" if it needs a script:
