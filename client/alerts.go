@@ -61,7 +61,7 @@ type NewAlert struct {
 
 // Alerts lists the alerts, newest first.
 func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
-	return listAll[Alert](ctx, c, "/api/v1/alerts", "alerts", newQuery(map[string]string{"per_page": "100"}))
+	return List[Alert](ctx, c, "/api/v1/alerts", "alerts", nil)
 }
 
 // Alert returns an alert.
@@ -204,8 +204,8 @@ type Moment struct {
 // Incidents lists the incidents, newest first; the state, if not empty, chooses the
 // open or the closed ones.
 func (c *Client) Incidents(ctx context.Context, state string) ([]Incident, error) {
-	query := newQuery(map[string]string{"per_page": "100", "state": state})
-	return listAll[Incident](ctx, c, "/api/v1/incidents", "incidents", query)
+	query := newQuery(map[string]string{"state": state})
+	return List[Incident](ctx, c, "/api/v1/incidents", "incidents", query)
 }
 
 // Incident returns an incident with its timeline.

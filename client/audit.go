@@ -49,7 +49,7 @@ type AuditFilter struct {
 const maxAuditPage = 200
 
 // Audit lists the organisation's audit log, newest first. It needs the permission
-// admin. Unlike the lists of listAll the log has a cursor, since it grows while
+// admin. Unlike what List reads, the log has a cursor, since it grows while
 // it is read.
 func (c *Client) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, error) {
 	query := newQuery(map[string]string{

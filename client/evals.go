@@ -42,9 +42,9 @@ func suitePath(id string) string { return suitesPath + "/" + url.PathEscape(id) 
 // cases, newest first.
 func (c *Client) EvalSuites(ctx context.Context, f EvalSuiteFilter) ([]EvalSuite, error) {
 	query := newQuery(map[string]string{
-		"per_page": "100", "cases": "false", "source_id": f.SourceID, "verifier_kind": f.VerifierKind,
+		"cases": "false", "source_id": f.SourceID, "verifier_kind": f.VerifierKind,
 	})
-	return listAll[EvalSuite](ctx, c, suitesPath, "suites", query)
+	return List[EvalSuite](ctx, c, suitesPath, "suites", query)
 }
 
 type suiteAnswer struct {

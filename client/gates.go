@@ -148,8 +148,8 @@ type GateOverride struct {
 // Gates lists the gates of an entry, or of all if the id is empty, newest first.
 // The verdict, if not empty, chooses among them.
 func (c *Client) Gates(ctx context.Context, entryID, verdict string) ([]Gate, error) {
-	query := newQuery(map[string]string{"per_page": "100", "entry_id": entryID, "verdict": verdict})
-	return listAll[Gate](ctx, c, "/api/v1/gates", "gates", query)
+	query := newQuery(map[string]string{"entry_id": entryID, "verdict": verdict})
+	return List[Gate](ctx, c, "/api/v1/gates", "gates", query)
 }
 
 // Gate returns a gate.

@@ -4,14 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 )
 
-// listAll reads a paginated list to its end. field names the list in the answer,
-// e.g. "skills" in {"skills": [...], "pagination": {"total": 120}}.
-func listAll[T any](ctx context.Context, c *Client, path, field string, query url.Values) ([]T, error) {
-	all := []T{}
+// List reads a list that the API has in pages to its end, 100 items at a time unless the
+// query says otherwise. field names it in the answer, e.g. "skills" in
+// {"skills": [...], "pagination": {"total": 120}}. The query may be nil.
+func List[T any](ctx context.Context, c *Client, path, field string, query url.Values) ([]T, error) {
+	all, query := []T{}, maps.Clone(query)
+	if query == nil {
+		query = url.Values{}
+	}
+	if !query.Has("per_page") {
+		query.Set("per_page", "100")
+	}
 	for page := 1; ; page++ {
 		query.Set("page", strconv.Itoa(page))
 		var answer map[string]json.RawMessage

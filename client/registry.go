@@ -120,7 +120,7 @@ func (c *Client) ListEntries(ctx context.Context, f Filter) ([]ListedEntry, erro
 		path += "/public"
 	}
 	query := newQuery(map[string]string{"per_page": "1000", "name": f.Name, "q": f.Query, "organisation": f.Organisation})
-	return listAll[ListedEntry](ctx, c, path, "entries", query)
+	return List[ListedEntry](ctx, c, path, "entries", query)
 }
 
 // EntryByName returns the entry of the caller's organisation with the name. An

@@ -107,7 +107,7 @@ type SkillFilter struct {
 
 // Skills lists the skills of the caller's organisation.
 func (c *Client) Skills(ctx context.Context, f SkillFilter) ([]ListedSkill, error) {
-	query := newQuery(map[string]string{"per_page": "100", "q": f.Query, "status": f.Status, "sort": f.Sort})
+	query := newQuery(map[string]string{"q": f.Query, "status": f.Status, "sort": f.Sort})
 	if f.Unconfirmed {
 		query.Set("confirmed", "false")
 	}
@@ -117,7 +117,7 @@ func (c *Client) Skills(ctx context.Context, f SkillFilter) ([]ListedSkill, erro
 	if f.Merged {
 		query.Set("merged", "true")
 	}
-	return listAll[ListedSkill](ctx, c, "/v1/skills", "skills", query)
+	return List[ListedSkill](ctx, c, "/v1/skills", "skills", query)
 }
 
 // Skill returns a skill by its id or name, with its last days: 30 when days is 0.

@@ -110,12 +110,10 @@ func (c *orgList) Run(ctx context.Context, p *term.Program) error {
 		for i, o := range orgs {
 			out[i] = listedOrg{newOrgOutput(o), used[o.ID]}
 		}
-		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintln(w, "ID\tNAME\tPLAN\tSTORED")
-			for _, o := range out {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", o.ID, o.Name, o.Plan, quota.Bytes(o.BytesUsed).Short())
-			}
-		})
+		return term.List[listedOrg]{
+			Head: "ID\tNAME\tPLAN\tSTORED",
+			Row:  func(o listedOrg) []any { return []any{o.ID, o.Name, o.Plan, quota.Bytes(o.BytesUsed).Short()} },
+		}.Print(p, out)
 	})
 }
 

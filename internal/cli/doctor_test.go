@@ -18,7 +18,7 @@ func TestDoctor(t *testing.T) {
 		prepare func(t *testing.T, i installation)
 		code    int
 		want    map[string]invariants.Status // of what is not in order
-		says    string                 // in a message
+		says    string                       // in a message
 	}{
 		{
 			"healthy", func(*testing.T, installation) {}, term.ExitOK,

@@ -104,13 +104,14 @@ func (c *repohostClaims) Run(ctx context.Context, p *term.Program) error {
 				out[i].BoundBy = append(out[i].BoundBy, names[id])
 			}
 		}
-		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintln(w, "ACCOUNT\tORGANISATION\tBOUND BY")
-			for _, o := range out {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", o.Account,
-					cmp.Or(o.Organisation, "contested: assign it with `repohost allow`"),
-					cmp.Or(strings.Join(o.BoundBy, ", "), "none"))
-			}
-		})
+		return term.List[claimOutput]{
+			Head: "ACCOUNT\tORGANISATION\tBOUND BY",
+			Row: func(o claimOutput) []any {
+				return []any{
+					o.Account, cmp.Or(o.Organisation, "contested: assign it with `repohost allow`"),
+					cmp.Or(strings.Join(o.BoundBy, ", "), "none"),
+				}
+			},
+		}.Print(p, out)
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -45,18 +43,16 @@ func (c *auditList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(entries, func(w io.Writer) {
-			if len(entries) == 0 {
-				fmt.Fprintln(w, "No entries.")
-				return
-			}
-			fmt.Fprintln(w, "TIME\tWHO\tVIA\tACTION\tTARGET\tDETAIL")
-			for _, e := range entries {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05"),
-					term.Plain(cmp.Or(e.Actor.Name, e.Actor.Kind)), e.Via, e.Action,
-					term.Plain(e.Target.Kind+" "+cmp.Or(e.Target.Name, e.Target.ID)), detailText(e.Detail))
-			}
-		})
+		return term.List[client.AuditEntry]{
+			None: "No entries.",
+			Head: "TIME\tWHO\tVIA\tACTION\tTARGET\tDETAIL",
+			Row: func(e client.AuditEntry) []any {
+				return []any{
+					e.At.Local().Format("2006-01-02 15:04:05"), term.Plain(cmp.Or(e.Actor.Name, e.Actor.Kind)), e.Via, e.Action,
+					term.Plain(e.Target.Kind + " " + cmp.Or(e.Target.Name, e.Target.ID)), detailText(e.Detail),
+				}
+			},
+		}.Print(p, entries)
 	})
 }
 

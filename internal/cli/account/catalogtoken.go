@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -21,10 +20,6 @@ type catalogTokenCommands struct {
 	Delete catalogTokenDelete `cmd:"" help:"Revoke a catalog token immediately."`
 }
 
-const catalogTokensPath = "/api/v1/catalog-tokens"
-
-func catalogTokenPath(id string) string { return catalogTokensPath + "/" + url.PathEscape(id) }
-
 // A catalogToken is a catalog token, as the server describes it.
 type catalogToken struct {
 	ID         string     `json:"id"`
@@ -36,6 +31,16 @@ type catalogToken struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`
 	ReplacedAt *time.Time `json:"replaced_at"`
+}
+
+var catalogTokens = server.Resource[catalogToken]{
+	Path: "/api/v1/catalog-tokens", Field: "catalog_tokens", List: term.List[catalogToken]{
+		None: "No catalog tokens; `whetstone catalog-token create NAME` makes one.",
+		Head: "ID\tNAME\tTOKEN\tSTATE\tLAST USED\tEXPIRES",
+		Row: func(t catalogToken) []any {
+			return []any{t.ID, term.Cell(t.Name), t.Prefix + "...", t.State, term.Day(t.LastUsedAt), term.Day(t.ExpiresAt)}
+		},
+	},
 }
 
 // newCatalogToken is a new token, which is shown once.
@@ -59,7 +64,7 @@ func (c *catalogTokenCreate) Run(ctx context.Context, p *term.Program) error {
 			body["expires_at"] = time.Now().Add(time.Duration(c.Expires)).UTC()
 		}
 		var out newCatalogToken
-		if err := s.Call(ctx, http.MethodPost, catalogTokensPath, body, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, catalogTokens.Path, body, &out); err != nil {
 			return err
 		}
 		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.Token) })
@@ -72,28 +77,7 @@ type catalogTokenList struct {
 
 // Run lists tokens.
 func (c *catalogTokenList) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		all, err := listCatalogTokens(ctx, s)
-		if err != nil {
-			return err
-		}
-		return p.Print(all, func(w io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(w, "No catalog tokens; `whetstone catalog-token create NAME` makes one.")
-				return
-			}
-			fmt.Fprintln(w, "ID\tNAME\tTOKEN\tSTATE\tLAST USED\tEXPIRES")
-			for _, t := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s...\t%s\t%s\t%s\n", t.ID, term.Cell(t.Name), t.Prefix, t.State,
-					term.Day(t.LastUsedAt), term.Day(t.ExpiresAt))
-			}
-		})
-	})
-}
-
-// listCatalogTokens returns all tokens.
-func listCatalogTokens(ctx context.Context, s *server.Session) ([]catalogToken, error) {
-	return server.All[catalogToken](ctx, s, catalogTokensPath+"?", "catalog_tokens")
+	return catalogTokens.Show(ctx, p, &c.Flags, nil)
 }
 
 // catalogTokenName names a token.
@@ -105,19 +89,13 @@ type catalogTokenName struct {
 // with calls do after it has found the id of the token. A name means the token that
 // works: a rotated one has it, too.
 func (c *catalogTokenName) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		if !server.IsID(c.ID) {
-			all, err := listCatalogTokens(ctx, s)
-			if err != nil {
-				return err
-			}
-			all = slices.DeleteFunc(all, func(t catalogToken) bool { return t.State != "active" })
-			c.ID, err = server.Pick("active catalog token", "catalog-token list", c.ID, server.NamesOf(all, func(t catalogToken) server.Named {
-				return server.Named{ID: t.ID, Names: []string{t.Name}}
-			}))
-			if err != nil {
-				return err
-			}
+	return c.WithSession(p, func(s *server.Session) (err error) {
+		c.ID, err = server.ID("active catalog token", "catalog-token list", c.ID, func() ([]catalogToken, error) {
+			all, err := catalogTokens.All(ctx, s, nil)
+			return slices.DeleteFunc(all, func(t catalogToken) bool { return t.State != "active" }), err
+		}, func(t catalogToken) (string, []string) { return t.ID, []string{t.Name} })
+		if err != nil {
+			return err
 		}
 		return do(s)
 	})
@@ -138,7 +116,7 @@ func (c *catalogTokenRotate) Run(ctx context.Context, p *term.Program) error {
 		}
 		body := map[string]any{"overlap_hours": hours}
 		var out newCatalogToken
-		if err := s.Call(ctx, http.MethodPost, catalogTokenPath(c.ID)+"/rotate", body, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, catalogTokens.At(c.ID)+"/rotate", body, &out); err != nil {
 			return err
 		}
 		if !p.JSON && out.Replaced != nil && out.Replaced.ExpiresAt != nil {
@@ -155,10 +133,6 @@ type catalogTokenDelete struct {
 // Run deletes a token.
 func (c *catalogTokenDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
-		if err := s.Call(ctx, http.MethodDelete, catalogTokenPath(c.ID), nil, nil); err != nil {
-			return err
-		}
-		out := map[string]string{"id": c.ID, "status": "deleted"}
-		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Deleted; installers that use it find nothing any more.") })
+		return s.Delete(ctx, p, catalogTokens.At(c.ID), c.ID, "deleted", "Deleted; installers that use it find nothing any more.")
 	})
 }

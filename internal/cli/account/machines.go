@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -26,9 +28,8 @@ type accountCommands struct {
 }
 
 const (
-	accountsPath = "/api/v1/service-accounts"
-	keysPath     = "/api/v1/keys"
-	policyPath   = "/api/v1/key-policy"
+	keysPath   = "/api/v1/keys"
+	policyPath = "/api/v1/key-policy"
 )
 
 // A serviceAccount, as the server describes it.
@@ -40,6 +41,16 @@ type serviceAccount struct {
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at"`
 	DeletedAt  *time.Time `json:"deleted_at"`
+}
+
+var serviceAccounts = server.Resource[serviceAccount]{
+	Path: "/api/v1/service-accounts", Field: "service_accounts", List: term.List[serviceAccount]{
+		None: "No service accounts; `whetstone service-account create NAME` makes one.",
+		Head: "ID\tNAME\tROLE\tKEYS\tSINCE\tLAST USED",
+		Row: func(a serviceAccount) []any {
+			return []any{a.ID, term.Cell(a.Name), a.Role, a.Keys, term.Day(&a.CreatedAt), term.Day(a.LastUsedAt)}
+		},
+	},
 }
 
 type serviceAccountAnswer struct {
@@ -62,19 +73,9 @@ type accountKeyOutput struct {
 
 // findAccount returns the service account with that name or id.
 func findAccount(ctx context.Context, s *server.Session, who string) (serviceAccount, error) {
-	found, err := server.All[serviceAccount](ctx, s, accountsPath+"?", "service_accounts")
-	if err != nil {
-		return serviceAccount{}, err
-	}
-	for _, a := range found {
-		if a.ID == who || a.Name == who {
-			return a, nil
-		}
-	}
-	return serviceAccount{}, fault.New(fault.NotFound, "No service account has the name or id %s; `whetstone service-account list` shows them", who)
+	return serviceAccounts.Find(ctx, s, "No service account has the name or id "+who+"; `whetstone service-account list` shows them",
+		func(a serviceAccount) bool { return a.ID == who || a.Name == who })
 }
-
-func (a serviceAccount) path() string { return accountsPath + "/" + url.PathEscape(a.ID) }
 
 type accountList struct {
 	server.Flags `embed:""`
@@ -83,26 +84,11 @@ type accountList struct {
 
 // Run lists service accounts.
 func (c *accountList) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		path := accountsPath + "?"
-		if c.Deleted {
-			path += "state=deleted&"
-		}
-		found, err := server.All[serviceAccount](ctx, s, path, "service_accounts")
-		if err != nil {
-			return err
-		}
-		return p.Print(found, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "No service accounts; `whetstone service-account create NAME` makes one.")
-				return
-			}
-			fmt.Fprintln(w, "ID\tNAME\tROLE\tKEYS\tSINCE\tLAST USED")
-			for _, a := range found {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", a.ID, term.Cell(a.Name), a.Role, a.Keys, term.Day(&a.CreatedAt), term.Day(a.LastUsedAt))
-			}
-		})
-	})
+	query := url.Values{}
+	if c.Deleted {
+		query.Set("state", "deleted")
+	}
+	return serviceAccounts.Show(ctx, p, &c.Flags, query)
 }
 
 type accountCreate struct {
@@ -115,7 +101,7 @@ type accountCreate struct {
 func (c *accountCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var out serviceAccountAnswer
-		if err := s.Call(ctx, http.MethodPost, accountsPath, map[string]string{"name": c.Name, "role": c.Role}, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, serviceAccounts.Path, map[string]string{"name": c.Name, "role": c.Role}, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Account, func(w io.Writer) {
@@ -147,7 +133,7 @@ func (c *accountUpdate) Run(ctx context.Context, p *term.Program) error {
 			body["role"] = c.Role
 		}
 		var out serviceAccountAnswer
-		if err := s.Call(ctx, http.MethodPatch, a.path(), body, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPatch, serviceAccounts.At(a.ID), body, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Account, func(w io.Writer) {
@@ -174,15 +160,11 @@ func (c *accountDelete) Run(ctx context.Context, p *term.Program) error {
 		if !c.Yes && !p.Confirm(ctx, question) {
 			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
 		}
-		path := a.path()
+		path := serviceAccounts.At(a.ID)
 		if c.Cascade {
 			path += "?cascade=true"
 		}
-		if err := s.Call(ctx, http.MethodDelete, path, nil, nil); err != nil {
-			return err
-		}
-		out := map[string]string{"id": a.ID, "status": "deleted"}
-		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Deleted; its keys end within five seconds.") })
+		return s.Delete(ctx, p, path, a.ID, "deleted", "Deleted; its keys end within five seconds.")
 	})
 }
 
@@ -235,25 +217,20 @@ func (c *accountKeys) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		found, err := server.All[accountKeyOutput](ctx, s, keysPath+"?service_account_id="+url.QueryEscape(a.ID)+"&", "keys")
+		found, err := client.List[accountKeyOutput](ctx, s.Client, keysPath, "keys", url.Values{"service_account_id": {a.ID}})
 		if err != nil {
 			return err
 		}
-		return p.Print(found, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintf(w, "No keys; `whetstone service-account create-key %s` makes one.\n", term.Plain(a.Name))
-				return
-			}
-			fmt.Fprintln(w, "ID\tNAME\tPREFIX\tALLOWED FROM\tLAST USED\tEXPIRES\tREVOKED")
-			for _, k := range found {
-				from := "everywhere"
-				if len(k.AllowedIPs) > 0 {
-					from = strings.Join(k.AllowedIPs, " ")
+		return term.List[accountKeyOutput]{
+			None: fmt.Sprintf("No keys; `whetstone service-account create-key %s` makes one.", term.Plain(a.Name)),
+			Head: "ID\tNAME\tPREFIX\tALLOWED FROM\tLAST USED\tEXPIRES\tREVOKED",
+			Row: func(k accountKeyOutput) []any {
+				return []any{
+					k.ID, term.Cell(k.Name), k.Prefix, cmp.Or(strings.Join(k.AllowedIPs, " "), "everywhere"), term.Day(k.LastUsedAt),
+					term.Day(k.ExpiresAt), term.Day(k.RevokedAt),
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, term.Cell(k.Name), k.Prefix, from, term.Day(k.LastUsedAt),
-					term.Day(k.ExpiresAt), term.Day(k.RevokedAt))
-			}
-		})
+			},
+		}.Print(p, found)
 	})
 }
 
@@ -265,11 +242,7 @@ type accountRevoke struct {
 // Run revokes a key.
 func (c *accountRevoke) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		if err := s.Call(ctx, http.MethodDelete, keysPath+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
-			return err
-		}
-		out := map[string]string{"id": c.ID, "status": "revoked"}
-		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Revoked; it ends within five seconds.") })
+		return s.Delete(ctx, p, keysPath+"/"+url.PathEscape(c.ID), c.ID, "revoked", "Revoked; it ends within five seconds.")
 	})
 }
 

@@ -29,11 +29,6 @@ type memberCommands struct {
 	ScimGroup   scimGroups        `cmd:"" help:"Groups that an identity provider pushed, and the roles that they give."`
 }
 
-const (
-	members     = "/api/v1/members"
-	invitations = "/api/v1/invitations"
-)
-
 // A member, as the server describes it.
 type member struct {
 	UserID     string     `json:"user_id"`
@@ -44,6 +39,16 @@ type member struct {
 	CreatedAt  time.Time  `json:"created_at"`
 	LastSeenAt *time.Time `json:"last_seen_at"`
 	RemovedAt  *time.Time `json:"removed_at"`
+}
+
+var members = server.Resource[member]{
+	Path: "/api/v1/members", Field: "members", List: term.List[member]{
+		None: "No member was removed.",
+		Head: "ID\tNAME\tEMAIL\tROLE\tKIND\tSINCE\tLAST SEEN",
+		Row: func(m member) []any {
+			return []any{m.UserID, term.Cell(m.Name), term.Cell(m.Email), m.Role, m.Kind, term.Day(&m.CreatedAt), term.Day(m.LastSeenAt)}
+		},
+	},
 }
 
 // An invitationMail with the link of an invitation, as the server describes it.
@@ -79,21 +84,21 @@ type invitation struct {
 	Mail       *invitationMail `json:"mail"`
 }
 
-// findMember returns the member with that address or id.
-func findMember(ctx context.Context, s *server.Session, who string) (member, error) {
-	found, err := server.All[member](ctx, s, members+"?", "members")
-	if err != nil {
-		return member{}, err
-	}
-	for _, m := range found {
-		if m.UserID == who || strings.EqualFold(m.Email, who) {
-			return m, nil
-		}
-	}
-	return member{}, fault.New(fault.NotFound, "No member has the address or id %s; `whetstone member list` shows them", who)
+var invitations = server.Resource[invitation]{
+	Path: "/api/v1/invitations", Field: "invitations", List: term.List[invitation]{
+		None: "No invitations; `whetstone member invite ADDRESS` makes one.",
+		Head: "ID\tFOR\tROLE\tSTATE\tEXPIRES\tMAIL",
+		Row: func(i invitation) []any {
+			return []any{i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt), term.Cell(i.Mail.describe())}
+		},
+	},
 }
 
-func (m member) path() string { return members + "/" + url.PathEscape(m.UserID) }
+// findMember returns the member with that address or id.
+func findMember(ctx context.Context, s *server.Session, who string) (member, error) {
+	return members.Find(ctx, s, "No member has the address or id "+who+"; `whetstone member list` shows them",
+		func(m member) bool { return m.UserID == who || strings.EqualFold(m.Email, who) })
+}
 
 type memberList struct {
 	server.Flags `embed:""`
@@ -102,27 +107,11 @@ type memberList struct {
 
 // Run lists members.
 func (c *memberList) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		path := members + "?"
-		if c.Removed {
-			path += "state=removed&"
-		}
-		found, err := server.All[member](ctx, s, path, "members")
-		if err != nil {
-			return err
-		}
-		return p.Print(found, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "No member was removed.")
-				return
-			}
-			fmt.Fprintln(w, "ID\tNAME\tEMAIL\tROLE\tKIND\tSINCE\tLAST SEEN")
-			for _, m := range found {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.UserID, term.Cell(m.Name), term.Cell(m.Email), m.Role, m.Kind,
-					term.Day(&m.CreatedAt), term.Day(m.LastSeenAt))
-			}
-		})
-	})
+	query := url.Values{}
+	if c.Removed {
+		query.Set("state", "removed")
+	}
+	return members.Show(ctx, p, &c.Flags, query)
 }
 
 type memberInvite struct {
@@ -147,7 +136,7 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 			URL        string     `json:"url"`
 			Token      string     `json:"token"`
 		}
-		if err := s.Call(ctx, http.MethodPost, invitations, body, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, invitations.Path, body, &out); err != nil {
 			return err
 		}
 		sent := out.Invitation.Mail != nil && out.Invitation.Mail.Status == "pending"
@@ -168,23 +157,7 @@ type memberInvitations struct {
 
 // Run lists invitations.
 func (c *memberInvitations) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		found, err := server.All[invitation](ctx, s, invitations+"?", "invitations")
-		if err != nil {
-			return err
-		}
-		return p.Print(found, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "No invitations; `whetstone member invite ADDRESS` makes one.")
-				return
-			}
-			fmt.Fprintln(w, "ID\tFOR\tROLE\tSTATE\tEXPIRES\tMAIL")
-			for _, i := range found {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt),
-					term.Cell(i.Mail.describe()))
-			}
-		})
-	})
+	return invitations.Show(ctx, p, &c.Flags, nil)
 }
 
 type memberUninvite struct {
@@ -194,25 +167,15 @@ type memberUninvite struct {
 
 // Run ends an invitation.
 func (c *memberUninvite) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		if !server.IsID(c.ID) {
-			found, err := server.All[invitation](ctx, s, invitations+"?", "invitations")
-			if err != nil {
-				return err
-			}
-			found = slices.DeleteFunc(found, func(i invitation) bool { return i.State != "pending" })
-			c.ID, err = server.Pick("pending invitation", "member invitations", c.ID, server.NamesOf(found, func(i invitation) server.Named {
-				return server.Named{ID: i.ID, Names: []string{term.OrDash(i.Email)}}
-			}))
-			if err != nil {
-				return err
-			}
-		}
-		if err := s.Call(ctx, http.MethodDelete, invitations+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
+	return c.WithSession(p, func(s *server.Session) (err error) {
+		c.ID, err = server.ID("pending invitation", "member invitations", c.ID, func() ([]invitation, error) {
+			all, err := invitations.All(ctx, s, nil)
+			return slices.DeleteFunc(all, func(i invitation) bool { return i.State != "pending" }), err
+		}, func(i invitation) (string, []string) { return i.ID, []string{term.OrDash(i.Email)} })
+		if err != nil {
 			return err
 		}
-		out := map[string]string{"id": c.ID, "status": "revoked"}
-		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Ended; its link does not work any more.") })
+		return s.Delete(ctx, p, invitations.At(c.ID), c.ID, "revoked", "Ended; its link does not work any more.")
 	})
 }
 
@@ -232,7 +195,7 @@ func (c *memberSetRole) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Member member `json:"member"`
 		}
-		if err := s.Call(ctx, http.MethodPatch, m.path(), map[string]string{"role": c.Role}, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPatch, members.At(m.UserID), map[string]string{"role": c.Role}, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Member, func(w io.Writer) {
@@ -261,7 +224,7 @@ func (c *memberTransfer) Run(ctx context.Context, p *term.Program) error {
 			Owner  member `json:"owner"`
 			Former member `json:"former_owner"`
 		}
-		if err := s.Call(ctx, http.MethodPost, m.path()+"/transfer", nil, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, members.At(m.UserID)+"/transfer", nil, &out); err != nil {
 			return err
 		}
 		return p.Print(out, func(w io.Writer) {
@@ -288,7 +251,7 @@ func (c *memberRemove) Run(ctx context.Context, p *term.Program) error {
 		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf(question, term.Plain(m.Email))) {
 			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
 		}
-		path := m.path()
+		path := members.At(m.UserID)
 		if c.Cascade {
 			path += "?cascade=true"
 		}
@@ -346,7 +309,7 @@ func (i invite) Accept(ctx context.Context, p *term.Program) (address, key strin
 		APIKey string `json:"api_key"`
 	}
 	body := map[string]string{"token": strings.TrimRight(token, "/"), "name": i.Name, "email": i.Email}
-	if err := server.New(p, address, "").Call(ctx, http.MethodPost, invitations+"/accept", body, &out); err != nil {
+	if err := server.New(p, address, "").Call(ctx, http.MethodPost, invitations.Path+"/accept", body, &out); err != nil {
 		return "", "", server.AsFault(err, address)
 	}
 	return address, out.APIKey, nil

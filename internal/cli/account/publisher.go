@@ -18,8 +18,6 @@ type publisherCommands struct {
 	Remove publisherRemove `cmd:"" help:"Remove a trusted publisher, and revoke the keys that its runs have."`
 }
 
-const publishersPath = "/api/v1/trusted-publishers"
-
 // A publisher is a trusted publisher, as the server describes it.
 type publisher struct {
 	ID                string     `json:"id"`
@@ -36,6 +34,25 @@ type publisher struct {
 	CreatedBy         string     `json:"created_by"`
 	CreatedAt         time.Time  `json:"created_at"`
 	LastUsedAt        *time.Time `json:"last_used_at"`
+}
+
+var publishers = server.Resource[publisher]{
+	Path: "/api/v1/trusted-publishers", Field: "trusted_publishers", List: term.List[publisher]{
+		None: "No trusted publishers; `whetstone trusted-publisher add ENTRY OWNER/REPOSITORY` adds one.",
+		Head: "ID\tENTRY\tREPOSITORY\tREF\tWORKFLOW\tENVIRONMENT\tLAST USED",
+		Row: func(t publisher) []any {
+			orAny := func(s *string) string {
+				if s == nil {
+					return "any"
+				}
+				return term.Cell(*s)
+			}
+			return []any{
+				t.ID, term.Cell(t.EntryName), term.Cell(t.Repository), orAny(t.Ref), orAny(t.Workflow), orAny(t.Environment),
+				term.Day(t.LastUsedAt),
+			}
+		},
+	},
 }
 
 type publisherAdd struct {
@@ -70,7 +87,7 @@ func (c *publisherAdd) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Publisher publisher `json:"trusted_publisher"`
 		}
-		if err := s.Call(ctx, http.MethodPost, publishersPath, body, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, publishers.Path, body, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Publisher, func(w io.Writer) {
@@ -88,46 +105,20 @@ type publisherList struct {
 // Run lists publishers.
 func (c *publisherList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		id := ""
+		query := url.Values{}
 		if c.Entry != "" {
 			entry, err := s.OwnEntry(ctx, c.Entry)
 			if err != nil {
 				return err
 			}
-			id = entry.ID
+			query.Set("entry_id", entry.ID)
 		}
-		all, err := listPublishers(ctx, s, id)
+		all, err := publishers.All(ctx, s, query)
 		if err != nil {
 			return err
 		}
-		return p.Print(all, func(w io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(w, "No trusted publishers; `whetstone trusted-publisher add ENTRY OWNER/REPOSITORY` adds one.")
-				return
-			}
-			fmt.Fprintln(w, "ID\tENTRY\tREPOSITORY\tREF\tWORKFLOW\tENVIRONMENT\tLAST USED")
-			for _, t := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, term.Cell(t.EntryName), term.Cell(t.Repository), orAny(t.Ref),
-					orAny(t.Workflow), orAny(t.Environment), term.Day(t.LastUsedAt))
-			}
-		})
+		return publishers.Print(p, all)
 	})
-}
-
-// listPublishers returns the publishers of an entry, or all if that is "".
-func listPublishers(ctx context.Context, s *server.Session, entryID string) ([]publisher, error) {
-	query := "?"
-	if entryID != "" {
-		query += "entry_id=" + url.QueryEscape(entryID) + "&"
-	}
-	return server.All[publisher](ctx, s, publishersPath+query, "trusted_publishers")
-}
-
-func orAny(s *string) string {
-	if s == nil {
-		return "any"
-	}
-	return term.Cell(*s)
 }
 
 type publisherRemove struct {
@@ -137,23 +128,13 @@ type publisherRemove struct {
 
 // Run removes a publisher.
 func (c *publisherRemove) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		if !server.IsID(c.ID) {
-			all, err := listPublishers(ctx, s, "")
-			if err != nil {
-				return err
-			}
-			c.ID, err = server.Pick("trusted publisher", "trusted-publisher list", c.ID, server.NamesOf(all, func(t publisher) server.Named {
-				return server.Named{ID: t.ID, Names: []string{t.Repository, t.EntryName}}
-			}))
-			if err != nil {
-				return err
-			}
-		}
-		if err := s.Call(ctx, http.MethodDelete, publishersPath+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
+	return c.WithSession(p, func(s *server.Session) (err error) {
+		c.ID, err = server.ID("trusted publisher", "trusted-publisher list", c.ID,
+			func() ([]publisher, error) { return publishers.All(ctx, s, nil) },
+			func(t publisher) (string, []string) { return t.ID, []string{t.Repository, t.EntryName} })
+		if err != nil {
 			return err
 		}
-		out := map[string]string{"id": c.ID, "status": "removed"}
-		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, "Removed; its workflows can publish no more.") })
+		return s.Delete(ctx, p, publishers.At(c.ID), c.ID, "removed", "Removed; its workflows can publish no more.")
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app/config"
-	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -26,10 +25,7 @@ type scimGroups struct {
 	SetRole scimGroupRole `cmd:"" help:"Set the role that a group gives its members. Owners only."`
 }
 
-const (
-	scimTokensPath = "/api/v1/scim-tokens"
-	scimGroupsPath = "/api/v1/scim-groups"
-)
+const scimTokensPath = "/api/v1/scim-tokens"
 
 // A scimToken, as the server describes it.
 type scimToken struct {
@@ -54,6 +50,14 @@ type scimGroup struct {
 	UpdatedAt   time.Time `json:"updated_at"`
 }
 
+var scimGroupResource = server.Resource[scimGroup]{
+	Path: "/api/v1/scim-groups", Field: "scim_groups", List: term.List[scimGroup]{
+		None: "No groups; the identity provider pushes them.",
+		Head: "ID\tGROUP\tMEMBERS\tROLE",
+		Row:  func(g scimGroup) []any { return []any{g.ID, term.Cell(g.DisplayName), g.Members, term.OrDash(g.Role)} },
+	},
+}
+
 // newScimToken are the tokens, and the address that a provider needs with them.
 type newScimToken struct {
 	URL    string      `json:"url"`
@@ -76,17 +80,14 @@ func (c *scimTokenList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(out, func(w io.Writer) {
-			if len(out.Tokens) == 0 {
-				fmt.Fprintln(w, "No tokens; `whetstone member scim-token create NAME` makes one.")
-				return
-			}
-			fmt.Fprintln(w, "ID\tNAME\tPREFIX\tSTATE\tCREATED\tLAST USED\tEXPIRES")
-			for _, t := range out.Tokens {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, term.Cell(t.Name), t.Prefix, t.State, term.Day(&t.CreatedAt),
-					term.Day(t.LastUsedAt), term.Day(t.ExpiresAt))
-			}
-		})
+		tokens := term.List[scimToken]{
+			None: "No tokens; `whetstone member scim-token create NAME` makes one.",
+			Head: "ID\tNAME\tPREFIX\tSTATE\tCREATED\tLAST USED\tEXPIRES",
+			Row: func(t scimToken) []any {
+				return []any{t.ID, term.Cell(t.Name), t.Prefix, t.State, term.Day(&t.CreatedAt), term.Day(t.LastUsedAt), term.Day(t.ExpiresAt)}
+			},
+		}
+		return p.Print(out, func(w io.Writer) { tokens.Write(w, out.Tokens) })
 	})
 }
 
@@ -125,32 +126,17 @@ type scimTokenDelete struct {
 
 // Run ends a token.
 func (c *scimTokenDelete) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		if !server.IsID(c.ID) {
+	return c.WithSession(p, func(s *server.Session) (err error) {
+		c.ID, err = server.ID("token", "member scim-token list", c.ID, func() ([]scimToken, error) {
 			out, err := scimTokensOf(ctx, s)
-			if err != nil {
-				return err
-			}
-			c.ID, err = server.Pick("token", "member scim-token list", c.ID, server.NamesOf(out.Tokens, func(t scimToken) server.Named {
-				return server.Named{ID: t.ID, Names: []string{t.Name}}
-			}))
-			if err != nil {
-				return err
-			}
-		}
-		if err := s.Call(ctx, http.MethodDelete, scimTokensPath+"/"+url.PathEscape(c.ID), nil, nil); err != nil {
+			return out.Tokens, err
+		}, func(t scimToken) (string, []string) { return t.ID, []string{t.Name} })
+		if err != nil {
 			return err
 		}
-		out := map[string]string{"id": c.ID, "status": "deleted"}
-		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintln(w, "Deleted; the provider that used it can change nothing any more.")
-		})
+		return s.Delete(ctx, p, scimTokensPath+"/"+url.PathEscape(c.ID), c.ID, "deleted",
+			"Deleted; the provider that used it can change nothing any more.")
 	})
-}
-
-// scimGroupsOf reads all groups.
-func scimGroupsOf(ctx context.Context, s *server.Session) ([]scimGroup, error) {
-	return server.All[scimGroup](ctx, s, scimGroupsPath+"?", "scim_groups")
 }
 
 type scimGroupList struct {
@@ -159,22 +145,7 @@ type scimGroupList struct {
 
 // Run lists groups.
 func (c *scimGroupList) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		found, err := scimGroupsOf(ctx, s)
-		if err != nil {
-			return err
-		}
-		return p.Print(found, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "No groups; the identity provider pushes them.")
-				return
-			}
-			fmt.Fprintln(w, "ID\tGROUP\tMEMBERS\tROLE")
-			for _, g := range found {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", g.ID, term.Cell(g.DisplayName), g.Members, term.OrDash(g.Role))
-			}
-		})
-	})
+	return scimGroupResource.Show(ctx, p, &c.Flags, nil)
 }
 
 type scimGroupRole struct {
@@ -186,18 +157,12 @@ type scimGroupRole struct {
 // Run decides the role of a group.
 func (c *scimGroupRole) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		found, err := scimGroupsOf(ctx, s)
+		missing := fmt.Sprintf("No group has the name or id %s; `whetstone member scim-group list` shows them", c.Group)
+		group, err := scimGroupResource.Find(ctx, s, missing, func(g scimGroup) bool {
+			return g.ID == c.Group || strings.EqualFold(g.DisplayName, c.Group)
+		})
 		if err != nil {
 			return err
-		}
-		id := ""
-		for _, g := range found {
-			if g.ID == c.Group || strings.EqualFold(g.DisplayName, c.Group) {
-				id = g.ID
-			}
-		}
-		if id == "" {
-			return fault.New(fault.NotFound, "No group has the name or id %s; `whetstone member scim-group list` shows them", c.Group)
 		}
 		body := map[string]any{"role": c.Role}
 		if c.Role == "none" {
@@ -206,7 +171,7 @@ func (c *scimGroupRole) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Group scimGroup `json:"scim_group"`
 		}
-		if err := s.Call(ctx, http.MethodPut, scimGroupsPath+"/"+url.PathEscape(id), body, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPut, scimGroupResource.At(group.ID), body, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Group, func(w io.Writer) {

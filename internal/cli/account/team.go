@@ -21,8 +21,6 @@ type teamCommands struct {
 	Remove teamRemove `cmd:"" help:"Take members out of a team."`
 }
 
-const teamsPath = "/api/v1/teams"
-
 // A team, as the server describes it.
 type team struct {
 	ID          string `json:"id"`
@@ -30,6 +28,16 @@ type team struct {
 	Slug        string `json:"slug"`
 	Description string `json:"description"`
 	MemberCount int    `json:"member_count"`
+}
+
+var teams = server.Resource[team]{
+	Path: "/api/v1/teams", Field: "teams", List: term.List[team]{
+		None: "No teams; `whetstone team create NAME` makes one.",
+		Head: "TEAM\tNAME\tMEMBERS\tDESCRIPTION",
+		Row: func(t team) []any {
+			return []any{"@" + term.Cell(t.Slug), term.Cell(t.Name), t.MemberCount, term.Cell(t.Description)}
+		},
+	},
 }
 
 // A person, as teams and owners show them.
@@ -45,21 +53,12 @@ type crew struct {
 	Members []person `json:"members"`
 }
 
-func (t team) path() string { return teamsPath + "/" + url.PathEscape(t.ID) }
-
 // findTeam returns the team with that name, slug or id; an @ before it is left out.
 func findTeam(ctx context.Context, s *server.Session, name string) (team, error) {
-	found, err := server.All[team](ctx, s, teamsPath+"?", "teams")
-	if err != nil {
-		return team{}, err
-	}
 	name = strings.TrimPrefix(name, "@")
-	for _, t := range found {
-		if t.ID == name || strings.EqualFold(t.Slug, name) || strings.EqualFold(t.Name, name) {
-			return t, nil
-		}
-	}
-	return team{}, fault.New(fault.NotFound, "No team is called %s; `whetstone team list` shows them", name)
+	return teams.Find(ctx, s, "No team is called "+name+"; `whetstone team list` shows them", func(t team) bool {
+		return t.ID == name || strings.EqualFold(t.Slug, name) || strings.EqualFold(t.Name, name)
+	})
 }
 
 type teamList struct {
@@ -69,45 +68,24 @@ type teamList struct {
 
 // Run lists teams, or members.
 func (c *teamList) Run(ctx context.Context, p *term.Program) error {
+	if c.Team == "" {
+		return teams.Show(ctx, p, &c.Flags, nil)
+	}
 	return c.WithSession(p, func(s *server.Session) error {
-		if c.Team != "" {
-			return listCrew(ctx, p, s, c.Team)
-		}
-		found, err := server.All[team](ctx, s, teamsPath+"?", "teams")
+		t, err := findTeam(ctx, s, c.Team)
 		if err != nil {
 			return err
 		}
-		return p.Print(found, func(w io.Writer) {
-			if len(found) == 0 {
-				fmt.Fprintln(w, "No teams; `whetstone team create NAME` makes one.")
-				return
-			}
-			fmt.Fprintln(w, "TEAM\tNAME\tMEMBERS\tDESCRIPTION")
-			for _, t := range found {
-				fmt.Fprintf(w, "@%s\t%s\t%d\t%s\n", term.Cell(t.Slug), term.Cell(t.Name), t.MemberCount, term.Cell(t.Description))
-			}
-		})
-	})
-}
-
-func listCrew(ctx context.Context, p *term.Program, s *server.Session, name string) error {
-	t, err := findTeam(ctx, s, name)
-	if err != nil {
-		return err
-	}
-	var out crew
-	if err := s.Call(ctx, http.MethodGet, t.path(), nil, &out); err != nil {
-		return err
-	}
-	return p.Print(out, func(w io.Writer) {
-		if len(out.Members) == 0 {
-			fmt.Fprintf(w, "@%s has no members; `whetstone team add %s ADDRESS` adds one.\n", term.Plain(t.Slug), term.Plain(t.Slug))
-			return
+		var out crew
+		if err := s.Call(ctx, http.MethodGet, teams.At(t.ID), nil, &out); err != nil {
+			return err
 		}
-		fmt.Fprintln(w, "NAME\tEMAIL")
-		for _, m := range out.Members {
-			fmt.Fprintf(w, "%s\t%s\n", term.Cell(m.Name), term.Cell(m.Email))
+		people := term.List[person]{
+			None: fmt.Sprintf("@%s has no members; `whetstone team add %s ADDRESS` adds one.", term.Plain(t.Slug), term.Plain(t.Slug)),
+			Head: "NAME\tEMAIL",
+			Row:  func(m person) []any { return []any{term.Cell(m.Name), term.Cell(m.Email)} },
 		}
+		return p.Print(out, func(w io.Writer) { people.Write(w, out.Members) })
 	})
 }
 
@@ -131,10 +109,10 @@ func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
 		}
 		var out crew
 		body := map[string]any{"name": c.Name, "description": c.Description}
-		if err := s.Call(ctx, http.MethodPost, teamsPath, body, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, teams.Path, body, &out); err != nil {
 			return err
 		}
-		if err := s.Call(ctx, http.MethodPut, out.Team.path()+"/members", map[string]any{"users": users}, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPut, teams.At(out.Team.ID)+"/members", map[string]any{"users": users}, &out); err != nil {
 			return err
 		}
 		return p.Print(out, func(w io.Writer) {
@@ -159,7 +137,7 @@ func (c *teamDelete) Run(ctx context.Context, p *term.Program) error {
 		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Delete @%s? What it owns is no longer owned by it.", term.Plain(t.Slug))) {
 			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
 		}
-		if err := s.Call(ctx, http.MethodDelete, t.path(), nil, nil); err != nil {
+		if err := s.Call(ctx, http.MethodDelete, teams.At(t.ID), nil, nil); err != nil {
 			return err
 		}
 		out := map[string]string{"id": t.ID, "slug": t.Slug, "status": "deleted"}
@@ -208,12 +186,12 @@ func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name st
 		found = append(found, m)
 	}
 	for _, m := range found {
-		if err := s.Call(ctx, method, t.path()+"/members/"+url.PathEscape(m.UserID), nil, nil); err != nil {
+		if err := s.Call(ctx, method, teams.At(t.ID)+"/members/"+url.PathEscape(m.UserID), nil, nil); err != nil {
 			return err
 		}
 	}
 	var out crew
-	if err := s.Call(ctx, http.MethodGet, t.path(), nil, &out); err != nil {
+	if err := s.Call(ctx, http.MethodGet, teams.At(t.ID), nil, &out); err != nil {
 		return err
 	}
 	return p.Print(out, func(w io.Writer) {

@@ -24,10 +24,6 @@ type webhookCommands struct {
 	Replay     webhookReplay     `cmd:"" help:"Send the event of a delivery again."`
 }
 
-const webhooksPath = "/api/v1/event-webhooks"
-
-func webhookPath(id string) string { return webhooksPath + "/" + url.PathEscape(id) }
-
 // A webhook, as the server describes it.
 type webhook struct {
 	ID            string    `json:"id"`
@@ -40,6 +36,23 @@ type webhook struct {
 	UpdatedAt     time.Time `json:"updated_at"`
 	Warnings      []string  `json:"warnings,omitempty"`
 	SigningSecret string    `json:"signing_secret,omitempty"`
+}
+
+var webhooks = server.Resource[webhook]{
+	Path: "/api/v1/event-webhooks", Field: "event_webhooks", List: term.List[webhook]{
+		None: "No event webhooks. Make one: whetstone webhook create URL --events version.published",
+		Head: "ID\tURL\tSTATUS\tEVENTS",
+		Row: func(h webhook) []any {
+			status := "active"
+			if h.Paused {
+				status = "paused"
+			}
+			if h.Paused && h.PausedReason != nil {
+				status += ": " + term.Plain(*h.PausedReason)
+			}
+			return []any{h.ID, term.Plain(h.URL), status, strings.Join(h.Events, ",")}
+		},
+	},
 }
 
 // A webhookDelivery, as the server describes it.
@@ -68,7 +81,7 @@ type webhookCreate struct {
 func (c *webhookCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var made webhook
-		if err := s.Call(ctx, http.MethodPost, webhooksPath, map[string]any{"url": c.URL, "events": c.Events}, &made); err != nil {
+		if err := s.Call(ctx, http.MethodPost, webhooks.Path, map[string]any{"url": c.URL, "events": c.Events}, &made); err != nil {
 			return err
 		}
 		return p.Print(made, func(w io.Writer) {
@@ -87,41 +100,7 @@ type webhookList struct {
 
 // Run lists webhooks.
 func (c *webhookList) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		hooks, err := listWebhooks(ctx, s)
-		if err != nil {
-			return err
-		}
-		return p.Print(hooks, func(w io.Writer) {
-			if len(hooks) == 0 {
-				fmt.Fprintln(w, "No event webhooks. Make one: whetstone webhook create URL --events version.published")
-				return
-			}
-			fmt.Fprintln(w, "ID\tURL\tSTATUS\tEVENTS")
-			for _, h := range hooks {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", h.ID, term.Plain(h.URL), h.status(), strings.Join(h.Events, ","))
-			}
-		})
-	})
-}
-
-// listWebhooks returns the event webhooks; an organisation has at most 100.
-func listWebhooks(ctx context.Context, s *server.Session) ([]webhook, error) {
-	var out struct {
-		Webhooks []webhook `json:"event_webhooks"`
-	}
-	err := s.Call(ctx, http.MethodGet, webhooksPath+"?per_page=100", nil, &out)
-	return out.Webhooks, err
-}
-
-func (h webhook) status() string {
-	switch {
-	case !h.Paused:
-		return "active"
-	case h.PausedReason != nil:
-		return "paused: " + term.Plain(*h.PausedReason)
-	}
-	return "paused"
+	return webhooks.Show(ctx, p, &c.Flags, nil)
 }
 
 // webhookID is a command about one webhook.
@@ -141,18 +120,12 @@ func webhookHost(address string) string {
 
 // with calls do after it has found the id of the webhook.
 func (c *webhookID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		if !server.IsID(c.ID) {
-			hooks, err := listWebhooks(ctx, s)
-			if err != nil {
-				return err
-			}
-			c.ID, err = server.Pick("event webhook", "webhook list", webhookHost(c.ID), server.NamesOf(hooks, func(h webhook) server.Named {
-				return server.Named{ID: h.ID, Names: []string{webhookHost(h.URL)}}
-			}))
-			if err != nil {
-				return err
-			}
+	return c.WithSession(p, func(s *server.Session) (err error) {
+		c.ID, err = server.ID("event webhook", "webhook list", webhookHost(c.ID),
+			func() ([]webhook, error) { return webhooks.All(ctx, s, nil) },
+			func(h webhook) (string, []string) { return h.ID, []string{webhookHost(h.URL)} })
+		if err != nil {
+			return err
 		}
 		return do(s)
 	})
@@ -161,7 +134,7 @@ func (c *webhookID) with(ctx context.Context, p *term.Program, do func(s *server
 func (c *webhookID) setPaused(ctx context.Context, p *term.Program, paused bool, message string) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out webhook
-		if err := s.Call(ctx, http.MethodPatch, webhookPath(c.ID), map[string]any{"paused": paused}, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPatch, webhooks.At(c.ID), map[string]any{"paused": paused}, &out); err != nil {
 			return err
 		}
 		return p.Print(out, func(w io.Writer) { fmt.Fprintf(w, message+"\n", term.Plain(out.URL)) })
@@ -193,10 +166,7 @@ type webhookDelete struct {
 // Run deletes a webhook.
 func (c *webhookDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
-		if err := s.Call(ctx, http.MethodDelete, webhookPath(c.ID), nil, nil); err != nil {
-			return err
-		}
-		return p.Print(map[string]string{"id": c.ID, "status": "deleted"}, func(w io.Writer) { fmt.Fprintln(w, "Deleted.") })
+		return s.Delete(ctx, p, webhooks.At(c.ID), c.ID, "deleted", "Deleted.")
 	})
 }
 
@@ -210,7 +180,7 @@ func (c *webhookTest) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Delivery webhookDelivery `json:"delivery"`
 		}
-		if err := s.Call(ctx, http.MethodPost, webhookPath(c.ID)+"/test", nil, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, webhooks.At(c.ID)+"/test", nil, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Delivery, func(w io.Writer) { fmt.Fprintln(w, out.Delivery.result()) })
@@ -235,19 +205,16 @@ func (c *webhookDeliveries) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Deliveries []webhookDelivery `json:"deliveries"`
 		}
-		if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%s/deliveries?per_page=%d", webhookPath(c.ID), c.Limit), nil, &out); err != nil {
+		if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%s/deliveries?per_page=%d", webhooks.At(c.ID), c.Limit), nil, &out); err != nil {
 			return err
 		}
-		return p.Print(out.Deliveries, func(w io.Writer) {
-			if len(out.Deliveries) == 0 {
-				fmt.Fprintln(w, "Nothing was sent yet.")
-				return
-			}
-			fmt.Fprintln(w, "TIME\tDELIVERY\tEVENT\tATTEMPTS\tRESULT")
-			for _, d := range out.Deliveries {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", d.CreatedAt.Local().Format("2006-01-02 15:04:05"), d.ID, d.EventType, d.Attempts, d.result())
-			}
-		})
+		return term.List[webhookDelivery]{
+			None: "Nothing was sent yet.",
+			Head: "TIME\tDELIVERY\tEVENT\tATTEMPTS\tRESULT",
+			Row: func(d webhookDelivery) []any {
+				return []any{d.CreatedAt.Local().Format("2006-01-02 15:04:05"), d.ID, d.EventType, d.Attempts, d.result()}
+			},
+		}.Print(p, out.Deliveries)
 	})
 }
 
@@ -262,7 +229,7 @@ func (c *webhookReplay) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Delivery webhookDelivery `json:"delivery"`
 		}
-		if err := s.Call(ctx, http.MethodPost, webhookPath(c.ID)+"/deliveries/"+url.PathEscape(c.Delivery)+"/replay", nil, &out); err != nil {
+		if err := s.Call(ctx, http.MethodPost, webhooks.At(c.ID)+"/deliveries/"+url.PathEscape(c.Delivery)+"/replay", nil, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Delivery, func(w io.Writer) {

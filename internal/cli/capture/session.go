@@ -45,22 +45,19 @@ func (c *sessionList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(all, func(w io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(w, "No sessions.")
-				return
-			}
-			fmt.Fprintln(w, "SESSION\tSTARTED\tAGENT\tTURNS\tTOOLS\tERRORS\tCOST\tGRADE\tSKILLS")
-			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Plain(s.SessionID), minuteUTC(s.StartedAt),
-					term.Plain(s.Agent), term.Number(s.Turns),
-					term.Number(s.ToolCalls), term.Number(s.ToolErrors), term.Dollars(s.CostUSD), gradeOf(s), term.Cell(activated(s)))
-			}
-		})
+		return term.List[client.Session]{
+			None: "No sessions.",
+			Head: "SESSION\tSTARTED\tAGENT\tTURNS\tTOOLS\tERRORS\tCOST\tGRADE\tSKILLS",
+			Row: func(s client.Session) []any {
+				return []any{
+					term.Plain(s.SessionID), term.Minute(s.StartedAt), term.Plain(s.Agent), term.Number(s.Turns),
+					term.Number(s.ToolCalls), term.Number(s.ToolErrors), term.Dollars(s.CostUSD), gradeOf(s),
+					term.Cell(activated(s)),
+				}
+			},
+		}.Print(p, all)
 	})
 }
-
-func minuteUTC(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
 
 func gradeOf(s client.Session) string {
 	if s.Grade == nil {
@@ -98,7 +95,7 @@ func (c *sessionShow) Run(ctx context.Context, p *term.Program) error {
 func printSession(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintf(w, "Session\t%s\n", term.Plain(d.SessionID))
 	fmt.Fprintf(w, "Agent\t%s\n", term.Plain(d.Agent))
-	fmt.Fprintf(w, "Started\t%s\n", minuteUTC(d.StartedAt))
+	fmt.Fprintf(w, "Started\t%s\n", term.Minute(d.StartedAt))
 	fmt.Fprintf(w, "Turns\t%s\n", term.Number(d.Turns))
 	fmt.Fprintf(w, "Tool calls\t%s\t%s failed\n", term.Number(d.ToolCalls), term.Number(d.ToolErrors))
 	fmt.Fprintf(w, "Cost\t%s\n", term.Dollars(d.CostUSD))

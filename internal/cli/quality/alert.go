@@ -41,17 +41,16 @@ func (c *alertList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(all, func(w io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(w, "No alerts; `whetstone alert create --help` shows how to make one.")
-				return
-			}
-			fmt.Fprintln(w, "ALERT\tSKILL\tFIRES WHEN\tSENSITIVITY\tACTION\tCHANNEL\tSTATE")
-			for _, a := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, watchedSkill(a, names), alertCondition(a), a.Sensitivity, term.OrDash(a.Action),
-					term.Plain(a.Channel), alertState(a))
-			}
-		})
+		return term.List[client.Alert]{
+			None: "No alerts; `whetstone alert create --help` shows how to make one.",
+			Head: "ALERT\tSKILL\tFIRES WHEN\tSENSITIVITY\tACTION\tCHANNEL\tSTATE",
+			Row: func(a client.Alert) []any {
+				return []any{
+					a.ID, watchedSkill(a, names), alertCondition(a), a.Sensitivity, term.OrDash(a.Action),
+					term.Plain(a.Channel), alertState(a),
+				}
+			},
+		}.Print(p, all)
 	})
 }
 
@@ -97,7 +96,7 @@ func alertState(a client.Alert) string {
 	case !a.Enabled:
 		return "off"
 	case a.SnoozedUntil != nil && a.SnoozedUntil.After(time.Now()):
-		return "snoozed until " + minuteUTC(*a.SnoozedUntil)
+		return "snoozed until " + term.Minute(*a.SnoozedUntil)
 	}
 	return "on"
 }
@@ -110,22 +109,16 @@ type alertID struct {
 
 // with calls do after it has found the id of the alert.
 func (c *alertID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		if !server.IsID(c.ID) {
-			all, err := s.Alerts(ctx)
-			if err != nil {
-				return err
+	return c.WithSession(p, func(s *server.Session) (err error) {
+		var names map[string]string
+		c.ID, err = server.ID("alert", "alert list", c.ID, func() (all []client.Alert, err error) {
+			if all, err = s.Alerts(ctx); err == nil {
+				names, err = skillNames(ctx, s)
 			}
-			names, err := skillNames(ctx, s)
-			if err != nil {
-				return err
-			}
-			c.ID, err = server.Pick("alert", "alert list", c.ID, server.NamesOf(all, func(a client.Alert) server.Named {
-				return server.Named{ID: a.ID, Names: []string{watchedSkill(a, names)}}
-			}))
-			if err != nil {
-				return err
-			}
+			return all, err
+		}, func(a client.Alert) (string, []string) { return a.ID, []string{watchedSkill(a, names)} })
+		if err != nil {
+			return err
 		}
 		return do(s)
 	})
@@ -173,11 +166,11 @@ func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
 			}
 			for _, s := range a.States {
 				if s.State == "firing" {
-					fmt.Fprintf(w, "Firing\t%s since %s%s\n", term.Plain(cmp.Or(names[s.SkillID], s.SkillID)), minuteUTC(s.Since), alertAnswers(s))
+					fmt.Fprintf(w, "Firing\t%s since %s%s\n", term.Plain(cmp.Or(names[s.SkillID], s.SkillID)), term.Minute(s.Since), alertAnswers(s))
 				}
 			}
 			for _, e := range events {
-				fmt.Fprintf(w, "%s\t%s %s %s\n", minuteUTC(e.OccurredAt), e.Transition, term.Plain(e.SkillName), term.Cell(term.OrDash(e.Note)))
+				fmt.Fprintf(w, "%s\t%s %s %s\n", term.Minute(e.OccurredAt), e.Transition, term.Plain(e.SkillName), term.Cell(term.OrDash(e.Note)))
 			}
 		})
 	})
@@ -187,7 +180,7 @@ func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
 // 2026-03-01 12:00, rolled back version 2.0".
 func alertAnswers(s client.AlertState) (text string) {
 	if s.AcknowledgedAt != nil {
-		text = ", acknowledged " + minuteUTC(*s.AcknowledgedAt)
+		text = ", acknowledged " + term.Minute(*s.AcknowledgedAt)
 	}
 	switch b := s.Rollback; {
 	case b == nil:
@@ -324,7 +317,7 @@ func (c *alertSnooze) Run(ctx context.Context, p *term.Program) error {
 	done := "It is no longer snoozed."
 	if c.For > 0 {
 		at := time.Now().Add(c.For).UTC()
-		until, done = &at, "Snoozed until "+minuteUTC(at)+" UTC."
+		until, done = &at, "Snoozed until "+term.Minute(at)+" UTC."
 	}
 	return c.change(ctx, p, done, func(s *server.Session) (client.Alert, error) { return s.SnoozeAlert(ctx, c.ID, until) })
 }

@@ -132,7 +132,7 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 		return p.Print(r, func(w io.Writer) {
 			r.print(w, entry.Name)
 			for _, a := range r.Approvals {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", term.Cell(a.Name), decisionText(a), a.CreatedAt.UTC().Format("2006-01-02 15:04"))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", term.Cell(a.Name), decisionText(a), term.Minute(a.CreatedAt))
 			}
 			for _, a := range r.Conversation {
 				fmt.Fprintf(w, "%s: %s\n", term.Cell(a.Name), term.Cell(*a.Comment))
@@ -189,15 +189,14 @@ func printWaiting(ctx context.Context, p *term.Program, s *server.Session) error
 	if err := s.Call(ctx, http.MethodGet, "/api/v1/approvals", nil, &out); err != nil {
 		return err
 	}
-	return p.Print(out.Waiting, func(w io.Writer) {
-		if len(out.Waiting) == 0 {
-			fmt.Fprintln(w, "Nothing waits for your approval.")
-			return
-		}
-		fmt.Fprintln(w, "SKILL\tVERSION\tCURRENT\tAPPROVALS\tPUSHED")
-		for _, c := range out.Waiting {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%s\n", term.Cell(c.Name), term.Plain(c.Version), term.OrDash(c.Current), c.Given, c.Needed,
-				c.PushedAt.UTC().Format("2006-01-02 15:04"))
-		}
-	})
+	return term.List[waitingCandidate]{
+		None: "Nothing waits for your approval.",
+		Head: "SKILL\tVERSION\tCURRENT\tAPPROVALS\tPUSHED",
+		Row: func(c waitingCandidate) []any {
+			return []any{
+				term.Cell(c.Name), term.Plain(c.Version), term.OrDash(c.Current),
+				fmt.Sprintf("%d of %d", c.Given, c.Needed), term.Minute(c.PushedAt),
+			}
+		},
+	}.Print(p, out.Waiting)
 }

@@ -48,17 +48,15 @@ func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(suites, func(w io.Writer) {
-			if len(suites) == 0 {
-				fmt.Fprintln(w, "No suites.")
-				return
-			}
-			fmt.Fprintln(w, "NAME\tVERIFIER\tCASES\tRUNNABLE\tID")
-			for _, suite := range suites {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", term.Cell(suite.Name), suite.VerifierKind, suite.CaseCount,
-					term.YesNo(suite.Runnable), suite.ID)
-			}
-		})
+		return term.List[client.EvalSuite]{
+			None: "No suites.",
+			Head: "NAME\tVERIFIER\tCASES\tRUNNABLE\tID",
+			Row: func(suite client.EvalSuite) []any {
+				return []any{
+					term.Cell(suite.Name), suite.VerifierKind, suite.CaseCount, term.YesNo(suite.Runnable), suite.ID,
+				}
+			},
+		}.Print(p, suites)
 	})
 }
 

@@ -32,9 +32,9 @@ func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, server.NamesOf(run.Cases, func(one client.EvalCase) server.Named {
-			return server.Named{ID: one.ID, Names: []string{one.Name, one.Title}}
-		}))
+		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, run.Cases, func(one client.EvalCase) (string, []string) {
+			return one.ID, []string{one.Name, one.Title}
+		})
 		if err != nil {
 			return err
 		}

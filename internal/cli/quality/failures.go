@@ -2,10 +2,9 @@ package quality
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -23,20 +22,19 @@ func (c *skillsFailures) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return namedSkill(err, c.Name)
 		}
-		return p.Print(groups, func(w io.Writer) {
-			if len(groups) == 0 {
-				fmt.Fprintln(w, "No reason of a failed grade is known; people and the judge give reasons, clients that report grades do not.")
-				return
-			}
-			fmt.Fprintln(w, "SESSIONS\tLAST\tWHAT GOES WRONG\tREASON\tNEWEST SESSIONS")
-			for _, g := range groups {
+		return term.List[client.FailureGroup]{
+			None: "No reason of a failed grade is known; people and the judge give reasons, clients that report grades do not.",
+			Head: "SESSIONS\tLAST\tWHAT GOES WRONG\tREASON\tNEWEST SESSIONS",
+			Row: func(g client.FailureGroup) []any {
 				reason := "-"
 				if g.LabelledBy != nil {
 					reason = g.Reason
 				}
-				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", g.Count, term.Day(&g.LastAt), term.Cell(g.Label), term.Cell(reason),
-					term.Plain(strings.Join(g.Sessions, " ")))
-			}
-		})
+				return []any{
+					g.Count, term.Day(&g.LastAt), term.Cell(g.Label), term.Cell(reason),
+					term.Plain(strings.Join(g.Sessions, " ")),
+				}
+			},
+		}.Print(p, groups)
 	})
 }

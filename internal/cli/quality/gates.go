@@ -53,17 +53,16 @@ func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 		for _, e := range entries {
 			names[e.ID] = e.Name
 		}
-		return p.Print(all, func(w io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(w, "No gates; `whetstone gates policy NAME --mode enforce` turns them on.")
-				return
-			}
-			fmt.Fprintln(w, "GATE\tSTARTED\tSKILL\tVERSION\tAGAINST\tVERDICT\tWHY")
-			for _, g := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.CreatedAt.UTC().Format("2006-01-02 15:04"),
-					term.Cell(names[g.EntryID]), term.Plain(g.Version), term.OrDash(g.Against), gateVerdict(g), term.Cell(g.Reason))
-			}
-		})
+		return term.List[client.Gate]{
+			None: "No gates; `whetstone gates policy NAME --mode enforce` turns them on.",
+			Head: "GATE\tSTARTED\tSKILL\tVERSION\tAGAINST\tVERDICT\tWHY",
+			Row: func(g client.Gate) []any {
+				return []any{
+					g.ID, term.Minute(g.CreatedAt), term.Cell(names[g.EntryID]), term.Plain(g.Version),
+					term.OrDash(g.Against), gateVerdict(g), term.Cell(g.Reason),
+				}
+			},
+		}.Print(p, all)
 	})
 }
 

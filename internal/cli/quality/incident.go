@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
@@ -29,17 +29,16 @@ func (c *incidentList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(all, func(w io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(w, "No incidents.")
-				return
-			}
-			fmt.Fprintln(w, "INCIDENT\tOPENED\tSKILL\tBAD\tCURRENT\tLEFT\tSTATE")
-			for _, i := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", i.ID, minuteUTC(i.OpenedAt), term.Plain(i.Skill), term.Plain(i.Version),
-					term.Plain(i.GoodVersion), i.InstallationsLeft, i.State)
-			}
-		})
+		return term.List[client.Incident]{
+			None: "No incidents.",
+			Head: "INCIDENT\tOPENED\tSKILL\tBAD\tCURRENT\tLEFT\tSTATE",
+			Row: func(i client.Incident) []any {
+				return []any{
+					i.ID, term.Minute(i.OpenedAt), term.Plain(i.Skill), term.Plain(i.Version), term.Plain(i.GoodVersion),
+					i.InstallationsLeft, i.State,
+				}
+			},
+		}.Print(p, all)
 	})
 }
 
@@ -50,18 +49,16 @@ type incidentShow struct {
 
 // Run shows an incident.
 func (c *incidentShow) Run(ctx context.Context, p *term.Program) error {
-	return c.WithSession(p, func(s *server.Session) error {
-		if !server.IsID(c.ID) {
-			all, err := s.Incidents(ctx, "")
-			if err != nil {
-				return err
+	return c.WithSession(p, func(s *server.Session) (err error) {
+		c.ID, err = server.ID("incident", "incident list", c.ID, func() ([]client.Incident, error) {
+			all, err := s.Incidents(ctx, "") // newest first
+			if i := slices.IndexFunc(all, func(i client.Incident) bool { return i.Skill == c.ID }); i >= 0 {
+				all = all[i : i+1]
 			}
-			c.ID, err = server.Newest("incident", "incident list", c.ID, server.NamesOf(all, func(i client.Incident) server.Named {
-				return server.Named{ID: i.ID, Names: []string{i.Skill}}
-			}))
-			if err != nil {
-				return err
-			}
+			return all, err
+		}, func(i client.Incident) (string, []string) { return i.ID, []string{i.Skill} })
+		if err != nil {
+			return err
 		}
 		i, err := s.Incident(ctx, c.ID)
 		if err != nil {
@@ -78,7 +75,7 @@ func (c *incidentShow) Run(ctx context.Context, p *term.Program) error {
 			}
 			fmt.Fprintln(w)
 			for _, m := range i.Timeline {
-				fmt.Fprintf(w, "%s\t%s\n", minuteUTC(m.At), term.Cell(m.Text))
+				fmt.Fprintf(w, "%s\t%s\n", term.Minute(m.At), term.Cell(m.Text))
 			}
 			if i.State == "open" {
 				fmt.Fprintf(w, "\nIt closes when these have run `whetstone sync`, or with `whetstone rollback --undo %s`.\n", term.Plain(i.Skill))
@@ -86,5 +83,3 @@ func (c *incidentShow) Run(ctx context.Context, p *term.Program) error {
 		})
 	})
 }
-
-func minuteUTC(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }

@@ -33,17 +33,16 @@ func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(all, func(w io.Writer) {
-			if len(all) == 0 {
-				fmt.Fprintln(w, "No proposals.")
-				return
-			}
-			fmt.Fprintln(w, "PROPOSAL\tSKILL\tCHANGES\tSTATUS\tPROVED\tCREATED\tWHY")
-			for _, a := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, term.Cell(a.SkillName), proposalChanges(a), proposalStatus(a), term.YesNo(a.Proved),
-					term.Day(&a.CreatedAt), term.Cell(a.Reason))
-			}
-		})
+		return term.List[improving.Proposal]{
+			None: "No proposals.",
+			Head: "PROPOSAL\tSKILL\tCHANGES\tSTATUS\tPROVED\tCREATED\tWHY",
+			Row: func(a improving.Proposal) []any {
+				return []any{
+					a.ID, term.Cell(a.SkillName), proposalChanges(a), proposalStatus(a), term.YesNo(a.Proved),
+					term.Day(&a.CreatedAt), term.Cell(a.Reason),
+				}
+			},
+		}.Print(p, all)
 	})
 }
 

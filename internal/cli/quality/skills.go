@@ -50,21 +50,20 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 		if c.Merged && !p.JSON && len(skills) > 0 {
 			return c.printMerged(ctx, p, s, skills)
 		}
-		return p.Print(skills, func(w io.Writer) {
-			if len(skills) == 0 {
-				fmt.Fprintln(w, c.none())
-				return
-			}
-			fmt.Fprintln(w, "SKILL\tSTATUS\tPASS RATE\tBASIS\tTRIGGER RATE\tCOST PER USE\tSESSIONS\tLAST SEEN")
-			for _, s := range skills {
+		return term.List[client.ListedSkill]{
+			None: c.none(),
+			Head: "SKILL\tSTATUS\tPASS RATE\tBASIS\tTRIGGER RATE\tCOST PER USE\tSESSIONS\tLAST SEEN",
+			Row: func(s client.ListedSkill) []any {
 				var perUse *float64
 				if s.Cost != nil {
 					perUse = s.Cost.PerUseP50
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval),
-					term.OrDash(s.PassRateBasis), term.Percent(s.TriggerRate), term.Dollars(perUse), s.UniqueSessions, term.Day(s.LastSeenAt))
-			}
-		})
+				return []any{
+					term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval), term.OrDash(s.PassRateBasis),
+					term.Percent(s.TriggerRate), term.Dollars(perUse), s.UniqueSessions, term.Day(s.LastSeenAt),
+				}
+			},
+		}.Print(p, skills)
 	})
 }
 
@@ -78,12 +77,12 @@ func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *server
 	for _, k := range all {
 		names[k.ID] = k.Name
 	}
-	return p.Print(merged, func(w io.Writer) {
-		fmt.Fprintln(w, "SKILL\tMERGED INTO")
-		for _, k := range merged {
-			fmt.Fprintf(w, "%s\t%s\n", term.Plain(k.Name), term.Plain(cmp.Or(names[*k.MergedInto], *k.MergedInto)))
-		}
-	})
+	return term.List[client.ListedSkill]{
+		Head: "SKILL\tMERGED INTO",
+		Row: func(k client.ListedSkill) []any {
+			return []any{term.Plain(k.Name), term.Plain(cmp.Or(names[*k.MergedInto], *k.MergedInto))}
+		},
+	}.Print(p, merged)
 }
 
 // none says why the list is empty, and what to do if that is unexpected.

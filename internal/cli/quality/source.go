@@ -37,16 +37,13 @@ func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(sources, func(w io.Writer) {
-			if len(sources) == 0 {
-				fmt.Fprintln(w, "No cloud sources.")
-				return
-			}
-			fmt.Fprintln(w, "SOURCE\tLABEL\tTYPE\tCREATED")
-			for _, source := range sources {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", source.ID, term.Plain(source.Label), source.SourceType, term.Day(&source.CreatedAt))
-			}
-		})
+		return term.List[client.Source]{
+			None: "No cloud sources.",
+			Head: "SOURCE\tLABEL\tTYPE\tCREATED",
+			Row: func(source client.Source) []any {
+				return []any{source.ID, term.Plain(source.Label), source.SourceType, term.Day(&source.CreatedAt)}
+			},
+		}.Print(p, sources)
 	})
 }
 

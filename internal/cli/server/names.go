@@ -52,23 +52,30 @@ func (s *Session) EvalSubject(ctx context.Context, source, entry, version string
 	return client.EvalSubject{EntryID: found.ID, Version: version}, err
 }
 
-// A Named is something that a person may name: its id, and its names.
-type Named struct {
-	ID    string
-	Names []string
+// ID resolves the name of something to its id, without a look at the list if it is an id.
+func ID[T any](thing, command, name string, list func() ([]T, error), names func(T) (string, []string)) (string, error) {
+	if IsID(name) {
+		return name, nil
+	}
+	all, err := list()
+	if err != nil {
+		return "", err
+	}
+	return Pick(thing, command, name, all, names)
 }
 
-// Pick returns the id of what has the name; an id is returned as it is, whether it is
-// in the list or not. thing is what the list has, e.g. "alert", and command what
-// prints it.
-func Pick(thing, command, name string, all []Named) (string, error) {
+// Pick returns the id of what has the name; names returns the id and the names of one.
+// An id of the list is returned as it is. thing is what the list has, e.g. "alert", and
+// command what prints it.
+func Pick[T any](thing, command, name string, all []T, names func(T) (string, []string)) (string, error) {
 	var ids []string
 	for _, one := range all {
-		if one.ID == name {
+		id, known := names(one)
+		if id == name {
 			return name, nil
 		}
-		if slices.Contains(one.Names, name) {
-			ids = append(ids, one.ID)
+		if slices.Contains(known, name) {
+			ids = append(ids, id)
 		}
 	}
 	switch len(ids) {
@@ -78,24 +85,6 @@ func Pick(thing, command, name string, all []Named) (string, error) {
 		return ids[0], nil
 	}
 	return "", fault.New(fault.Conflict, "%d of them have the name %s; use one of the ids %s", len(ids), term.Plain(name), strings.Join(ids, ", "))
-}
-
-// Newest is Pick from a list that is newest first: of several it takes the first.
-func Newest(thing, command, name string, all []Named) (string, error) {
-	i := slices.IndexFunc(all, func(one Named) bool { return slices.Contains(one.Names, name) })
-	if i >= 0 {
-		return all[i].ID, nil
-	}
-	return Pick(thing, command, name, all)
-}
-
-// NamesOf makes a list of T one of names.
-func NamesOf[T any](all []T, name func(T) Named) []Named {
-	out := make([]Named, len(all))
-	for i, one := range all {
-		out[i] = name(one)
-	}
-	return out
 }
 
 // SourceID resolves the label or the repository of a cloud source to its id; an id
@@ -108,9 +97,9 @@ func (s *Session) SourceID(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Pick("cloud source", "source list", name, NamesOf(all, func(one client.Source) Named {
-		return Named{one.ID, []string{one.Label, one.RepoFullName}}
-	}))
+	return Pick("cloud source", "source list", name, all, func(one client.Source) (string, []string) {
+		return one.ID, []string{one.Label, one.RepoFullName}
+	})
 }
 
 // RunID resolves the name of a suite to the id of its newest run; an id stays as it is.

@@ -120,6 +120,9 @@ func Day(t *time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
+// Minute formats a time in UTC, e.g. "2026-03-01 12:00".
+func Minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+
 // YesNo formats a boolean.
 func YesNo(b bool) string {
 	if b {

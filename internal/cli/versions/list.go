@@ -25,21 +25,20 @@ func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(entries, func(w io.Writer) {
-			if len(entries) == 0 {
-				fmt.Fprintln(w, "No entries.")
-				return
-			}
-			fmt.Fprintln(w, "NAME\tVERSION\tTYPE\tVISIBILITY\tINSTALLED\tDESCRIPTION")
-			for _, e := range entries {
+		return term.List[client.ListedEntry]{
+			None: "No entries.",
+			Head: "NAME\tVERSION\tTYPE\tVISIBILITY\tINSTALLED\tDESCRIPTION",
+			Row: func(e client.ListedEntry) []any {
 				version := ""
 				if e.CurrentVersion != nil {
 					version = e.CurrentVersion.Version
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(e.Name), term.Plain(version), e.EntryType, e.Visibility,
-					e.InstallationCount, term.Cell(e.Description))
-			}
-		})
+				return []any{
+					term.Plain(e.Name), term.Plain(version), e.EntryType, e.Visibility, e.InstallationCount,
+					term.Cell(e.Description),
+				}
+			},
+		}.Print(p, entries)
 	})
 }
 
