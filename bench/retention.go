@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/expiry"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -64,8 +64,7 @@ func (l *lab) retentionOn(ctx context.Context, database string, fresh func() (st
 	}
 	// The end of the partition that has them, which is at most 37 days ahead.
 	end := time.Now().Add(38 * 24 * time.Hour)
-	unwatched := func(context.Context, *store.Tx, string) error { return nil }
-	took, waited, err := whileWriting(ctx, db, func() error { return expiry.Run(ctx, db, end, unwatched) })
+	took, waited, err := whileWriting(ctx, db, func() error { return (&telemetry.Service{DB: db}).Expire(ctx, end) })
 	if err != nil {
 		return nil, err
 	}

@@ -238,7 +238,7 @@ func TestAuditWords(t *testing.T) {
 		"gates": "gates.", "grades": "grades.", "improve": "evals.", "improve/unattended": "improve.", "registry/release": "registry.",
 		"installations": "registry.", "proposals": "proposals.", "proposals/apply": "proposals.", "privacy": "privacy.", "publishers": "publishers.", "events": "events.", "registry": "registry.", "repohost": "repohost.",
 		"repohost/claims": "repohost.", "runs": "evals.", "skills/curate": "skills.", "sources": "sources.", "suggestions": "sources.",
-		"suites": "evals.", "teams": "teams.", "telemetry": "telemetry.", "telemetry/expiry": "telemetry.",
+		"suites": "evals.", "teams": "teams.", "telemetry": "telemetry.",
 	} {
 		for file, text := range sourcesOf(t, "../"+room) {
 			for _, match := range actionText.FindAllStringSubmatch(text, -1) {

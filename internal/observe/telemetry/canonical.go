@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
@@ -79,22 +78,22 @@ type offerRecord struct {
 
 type factRecord struct {
 	base
-	usage.Fact
+	factUsage
 	ID           json.RawMessage `json:"execution_fact_id"` // some clients send a number
 	OccurredAt   *string         `json:"occurred_at"`
 	PromptID     json.RawMessage `json:"prompt_id"`
 	Model        json.RawMessage `json:"model"`
 	ActiveSkills json.RawMessage `json:"active_skills"`
-	DurationMS   usage.Number    `json:"duration_ms"`
-	ToolCalls    usage.Number    `json:"total_tool_calls"`
-	Errors       usage.Number    `json:"errors_encountered"`
+	DurationMS   number          `json:"duration_ms"`
+	ToolCalls    number          `json:"total_tool_calls"`
+	Errors       number          `json:"errors_encountered"`
 	Source       json.RawMessage `json:"raw_source_ref"`
 }
 
 // requestRecord is one message of a model in a transcript.
 type requestRecord struct {
 	base
-	usage.Message
+	messageUsage
 	RequestID      *string `json:"request_id"` // that of the API, as in the agent's OTLP events
 	MessageID      *string `json:"message_id"`
 	OccurredAt     *string `json:"occurred_at"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/expiry"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
@@ -55,7 +54,7 @@ func (s *Service) Register() {
 // derived from it stay.
 func (s *Service) retain(ctx context.Context) error {
 	before := store.Now().Add(-s.Retention)
-	if err := expiry.Run(ctx, s.DB, before, s.notify); err != nil {
+	if err := s.Expire(ctx, before); err != nil {
 		return err
 	}
 	if err := s.Sessions.Expire(ctx, before); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/timeline"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -150,7 +149,7 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 			i.nanos = inner.GetTimeUnixNano()
 		}
 		switch i.name {
-		case timeline.CopilotPrompt:
+		case copilotPrompt:
 			n.sessionLog(i)
 		case "github.copilot.skill.invoked":
 			problems = append(problems, n.skillInvoked(i, hex.EncodeToString(span.GetSpanId())))

@@ -12,8 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/timeline"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -24,7 +22,7 @@ import (
 
 // apiRequest reads an api_request event of Claude Code.
 func (n *normalizer) apiRequest(e event) error {
-	tokens, price, err := usage.ClaudeCode(e.Attributes)
+	tokens, price, err := claudeUsage(e.Attributes)
 	if err != nil {
 		return ignoreNone(err)
 	}
@@ -49,7 +47,7 @@ func (n *normalizer) codexResponse(e event) error {
 	if e.Text("event.kind") != "response.completed" {
 		return nil
 	}
-	tokens, err := usage.Codex(e.Attributes)
+	tokens, err := codexUsage(e.Attributes)
 	if err != nil {
 		return ignoreNone(err)
 	}
@@ -58,7 +56,7 @@ func (n *normalizer) codexResponse(e event) error {
 
 // geminiResponse reads the event of a response of Gemini CLI.
 func (n *normalizer) geminiResponse(e event) error {
-	tokens, err := usage.Gemini(e.Attributes)
+	tokens, err := geminiUsage(e.Attributes)
 	if err != nil {
 		return ignoreNone(err)
 	}
@@ -100,7 +98,7 @@ func (n *normalizer) modelCall(e event, span *trace.Span) error {
 			return err
 		}
 	}
-	tokens, err := usage.GenAI(e.Attributes)
+	tokens, err := genAIUsage(e.Attributes)
 	if err != nil {
 		return ignoreNone(err)
 	}
@@ -112,7 +110,7 @@ func (n *normalizer) modelCall(e event, span *trace.Span) error {
 
 // ignoreNone leaves out what is no request.
 func ignoreNone(err error) error {
-	if errors.Is(err, usage.ErrNone) {
+	if errors.Is(err, errNoTokens) {
 		return nil
 	}
 	return err
@@ -192,7 +190,7 @@ func (n *normalizer) endTurn(e event, session string) error {
 // its turns begin. Gemini CLI has a trace for every request, so its root spans end
 // no turn.
 func (e event) logsPrompts() bool {
-	return timeline.Agent(e.Text("service.name")) == "gemini-cli" || e.Text("gen_ai.agent.name") == "gemini-cli"
+	return agentName(e.Text("service.name")) == "gemini-cli" || e.Text("gen_ai.agent.name") == "gemini-cli"
 }
 
 // sessionOf returns the session of a span: that which it names, else that which

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
@@ -40,3 +41,20 @@ const MaxPart = maxPart
 
 // CanonicalPushID parses a push_id.
 var CanonicalPushID = canonicalPushID
+
+// EachElement calls fn with every element of an array, as the reader of a push does.
+func EachElement[T any](array json.RawMessage, fn func(i int, element *T, text json.RawMessage)) error {
+	return eachElement(array, fn)
+}
+
+// How producers report tokens.
+var (
+	ErrNoTokens = errNoTokens
+	ClaudeUsage = claudeUsage
+	CodexUsage  = codexUsage
+	GeminiUsage = geminiUsage
+	GenAIUsage  = genAIUsage
+)
+
+// FactUsage is the usage that an execution_fact reports.
+type FactUsage = factUsage

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/jsonarray"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -55,7 +54,7 @@ func recordKinds() []kind {
 // array.
 func readAs[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kind, json.RawMessage) {
 	return func(r *reader, k kind, array json.RawMessage) {
-		err := jsonarray.Each(array, func(i int, record *T, text json.RawMessage) {
+		err := eachElement(array, func(i int, record *T, text json.RawMessage) {
 			var err error
 			if record == nil { // decoded once more for the error
 				record = new(T)

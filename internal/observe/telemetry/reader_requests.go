@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/usage"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
@@ -32,7 +31,7 @@ func (r *reader) modelRequest(c requestRecord, _ json.RawMessage) error {
 // requestOf returns the request of a record, with its id.
 func (r *reader) requestOf(c requestRecord, session string) (q costs.Request, err error) {
 	tokens, err := c.Read()
-	if err != nil && !errors.Is(err, usage.ErrNone) {
+	if err != nil && !errors.Is(err, errNoTokens) {
 		return q, err
 	}
 	api, message := optional(c.RequestID), optional(c.MessageID)
@@ -51,7 +50,7 @@ func (r *reader) factRequest(c factRecord, session, id string) error {
 		return errors.New("duration_ms must not be negative")
 	}
 	tokens, price, err := c.Read()
-	if errors.Is(err, usage.ErrNone) || c.OccurredAt == nil || c.ofTranscript(id) {
+	if errors.Is(err, errNoTokens) || c.OccurredAt == nil || c.ofTranscript(id) {
 		return nil
 	}
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -95,7 +94,7 @@ func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result
 		return duplicate, err
 	}
 	// What was said is taken out before anything is stored.
-	raw, said, err := content.Split(raw, e.Canonical)
+	raw, said, err := splitTranscripts(raw, e.Canonical)
 	if err != nil {
 		return result, err
 	}

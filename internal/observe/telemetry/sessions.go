@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/timeline"
 )
 
 // signal returns an event for timeline. It reports false if the event is of no
 // session: a trace is none, since it has no id by which a person would know it.
-func (n *normalizer) signal(e event, number string) (timeline.Signal, bool) {
+func (n *normalizer) signal(e event, number string) (sessionSignal, bool) {
 	at, err := n.timeOf(e.nanos)
 	named := e.named || n.sessions[e.trace] != ""
-	return timeline.Signal{
+	return sessionSignal{
 		Attributes: e.Attributes, Name: e.name, Session: n.sessionOf(e), At: at, Number: e.name + "\n" + number,
 	}, named && err == nil
 }
@@ -32,7 +31,7 @@ func (n *normalizer) sessionLog(e event) {
 	if !ok {
 		return
 	}
-	if reported, ok := timeline.Log(s); ok {
+	if reported, ok := logEvent(s); ok {
 		n.sightings = append(n.sightings, s.Sighting(false))
 		n.events = append(n.events, reported)
 	}
@@ -45,7 +44,7 @@ func (n *normalizer) sessionSpan(e event, span string, end uint64, failed bool) 
 	if !ok || err != nil {
 		return
 	}
-	if reported, ok := timeline.Span(s, ended, failed); ok {
+	if reported, ok := spanEvent(s, ended, failed); ok {
 		n.sightings = append(n.sightings, s.Sighting(false))
 		n.events = append(n.events, reported)
 	}
@@ -54,7 +53,7 @@ func (n *normalizer) sessionSpan(e event, span string, end uint64, failed bool) 
 // sight notes that a record is of a session.
 func (r *reader) sight(b base, at time.Time, outside bool) {
 	r.batch.sightings = append(r.batch.sightings, sessions.Sighting{
-		Session: optional(b.SessionID), Agent: timeline.Agent(textIn(b.Platform)), At: at, Outside: outside,
+		Session: optional(b.SessionID), Agent: agentName(textIn(b.Platform)), At: at, Outside: outside,
 	})
 }
 
@@ -176,7 +175,7 @@ func (r *reader) toolCall(c toolCallRecord, _ json.RawMessage) error {
 	r.sight(c.base, at, false)
 	r.batch.events = append(r.batch.events, sessions.Event{
 		Session: session, Kind: sessions.Tool, ID: id, At: at, Name: optional(c.Name), OK: c.Success,
-		Duration: timeline.Milliseconds(c.DurationMS),
+		Duration: milliseconds(c.DurationMS),
 	})
 	return nil
 }

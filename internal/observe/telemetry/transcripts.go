@@ -8,7 +8,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/content"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -28,11 +27,11 @@ func (s *Service) readTranscripts(ctx context.Context, c access.Caller, r *reade
 	case err != nil:
 		return nil, err
 	case !on:
-		return &Content{Dropped: content.Count(said), Message: content.Off}, nil
-	case len(said) > content.MaxBytes:
-		return &Content{Dropped: content.Count(said), Message: content.TooLarge}, nil
+		return &Content{Dropped: countTranscripts(said), Message: contentOff}, nil
+	case len(said) > maxTranscriptBytes:
+		return &Content{Dropped: countTranscripts(said), Message: transcriptsTooLarge}, nil
 	}
-	readAs((*reader).transcript)(r, kind{array: content.Array, name: "transcript"}, said)
+	readAs((*reader).transcript)(r, kind{array: transcriptsKey, name: "transcript"}, said)
 	return &Content{}, nil
 }
 
@@ -41,9 +40,9 @@ func (s *Service) keep(ctx context.Context, tx *store.Tx, c access.Caller, texts
 	became.Kept, became.Dropped, err = s.Evidence.Keep(ctx, tx, c, texts)
 	switch {
 	case became.Dropped > 0 && became.Kept == 0:
-		became.Message = content.Off
+		became.Message = contentOff
 	case became.Dropped > 0:
-		became.Message = content.TooMany
+		became.Message = tooManyTexts
 	}
 	return err
 }

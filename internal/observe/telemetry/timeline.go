@@ -1,6 +1,4 @@
-// Package timeline reads what the signals of agents say about the course of a
-// session: prompts, tool calls and errors. It owns no tables.
-package timeline
+package telemetry
 
 import (
 	"cmp"
@@ -11,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp"
 )
 
-// A Signal is a log record or a span of OTLP, redacted.
-type Signal struct {
+// A sessionSignal is a log record or a span of OTLP, redacted.
+type sessionSignal struct {
 	otlp.Attributes
 	Name    string // without Claude Code's prefix
 	Session string // as the agent calls it
@@ -21,12 +19,12 @@ type Signal struct {
 	Number string
 }
 
-// CopilotPrompt is the event of a span by which Copilot reports a prompt.
-const CopilotPrompt = "github.copilot.user.message"
+// copilotPrompt is the event of a span by which Copilot reports a prompt.
+const copilotPrompt = "github.copilot.user.message"
 
-// Log returns the event that a log record, or an event of a span, reports. Most report
+// logEvent returns the event that a log record, or an event of a span, reports. Most report
 // none.
-func Log(s Signal) (e sessions.Event, ok bool) {
+func logEvent(s sessionSignal) (e sessions.Event, ok bool) {
 	switch s.Name {
 	case "codex.user_prompt": // an import knows the id of the turn
 		return s.event(sessions.UnnamedPrompt, ""), true
@@ -34,14 +32,14 @@ func Log(s Signal) (e sessions.Event, ok bool) {
 		return s.event(sessions.Prompt, s.Text("prompt.id", "prompt_id")), true
 	case "gemini_cli.user_prompt": // its prompt_id is that of the session where there is no terminal
 		return s.event(sessions.Prompt, s.Number), true
-	case CopilotPrompt:
+	case copilotPrompt:
 		return s.event(sessions.Prompt, s.Number), s.Text("github.copilot.user.message.source") == "user"
 	case "tool_result", "codex.tool_result":
 		e = s.tool(s.Text("tool_use_id", "call_id"), s.Text("tool_name"))
 		e.OK = s.succeeded()
 	case "tool_decision", "codex.tool_decision":
 		e = s.tool(s.Text("tool_use_id", "call_id"), s.Text("tool_name"))
-		e.OK = refused(s.Text("decision"))
+		e.OK = refusal(s.Text("decision"))
 	case "gemini_cli.tool_call":
 		e = s.tool(s.Number, s.Text("function_name"))
 		e.OK = s.succeeded()
@@ -57,8 +55,8 @@ func Log(s Signal) (e sessions.Event, ok bool) {
 	return e, e.ID != "" // without its id a call cannot be deduplicated
 }
 
-// Span returns the tool call that a span reports, if it is one.
-func Span(s Signal, end time.Time, failed bool) (e sessions.Event, ok bool) {
+// spanEvent returns the tool call that a span reports, if it is one.
+func spanEvent(s sessionSignal, end time.Time, failed bool) (e sessions.Event, ok bool) {
 	operation, _, _ := strings.Cut(s.Name, " ")
 	if operation != "execute_tool" && s.Text("gen_ai.operation.name") != "execute_tool" && s.Name != "ai.toolCall" {
 		return e, false
@@ -76,7 +74,7 @@ func Span(s Signal, end time.Time, failed bool) (e sessions.Event, ok bool) {
 }
 
 // event returns an event of the session.
-func (s Signal) event(kind sessions.Kind, id string) sessions.Event {
+func (s sessionSignal) event(kind sessions.Kind, id string) sessions.Event {
 	return sessions.Event{Session: s.Session, Kind: kind, ID: cmp.Or(id, s.Number), At: s.At}
 }
 
@@ -84,10 +82,10 @@ func (s Signal) event(kind sessions.Kind, id string) sessions.Event {
 const maxDuration = 366 * 24 * time.Hour
 
 // tool returns a tool call, which is logged when it ends.
-func (s Signal) tool(id, name string) sessions.Event {
+func (s sessionSignal) tool(id, name string) sessions.Event {
 	e := sessions.Event{Session: s.Session, Kind: sessions.Tool, ID: id, At: s.At, Name: name}
 	if ms, ok := s.Float("duration_ms"); ok {
-		if e.Duration = Milliseconds(&ms); e.Duration != nil && *e.Duration <= maxDuration {
+		if e.Duration = milliseconds(&ms); e.Duration != nil && *e.Duration <= maxDuration {
 			e.At = s.At.Add(-*e.Duration)
 		}
 	}
@@ -95,15 +93,15 @@ func (s Signal) tool(id, name string) sessions.Event {
 }
 
 // Sighting returns that the session was seen.
-func (s Signal) Sighting(outside bool) sessions.Sighting {
-	return sessions.Sighting{Session: s.Session, Agent: Agent(s.Text("service.name")), At: s.At, Outside: outside}
+func (s sessionSignal) Sighting(outside bool) sessions.Sighting {
+	return sessions.Sighting{Session: s.Session, Agent: agentName(s.Text("service.name")), At: s.At, Outside: outside}
 }
 
 // maxMilliseconds is the longest duration that a number of them can be.
 const maxMilliseconds = float64(1<<63-1) / float64(time.Millisecond)
 
-// Milliseconds returns a duration; nil without one, or if it is negative or absurd.
-func Milliseconds(ms *float64) *time.Duration {
+// milliseconds returns a duration; nil without one, or if it is negative or absurd.
+func milliseconds(ms *float64) *time.Duration {
 	if ms == nil || !(*ms >= 0 && *ms < maxMilliseconds) {
 		return nil
 	}
@@ -111,7 +109,7 @@ func Milliseconds(ms *float64) *time.Duration {
 	return &took
 }
 
-func (s Signal) succeeded() *bool {
+func (s sessionSignal) succeeded() *bool {
 	text := s.Text("success")
 	if text == "" {
 		return nil
@@ -120,9 +118,9 @@ func (s Signal) succeeded() *bool {
 	return &worked
 }
 
-// refused returns false for the decision against a tool call; one that was allowed
+// refusal returns false for the decision against a tool call; one that was allowed
 // may still fail.
-func refused(decision string) *bool {
+func refusal(decision string) *bool {
 	switch decision {
 	case "reject", "denied", "abort", "timed_out":
 		worked := false
@@ -131,10 +129,10 @@ func refused(decision string) *bool {
 	return nil
 }
 
-// Agent returns the name of the agent by what it calls itself, e.g. "claude-code"
+// agentName returns the name of the agent by what it calls itself, e.g. "claude-code"
 // for "claude_code", and "codex" for "codex_exec". It is "" for the default of
 // OpenTelemetry's libraries.
-func Agent(name string) string {
+func agentName(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	switch {
 	case strings.HasPrefix(name, "unknown-service"):

@@ -1,5 +1,4 @@
-// Package jsonarray decodes long JSON arrays a part at a time. It owns no tables.
-package jsonarray
+package telemetry
 
 import (
 	"bytes"
@@ -12,20 +11,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// atOnce is how many elements are decoded together. That takes half the time of one by
+// elementsAtOnce is how many elements are decoded together. That takes half the time of one by
 // one, and all of an array would take as much memory again as the array.
-const atOnce = 1000
+const elementsAtOnce = 1000
 
-// Each calls fn with every element of an array and its text, which is a part of the
+// eachElement calls fn with every element of an array and its text, which is a part of the
 // array. The element is nil if it is null or no T.
-func Each[T any](array json.RawMessage, fn func(i int, element *T, text json.RawMessage)) error {
-	texts, err := split(array)
+func eachElement[T any](array json.RawMessage, fn func(i int, element *T, text json.RawMessage)) error {
+	texts, err := elementTexts(array)
 	if err != nil {
 		return err
 	}
 	i := 0
-	for part := range slices.Chunk(texts, atOnce) {
-		for n, element := range decode[T](part) {
+	for part := range slices.Chunk(texts, elementsAtOnce) {
+		for n, element := range decodeElements[T](part) {
 			fn(i, element, part[n])
 			i++
 		}
@@ -33,8 +32,8 @@ func Each[T any](array json.RawMessage, fn func(i int, element *T, text json.Raw
 	return nil
 }
 
-// split returns the texts of the elements.
-func split(array []byte) (texts [][]byte, err error) {
+// elementTexts returns the texts of the elements.
+func elementTexts(array []byte) (texts [][]byte, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(array), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	begin, err := d.ReadToken()
 	if err != nil {
@@ -54,8 +53,8 @@ func split(array []byte) (texts [][]byte, err error) {
 	return texts, nil
 }
 
-// decode decodes elements. If one of them is no T, all that it returns are nil.
-func decode[T any](texts [][]byte) []*T {
+// decodeElements decodes elements. If one of them is no T, all that it returns are nil.
+func decodeElements[T any](texts [][]byte) []*T {
 	var elements []*T
 	array := slices.Concat([]byte{'['}, bytes.Join(texts, []byte{','}), []byte{']'})
 	if httpapi.DecodeJSON(array, &elements) != nil {

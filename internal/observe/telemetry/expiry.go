@@ -1,6 +1,4 @@
-// Package expiry deletes raw prompts and records when their retention ends, and
-// records it for each organisation that had some.
-package expiry
+package telemetry
 
 import (
 	"context"
@@ -10,9 +8,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Run deletes the prompts and records that were received before a time, and tells for
+// Expire deletes the prompts and records that were received before a time, and tells for
 // each organisation that had some that they changed. It may run twice.
-func Run(ctx context.Context, db *store.DB, before time.Time, changed func(context.Context, *store.Tx, string) error) error {
+func (s *Service) Expire(ctx context.Context, before time.Time) error {
 	recorded := map[string]bool{} // by organisation
 	var fresh []string            // recorded by the transaction that runs
 	note := func(ctx context.Context, tx *store.Tx, orgIDs []string) error {
@@ -28,7 +26,7 @@ func Run(ctx context.Context, db *store.DB, before time.Time, changed func(conte
 			}); err != nil {
 				return err
 			}
-			if err := changed(ctx, tx, id); err != nil {
+			if err := s.notify(ctx, tx, id); err != nil {
 				return err
 			}
 		}
@@ -42,7 +40,7 @@ func Run(ctx context.Context, db *store.DB, before time.Time, changed func(conte
 					recorded[id] = true
 				}
 			},
-		}.Run(ctx, db)
+		}.Run(ctx, s.DB)
 		if err != nil {
 			return err
 		}

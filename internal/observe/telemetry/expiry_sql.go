@@ -1,4 +1,4 @@
-package expiry
+package telemetry
 
 import (
 	"context"

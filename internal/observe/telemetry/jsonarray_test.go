@@ -1,4 +1,4 @@
-package jsonarray_test
+package telemetry_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/jsonarray"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 )
 
 type record struct {
@@ -30,7 +30,7 @@ func TestEach(t *testing.T) {
 		`[{"id":1,"x":"\ud800"}]`:           {`0 1 {"id":1,"x":"\ud800"}`},
 	} {
 		var got []string
-		err := jsonarray.Each(json.RawMessage(array), func(i int, r *record, text json.RawMessage) {
+		err := telemetry.EachElement(json.RawMessage(array), func(i int, r *record, text json.RawMessage) {
 			id := "nil"
 			if r != nil {
 				id = fmt.Sprint(r.ID)
@@ -46,7 +46,7 @@ func TestEach(t *testing.T) {
 func TestEachOfNoArray(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{}`, `1`, `"a"`, `true`, ``, `[1`, `[1,]`} {
-		if err := jsonarray.Each(json.RawMessage(text), func(int, *record, json.RawMessage) {}); err == nil {
+		if err := telemetry.EachElement(json.RawMessage(text), func(int, *record, json.RawMessage) {}); err == nil {
 			t.Errorf("%q is taken for an array", text)
 		}
 	}
@@ -63,7 +63,7 @@ func TestEachOfMany(t *testing.T) {
 	}
 	texts[wrong] = `{"id":[]}`
 	seen, invalid := 0, 0
-	err := jsonarray.Each(json.RawMessage("["+strings.Join(texts, " , ")+"]"), func(i int, r *record, text json.RawMessage) {
+	err := telemetry.EachElement(json.RawMessage("["+strings.Join(texts, " , ")+"]"), func(i int, r *record, text json.RawMessage) {
 		if i != seen || string(text) != texts[i] || r != nil && r.ID != i {
 			t.Errorf("element %d is %v of %s as number %d", i, r, text, seen)
 		}
