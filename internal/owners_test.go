@@ -138,10 +138,16 @@ var moved = map[string]map[string]string{
 	},
 }
 
+// renamed are the owners with another name than their migrations have.
+var renamed = map[string]string{"evidence": "content"}
+
 // currentOwner is the folder of the owner that a migration names, or of what it was
 // split into; rooms are found by their names, wherever they lie.
 func currentOwner(table, named string) string {
 	name := path.Base(named)
+	if owner, ok := renamed[name]; ok {
+		name = owner
+	}
 	if owner, ok := moved[name][table]; ok {
 		name = owner
 	}

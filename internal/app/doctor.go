@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
@@ -33,7 +33,7 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 		Config: c,
 		Checkers: []doctor.Checker{
 			&registry.Service{}, &installations.Service{}, &skills.Service{}, &costs.Service{}, &sessions.Service{},
-			&grades.Service{}, &evidence.Service{}, &signals.Service{},
+			&grades.Service{}, &content.Service{}, &signals.Service{},
 			&sources.Service{}, &suggestions.Service{}, &runs.Service{},
 			&repohost.Service{}, &alerts.Service{}, &events.Service{}, &quota.Service{Counts: storedCounts()},
 		},

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/config"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/secrets"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
@@ -93,7 +93,7 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 	if err != nil {
 		return count, explainKeyError(err)
 	}
-	texts, err := (&evidence.Service{DB: db, Seal: keyring}).Reseal(ctx)
+	texts, err := (&content.Service{DB: db, Seal: keyring}).Reseal(ctx)
 	return count + texts, explainKeyError(err)
 }
 

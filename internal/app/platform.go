@@ -30,7 +30,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/builder"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/learn/community"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
@@ -163,7 +163,7 @@ func (a *App) logFor(part string) *slog.Logger { return a.log.With("in", part) }
 // storedCounts are the recounts of everything that quotas limit.
 func storedCounts() []quota.Count {
 	return []quota.Count{
-		registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored(), evidence.Stored(),
+		registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored(), content.Stored(),
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
@@ -80,7 +80,7 @@ type parts struct {
 	costs         *costs.Service
 	report        *report.Service
 	sessions      *sessions.Service
-	evidence      *evidence.Service
+	evidence      *content.Service
 	registry      *registry.Service
 	release       *release.Service
 	resolve       *resolve.Service
@@ -162,7 +162,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		AllowPrivate: c.AllowPrivateTargets, Log: log("publishers"),
 	}
 	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry}
-	p.evidence = &evidence.Service{
+	p.evidence = &content.Service{
 		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts),
 	}
 	p.telemetry = &telemetry.Service{

@@ -103,8 +103,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/learn/signals"
 	"github.com/whetstone-dev/whetstone/internal/learn/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
@@ -157,7 +157,7 @@ type Parts struct {
 	Curate        *curate.Service
 	Costs         *costs.Service
 	Sessions      *sessions.Service
-	Evidence      *evidence.Service
+	Evidence      *content.Service
 	Grades        *grades.Service
 	Registry      *registry.Service
 	Release       *release.Service

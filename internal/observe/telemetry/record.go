@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
@@ -40,7 +40,7 @@ type batch struct {
 	// unattributed counts records of skills whose names their producer hides.
 	unattributed int
 	rejected     []rejection
-	texts        []evidence.Text // what was said
+	texts        []content.Text // what was said
 }
 
 // A prompt is what a user asked an agent. Only its uploader may read it; see

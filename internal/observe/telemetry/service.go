@@ -12,8 +12,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
@@ -43,7 +43,7 @@ type Service struct {
 	Curate   *curate.Service
 	Costs    *costs.Service
 	Sessions *sessions.Service
-	Evidence *evidence.Service
+	Evidence *content.Service
 	Auth     *auth.Service
 	Watcher  Watcher // may be nil
 	// Retention is how long prompts, records and raw bodies are kept.

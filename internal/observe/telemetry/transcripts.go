@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -36,7 +36,7 @@ func (s *Service) readTranscripts(ctx context.Context, c access.Caller, r *reade
 }
 
 // keep stores what was said, as far as it may still be kept.
-func (s *Service) keep(ctx context.Context, tx *store.Tx, c access.Caller, texts []evidence.Text, became *Content) (err error) {
+func (s *Service) keep(ctx context.Context, tx *store.Tx, c access.Caller, texts []content.Text, became *Content) (err error) {
 	became.Kept, became.Dropped, err = s.Evidence.Keep(ctx, tx, c, texts)
 	switch {
 	case became.Dropped > 0 && became.Kept == 0:
@@ -71,22 +71,22 @@ func (r *reader) transcript(c transcriptRecord, _ json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	m := evidence.Message{Role: evidence.Role(optional(c.Role)), At: at}
+	m := content.Message{Role: content.Role(optional(c.Role)), At: at}
 	e := sessions.Event{Session: session, At: at}
 	switch m.Role {
-	case evidence.User:
+	case content.User:
 		e.Kind, e.ID, m.Text = sessions.Prompt, cmp.Or(optional(c.SourcePromptID), optional(c.PromptID)), optional(c.Text)
-	case evidence.Tool:
+	case content.Tool:
 		e.Kind, e.ID, e.Name, e.OK = sessions.Tool, optional(c.ToolCallID), optional(c.ToolName), c.Success
 		m.Tool, m.OK, m.Input, m.Output = e.Name, e.OK, optional(c.Input), optional(c.Output)
-	case evidence.Assistant:
+	case content.Assistant:
 		q, err := r.requestOf(c.requestRecord, session)
 		if err != nil {
 			return err
 		}
 		m.Text = optional(c.Text)
 		r.sight(c.base, at, false)
-		r.batch.texts = append(r.batch.texts, evidence.NewText(session, q.ID, m))
+		r.batch.texts = append(r.batch.texts, content.NewText(session, q.ID, m))
 		return nil
 	default:
 		return errors.New("role must be user, assistant or tool")
@@ -96,6 +96,6 @@ func (r *reader) transcript(c transcriptRecord, _ json.RawMessage) error {
 	}
 	r.sight(c.base, at, false)
 	r.batch.events = append(r.batch.events, e)
-	r.batch.texts = append(r.batch.texts, evidence.NewText(session, sessions.EventID(e.Kind, e.ID), m))
+	r.batch.texts = append(r.batch.texts, content.NewText(session, sessions.EventID(e.Kind, e.ID), m))
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -38,7 +38,7 @@ type world struct {
 	registry      *registry.Service
 	release       *release.Service
 	installations *installations.Service
-	evidence      *evidence.Service
+	evidence      *content.Service
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
@@ -54,7 +54,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	money := &costs.Service{DB: db, Jobs: w.Queue, Skills: counts, Prices: pricing.Embedded()}
 	counts.Costs = money
 	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: w.registry}
-	w.evidence = &evidence.Service{DB: db, Jobs: w.Queue, Seal: sealtest.Keyring(), Retention: retention}
+	w.evidence = &content.Service{DB: db, Jobs: w.Queue, Seal: sealtest.Keyring(), Retention: retention}
 	curated := &curate.Service{DB: db, Jobs: w.Queue, Skills: counts}
 	s := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Curate: curated, Costs: money, Sessions: opened, Evidence: w.evidence,

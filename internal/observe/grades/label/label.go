@@ -17,7 +17,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence/redact"
+	"github.com/whetstone-dev/whetstone/internal/observe/content/redact"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence/redact"
+	"github.com/whetstone-dev/whetstone/internal/observe/content/redact"
 )
 
 func TestText(t *testing.T) {

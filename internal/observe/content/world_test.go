@@ -1,4 +1,4 @@
-package evidence_test
+package content_test
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence"
+	"github.com/whetstone-dev/whetstone/internal/observe/content"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
@@ -22,27 +22,27 @@ type object = apptest.Object
 
 type world struct {
 	*apptest.World
-	evidence *evidence.Service
+	content *content.Service
 	quota    *quota.Service
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
 	w := &world{World: apptest.NewWorld(t, db, apptest.Options{})}
-	w.quota = &quota.Service{DB: db, Limits: quota.DefaultLimits(), Counts: []quota.Count{evidence.Stored()}}
-	w.evidence = &evidence.Service{DB: db, Jobs: w.Queue, Seal: sealtest.Keyring(), Quota: w.quota, Retention: retention}
-	w.evidence.Mount(w.API)
+	w.quota = &quota.Service{DB: db, Limits: quota.DefaultLimits(), Counts: []quota.Count{content.Stored()}}
+	w.content = &content.Service{DB: db, Jobs: w.Queue, Seal: sealtest.Keyring(), Quota: w.quota, Retention: retention}
+	w.content.Mount(w.API)
 	return w
 }
 
 // rekeyed is the service with other keys.
-func (w *world) rekeyed(keys string) *evidence.Service {
+func (w *world) rekeyed(keys string) *content.Service {
 	w.T.Helper()
 	keyring, err := seal.New(keys)
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	s := *w.evidence
+	s := *w.content
 	s.Seal = keyring
 	return &s
 }
@@ -58,10 +58,10 @@ func callerOf(c *apptest.Caller) access.Caller {
 }
 
 // keep keeps texts of a user's sessions and returns how many there are.
-func (w *world) keep(c *apptest.Caller, texts ...evidence.Text) (kept int) {
+func (w *world) keep(c *apptest.Caller, texts ...content.Text) (kept int) {
 	w.T.Helper()
 	err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) (err error) {
-		kept, _, err = w.evidence.Keep(w.T.Context(), tx, callerOf(c), texts)
+		kept, _, err = w.content.Keep(w.T.Context(), tx, callerOf(c), texts)
 		return err
 	})
 	if err != nil {
@@ -89,8 +89,8 @@ func (w *world) wantCounts() {
 }
 
 // said is a text of a user.
-func said(session, event, words string) evidence.Text {
-	return evidence.NewText(session, event, evidence.Message{Role: evidence.User, At: noon, Text: words})
+func said(session, event, words string) content.Text {
+	return content.NewText(session, event, content.Message{Role: content.User, At: noon, Text: words})
 }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -103,7 +103,7 @@ func sessionOf(c *apptest.Caller, name string) sessions.Session {
 // texts reads events of a session as a caller.
 func (w *world) texts(as *apptest.Caller, one sessions.Session, events ...string) map[string]string {
 	w.T.Helper()
-	got, err := w.evidence.Texts(w.T.Context(), callerOf(as), one, events)
+	got, err := w.content.Texts(w.T.Context(), callerOf(as), one, events)
 	if err != nil {
 		w.T.Fatal(err)
 	}

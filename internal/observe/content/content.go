@@ -1,9 +1,9 @@
-// Package evidence keeps what was said in the sessions of agents, where the
+// Package content keeps what was said in the sessions of agents, where the
 // organisation switched that on and the sender sent it on purpose. What is kept is
 // redacted, bounded and sealed. Its owner and people with the permission
 // evidence:read can read it, and every reading is recorded in the audit log. The
 // package owns the tables evidence_settings, evidence_sessions and evidence_texts.
-package evidence
+package content
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/observe/evidence/redact"
+	"github.com/whetstone-dev/whetstone/internal/observe/content/redact"
 )
 
 // A Role is who said something.
