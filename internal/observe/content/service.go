@@ -166,7 +166,8 @@ func (s *Service) Texts(
 func (s *Service) recordReading(ctx context.Context, one sessions.Session, texts int) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: one.OrgID, Action: "evidence.content.read", Target: audit.Target{Kind: "session", ID: one.ID, Name: one.SessionID},
+			OrgID: one.OrgID, Action: "evidence.content.read",
+			Target: audit.Target{Kind: "session", ID: one.ID, Name: one.SessionID},
 			Detail: audit.Detail{"owner_id": one.UserID, "texts": texts},
 		})
 	})

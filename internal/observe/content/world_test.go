@@ -23,7 +23,7 @@ type object = apptest.Object
 type world struct {
 	*apptest.World
 	content *content.Service
-	quota    *quota.Service
+	quota   *quota.Service
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {

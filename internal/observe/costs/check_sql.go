@@ -30,23 +30,27 @@ const (
 		WITH ` + paid + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
-				SELECT subject_id AS subject, day, requests AS a, reported AS b, unpriced AS c, micros AS d, input AS e, output AS f,
+				SELECT subject_id AS subject, day, requests AS a, reported AS b, unpriced AS c, micros AS d, input AS e,
+				output AS f,
 					cache_read AS g, cache_write AS h FROM cost_days
 				UNION ALL SELECT subject, occurred_at / 86400000000, -COUNT(*), -COUNT(reported_micros),
 					-SUM(CASE WHEN micros IS NULL THEN 1 ELSE 0 END), -COALESCE(SUM(micros), 0), -SUM(input), -SUM(output),
 					-SUM(cache_read), -SUM(cache_write)
 				FROM paid JOIN cost_requests r ON r.id = paid.id GROUP BY subject, occurred_at / 86400000000
 			) AS recount GROUP BY subject, day
-			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
+			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0
+			OR SUM(h) <> 0
 		) AS wrong`
 
 	wrongGroups = `
 		WITH grouped AS (
-			SELECT use_key AS part, '' AS session_hash, '' AS version, occurred_at, occurred_at AS first_at, micros FROM cost_requests
+			SELECT use_key AS part, '' AS session_hash, '' AS version, occurred_at, occurred_at AS first_at, micros
+			FROM cost_requests
 			WHERE use_key IS NOT NULL
 			UNION ALL SELECT skill_id, session_hash, COALESCE(version_id, ''), occurred_at, 0, micros FROM cost_requests
 			WHERE skill_id IS NOT NULL AND session_hash <> ''
-			UNION ALL SELECT org_id, session_hash, '', occurred_at, occurred_at, micros FROM cost_requests WHERE session_hash <> '')
+			UNION ALL SELECT org_id, session_hash, '', occurred_at, occurred_at, micros FROM cost_requests
+			WHERE session_hash <> '')
 		SELECT COUNT(*), COALESCE(MIN(part), '') FROM (
 			SELECT part FROM (
 				SELECT CASE WHEN kind = 'use' THEN key ELSE subject_id END AS part,

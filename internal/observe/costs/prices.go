@@ -99,7 +99,8 @@ func (s *Service) SetPrices(ctx context.Context, c access.Caller, models []prici
 		}
 		own.models = models
 		if err := audit.Record(ctx, tx, audit.Entry{
-			OrgID: c.OrgID, Action: "costs.prices.change", Target: audit.Target{Kind: "organisation", ID: c.OrgID, Name: c.OrgName},
+			OrgID: c.OrgID, Action: "costs.prices.change",
+			Target: audit.Target{Kind: "organisation", ID: c.OrgID, Name: c.OrgName},
 		}); err != nil {
 			return err
 		}

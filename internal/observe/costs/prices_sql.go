@@ -38,7 +38,8 @@ func lockPrices(ctx context.Context, tx *store.Tx, orgID string) (orgPrices, err
 // ensurePrices creates the row of an organisation that has no requests yet.
 func ensurePrices(ctx context.Context, tx *store.Tx, orgID, tableHash string) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO cost_prices (org_id, models, table_hash) VALUES ($1, '[]', $2) ON CONFLICT (org_id) DO NOTHING`, orgID, tableHash)
+		INSERT INTO cost_prices (org_id, models, table_hash) VALUES ($1, '[]', $2)
+		ON CONFLICT (org_id) DO NOTHING`, orgID, tableHash)
 	return err
 }
 

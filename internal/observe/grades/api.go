@@ -84,7 +84,9 @@ type graderOutput struct {
 }
 
 func newGraderOutput(g Grader) graderOutput {
-	return graderOutput{graderFields{g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited, g.Unusable}}
+	return graderOutput{graderFields{
+		g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited, g.Unusable,
+	}}
 }
 
 func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput, error) {

@@ -19,7 +19,8 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Find
 const (
 	uncounted = `
 		SELECT COUNT(*), COALESCE(MIN(g.id), '') FROM grades g LEFT JOIN skill_gradings c ON c.id = g.id
-		WHERE c.id IS NULL OR c.pass_rate <> g.pass_rate OR COALESCE(c.basis, 'pushed') <> g.basis OR c.session_hash <> g.session_hash`
+		WHERE c.id IS NULL OR c.pass_rate <> g.pass_rate OR COALESCE(c.basis, 'pushed') <> g.basis
+		OR c.session_hash <> g.session_hash`
 
 	lostFailures = `
 		SELECT COUNT(*), COALESCE(MIN(f.grade_id), '') FROM grade_failures f

@@ -206,7 +206,8 @@ func (s *Service) Explain(ctx context.Context, c access.Caller, of sessions.Sess
 // explain fills in what a grade rests on.
 func (g grade) explain(out *sessions.Grade) {
 	for _, e := range g.evidence {
-		out.Evidence = append(out.Evidence, sessions.Evidence{Expectation: e.Expectation, Passed: e.Passed, Quotation: e.quotation})
+		out.Evidence = append(out.Evidence,
+			sessions.Evidence{Expectation: e.Expectation, Passed: e.Passed, Quotation: e.quotation})
 	}
 	if g.judge != nil {
 		out.Judge = g.judge.Model

@@ -71,7 +71,8 @@ func (s *Service) Grade(ctx context.Context, c access.Caller, v Verdict) (_ sess
 			return err
 		}
 		err = audit.Record(ctx, tx, audit.Entry{
-			OrgID: c.OrgID, Action: "grades.session.grade", Target: audit.Target{Kind: "session", ID: of.SessionID, Name: of.SessionID},
+			OrgID: c.OrgID, Action: "grades.session.grade",
+			Target: audit.Target{Kind: "session", ID: of.SessionID, Name: of.SessionID},
 			Detail: audit.Detail{"skill": used.Name, "passed": v.Passed},
 		})
 		if err != nil || g.passed || g.reason == nil {

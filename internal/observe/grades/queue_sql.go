@@ -132,7 +132,8 @@ func isUnusable(ctx context.Context, q store.Querier, w waiting) (bool, error) {
 // organisation, that were judged in vain.
 func countUnusable(ctx context.Context, q store.Querier, orgID, skillID string) (int, error) {
 	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM grade_unusable WHERE org_id = $1 AND ($2 = '' OR skill_id `+strings.ReplaceAll(itsSkills, "$1", "$2")+`)`,
+		SELECT COUNT(*) FROM grade_unusable WHERE org_id = $1
+		AND ($2 = '' OR skill_id `+strings.ReplaceAll(itsSkills, "$1", "$2")+`)`,
 		orgID, skillID)
 	return store.One(rows, err, "Count", store.Value[int])
 }
@@ -167,7 +168,8 @@ func dueSessions(ctx context.Context, q store.Querier, orgID, skillID string, no
 		SELECT session_hash, skill_id, org_id, user_id, attempts, queued_at, due_at FROM grade_queue
 		WHERE org_id = $1 AND skill_id = $2 AND due_at <= $3 ORDER BY rank LIMIT $4`, orgID, skillID, store.Micros(now), limit)
 	return store.All(rows, err, func(row store.Row) (w waiting, err error) {
-		err = row.Scan(&w.sessionHash, &w.skillID, &w.orgID, &w.userID, &w.attempts, store.Time(&w.queuedAt), store.Time(&w.dueAt))
+		err = row.Scan(&w.sessionHash, &w.skillID, &w.orgID, &w.userID, &w.attempts, store.Time(&w.queuedAt),
+			store.Time(&w.dueAt))
 		return w, err
 	})
 }

@@ -34,7 +34,8 @@ func upsertGrade(ctx context.Context, tx *store.Tx, g grade, sealed *string) err
 		record = &text
 	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO grades (id, org_id, user_id, session_hash, skill_id, basis, pass_rate, passed, graded_by, reason, evidence, judge,
+		INSERT INTO grades (id, org_id, user_id, session_hash, skill_id, basis, pass_rate, passed, graded_by, reason,
+		evidence, judge,
 			sealed, graded_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT (id) DO UPDATE SET pass_rate = excluded.pass_rate, passed = excluded.passed, reason = excluded.reason,
@@ -167,7 +168,8 @@ func failureExamples(
 	in, list := q.Dialect().In("$3", columnOf(groups, func(g Group) string { return g.Key }))
 	rows, err := q.Query(ctx, `
 		SELECT e.key, s.session_id FROM (
-			SELECT key, session_hash, failed_at, ROW_NUMBER() OVER (PARTITION BY key ORDER BY failed_at DESC, session_hash) AS place FROM (
+			SELECT key, session_hash, failed_at,
+				ROW_NUMBER() OVER (PARTITION BY key ORDER BY failed_at DESC, session_hash) AS place FROM (
 				SELECT key, session_hash, MAX(failed_at) AS failed_at FROM (`+countingFailures+`) AS counting
 				WHERE key`+in+` GROUP BY key, session_hash
 			) AS each_session

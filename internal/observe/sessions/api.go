@@ -102,8 +102,10 @@ func orNull(text string) *string {
 func newSessionOutput(s Session) SessionOutput {
 	known := s.Figures()
 	out := SessionOutput{
-		SessionID: s.SessionID, Agent: s.Agent, StartedAt: httpapi.Time(s.StartedAt), EndedAt: httpapi.NullTime(s.End(time.Now())),
-		Turns: known.Turns, ToolCalls: known.ToolCalls, ToolErrors: known.ToolErrors, CostUSD: dollars(s.Micros), HasContent: s.HasContent,
+		SessionID: s.SessionID, Agent: s.Agent, StartedAt: httpapi.Time(s.StartedAt),
+		EndedAt: httpapi.NullTime(s.End(time.Now())),
+		Turns:   known.Turns, ToolCalls: known.ToolCalls, ToolErrors: known.ToolErrors, CostUSD: dollars(s.Micros),
+		HasContent: s.HasContent,
 		Skills: columnsOf(s.Skills, func(k Skill) skillOutput {
 			return skillOutput{k.Name, k.Activated, k.Offered, orNull(k.Version)}
 		}),

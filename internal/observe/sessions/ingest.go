@@ -328,7 +328,8 @@ func (in *ingestion) ingestSkills(ctx context.Context) error {
 }
 
 func (k Skill) equal(o Skill) bool {
-	return k.Activated == o.Activated && k.Offered == o.Offered && same(k.VersionID, o.VersionID) && same(k.PassRate, o.PassRate) &&
+	return k.Activated == o.Activated && k.Offered == o.Offered && same(k.VersionID, o.VersionID) &&
+		same(k.PassRate, o.PassRate) &&
 		k.Basis == o.Basis
 }
 
@@ -395,7 +396,8 @@ func equalCounts(a, b Session) bool {
 
 // equalListing compares the columns listed.
 func equalListing(a, b Session) bool {
-	return a.Agent == b.Agent && a.StartedAt.Equal(b.StartedAt) && a.ToolErrors == b.ToolErrors && a.FactErrors == b.FactErrors && a.Outcome == b.Outcome &&
+	return a.Agent == b.Agent && a.StartedAt.Equal(b.StartedAt) && a.ToolErrors == b.ToolErrors &&
+		a.FactErrors == b.FactErrors && a.Outcome == b.Outcome &&
 		a.ReportedAt.Equal(b.ReportedAt)
 }
 

@@ -16,7 +16,8 @@ const sessionColumns = `s.id, s.org_id, s.user_id, s.session_id, s.agent, s.star
 func scanSession(row store.Row) (s Session, err error) {
 	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.SessionID, &s.Agent, store.Time(&s.StartedAt), store.Time(&s.LastAt),
 		&s.Provisional, store.NullTime(&s.EndedAt), &s.Turns, &s.ToolCalls, &s.ToolErrors, &s.Events, &s.Truncated, &s.PassRate,
-		&s.Basis, &s.Outcome, store.Time(&s.ReportedAt), &s.UnnamedTurns, &s.CallFacts, &s.FactCalls, &s.ErrorFacts, &s.FactErrors)
+		&s.Basis, &s.Outcome, store.Time(&s.ReportedAt), &s.UnnamedTurns, &s.CallFacts, &s.FactCalls, &s.ErrorFacts,
+		&s.FactErrors)
 	return s, err
 }
 
@@ -132,7 +133,8 @@ func eventsByKey(ctx context.Context, q store.Querier, keys []eventKey) (map[eve
 	if len(keys) == 0 {
 		return found, nil
 	}
-	from, list := q.Dialect().ByPair("agent_session_events", "session_id", "id", "$1", pairs(keys))
+	from, list := q.Dialect().ByPair("agent_session_events", "session_id", "id", "$1",
+		columnsOf(keys, func(k eventKey) [2]string { return [2]string{k.session, k.id} }))
 	rows, err := q.Query(ctx, `SELECT `+eventColumns+` FROM (SELECT * FROM `+from+`) AS e`, list)
 	err = store.Each(rows, err, func(row store.Row) error {
 		e, err := scanEvent(row)
@@ -142,13 +144,11 @@ func eventsByKey(ctx context.Context, q store.Querier, keys []eventKey) (map[eve
 	return found, err
 }
 
-func pairs(keys []eventKey) [][2]string {
-	return columnsOf(keys, func(k eventKey) [2]string { return [2]string{k.session, k.id} })
-}
-
 // eventsAfter returns the next events of a session by time, except those of a kind
 // and facts.
-func eventsAfter(ctx context.Context, q store.Querier, sessionID string, after position, except Kind, limit int) ([]event, error) {
+func eventsAfter(
+	ctx context.Context, q store.Querier, sessionID string, after position, except Kind, limit int,
+) ([]event, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+eventColumns+` FROM agent_session_events e
 		WHERE e.session_id = $1 AND (e.at, e.id) > ($2, $3) AND e.kind NOT IN ($4, $5)
@@ -204,7 +204,8 @@ func skillsOfSessions(ctx context.Context, q store.Querier, ids []string) ([]Ski
 		SELECT k.session_id, k.skill_id, s.name, k.activated, k.offered, k.version_id, k.pass_rate, k.basis, k.outcome
 		FROM (SELECT * FROM `+from+`) AS k JOIN skills s ON s.id = k.skill_id`, list)
 	return store.All(rows, err, func(row store.Row) (k Skill, err error) {
-		err = row.Scan(&k.SessionID, &k.SkillID, &k.Name, &k.Activated, &k.Offered, &k.VersionID, &k.PassRate, &k.Basis, &k.Outcome)
+		err = row.Scan(&k.SessionID, &k.SkillID, &k.Name, &k.Activated, &k.Offered, &k.VersionID, &k.PassRate, &k.Basis,
+			&k.Outcome)
 		return k, err
 	})
 }
@@ -243,7 +244,8 @@ func moveSkills(ctx context.Context, tx *store.Tx, moved []Session) error {
 	return store.BulkUpdate{
 		Table: "agent_session_skills",
 		Key:   store.Col("session_id", columnsOf(moved, func(s Session) string { return s.ID })),
-		Set:   []store.Column{store.Col("started_at", columnsOf(moved, func(s Session) int64 { return store.Micros(s.StartedAt) }))},
+		Set: []store.Column{store.Col("started_at",
+			columnsOf(moved, func(s Session) int64 { return store.Micros(s.StartedAt) }))},
 	}.Run(ctx, tx)
 }
 

@@ -41,8 +41,9 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Ingest OTLP spans, protobuf or JSON",
 	}))
 	httpapi.Add(a, otlp.handleMetrics, otlpRoute(httpapi.Route{
-		Path: "/v1/metrics", Consumes: inBothEncodings(exportMetricsRequest{}), Produces: inBothEncodings(exportMetricsResponse{}),
-		Summary: "Ingest OTLP metrics, protobuf or JSON",
+		Path: "/v1/metrics", Consumes: inBothEncodings(exportMetricsRequest{}),
+		Produces: inBothEncodings(exportMetricsResponse{}),
+		Summary:  "Ingest OTLP metrics, protobuf or JSON",
 	}))
 	httpapi.Add(a, s.handleGetPush, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/push/{push_id}",

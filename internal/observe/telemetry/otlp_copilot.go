@@ -57,7 +57,9 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 	if err != nil || hidden {
 		return err
 	}
-	if usesSkill(e) {
+	// A tool that used a file or command of a skill, rather than loading it, says that it was loaded before.
+	resource := e.Text("gen_ai.skill.resource.name")
+	if resource != "" && !strings.EqualFold(path.Base(resource), "SKILL.md") || e.Text("process.executable.name") != "" {
 		o.Triggered, o.ID = true, n.id("otlp_use", cmp.Or(e.trace, e.session), o.SkillName)
 		n.addInTrace(e, demote(o, lacksLoading), dedup.ByUse, trigger{byTool: true})
 		return nil
@@ -78,13 +80,6 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 	n.markSpan(e, o)
 	n.addInTrace(e, o, by, t)
 	return nil
-}
-
-// usesSkill reports whether a tool used a file or command of a skill, rather than
-// loading it.
-func usesSkill(e event) bool {
-	resource := e.Text("gen_ai.skill.resource.name")
-	return resource != "" && !strings.EqualFold(path.Base(resource), "SKILL.md") || e.Text("process.executable.name") != ""
 }
 
 // addInTrace adds an activation that other signals of the trace may report, too.

@@ -80,7 +80,9 @@ func (n *normalizer) tally(kind string, err error) {
 
 func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 	e := newEvent(a, record.GetTraceId())
-	e.name, e.nanos = eventName(record, a), record.GetTimeUnixNano()
+	// The body has Claude Code's prefix, the attribute has not.
+	name := cmp.Or(a.Text("event.name"), record.GetEventName(), record.GetBody().GetStringValue())
+	e.name, e.nanos = strings.TrimPrefix(name, "claude_code."), record.GetTimeUnixNano()
 	if e.nanos == 0 {
 		e.nanos = record.GetObservedTimeUnixNano()
 	}
@@ -113,13 +115,6 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 		return n.evaluation(e)
 	}
 	return nil
-}
-
-// eventName returns the name of a log record without Claude Code's prefix, which
-// the body has and the attribute has not.
-func eventName(record *logs.LogRecord, a otlp.Attributes) string {
-	name := cmp.Or(a.Text("event.name"), record.GetEventName(), record.GetBody().GetStringValue())
-	return strings.TrimPrefix(name, "claude_code.")
 }
 
 // span reads a span and its events. An invalid one does not lose the others.

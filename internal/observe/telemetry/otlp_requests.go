@@ -120,8 +120,9 @@ func ignoreNone(err error) error {
 // tokens are part of its key: they tell apart what a producer numbers badly.
 func (n *normalizer) addInferred(e event, session string, tokens costs.Tokens, natural ...string) error {
 	return n.addRequest(e, costs.Request{
-		ID: n.id("model_request_inferred", append(natural, fmt.Sprint(tokens))...), Session: session, Inferred: true, Tokens: tokens,
-		Model: e.Text("gen_ai.response.model", "ai.response.model", "gen_ai.request.model", "ai.model.id", "model"),
+		ID: n.id("model_request_inferred", append(natural, fmt.Sprint(tokens))...), Session: session, Inferred: true,
+		Tokens: tokens,
+		Model:  e.Text("gen_ai.response.model", "ai.response.model", "gen_ai.request.model", "ai.model.id", "model"),
 	})
 }
 

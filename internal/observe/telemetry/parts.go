@@ -44,8 +44,8 @@ func (s *Service) ingestPart(ctx context.Context, tx *store.Tx, c access.Caller,
 
 // large reports whether the batch is more than one part.
 func (b *batch) large() bool {
-	return max(len(b.observations), len(b.reports), len(b.clues), len(b.gradings), len(b.requests), len(b.marks), len(b.loads), len(b.sightings),
-		len(b.events), len(b.prompts), len(b.records)) > maxPart
+	return max(len(b.observations), len(b.reports), len(b.clues), len(b.gradings), len(b.requests), len(b.marks),
+		len(b.loads), len(b.sightings), len(b.events), len(b.prompts), len(b.records)) > maxPart
 }
 
 // take takes a part off the batch. Sightings come first: activations are shown
@@ -55,7 +55,8 @@ func (b *batch) take() batch {
 		return batch{sightings: takeSome(&b.sightings)}
 	}
 	return batch{
-		observations: takeSome(&b.observations), reports: takeSome(&b.reports), clues: takeSome(&b.clues), gradings: takeSome(&b.gradings), requests: takeSome(&b.requests),
+		observations: takeSome(&b.observations), reports: takeSome(&b.reports), clues: takeSome(&b.clues),
+		gradings: takeSome(&b.gradings), requests: takeSome(&b.requests),
 		marks: takeSome(&b.marks), loads: takeSome(&b.loads), sightings: takeSome(&b.sightings), events: takeSome(&b.events),
 		prompts: takeSome(&b.prompts), records: takeSome(&b.records),
 	}

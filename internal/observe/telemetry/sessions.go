@@ -100,7 +100,8 @@ func (r *reader) improvementSignal(c signalRecord, item json.RawMessage) error {
 	if err := opaque("improvement_signal", "signal_id")(r, c.base, item); err != nil {
 		return err
 	}
-	if at, err := r.timeIn("timestamp", c.Timestamp); err == nil && textIn(c.Type) == "correction" && optional(c.SessionID) != "" {
+	if at, err := r.timeIn("timestamp", c.Timestamp); err == nil && textIn(c.Type) == "correction" &&
+		optional(c.SessionID) != "" {
 		r.sight(c.base, at, false)
 		r.setback(c.base, sessions.UserCorrection, textIn(c.ID), at)
 	}

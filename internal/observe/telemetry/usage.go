@@ -51,7 +51,8 @@ func genAIUsage(a otlp.Attributes) (costs.Tokens, error) {
 	var p usageParser
 	t := disjointTokens(
 		p.count(a, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "ai.usage.inputTokens", "ai.usage.promptTokens"),
-		p.count(a, "gen_ai.usage.cache_read.input_tokens", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+		p.count(a, "gen_ai.usage.cache_read.input_tokens", "ai.usage.inputTokenDetails.cacheReadTokens",
+			"ai.usage.cachedInputTokens"),
 		p.count(a, "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_write.input_tokens",
 			"ai.usage.inputTokenDetails.cacheWriteTokens"),
 	)
