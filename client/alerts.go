@@ -99,6 +99,7 @@ type Notification struct {
 	Attempts       int        `json:"attempts"`
 	ResponseStatus *int       `json:"response_status"`
 	Detail         *string    `json:"detail"`
+	RecipientID    *string    `json:"recipient_id"` // the member whom a mail to owners is for
 	CreatedAt      time.Time  `json:"created_at"`
 	AttemptedAt    *time.Time `json:"attempted_at"`
 	NextAttemptAt  *time.Time `json:"next_attempt_at"`
@@ -128,21 +129,34 @@ func (c *Client) SnoozeAlert(ctx context.Context, id string, until *time.Time) (
 
 // An AlertEvent is something that an alert noticed.
 type AlertEvent struct {
-	ID             string       `json:"id"`
-	AlertID        string       `json:"alert_id"`
-	SkillID        string       `json:"skill_id"`
-	SkillName      string       `json:"skill_name"`
-	Type           string       `json:"type"`
-	Transition     string       `json:"transition"` // firing, resolved or reminder
-	Threshold      float64      `json:"threshold"`
-	PassRate       *float64     `json:"pass_rate"`
-	GradedSessions int64        `json:"graded_sessions"`
-	Measured       *float64     `json:"measured"`
-	Reference      *float64     `json:"reference"`
-	Version        *string      `json:"version"`
-	Note           *string      `json:"note"`
-	OccurredAt     time.Time    `json:"occurred_at"`
-	States         []AlertState `json:"states"` // of its skill, as it is now
+	ID             string   `json:"id"`
+	AlertID        string   `json:"alert_id"`
+	SkillID        string   `json:"skill_id"`
+	SkillName      string   `json:"skill_name"`
+	Type           string   `json:"type"`
+	Transition     string   `json:"transition"` // firing, resolved or reminder
+	Threshold      float64  `json:"threshold"`
+	PassRate       *float64 `json:"pass_rate"`
+	GradedSessions int64    `json:"graded_sessions"`
+	Measured       *float64 `json:"measured"`
+	Reference      *float64 `json:"reference"`
+	Version        *string  `json:"version"`
+	// ReferenceVersion is the one that Version is compared with.
+	ReferenceVersion *string     `json:"reference_version"`
+	PassRateInterval *[2]float64 `json:"pass_rate_interval"` // Wilson, 95 %
+	// Evidence is that of a sequential alert, which fires at EvidenceLimit.
+	Evidence            *float64     `json:"evidence"`
+	EvidenceLimit       *float64     `json:"evidence_limit"`
+	DaysWithoutSessions *float64     `json:"days_without_sessions"`
+	WindowFrom          time.Time    `json:"window_from"`
+	WindowTo            time.Time    `json:"window_to"`
+	LastGradedAt        *time.Time   `json:"last_graded_at"`
+	LastSessionAt       *time.Time   `json:"last_session_at"`
+	FiringSince         time.Time    `json:"firing_since"`
+	Sequence            int64        `json:"sequence"` // of the events of its skill and alert
+	Note                *string      `json:"note"`
+	OccurredAt          time.Time    `json:"occurred_at"`
+	States              []AlertState `json:"states"` // of its skill, as it is now
 }
 
 // AlertEvents lists the last events of an alert, newest first.

@@ -42,8 +42,10 @@ type EvalRun struct {
 	// CostUSDByVariant is the cost by skill, no_skill and previous; nil values are
 	// unknown.
 	CostUSDByVariant map[string]*float64 `json:"cost_usd_by_variant"`
-	Imported         *EvalOrigin         `json:"imported"` // nil for runs made on the server
-	Catalog          *EvalCatalog        `json:"catalog"`  // nil for runs on chosen distractors
+	Imported         *EvalOrigin         `json:"imported"`           // nil for runs made on the server
+	Catalog          *EvalCatalog        `json:"catalog"`            // nil for runs on chosen distractors
+	ImproveRunID     *string             `json:"improve_run_id"`     // of the improve run that it was made for
+	Requires         []EvalRequired      `json:"requires,omitempty"` // skills that were present in all arms
 	Error            *string             `json:"error"`
 	CreatedAt        time.Time           `json:"created_at"`
 	StartedAt        *time.Time          `json:"started_at"`
@@ -51,11 +53,31 @@ type EvalRun struct {
 	Cases            []EvalCase          `json:"cases,omitempty"` // lists and events have none
 }
 
+// An EvalRequired is a skill that the subject of a run requires.
+type EvalRequired struct {
+	Name         string `json:"name"`
+	State        string `json:"state"`
+	Organisation string `json:"organisation,omitempty"`
+	EntryID      string `json:"entry_id,omitempty"`
+	Version      string `json:"version,omitempty"`
+	ContentHash  string `json:"content_hash,omitempty"`
+}
+
 // An EvalOrigin is the tool that made a run elsewhere.
 type EvalOrigin struct {
 	Tool    string  `json:"tool"` // e.g. claude plugin eval
 	Version string  `json:"version"`
 	CostUSD float64 `json:"cost_usd"`
+	// Digest is that of the results; the rest is what the tool itself says in them.
+	Digest        string   `json:"digest,omitempty"`
+	Model         string   `json:"model,omitempty"`
+	JudgeModel    string   `json:"judge_model,omitempty"`
+	Plugins       []string `json:"plugins,omitempty"`
+	OverallScore  float64  `json:"overall_score"`
+	Threshold     float64  `json:"threshold"`
+	CasesPassed   int      `json:"cases_passed"`
+	MeanDelta     *float64 `json:"mean_delta"`
+	PartialReason string   `json:"partial_reason,omitempty"` // why some of it is missing
 }
 
 // An EvalCatalog is the listing of skills that the model of a run chose from.
@@ -80,6 +102,8 @@ type EvalSubject struct {
 	Version    string `json:"version,omitempty"` // of the entry; its current one when empty
 	Name       string `json:"name,omitempty"`    // of the skill, in answers
 	Label      string `json:"label,omitempty"`   // of the version or snapshot, in answers
+	// ContentHash is that of the files, in answers.
+	ContentHash string `json:"content_hash,omitempty"`
 }
 
 // EvalJudge is the model that judged.

@@ -68,9 +68,18 @@ type Gate struct {
 	Floors         []GateFloor   `json:"floors"`
 	FalseBlockRate float64       `json:"false_block_rate"`
 	Override       *GateOverride `json:"override"`
-	CostUSD        *float64      `json:"cost_usd"`
-	CreatedAt      time.Time     `json:"created_at"`
-	DecidedAt      *time.Time    `json:"decided_at"`
+	// PullRequest is the one whose head was tried instead of a version.
+	PullRequest *GatePullRequest `json:"pull_request,omitempty"`
+	CostUSD     *float64         `json:"cost_usd"`
+	CreatedAt   time.Time        `json:"created_at"`
+	DecidedAt   *time.Time       `json:"decided_at"`
+}
+
+// A GatePullRequest is a pull request whose head a gate tried. Nothing publishes it.
+type GatePullRequest struct {
+	Number int64  `json:"number"`
+	Commit string `json:"commit"`
+	URL    string `json:"url"`
 }
 
 // A GateSuite is what the trials of a suite showed.
@@ -88,8 +97,10 @@ type GateSuite struct {
 	Confirmed json.RawMessage `json:"confirmed"`
 	AdjustedP *float64        `json:"adjusted_p"`
 	NoSkillP  *float64        `json:"no_skill_p"`
-	Interval  *[2]float64     `json:"interval"`
-	Results   []GateCase      `json:"results"` // the cases that changed
+	// NoSkillAdjustedP is NoSkillP in the family of AdjustedP.
+	NoSkillAdjustedP *float64    `json:"no_skill_adjusted_p"`
+	Interval         *[2]float64 `json:"interval"`
+	Results          []GateCase  `json:"results"` // the cases that changed
 	// Changes say who changed the suite since the last gate of a version, oldest first.
 	Changes []GateSuiteChange `json:"changed_since_last_gate"`
 }

@@ -61,7 +61,10 @@ type Connection struct {
 	TagPattern       string          `json:"tag_pattern"`
 	Codeowners       bool            `json:"codeowners"` // the repository's CODEOWNERS file names the owners of the entry
 	CreatedBy        string          `json:"created_by"`
-	ChosenBy         string          `json:"chosen_by"` // who last changed repository, branch, path or tag pattern
+	ChosenBy         string          `json:"chosen_by"`         // who last changed repository, branch, path or tag pattern
+	PullRequests     string          `json:"pull_requests"`     // which are gated: off, same_repository or all
+	OpenIssues       bool            `json:"open_issues"`       // when an alert rolls a version back
+	PublishUnchanged bool            `json:"publish_unchanged"` // also pushes that leave the folder as it is
 	CreatedAt        time.Time       `json:"created_at"`
 	UpdatedAt        time.Time       `json:"updated_at"`
 	LastAttempt      *PublishAttempt `json:"last_attempt"`
@@ -75,6 +78,8 @@ type PublishAttempt struct {
 	SourceRef       string    `json:"source_ref"`
 	Message         string    `json:"message"`
 	WriteBackStatus string    `json:"write_back_status"`
+	WriteBackDetail string    `json:"write_back_detail,omitempty"` // what came of statuses and check-runs
+	CheckRunID      string    `json:"check_run_id,omitempty"`
 	AttemptedAt     time.Time `json:"attempted_at"`
 }
 
@@ -91,6 +96,11 @@ type NewConnection struct {
 	TagPattern       string `json:"tag_pattern,omitempty"`
 	// Codeowners needs admin or ownership of the entry.
 	Codeowners bool `json:"codeowners,omitempty"`
+	// PullRequests are those that are gated before they are merged: off, same_repository
+	// (when empty) or all, which includes those of forks.
+	PullRequests     string `json:"pull_requests,omitempty"`
+	OpenIssues       bool   `json:"open_issues,omitempty"`
+	PublishUnchanged bool   `json:"publish_unchanged,omitempty"`
 }
 
 // ConnectionSync is the result of a sync of a connection.
@@ -104,6 +114,7 @@ type ConnectionSync struct {
 	WriteBackStatus string     `json:"write_back_status"`
 	CheckRunID      *string    `json:"check_run_id"`
 	StatusContext   string     `json:"status_context"`
+	Trigger         string     `json:"trigger"`
 }
 
 const repohostPath = "/api/v1/repohost"

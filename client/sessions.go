@@ -193,7 +193,8 @@ type Grader struct {
 	SamplePerDay *int     `json:"sample_per_day"`       // nil: all
 	MaxCostUSD   *float64 `json:"max_cost_usd_per_day"` // nil: no limit
 	Threshold    float64  `json:"threshold"`
-	Unusable     int      `json:"unusable,omitempty"` // sessions in no pass rate, since the judge gave no usable verdict
+	Inherited    bool     `json:"inherited,omitempty"` // the skill has none of its own: this is the organisation's
+	Unusable     int      `json:"unusable,omitempty"`  // sessions in no pass rate, since the judge gave no usable verdict
 }
 
 // Grader returns the grader of the organisation.
@@ -246,7 +247,7 @@ func (c *Client) Failures(ctx context.Context, idOrName string, days int) ([]Fai
 type Calibration struct {
 	Pairs     int         `json:"pairs"`     // sessions that both have graded
 	Agreement *float64    `json:"agreement"` // share of them with the same verdict; nil without any
-	Interval  *[2]float64 `json:"agreement_interval"`
+	Interval  *[2]float64 `json:"interval"`
 	// AgreementOnFails is the share of the pairs that people failed and the judge, too.
 	AgreementOnFails *float64    `json:"agreement_on_fails"`
 	Kappa            *float64    `json:"kappa"` // agreement beyond chance

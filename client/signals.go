@@ -23,6 +23,9 @@ type Signal struct {
 type SignalsResult struct {
 	Accepted   int `json:"accepted"`
 	Duplicates int `json:"duplicates"`
+	// Warnings say what was not used, and what to do about it.
+	Warnings []string `json:"warnings,omitempty"`
+	Status   string   `json:"status"`
 }
 
 // SendSignals sends a batch of 1 to 1000 signals. It is idempotent: the server
@@ -50,6 +53,9 @@ type SkillSignals struct {
 // A SignalsOverview summarises the contributors' signals about all skills.
 type SignalsOverview struct {
 	AsOf             *time.Time     `json:"as_of"` // the snapshot that the figures are of, nil before the first
+	GeneratedAt      time.Time      `json:"generated_at"`
+	CreatorID        string         `json:"creator_id"` // the user behind the key
+	Source           string         `json:"source"`
 	Signals          *int64         `json:"total_signals"`
 	Contributors     *int           `json:"total_contributors"`
 	ActiveSkills     int            `json:"active_skills"`

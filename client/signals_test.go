@@ -23,7 +23,7 @@ func TestSendSignals(t *testing.T) {
 		}
 	}
 	for _, want := range []client.SignalsResult{{Accepted: 12}, {Duplicates: 12}} {
-		if got, err := c.SendSignals(ctx, signals); err != nil || got != want {
+		if got, err := c.SendSignals(ctx, signals); err != nil || got.Accepted != want.Accepted || got.Duplicates != want.Duplicates {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
@@ -37,9 +37,12 @@ func TestSendSignals(t *testing.T) {
 	if got.AsOf == nil || got.AsOf.IsZero() {
 		t.Errorf("as of %v", got.AsOf)
 	}
-	got.Skills[0].LastSignalAt, got.PendingProposals, got.AsOf = time.Time{}, 0, nil
+	if got.GeneratedAt.IsZero() || got.CreatorID == "" {
+		t.Errorf("generated at %v for %q", got.GeneratedAt, got.CreatorID)
+	}
+	got.Skills[0].LastSignalAt, got.PendingProposals, got.AsOf, got.GeneratedAt, got.CreatorID = time.Time{}, 0, nil, time.Time{}, ""
 	want := client.SignalsOverview{
-		Signals: &n, Contributors: &people, ActiveSkills: 1,
+		Signals: &n, Contributors: &people, ActiveSkills: 1, Source: "contribution_signal",
 		Skills: []client.SkillSignals{{SkillName: "pdf", Signals: &n, Contributors: &people, Actionable: true}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -103,6 +103,12 @@ type Review struct {
 	ReviewedBy       string     `json:"reviewedBy"`
 	ReviewedAt       time.Time  `json:"reviewedAt"`
 	AppliedToSuiteAt *time.Time `json:"appliedToSuiteAt"`
+	// The rest is the suggestion as it was reviewed.
+	Rationale      string    `json:"rationale"`
+	ObservedCount  int       `json:"observedCount"`
+	Confidence     float64   `json:"confidence"`
+	LastObservedAt time.Time `json:"lastObservedAt"`
+	InvocationType string    `json:"invocationType,omitempty"`
 }
 
 // A SourceSuite is a saved suite of a source.

@@ -15,6 +15,7 @@ type Installation struct {
 	ContentHash *string   `json:"content_hash"`
 	InstallPath *string   `json:"install_path"`
 	DeviceID    *string   `json:"device_id"`
+	Client      *string   `json:"client"`      // the program that installed it
 	SyncStatus  string    `json:"sync_status"` // up_to_date, behind, modified or unknown
 	InstalledAt time.Time `json:"installed_at"`
 	LastSeenAt  time.Time `json:"last_seen_at"`
@@ -25,6 +26,7 @@ type NewInstallation struct {
 	InstallPath string `json:"install_path,omitempty"`
 	DeviceID    string `json:"device_id,omitempty"`
 	ContentHash string `json:"content_hash,omitempty"` // the current version's when empty
+	Client      string `json:"client,omitempty"`       // the program; what the User-Agent says when empty
 }
 
 // RecordInstall records that the caller installed an entry. It replaces the record

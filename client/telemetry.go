@@ -15,6 +15,7 @@ type PushResult struct {
 	Accepted     int         `json:"accepted"`
 	Unattributed int         `json:"unattributed"` // accepted, of a skill whose name is redacted
 	Rejected     []Rejection `json:"rejected"`
+	Status       string      `json:"status"` // accepted
 	// Content is what became of the transcripts, nil without any.
 	Content *PushedContent `json:"content,omitempty"`
 }
@@ -62,6 +63,9 @@ type ListedSkill struct {
 	// PassRateInterval is the 95 % confidence interval. A server may omit it from
 	// lists.
 	PassRateInterval *[2]float64 `json:"pass_rate_interval,omitempty"`
+	// PassRatesByBasis tells the grades apart.
+	PassRatesByBasis map[string]float64 `json:"pass_rates_by_basis"`
+	CostPerUse       *float64           `json:"cost_per_use"` // the median, in dollars
 }
 
 // A Skill is the health of a skill in detail.
@@ -71,9 +75,8 @@ type Skill struct {
 	SeenSessions      int64      `json:"seen_sessions"`      // the denominator of TriggerRate
 	TriggeredSessions int64      `json:"triggered_sessions"` // its numerator
 	GradedSessions    int64      `json:"graded_sessions"`
-	// GradedByBasis and PassRatesByBasis tell the grades apart, by basis.
-	GradedByBasis    map[string]int64   `json:"graded_sessions_by_basis"`
-	PassRatesByBasis map[string]float64 `json:"pass_rates_by_basis"`
+	// GradedByBasis tells the grades apart, by basis.
+	GradedByBasis map[string]int64 `json:"graded_sessions_by_basis"`
 }
 
 // A SkillDay has the figures of one day, in UTC.

@@ -26,7 +26,7 @@ func TestPush(t *testing.T) {
 	c := startService(t).client()
 	const id = "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10"
 	got, err := c.Push(t.Context(), push(id, "pdf", "custom_skill", strings.Repeat("x", 201)))
-	want := client.PushResult{PushID: id, Accepted: 2, Unattributed: 1}
+	want := client.PushResult{PushID: id, Accepted: 2, Unattributed: 1, Status: "accepted"}
 	if len(got.Rejected) != 1 || got.Rejected[0].Kind != "skill_invocation" || got.Rejected[0].Index != 2 || got.Rejected[0].Message == "" {
 		t.Errorf("rejected %+v, want the third", got.Rejected)
 	}

@@ -33,6 +33,7 @@ type Run struct {
 	Target        string              `json:"target"`
 	MaxCostUSD    *float64            `json:"max_cost_usd"`
 	MaxCalls      *int64              `json:"max_calls"`
+	MaxMinutes    *int64              `json:"max_minutes"`
 	Proof         *Proof              `json:"proof"`
 	Cost          *client.EvalCost    `json:"cost"`
 	Current       Current             `json:"current"`
@@ -82,6 +83,10 @@ type Iteration struct {
 	Holdout     *Score  `json:"holdout"`
 	Errors      int     `json:"errors"`
 	Problem     *string `json:"problem"` // why it cannot win
+	// Parent is the iteration that Edits made it from; 0 is the current version.
+	Parent  int    `json:"parent"`
+	Partner *int   `json:"partner"` // the other one that it merges
+	Edits   []Edit `json:"edits"`
 }
 
 // A Winner is the candidate that beat the current version.
@@ -123,6 +128,7 @@ type NewRun struct {
 	Holdout       float64  `json:"holdout,omitempty"`        // 0.4 when 0
 	MaxCostUSD    *float64 `json:"max_cost_usd,omitempty"`
 	MaxCalls      *int64   `json:"max_calls,omitempty"`
+	MaxMinutes    *int64   `json:"max_minutes,omitempty"` // longest time from its start
 }
 
 type runAnswer struct {

@@ -36,6 +36,8 @@ type Proposal struct {
 	Outcome           *Outcome        `json:"outcome"` // nil: it was not applied
 	ProposedBy        string          `json:"proposed_by"`
 	ReviewedAt        *time.Time      `json:"reviewed_at"`
+	ReviewedBy        *string         `json:"reviewed_by"`
+	RefreshedAt       *time.Time      `json:"refreshed_at"` // when it was made anew for other words
 	AppliedAt         *time.Time      `json:"applied_at"`
 	CreatedAt         time.Time       `json:"created_at"`
 }
@@ -51,13 +53,14 @@ type Edit struct {
 
 // An Outcome is what became of a proposal.
 type Outcome struct {
-	Kind             string   `json:"kind"` // version, pull_request or patch
-	State            string   `json:"state"`
-	Message          *string  `json:"message"`
-	Version          *string  `json:"version"`
-	URL              *string  `json:"url"`
-	Branch           *string  `json:"branch"`
-	ObservedPassRate *float64 `json:"observed_pass_rate"`
+	Kind             string    `json:"kind"` // version, pull_request or patch
+	State            string    `json:"state"`
+	Message          *string   `json:"message"`
+	Version          *string   `json:"version"`
+	URL              *string   `json:"url"`
+	Branch           *string   `json:"branch"`
+	ObservedPassRate *float64  `json:"observed_pass_rate"`
+	UpdatedAt        time.Time `json:"updated_at"`
 }
 
 type proposalAnswer struct {

@@ -1,0 +1,284 @@
+package client_test
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// schemas are the schemas of the OpenAPI document that the client's types stand for.
+var schemas = map[string]string{
+	"Alert":               "AlertsCreateOutput",
+	"AlertEvent":          "AlertsEventOutput",
+	"AlertRollback":       "AlertsRollbackOutput",
+	"AlertState":          "AlertsStateOutput",
+	"AuditActor":          "AuditActorOutput",
+	"AuditEntry":          "AuditEntryOutput",
+	"AuditTarget":         "AuditTargetOutput",
+	"BasisCounts":         "RegistryBasisOutput",
+	"Bill":                "CostsBillOutput",
+	"BillItem":            "CostsBillItem",
+	"BundleCount":         "CommunitySkillCountOutput",
+	"BundlesOverview":     "CommunityOverviewOutput",
+	"Calibration":         "GradesCalibrationOutput",
+	"Choice":              "RegistryChoiceOutput",
+	"Choices":             "RegistryChoicesOutput",
+	"Connection":          "RepohostConnectionOutput",
+	"ConnectionSync":      "RepohostSyncOutput",
+	"ContentSetting":      "EvidenceSettingOutput",
+	"Cost":                "PricingCost",
+	"CostTokens":          "PricingCostTokens",
+	"CurrentVersion":      "RegistryCurrentOutput",
+	"DevicePoll":          "AuthPollDeviceOutput",
+	"Entry":               "RegistryOwnedOutput",
+	"EntryDetail":         "RegistryGetOutput",
+	"EvalAgent":           "EvalsAgentInput",
+	"EvalBaseline":        "EvalsComparisonOutput",
+	"EvalCase":            "EvalsCaseOutput",
+	"EvalCatalog":         "CatalogueChoice",
+	"EvalCost":            "EvalsCostOutput",
+	"EvalEstimate":        "EvalsEstimateOutput",
+	"EvalFigure":          "StatsEstimate",
+	"EvalFile":            "TrialsFileOutput",
+	"EvalImported":        "EvalsImportOutput",
+	"EvalJudge":           "JudgeDescription",
+	"EvalLift":            "EvalsLift",
+	"EvalOrigin":          "ImportedOrigin",
+	"EvalProgress":        "EvalsProgress",
+	"EvalRequired":        "SubjectRequired",
+	"EvalRun":             "EvalsReportOutput",
+	"EvalSubject":         "EvalsSubjectOutput",
+	"EvalSuite":           "EvalsSuiteOutput",
+	"EvalTotals":          "EvalsTotalsOutput",
+	"EvalTrial":           "EvalsTrialOutput",
+	"EvalTrialDetail":     "TrialsTrialOutput",
+	"Evidence":            "SessionsEvidenceOutput",
+	"FailureGroup":        "GradesGroupOutput",
+	"File":                "SkillpkgManifestEntry",
+	"Finding":             "LintFinding",
+	"Gate":                "GatesGate",
+	"GateCase":            "GatesCaseOutcome",
+	"GateFloor":           "GatesFloor",
+	"GateOverride":        "GatesOverride",
+	"GatePolicy":          "GatesPolicyFields",
+	"GatePullRequest":     "GatesPullRequest",
+	"GateQuestion":        "GatesAskInputBody",
+	"GateScore":           "GatesScore",
+	"GateSuite":           "GatesSuite",
+	"GateSuiteChange":     "GatesSuiteChange",
+	"GateTrials":          "GatesTrials",
+	"Grade":               "SessionsGradeOutput",
+	"Grader":              "GradesGraderFields",
+	"Incident":            "IncidentsDetailOutput",
+	"IncidentCommit":      "IncidentsCommitOutput",
+	"IncidentIssue":       "IncidentsIssueOutput",
+	"Installation":        "RegistryInstallationOutput",
+	"InstalledEntry":      "RegistryInstalledOutput",
+	"Issue":               "Issue",
+	"Key":                 "AuthKeyOutput",
+	"ListedEntry":         "RegistryListedOutput",
+	"ListedSkill":         "SkillsListItem",
+	"Me":                  "AuthMeOutput",
+	"Moment":              "IncidentsMomentOutput",
+	"NewAlert":            "AlertsCreateInputBody",
+	"NewCase":             "SourcesCaseInputBody",
+	"NewConnection":       "RepohostConnectInputBody",
+	"NewEvalRun":          "EvalsStartRunInputBody",
+	"NewEvalSuite":        "EvalsCreateInputBody",
+	"NewInstallation":     "RegistryInstallInputBody",
+	"NewRepoInstallation": "RepohostBindInputBody",
+	"NewSource":           "SourcesCreateInputBody",
+	"Notification":        "AlertsDeliveryOutput",
+	"Organisation":        "MeOutputOrganisationStruct",
+	"Owner":               "OwnerapiPerson",
+	"Owners":              "OwnerapiOwners",
+	"OwnersFile":          "OwnerapiFile",
+	"Price":               "PricingModel",
+	"Prices":              "CostsSetPricesInputBody",
+	"Publication":         "RegistryPublishOutput",
+	"PublishAttempt":      "RepohostLastAttemptOutput",
+	"PushResult":          "TelemetryPushOutput",
+	"PushedContent":       "TelemetryContentOutput",
+	"RefusedTask":         "EvalsRefusal",
+	"Rejection":           "TelemetryRejection",
+	"Released":            "RegistryReleaseOutput",
+	"RepoInstallation":    "RepohostInstallationOutput",
+	"Repository":          "RepohostRepoOutput",
+	"Requirement":         "RequirementsOutput",
+	"RequiredSkill":       "RequirementsSkillOutput",
+	"Review":              "SourcesReviewOutput",
+	"Rollback":            "RegistryRollbackRecord",
+	"RollbackResult":      "RegistryRollbackOutput",
+	"Session":             "SessionsSessionOutput",
+	"SessionCase":         "SourcesSessionCaseOutput",
+	"SessionDetail":       "SessionsDetailOutput",
+	"SessionEvent":        "SessionsEventOutput",
+	"SessionGrade":        "SessionsGradeSummary",
+	"SessionSkill":        "SessionsSkillOutput",
+	"SignalsOverview":     "SignalsOverviewOutput",
+	"SignalsResult":       "SignalsIngestOutput",
+	"Skill":               "SkillsDetail",
+	"SkillDay":            "SkillsDayOutput",
+	"SkillDetail":         "SkillsGetOutput",
+	"SkillSignals":        "SignalsSummaryOutput",
+	"Snapshot":            "SourcesSnapshotOutput",
+	"SnapshotFile":        "SourcesFile",
+	"Source":              "SourcesSourceOutput",
+	"SourceDetail":        "SourcesDetailOutput",
+	"SourceSuite":         "SourcesSuite",
+	"Suggestion":          "SourcesSuggestionOutput",
+	"SyncEntry":           "RegistrySyncEntryOutput",
+	"SyncItem":            "RegistryItem",
+	"TakenSnapshot":       "SourcesUploadOutput",
+	"Team":                "OwnerapiTeam",
+	"Undoable":            "RegistryUndoOutput",
+	"User":                "MeOutputUserStruct",
+	"ValidationReport":    "SourcesReportOutput",
+	"Verdict":             "GradesGradeInputBody",
+	"Version":             "RegistryVersionOutput",
+	"improving.Cases":     "EvalsSplitOutput",
+	"improving.Current":   "EvalsCurrentOutput",
+	"improving.Edit":      "ProposalsEdit",
+	"improving.Estimate":  "EvalsImproveEstimate",
+	"improving.Iteration": "EvalsIterationOutput",
+	"improving.NewRun":    "EvalsStartImproveInputBody",
+	"improving.Outcome":   "ProposalsOutcomeOutput",
+	"improving.Proof":     "ProposalsProof",
+	"improving.Proposal":  "ProposalsProposalOutput",
+	"improving.Run":       "EvalsImproveOutput",
+	"improving.Score":     "EvalsScoreOutput",
+	"improving.Splits":    "EvalsPartsOutput",
+	"improving.Winner":    "EvalsImproveWinner",
+}
+
+// inNoSchema are types that the document does not have under a name.
+var inNoSchema = map[string]string{
+	"Signal": "one of the two forms of an element of signals",
+	"Upload": "the fields of a multipart form",
+}
+
+// leftOut are properties that the client has no use for.
+var leftOut = map[string]string{
+	"Calibration.agreement_interval": "the former name of interval",
+}
+
+// ahead are fields that an answer need not have.
+var ahead = map[string]string{
+	"ListedSkill.pass_rate_interval": "only in the detail, which embeds this type",
+	"Skill.cost_per_use":             "only in lists, whose type this embeds",
+}
+
+// TestTypesAreThoseOfTheDocument keeps the client from lagging behind the API: a field
+// that an answer has gained, or a type of the client that nobody compares, fails.
+func TestTypesAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../internal/app/testdata/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		t.Fatal(err)
+	}
+	types := wireTypes(t)
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		fields := fieldsOf(types, name)
+		schema, ok := schemas[name]
+		if inNoSchema[name] != "" || len(fields) == 0 {
+			continue
+		}
+		if !ok {
+			t.Errorf("%s: name the schema that it stands for in schemas", name)
+			continue
+		}
+		properties := document.Components.Schemas[schema].Properties
+		if len(properties) == 0 {
+			t.Errorf("%s: the document has no schema %s", name, schema)
+		}
+		for _, p := range slices.Sorted(maps.Keys(properties)) {
+			if !fields[p] && leftOut[name+"."+p] == "" {
+				t.Errorf("%s lacks %s of %s", name, p, schema)
+			}
+		}
+		for _, f := range slices.Sorted(maps.Keys(fields)) {
+			if properties[f] == nil && ahead[name+"."+f] == "" {
+				t.Errorf("%s has %s, which %s does not have", name, f, schema)
+			}
+		}
+	}
+	for name := range schemas {
+		if types[name] == nil {
+			t.Errorf("schemas has %s, which is no type of the client", name)
+		}
+	}
+}
+
+// wireTypes are the exported structs of the client's packages; those of a package below
+// it have its name before theirs.
+func wireTypes(t *testing.T) map[string]*ast.StructType {
+	t.Helper()
+	types := map[string]*ast.StructType{}
+	for _, dir := range []string{".", "improving"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				spec, ok := n.(*ast.TypeSpec)
+				if !ok || !spec.Name.IsExported() {
+					return true
+				}
+				if fields, ok := spec.Type.(*ast.StructType); ok {
+					types[strings.TrimPrefix(dir+"."+spec.Name.Name, "..")] = fields
+				}
+				return true
+			})
+		}
+	}
+	return types
+}
+
+// fieldsOf are the names by which a type's fields are on the wire, with those of types
+// that it embeds.
+func fieldsOf(types map[string]*ast.StructType, name string) map[string]bool {
+	fields := map[string]bool{}
+	for _, f := range types[name].Fields.List {
+		if embedded, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && types[embedded.Name] != nil {
+			maps.Copy(fields, fieldsOf(types, embedded.Name))
+		}
+		if f.Tag == nil {
+			continue
+		}
+		tag, err := strconv.Unquote(f.Tag.Value)
+		if err != nil {
+			continue // the parser has accepted it
+		}
+		if onWire, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ","); onWire != "" && onWire != "-" {
+			fields[onWire] = true
+		}
+	}
+	return fields
+}
