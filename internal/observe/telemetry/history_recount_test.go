@@ -160,10 +160,12 @@ func (o *organisation) publish(e *published) {
 	}
 }
 
-// install records installations, and moves the times from which on they were there.
+// install records installations, and then moves the times from which on they were there:
+// a time later today would be in the way of the next one.
 func (o *organisation) install(e *published) {
 	entry := o.shelves[e.name]
 	for user, all := range e.installed {
+		var recorded []int64
 		for _, i := range all {
 			hash := contentHash(o.t, "no version")
 			if i.version > 0 {
@@ -172,9 +174,15 @@ func (o *organisation) install(e *published) {
 			_, err := o.w.installations.Install(o.t.Context(), access.Caller{OrgID: o.org, UserID: o.users[user]},
 				installations.New{EntryID: entry.id, ContentHash: hash})
 			o.must(err)
-			o.w.Exec(`UPDATE installation_changes SET since = $3 WHERE user_id = $1 AND entry_id = $2 AND since = (
-				SELECT MAX(since) FROM installation_changes WHERE user_id = $1 AND entry_id = $2)`,
-				o.users[user], entry.id, store.Micros(i.since))
+			rows, err := o.w.DB.Query(o.t.Context(), `SELECT MAX(since) FROM installation_changes WHERE user_id = $1 AND entry_id = $2`,
+				o.users[user], entry.id)
+			at, err := store.One(rows, err, "change", store.Value[int64])
+			o.must(err)
+			recorded = append(recorded, at)
+		}
+		for n, i := range all {
+			o.w.Exec(`UPDATE installation_changes SET since = $4 WHERE user_id = $1 AND entry_id = $2 AND since = $3`,
+				o.users[user], entry.id, recorded[n], store.Micros(i.since))
 		}
 	}
 }
