@@ -431,7 +431,7 @@ func (a *attempt) gates() []apptest.Object {
 // settle waits until the entry's gates are decided.
 func (a *attempt) settle() {
 	a.rt.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) { // of a busy machine
 		open := slices.ContainsFunc(a.gates(), func(g apptest.Object) bool { return g["status"] == "queued" || g["status"] == "running" })
 		if !open {
 			return
