@@ -38,7 +38,8 @@ var empty = []string{"br", "hr", "img", "input", "link", "meta", "source", "wbr"
 // inline are the elements beside which white space shows.
 var inline = []string{
 	"a", "abbr", "b", "button", "cite", "code", "datalist", "del", "em", "i", "img", "input", "ins", "kbd", "mark", "meter",
-	"output", "progress", "q", "s", "samp", "select", "small", "span", "strong", "sub", "sup", "svg", "textarea", "time", "tspan", "u", "var",
+	"output", "progress", "q", "s", "samp", "select", "small", "span", "strong", "sub", "sup", "svg", "textarea", "time",
+	"tspan", "u", "var",
 }
 
 // boxes are inline elements whose own content begins and ends as that of a block does.
@@ -47,7 +48,8 @@ var boxes = []string{"button", "datalist", "select", "svg"}
 // flexible are classes that the style sheets lay out as flexible boxes or grids, in
 // which white space beside an element is ignored.
 var flexible = []string{
-	"brand", "check", "copy", "figures", "filters", "pager", "ranges", "role", "row", "stack", "step", "tile", "title", "undo", "unit", "who",
+	"brand", "check", "copy", "figures", "filters", "pager", "ranges", "role", "row", "stack", "step", "tile", "title", "undo", "unit",
+	"who",
 }
 
 func (n *node) isElement() bool { return n.kind == open || n.kind == raw }
@@ -91,7 +93,8 @@ func (n *node) isTotal() bool {
 
 // isSilent tells whether a node shows nothing.
 func (n *node) isSilent() bool {
-	isComment, isAssignment := strings.HasPrefix(n.text, "{{/*"), strings.HasPrefix(n.text, "{{$") && strings.Contains(n.text, "=")
+	isComment := strings.HasPrefix(n.text, "{{/*")
+	isAssignment := strings.HasPrefix(n.text, "{{$") && strings.Contains(n.text, "=")
 	return n.kind == action && (isComment || isAssignment) || n.name == "input" && strings.Contains(n.text, `type="hidden"`)
 }
 
