@@ -60,7 +60,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
 	"github.com/whetstone-dev/whetstone/internal/web"
-	"github.com/whetstone-dev/whetstone/internal/web/locks"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
 	"github.com/whetstone-dev/whetstone/internal/web/privacy"
@@ -253,7 +252,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Teams:         p.teams,
 		Accounts:      p.accounts,
 		Installations: p.installations,
-		Locks:         locks.Checker{Registry: p.resolve, PublicURL: a.URL()},
+		Locks:         web.LockChecker{Registry: p.resolve, PublicURL: a.URL()},
 		Telemetry:     p.telemetry,
 		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
 		Trials: p.trials, Gates: p.gates, Attestations: p.attestations,

@@ -3,7 +3,6 @@ package web
 import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
-	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
 
 // accountView is the caller's profile, sessions and accounts at identity providers.
@@ -35,7 +34,7 @@ func (s *Service) handleAccount(v *visit) (answer, error) {
 			continue // a narrowed key must not see its holder's other sessions
 		}
 		view.Sessions = append(view.Sessions, sessionView{
-			Session: session, BrowserName: login.BrowserName(session.Browser), Current: session.ID == v.sessionID,
+			Session: session, BrowserName: browserName(session.Browser), Current: session.ID == v.sessionID,
 		})
 	}
 	if view.Linked, err = s.SignIn.Accounts(v.Context(), v.Caller); err != nil {

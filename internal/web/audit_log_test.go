@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -240,7 +241,7 @@ func TestAuditWords(t *testing.T) {
 		"repohost/claims": "repohost.", "runs": "evals.", "skills/curate": "skills.", "sources": "sources.", "suggestions": "sources.",
 		"suites": "evals.", "teams": "teams.", "telemetry": "telemetry.",
 	} {
-		for file, text := range sourcesOf(t, "../"+room) {
+		for file, text := range sourcesOf(t, folderOf(t, room)) {
 			for _, match := range actionText.FindAllStringSubmatch(text, -1) {
 				if strings.HasPrefix(match[1], prefix) {
 					recorded[match[1]] = true
@@ -261,6 +262,16 @@ func TestAuditWords(t *testing.T) {
 			t.Errorf("the page of a %s would be %s, which is none", kind, path)
 		}
 	}
+}
+
+// folderOf finds a room in its wing.
+func folderOf(t *testing.T, room string) string {
+	t.Helper()
+	found, err := filepath.Glob("../*/" + room)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s is in %q, %v", room, found, err)
+	}
+	return found[0]
 }
 
 // sourcesOf reads the code of a package without its tests.

@@ -9,7 +9,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
-	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 // tokensView lists the organisation's catalog tokens, with the form of a new one.
@@ -18,7 +17,7 @@ type tokensView struct {
 	Tokens     []tokens.Token
 	People     map[string]string // names of users by id
 	Name, Days string            // of the form
-	Made       *people.MadeKey   // just created
+	Made       *madeKey          // just created
 	Replaced   *tokens.Token     // by that one
 	Commands   []connect.Snippet // with that one
 }
@@ -29,9 +28,9 @@ func (s *Service) handleTokens(v *visit) (answer, error) {
 }
 
 func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, error) {
-	view.PerPage, view.People = people.Shown, map[string]string{}
+	view.PerPage, view.People = peopleShown, map[string]string{}
 	var err error
-	if view.Tokens, view.Total, err = s.Tokens.List(v.Context(), v.Caller.OrgID, v.list.Rows(people.Shown)); err != nil {
+	if view.Tokens, view.Total, err = s.Tokens.List(v.Context(), v.Caller.OrgID, v.list.Rows(peopleShown)); err != nil {
 		return answer{}, err
 	}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
@@ -55,7 +54,7 @@ func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, 
 // the token.
 func (s *Service) handleCreateToken(v *visit) (answer, error) {
 	form := tokensView{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
-	until, err := people.ExpiresIn(form.Days)
+	until, err := expiresIn(form.Days)
 	if err != nil {
 		return s.showTokens(v, form, err)
 	}
@@ -63,7 +62,7 @@ func (s *Service) handleCreateToken(v *visit) (answer, error) {
 	if err != nil {
 		return s.showTokens(v, form, err)
 	}
-	return s.showTokens(v, tokensView{Days: "90", Made: &people.MadeKey{Name: form.Name, Raw: raw}}, nil)
+	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{Name: form.Name, Raw: raw}}, nil)
 }
 
 func (s *Service) handleRotateToken(v *visit) (answer, error) {
@@ -75,7 +74,7 @@ func (s *Service) handleRotateToken(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return s.showTokens(v, tokensView{Days: "90", Made: &people.MadeKey{Name: fresh.Name, Raw: raw}, Replaced: &old}, nil)
+	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{Name: fresh.Name, Raw: raw}, Replaced: &old}, nil)
 }
 
 func (s *Service) handleDeleteToken(v *visit) (answer, error) {

@@ -3,8 +3,6 @@ package web
 import (
 	"net/http"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
 
 // The cookies that only the server reads and writes (HttpOnly).
@@ -77,5 +75,5 @@ func (s *Service) handleSetTheme(v *visit) (answer, error) {
 		c.MaxAge = -1
 	}
 	http.SetCookie(v.w, c)
-	return redirect(login.LocalPath(v.FormValue("next")), ""), nil
+	return redirect(localPath(v.FormValue("next")), ""), nil
 }

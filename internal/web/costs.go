@@ -1,24 +1,19 @@
 package web
 
-import (
-	"github.com/whetstone-dev/whetstone/internal/web/bill"
-	"github.com/whetstone-dev/whetstone/internal/web/offering"
-)
-
 func (s *Service) handleCosts(v *visit) (answer, error) {
-	view, err := bill.Read(v.Context(), s.Costs, v.Caller.OrgID, v.list)
+	view, err := readBill(v.Context(), s.Costs, v.Caller.OrgID, v.list)
 	return show("costs", "Costs", view), err
 }
 
 func (s *Service) handleCatalogue(v *visit) (answer, error) {
-	view, err := offering.Read(v.Context(), s.Report, v.Caller.OrgID, v.URL.Query(), v.offset(offering.PerPage))
+	view, err := readOffering(v.Context(), s.Report, v.Caller.OrgID, v.URL.Query(), v.offset(offeringPerPage))
 	return show("catalogue", "Catalogue report", view), err
 }
 
 // handleTestCatalogue starts a run on the catalogue of an agent and one with whole
 // descriptions, and redirects to the first.
 func (s *Service) handleTestCatalogue(v *visit) (answer, error) {
-	run, err := offering.Start(v.Context(), s.Runs, v.Caller, v.FormValue)
+	run, err := startCatalogueRuns(v.Context(), s.Runs, v.Caller, v.FormValue)
 	if err != nil {
 		return answer{}, err
 	}

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"html/template"
 
-	"github.com/whetstone-dev/whetstone/internal/web/login"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 )
 
 // What the tests look at without a page around it.
 var (
-	LocalPath = login.LocalPath
+	LocalPath = localPath
 	Short     = short
 
 	AuditAreas     = auditAreas

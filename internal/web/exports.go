@@ -13,7 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
-	"github.com/whetstone-dev/whetstone/internal/web/bill"
 	"github.com/whetstone-dev/whetstone/internal/web/export"
 )
 
@@ -85,7 +84,7 @@ func (s *Service) handleExportInstallations(v *visit) (answer, error) {
 }
 
 func (s *Service) handleExportCosts(v *visit) (answer, error) {
-	view, err := bill.Read(v.Context(), s.Costs, v.Caller.OrgID, v.list)
+	view, err := readBill(v.Context(), s.Costs, v.Caller.OrgID, v.list)
 	if err != nil {
 		return answer{}, err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
-	"github.com/whetstone-dev/whetstone/internal/web/gating"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
@@ -226,7 +225,7 @@ type gatePolicyView struct {
 	Entry     registry.Entry // zero for all
 	Inherited bool
 	Suites    []suites.Suite
-	Form      gating.PolicyForm
+	Form      gatePolicyForm
 }
 
 func (s *Service) handleGatePolicy(v *visit) (answer, error) {
@@ -245,7 +244,7 @@ func (s *Service) gatePolicyView(v *visit) (view gatePolicyView, p gates.Policy,
 	if p, view.Inherited, err = s.Gates.PolicyOf(v.Context(), v.Caller.OrgID, view.Entry.ID); err != nil {
 		return view, p, err
 	}
-	view.Form = gating.NewPolicyForm(p)
+	view.Form = newGatePolicyForm(p)
 	view.Suites, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{Limit: suitesShown})
 	return view, p, err
 }
@@ -255,7 +254,7 @@ func (s *Service) handleSetGatePolicy(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Form = gating.ReadPolicyForm(v.FormValue, v.Form["suite"])
+	view.Form = readGatePolicyForm(v.FormValue, v.Form["suite"])
 	problem := view.Form.Change(&p, formNumber)
 	if problem == nil {
 		_, problem = s.Gates.SetPolicy(v.Context(), v.Caller, view.Entry.ID, p)

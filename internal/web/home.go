@@ -11,7 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/charts"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
-	"github.com/whetstone-dev/whetstone/internal/web/skillpage"
 )
 
 // homeView is the health of all skills.
@@ -74,7 +73,7 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Chart = charts.New(days, nil, func(day time.Time) string { return skillpage.SessionsOfDay("", "", day) })
+	view.Chart = charts.New(days, nil, func(day time.Time) string { return sessionsOfDay("", "", day) })
 	firing, err := s.Overview.Firing(v.Context(), org)
 	if err != nil {
 		return answer{}, err
@@ -158,10 +157,10 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	if current, err = s.Overview.CurrentOf(v.Context(), v.Caller.OrgID, ids, view.Window); err != nil {
 		return view, err
 	}
-	diagnoses, err := s.skillPages().Diagnoses(v.Context(), v.Caller.OrgID, ids)
+	diagnoses, err := s.diagnoses(v.Context(), v.Caller.OrgID, ids)
 	for _, k := range trouble {
 		d := diagnoses[k.ID]
-		view.Trouble = append(view.Trouble, troubleRow{k, current[k.ID], charts.Trend(days[k.ID]), d, skillpage.Failed(k.ID, d.Version)})
+		view.Trouble = append(view.Trouble, troubleRow{k, current[k.ID], charts.Trend(days[k.ID]), d, failedSessions(k.ID, d.Version)})
 	}
 	return view, err
 }
@@ -171,6 +170,6 @@ type troubleRow struct {
 	skills.Summary
 	Current   overview.Current
 	Trend     charts.Spark
-	Diagnosis skillpage.Diagnosis
+	Diagnosis diagnosis
 	Failed    string // URL of the sessions that show the trouble
 }

@@ -15,9 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
-	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/format"
-	"github.com/whetstone-dev/whetstone/internal/web/improving"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
@@ -207,12 +205,12 @@ type improveRunView struct {
 	SuiteName string
 	Over      bool
 	Rows      []candidate
-	Current   *candidate          // nil until it is scored
-	Best      *candidate          // the winner; nil without one
-	Diff      []diff.File         // of its description
-	Passages  []improving.Passage // of its SKILL.md; nil in runs that changed descriptions only
-	Proof     *improving.Proof    // nil until the winner was tried
-	Edits     []edit.Edit         // of the winner
+	Current   *candidate  // nil until it is scored
+	Best      *candidate  // the winner; nil without one
+	Diff      []diffFile  // of its description
+	Passages  []passage   // of its SKILL.md; nil in runs that changed descriptions only
+	Proof     *proof      // nil until the winner was tried
+	Edits     []edit.Edit // of the winner
 }
 
 // Limit is the most that the run may cost; nil without a limit.
@@ -247,11 +245,11 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		if r.Winner != nil && *r.Winner == it.N {
 			// By sentence, because a line diff of long lines would not show what changed.
 			view.Best = &view.Rows[i]
-			view.Diff, _ = diff.Read(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
+			view.Diff, _ = readDiff(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
 		}
 	}
 	if p := r.Proof; p != nil {
-		view.Proof = &improving.Proof{Proved: p.Proved, Proof: proposals.Proof{
+		view.Proof = &proof{Proved: p.Proved, Proof: proposals.Proof{
 			Cases: p.Cases, Current: p.Current, Winner: p.Winner, Better: p.Better, Worse: p.Worse, P: &p.P, Interval: &p.Interval,
 		}}
 	}
@@ -263,10 +261,10 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		view.Passages, _ = improving.Diff(p.Diff)
+		view.Passages, _ = wordDiff(p.Diff)
 	}
 	for i, f := range view.Diff {
-		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diff.Line) bool { return l.Kind == "hunk" })
+		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
 	}
 	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
 }

@@ -1,9 +1,7 @@
 package web
 
-import "github.com/whetstone-dev/whetstone/internal/web/people"
-
-// settled is the answer to a request whose page a package of its own prepares.
-func settled(template string, r people.Result, err error) (answer, error) {
+// settled is the answer to what became of a request.
+func settled(template string, r formResult, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
@@ -18,31 +16,31 @@ func settled(template string, r people.Result, err error) (answer, error) {
 }
 
 func (s *Service) handleKeys(v *visit) (answer, error) {
-	r, err := s.people().Keys(v.Context(), v.Caller, v.Request, v.list)
+	r, err := s.keysPage(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_keys", r, err)
 }
 
 func (s *Service) handleRevokeKey(v *visit) (answer, error) {
-	r, err := s.people().RevokeKey(v.Context(), v.Caller, v.Request)
+	r, err := s.revokeKey(v.Context(), v.Caller, v.Request)
 	return settled("", r, err)
 }
 
 func (s *Service) handleSetKeyPolicy(v *visit) (answer, error) {
-	r, err := s.people().SetKeyPolicy(v.Context(), v.Caller, v.Request)
+	r, err := s.setKeyPolicy(v.Context(), v.Caller, v.Request)
 	return settled("settings_keys", r, err)
 }
 
 func (s *Service) handleAccounts(v *visit) (answer, error) {
-	r, err := s.people().Accounts(v.Context(), v.Caller, v.Request, v.list)
+	r, err := s.serviceAccounts(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_accounts", r, err)
 }
 
 func (s *Service) handleServiceAccount(v *visit) (answer, error) {
-	r, err := s.people().Account(v.Context(), v.Caller, v.Request, v.list)
+	r, err := s.serviceAccount(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_account", r, err)
 }
 
 func (s *Service) handleDeleteAccount(v *visit) (answer, error) {
-	r, err := s.people().DeleteAccount(v.Context(), v.Caller, v.Request)
+	r, err := s.deleteAccount(v.Context(), v.Caller, v.Request)
 	return settled("", r, err)
 }

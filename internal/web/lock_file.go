@@ -2,12 +2,11 @@ package web
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/web/locks"
 )
 
 // handleLockFile has the form for a lock file of any client.
 func (s *Service) handleLockFile(*visit) (answer, error) {
-	return show("lock_file", "Check a lock file", locks.Report{}), nil
+	return show("lock_file", "Check a lock file", lockReport{}), nil
 }
 
 // handleCheckLockFile shows the page itself, since nothing is kept that a redirect
@@ -21,15 +20,15 @@ func (s *Service) handleCheckLockFile(v *visit) (answer, error) {
 	return page, nil
 }
 
-func (s *Service) checkLockFile(v *visit) (locks.Report, error) {
+func (s *Service) checkLockFile(v *visit) (lockReport, error) {
 	form, err := readUpload(v)
 	if err != nil {
-		return locks.Report{}, err
+		return lockReport{}, err
 	}
 	defer form.Close()
 	files := form.Files["file"]
 	if len(files) != 1 {
-		return locks.Report{}, fault.Invalid("file", "Choose a file")
+		return lockReport{}, fault.Invalid("file", "Choose a file")
 	}
 	return s.Locks.Check(v.Context(), v.Caller.OrgID, files[0].Filename, files[0].Content)
 }

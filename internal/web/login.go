@@ -10,14 +10,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/signin"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/web/login"
 )
-
-func (s *Service) login() login.Pages { return login.Pages{Auth: s.Auth, SignIn: s.SignIn} }
 
 // loginForm shows all ways to sign in, and what is wrong; problem may be nil.
 func (s *Service) loginForm(v *visit, next string, problem error) (answer, error) {
-	page := show("login", "Sign in", s.login().Form(v.Context(), next, v.URL.Query().Get("left")))
+	page := show("login", "Sign in", s.newLoginForm(v.Context(), next, v.URL.Query().Get("left")))
 	if e, ok := errors.AsType[*fault.Error](problem); ok && e.Kind == fault.BadGateway { // another way may work
 		page.problem, page.status = e, httpapi.Status(e.Kind)
 		return page, nil
@@ -29,7 +26,7 @@ func (s *Service) loginForm(v *visit, next string, problem error) (answer, error
 }
 
 func (s *Service) handleLogin(v *visit) (answer, error) {
-	next := login.LocalPath(v.URL.Query().Get("next"))
+	next := localPath(v.URL.Query().Get("next"))
 	if v.sessionID != "" {
 		return redirect(next, ""), nil
 	}
@@ -38,7 +35,7 @@ func (s *Service) handleLogin(v *visit) (answer, error) {
 
 // handleSignIn exchanges an API key for a session.
 func (s *Service) handleSignIn(v *visit) (answer, error) {
-	next := login.LocalPath(v.FormValue("next"))
+	next := localPath(v.FormValue("next"))
 	// A key that was copied from a terminal often has a line break.
 	if err := s.startSession(v, strings.TrimSpace(v.FormValue("api_key"))); err != nil {
 		return s.loginForm(v, next, err)
@@ -66,7 +63,7 @@ func (s *Service) startSession(v *visit, rawKey string) error {
 
 // handleStartSSO sends the browser to an identity provider.
 func (s *Service) handleStartSSO(v *visit) (answer, error) {
-	next := login.LocalPath(v.URL.Query().Get("next"))
+	next := localPath(v.URL.Query().Get("next"))
 	location, cookie, err := s.SignIn.Start(v.Context(), v.PathValue("name"), next)
 	if err != nil {
 		return s.loginForm(v, next, err)
@@ -90,7 +87,7 @@ func (s *Service) handleFinishSSO(v *visit) (answer, error) {
 		return redirect("/account/link", ""), nil
 	}
 	s.setCookie(v, sessionCookie, w.Token, int(auth.VouchedLifetime.Seconds()))
-	return redirect(login.LocalPath(w.Next), ""), nil
+	return redirect(localPath(w.Next), ""), nil
 }
 
 // handleSignOut ends the session on the server, too, so that a copied cookie is
@@ -115,7 +112,7 @@ func (s *Service) handleSignOut(v *visit) (answer, error) {
 // person is already signed in.
 func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	if err := s.Auth.CheckKeySignIn(); err != nil {
-		return s.loginForm(v, login.LocalPath(v.FormValue("next")), err)
+		return s.loginForm(v, localPath(v.FormValue("next")), err)
 	}
 	// Two browsers of one person may have the same name, and a login must replace the
 	// key of the same one only.
@@ -123,13 +120,13 @@ func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	if browser == "" || len(browser) > len(rand.Text()) {
 		browser = rand.Text()
 	}
-	d, err := s.Auth.StartDevice(v.Context(), login.BrowserName(v.UserAgent()), browser)
+	d, err := s.Auth.StartDevice(v.Context(), browserName(v.UserAgent()), browser)
 	if err != nil {
 		return answer{}, err
 	}
 	s.setCookie(v, browserCookie, browser, int(browserLifetime.Seconds()))
 	s.setCookie(v, deviceCookie, d.DeviceCode, int(d.ExpiresIn.Seconds()))
-	return redirect("/login/device?next="+url.QueryEscape(login.LocalPath(v.FormValue("next"))), ""), nil
+	return redirect("/login/device?next="+url.QueryEscape(localPath(v.FormValue("next"))), ""), nil
 }
 
 // handleDeviceLogin shows whether the code was approved; the page reloads itself.
@@ -143,15 +140,15 @@ func (s *Service) handleDeviceLogin(v *visit) (answer, error) {
 	if d.Status != auth.DevicePending && d.Status != auth.DeviceApproved {
 		return s.endDeviceLogin(v, d.Status)
 	}
-	return show("login_device", "Sign in with a code", login.Device{
-		DeviceProgress: d, URL: s.PublicURL + "/device", Next: login.LocalPath(v.URL.Query().Get("next")),
+	return show("login_device", "Sign in with a code", deviceLogin{
+		DeviceProgress: d, URL: s.PublicURL + "/device", Next: localPath(v.URL.Query().Get("next")),
 	}), nil
 }
 
 // handleFinishDeviceLogin signs this browser in as the user who approved its code. It
 // replaces the present session.
 func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
-	next := login.LocalPath(v.FormValue("next"))
+	next := localPath(v.FormValue("next"))
 	result, err := s.Auth.PollDevice(v.Context(), s.cookie(v, deviceCookie))
 	if err != nil {
 		return answer{}, err

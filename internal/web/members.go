@@ -5,18 +5,13 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/web/people"
 	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
-func (s *Service) people() people.Pages {
-	return people.Pages{Auth: s.Auth, Members: s.Members, TeamService: s.Teams, AccountService: s.Accounts}
-}
-
 // memberList shows the list of members with the outcome of a form; problem is nil if it
 // succeeded.
-func (s *Service) memberList(v *visit, problem error, change func(*people.List)) (answer, error) {
-	view, err := s.people().List(v.Context(), v.Caller, v.list)
+func (s *Service) memberList(v *visit, problem error, change func(*memberList)) (answer, error) {
+	view, err := s.listMembers(v.Context(), v.Caller, v.list)
 	if err != nil {
 		return answer{}, err
 	}
@@ -29,16 +24,16 @@ func (s *Service) memberList(v *visit, problem error, change func(*people.List))
 }
 
 func (s *Service) handleMembers(v *visit) (answer, error) {
-	return s.memberList(v, nil, func(*people.List) {})
+	return s.memberList(v, nil, func(*memberList) {})
 }
 
 // handleInvite responds with a page itself: a redirect would have to carry the link.
 func (s *Service) handleInvite(v *visit) (answer, error) {
-	form := people.Form{
+	form := invitationForm{
 		Email: v.FormValue("email"), Days: strings.TrimSpace(v.FormValue("days")), Role: access.Role(v.FormValue("role")),
 	}
-	made, err := s.people().Invite(v.Context(), v.Caller, form)
-	return s.memberList(v, err, func(l *people.List) {
+	made, err := s.invite(v.Context(), v.Caller, form)
+	return s.memberList(v, err, func(l *memberList) {
 		if err != nil {
 			l.Form = form
 		} else {
@@ -55,13 +50,13 @@ func (s *Service) handleRevokeInvitation(v *visit) (answer, error) {
 func (s *Service) handleSetRole(v *visit) (answer, error) {
 	u, err := s.Auth.SetRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
 	if err != nil {
-		return s.memberList(v, err, func(*people.List) {})
+		return s.memberList(v, err, func(*memberList) {})
 	}
 	return redirect("/settings/members", personName(u)+" now has the role "+string(u.Role)+"."), nil
 }
 
 func (s *Service) handleMember(v *visit) (answer, error) {
-	view, err := s.people().Profile(v.Context(), v.Caller, v.PathValue("id"))
+	view, err := s.profileOf(v.Context(), v.Caller, v.PathValue("id"))
 	return show("settings_member", personName(view.User), view), err
 }
 
@@ -114,18 +109,18 @@ func (s *Service) handleLeave(v *visit) (answer, error) {
 // handleInvitation shows an invitation. It changes nothing: a link must not be able to
 // sign a person in or out (login CSRF).
 func (s *Service) handleInvitation(v *visit) (answer, error) {
-	view, err := s.people().Welcome(v.Context(), v.Caller, v.PathValue("token"))
+	view, err := s.welcome(v.Context(), v.Caller, v.PathValue("token"))
 	return show("invite", "Invitation", view), err
 }
 
 // handleAccept makes the person a member and signs this browser in as them.
 func (s *Service) handleAccept(v *visit) (answer, error) {
-	view, err := s.people().Welcome(v.Context(), v.Caller, v.PathValue("token"))
+	view, err := s.welcome(v.Context(), v.Caller, v.PathValue("token"))
 	if err != nil {
 		return answer{}, err
 	}
 	view.Name, view.Typed, view.ShowKey = strings.TrimSpace(v.FormValue("name")), v.FormValue("email"), v.FormValue("key") == "true"
-	joined, err := s.people().Accept(v.Context(), view)
+	joined, err := s.acceptInvitation(v.Context(), view)
 	if err != nil {
 		return show("invite", "Invitation", view).refused(err)
 	}

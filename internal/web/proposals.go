@@ -11,7 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
-	"github.com/whetstone-dev/whetstone/internal/web/improving"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
@@ -47,9 +46,9 @@ func (s *Service) handleProposals(v *visit) (answer, error) {
 // proposalView is one proposal with its evidence.
 type proposalView struct {
 	proposals.Proposal
-	Passages   []improving.Passage // what changes
-	More       bool                // the change is longer than the page shows
-	Facts      []improving.Fact
+	Passages   []passage // what changes
+	More       bool      // the change is longer than the page shows
+	Facts      []fact
 	Reviewer   string
 	ImproveRun string     // id of the run that proposed it; "" if none did or it was deleted
 	SuiteID    string     // of the cases; "" if there is none
@@ -89,8 +88,8 @@ func (v proposalView) Open() bool {
 }
 
 // ProofShown is the proof, if there is one.
-func (v proposalView) ProofShown() improving.Proof {
-	return improving.Proof{Proof: *v.Proof, Proved: v.Proved}
+func (v proposalView) ProofShown() proof {
+	return proof{Proof: *v.Proof, Proved: v.Proved}
 }
 
 func (s *Service) handleProposal(v *visit) (answer, error) {
@@ -102,11 +101,11 @@ func (s *Service) proposalView(v *visit) (view proposalView, err error) {
 	if view.Proposal, err = s.Proposals.Get(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return view, err
 	}
-	view.Facts = improving.Facts(view.Evidence)
+	view.Facts = factsOf(view.Evidence)
 	if view.Diff != "" {
-		view.Passages, view.More = improving.Diff(view.Diff)
+		view.Passages, view.More = wordDiff(view.Diff)
 	} else {
-		view.Passages = improving.Texts(view.CurrentValue, view.ProposedValue)
+		view.Passages = diffOfTexts(view.CurrentValue, view.ProposedValue)
 	}
 	if view.EntryID != "" {
 		policy, _, err := s.Gates.PolicyOf(v.Context(), v.Caller.OrgID, view.EntryID)

@@ -4,11 +4,10 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
-	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
-func (s *Service) provisioning(v *visit, form people.Provisioning, problem error) (answer, error) {
-	view, err := people.NewProvisioning(v.Context(), s.SCIM, v.Caller, v.list)
+func (s *Service) provisioning(v *visit, form provisioningView, problem error) (answer, error) {
+	view, err := newProvisioning(v.Context(), s.SCIM, v.Caller, v.list)
 	if err != nil {
 		return answer{}, err
 	}
@@ -21,14 +20,14 @@ func (s *Service) provisioning(v *visit, form people.Provisioning, problem error
 }
 
 func (s *Service) handleProvisioning(v *visit) (answer, error) {
-	return s.provisioning(v, people.Provisioning{}, nil)
+	return s.provisioning(v, provisioningView{}, nil)
 }
 
 // handleCreateSCIMToken responds with the page itself: a redirect would have to carry the
 // token.
 func (s *Service) handleCreateSCIMToken(v *visit) (answer, error) {
-	form := people.Provisioning{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
-	until, err := people.ExpiresIn(form.Days)
+	form := provisioningView{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
+	until, err := expiresIn(form.Days)
 	if err != nil {
 		return s.provisioning(v, form, err)
 	}
@@ -36,7 +35,7 @@ func (s *Service) handleCreateSCIMToken(v *visit) (answer, error) {
 	if err != nil {
 		return s.provisioning(v, form, err)
 	}
-	return s.provisioning(v, people.Provisioning{Made: raw}, nil)
+	return s.provisioning(v, provisioningView{Made: raw}, nil)
 }
 
 func (s *Service) handleDeleteSCIMToken(v *visit) (answer, error) {
@@ -47,7 +46,7 @@ func (s *Service) handleDeleteSCIMToken(v *visit) (answer, error) {
 func (s *Service) handleSetGroupRole(v *visit) (answer, error) {
 	_, err := s.SCIM.SetGroupRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
 	if err != nil {
-		return s.provisioning(v, people.Provisioning{}, err)
+		return s.provisioning(v, provisioningView{}, err)
 	}
 	return redirect("/settings/provisioning", "The role of the group was changed, and those of its members."), nil
 }

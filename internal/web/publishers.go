@@ -7,7 +7,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/web/connect"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
-	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 // publishersView lists the trusted publishers of an entry, with the form of a new one.
@@ -29,9 +28,9 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 	if err != nil {
 		return answer{}, err
 	}
-	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form, Size: listing.Size{PerPage: people.Shown}}
+	view := publishersView{Entry: e, Path: pathTo("registry", e.ID, "publishers"), Form: form, Size: listing.Size{PerPage: peopleShown}}
 	view.Workflows = connect.Workflows(s.PublicURL, e.ID, e.Name)
-	if view.Publishers, view.Total, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, v.list.Rows(people.Shown)); err != nil {
+	if view.Publishers, view.Total, err = s.Publishers.List(v.Context(), v.Caller.OrgID, e.ID, v.list.Rows(peopleShown)); err != nil {
 		return answer{}, err
 	}
 	page := show("publishers", "Trusted publishers", view)

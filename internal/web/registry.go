@@ -17,11 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/web/diff"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
-	"github.com/whetstone-dev/whetstone/internal/web/needs"
-	"github.com/whetstone-dev/whetstone/internal/web/people"
 )
 
 // registryView is a page of the organisation's entries, or of the public ones of all
@@ -83,16 +80,16 @@ type entryView struct {
 	Releases          []shownVersion
 	MoreReleases      bool             // there are older ones
 	Choices           *release.Choices // what the viewer can roll back to; nil: nothing
-	Needs             *needs.View      // nil while the first version is a candidate
+	Needs             *needsView       // nil while the first version is a candidate
 	Rollbacks         []rollbackRow
 	Installations     []installations.State
 	Drift             []driftCount
-	MoreInstallations bool               // than are listed
-	Target            string             // input of the rollback form
-	Reason            string             // input of the rollback form
-	RollForward       bool               // input of the rollback form
-	Owners            *people.OwnersView // nil for other organisations
-	Visible           bool               // the viewer may change who sees it
+	MoreInstallations bool        // than are listed
+	Target            string      // input of the rollback form
+	Reason            string      // input of the rollback form
+	RollForward       bool        // input of the rollback form
+	Owners            *ownersView // nil for other organisations
+	Visible           bool        // the viewer may change who sees it
 }
 
 // A shownVersion is a version with its figures.
@@ -144,11 +141,11 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 		if err != nil {
 			return view, err
 		}
-		shown := needs.New(required)
+		shown := newNeedsView(required)
 		view.Needs = &shown
 	}
 	if view.Own {
-		owners, err := s.people().Owners(v.Context(), v.Caller, view.ID)
+		owners, err := s.ownersOf(v.Context(), v.Caller, view.ID)
 		if err != nil {
 			return view, err
 		}
@@ -350,7 +347,7 @@ type versionView struct {
 	Others  []string        // versions to compare with
 	Before  string          // the one that was pushed before, if any
 	From    string          // the version to compare with; "" when a file is shown
-	Diff    []diff.File
+	Diff    []diffFile
 	DiffURL string // URL of the whole diff, if only the beginning is shown
 	Path    string // of the shown file
 	File    shownFile
@@ -411,7 +408,7 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 		}
 		text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
 		var more bool
-		if view.Diff, more = diff.Read(string(text)); more {
+		if view.Diff, more = readDiff(string(text)); more {
 			query := url.Values{"from": {view.From}}
 			if view.Version.State == registry.Withdrawn || from.State == registry.Withdrawn {
 				query.Set("withdrawn", "true")

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/whetstone-dev/whetstone/internal/web/format"
-	"github.com/whetstone-dev/whetstone/internal/web/improving"
 )
 
 //go:embed templates
@@ -83,7 +82,7 @@ func (s *Service) functions() template.FuncMap {
 		"markdown": s.prose.HTML,
 		"moment":   format.Moment,
 		"money":    format.Money,
-		"note":     improving.Note,
+		"note":     improveNote,
 		"number":   format.Number,
 		"pager":    newPager,
 		"percent":  format.Percent,

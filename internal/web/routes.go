@@ -11,8 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
-	"github.com/whetstone-dev/whetstone/internal/web/address"
-	"github.com/whetstone-dev/whetstone/internal/web/hooks"
 	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
 
@@ -413,7 +411,7 @@ func routes() []route {
 			permission: access.Admin, method: "POST", path: "/settings/keys/{id}/revoke",
 			do: (*Service).handleRevokeKey,
 		},
-		{permission: access.Admin, method: "GET", path: "/settings/webhooks", sorts: hooks.Sorts, do: (*Service).handleWebhooks},
+		{permission: access.Admin, method: "GET", path: "/settings/webhooks", sorts: webhookSorts, do: (*Service).handleWebhooks},
 		{permission: access.Admin, method: "POST", path: "/settings/webhooks", do: (*Service).handleWebhooks},
 		{permission: access.Admin, method: "GET", path: "/settings/catalog", sorts: keySorts, do: (*Service).handleTokens},
 		{permission: access.Admin, method: "POST", path: "/settings/catalog", do: (*Service).handleCreateToken},
@@ -442,7 +440,7 @@ func routes() []route {
 // findPages tells every form which page it is on.
 func findPages(all []route) []route {
 	for i := range all {
-		all[i].page = address.Page(all[i].path, func(pattern string) bool {
+		all[i].page = pageOfForm(all[i].path, func(pattern string) bool {
 			return slices.ContainsFunc(all, func(r route) bool { return r.method == http.MethodGet && r.path == pattern })
 		})
 	}
@@ -478,7 +476,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		a.Handle(r.method+" "+r.path, nil, s.handler(r))
 		if r.method == http.MethodPost && r.page != r.path {
 			a.Handle("GET "+r.path, httpapi.PublicLimit(), http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				http.Redirect(w, req, address.Of(r.page, req.URL.EscapedPath()), http.StatusSeeOther)
+				http.Redirect(w, req, addressOf(r.page, req.URL.EscapedPath()), http.StatusSeeOther)
 			}))
 		}
 	}

@@ -6,23 +6,16 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
-	"github.com/whetstone-dev/whetstone/internal/web/skillpage"
 )
-
-func (s *Service) skillPages() skillpage.Pages {
-	return skillpage.Pages{
-		Overview: s.Overview, Skills: s.Skills, Grades: s.Grades, Registry: s.Registry, Gates: s.Gates, Unattended: s.Unattended,
-	}
-}
 
 func (s *Service) handleSkill(v *visit) (answer, error) {
 	view, err := s.skillView(v)
 	return show("skill", view.Name, view), err
 }
 
-func (s *Service) skillView(v *visit) (skillpage.View, error) {
+func (s *Service) skillView(v *visit) (skillPage, error) {
 	days, _ := strconv.Atoi(v.URL.Query().Get("days")) // any other number shows the default
-	return s.skillPages().View(v.Context(), v.Caller, v.PathValue("skill"), days)
+	return s.skillPage(v.Context(), v.Caller, v.PathValue("skill"), days)
 }
 
 // handleChangeSkill hides a skill or merges it into another one, or undoes that.

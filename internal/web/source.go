@@ -18,7 +18,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/web/diff"
 )
 
 // sourceView is the page of one source.
@@ -151,7 +150,7 @@ func excerpt(text []byte, line int) []excerptLine {
 type diffView struct {
 	sources.Detail
 	From, To sources.Snapshot
-	Diff     []diff.File
+	Diff     []diffFile
 	DiffURL  string // URL of the whole diff, if only the beginning is shown
 }
 
@@ -166,7 +165,7 @@ func (s *Service) handleSourceDiff(v *visit) (answer, error) {
 	}
 	text, err := s.Sources.Diff(v.Context(), view.From, view.To)
 	var more bool
-	if view.Diff, more = diff.Read(string(text)); more {
+	if view.Diff, more = readDiff(string(text)); more {
 		query := url.Values{"from": {view.From.ID}, "to": {view.To.ID}}
 		view.DiffURL = pathTo("sources", d.ID, "changes.diff") + "?" + query.Encode()
 	}

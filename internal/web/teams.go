@@ -7,17 +7,17 @@ import (
 )
 
 func (s *Service) handleTeams(v *visit) (answer, error) {
-	r, err := s.people().Teams(v.Context(), v.Caller, v.Request, v.list)
+	r, err := s.teamsPage(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_teams", r, err)
 }
 
 func (s *Service) handleTeam(v *visit) (answer, error) {
-	r, err := s.people().Team(v.Context(), v.Caller, v.Request)
+	r, err := s.teamPage(v.Context(), v.Caller, v.Request)
 	return settled("settings_team", r, err)
 }
 
 func (s *Service) handleDeleteTeam(v *visit) (answer, error) {
-	r, err := s.people().DeleteTeam(v.Context(), v.Caller, v.Request)
+	r, err := s.deleteTeam(v.Context(), v.Caller, v.Request)
 	return settled("", r, err)
 }
 
@@ -27,7 +27,7 @@ func (s *Service) ownsEntry(ctx context.Context, c access.Caller, id string) (bo
 }
 
 func (s *Service) handleSetOwners(v *visit) (answer, error) {
-	if err := s.people().SetOwners(v.Context(), v.Caller, v.PathValue("id"), v.FormValue("owners")); err != nil {
+	if err := s.setOwners(v.Context(), v.Caller, v.PathValue("id"), v.FormValue("owners")); err != nil {
 		return s.refuseEntry(v, err)
 	}
 	return redirect(pathTo("registry", v.PathValue("id")), "The owners were set."), nil

@@ -13,7 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/trials"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
-	"github.com/whetstone-dev/whetstone/internal/web/diff"
 )
 
 // trialView is the page of one trial.
@@ -40,8 +39,8 @@ type trialColumn struct {
 // A trialFile is a file that an agent changed.
 type trialFile struct {
 	workdir.File
-	Lines []diff.Line // of its diff, or of its text
-	Cut   bool        // they are not all
+	Lines []diffLine // of its diff, or of its text
+	Cut   bool       // they are not all
 }
 
 // Bytes is the size of the file for people.
@@ -163,14 +162,14 @@ func newTrialColumn(t trials.Trial, key trials.Key, cursor string, turn, steps i
 }
 
 // fileLines returns the lines of a diff, without its header, or of a text.
-func fileLines(shown string, isDiff bool) (lines []diff.Line) {
+func fileLines(shown string, isDiff bool) (lines []diffLine) {
 	if isDiff {
-		if files, _ := diff.Read(shown); len(files) > 0 {
+		if files, _ := readDiff(shown); len(files) > 0 {
 			return files[0].Lines
 		}
 	}
 	for line := range strings.Lines(shown) {
-		lines = append(lines, diff.Line{Kind: "same", Text: strings.TrimRight(line, "\r\n")})
+		lines = append(lines, diffLine{Kind: "same", Text: strings.TrimRight(line, "\r\n")})
 	}
 	return lines
 }

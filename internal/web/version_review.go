@@ -5,25 +5,22 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
-	"github.com/whetstone-dev/whetstone/internal/web/diff"
-	"github.com/whetstone-dev/whetstone/internal/web/gating"
 )
 
 // versionReviewView is the page on which people decide about a candidate.
 type versionReviewView struct {
-	gating.Review
-	Diff    []diff.File
+	candidateReview
+	Diff    []diffFile
 	DiffURL string // URL of the whole diff, if only the beginning is shown
 }
 
 func (s *Service) versionReview(v *visit) (view versionReviewView, err error) {
-	pages := gating.Pages{Registry: s.Registry, Gates: s.Gates, Approvals: s.Approvals, Auth: s.Auth}
-	if view.Review, err = pages.Review(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version")); err != nil {
+	if view.candidateReview, err = s.reviewOf(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version")); err != nil {
 		return view, err
 	}
 	text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
 	var more bool
-	if view.Diff, more = diff.Read(string(text)); more {
+	if view.Diff, more = readDiff(string(text)); more {
 		view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + url.Values{"from": {view.From}}.Encode()
 	}
 	return view, err

@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/web/address"
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
@@ -37,7 +36,7 @@ func (s *Service) handler(r route) http.Handler {
 		v := &visit{Request: req.WithContext(audit.By(req.Context(), audit.Web)), w: w}
 		v.list = listing.Request{Path: req.URL.EscapedPath(), Query: req.URL.Query(), Sorts: r.sorts}
 		if r.method == http.MethodPost {
-			v.page = address.Of(r.page, req.URL.EscapedPath())
+			v.page = addressOf(r.page, req.URL.EscapedPath())
 			v.list.Path = v.page
 		}
 		a, err := s.serve(v, r)

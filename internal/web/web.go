@@ -69,8 +69,8 @@
 //	{{template "export" (csv . "/skills.csv" .Data.Total)}}   the list as a file
 //	{{template "sparkline" .Trend}}        a charts.Spark
 //	{{template "chart" .Chart}}            a charts.Chart; the page loads chart.js
-//	{{template "diagnosis" .Diagnosis}}    a skillpage.Diagnosis
-//	{{template "diff" .Diff}}              a []diff.File
+//	{{template "diagnosis" .Diagnosis}}    a diagnosis
+//	{{template "diff" .Diff}}              a []diffFile
 //	{{template "excerpt" .Lines}}          an []excerptLine, see excerpt
 //	{{template "problems" .}}              the problems of a form
 //	{{template "count" .Signals}}          a *int that is suppressed if nil
@@ -130,7 +130,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 	"github.com/whetstone-dev/whetstone/internal/watch/incidents"
-	"github.com/whetstone-dev/whetstone/internal/web/locks"
 	"github.com/whetstone-dev/whetstone/internal/web/markdown"
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
@@ -163,7 +162,7 @@ type Parts struct {
 	Release       *release.Service
 	Requirements  *requirements.Service
 	Installations *installations.Service
-	Locks         locks.Checker
+	Locks         LockChecker
 	Telemetry     *telemetry.Service
 	Alerts        *alerts.Service
 	Incidents     *incidents.Service

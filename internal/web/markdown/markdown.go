@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/whetstone-dev/whetstone/internal/base/lru"
-	"github.com/whetstone-dev/whetstone/internal/web/mdcost"
 )
 
 const (
@@ -79,7 +78,7 @@ func (r *Renderer) HTML(source string) (template.HTML, error) {
 var errTooHeavy = errors.New("the text is too much to render")
 
 func (r *Renderer) render(source string) (template.HTML, error) {
-	if len(source) > Max || mdcost.TooHeavy(source) {
+	if len(source) > Max || tooHeavy(source) {
 		return "", errTooHeavy
 	}
 	var page boundedBuffer

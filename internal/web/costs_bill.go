@@ -1,0 +1,113 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/whetstone-dev/whetstone/internal/observe/costs"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
+)
+
+// A billView is what the model requests of an organisation cost.
+type billView struct {
+	Days   int
+	Ranges []int
+	Bill   costs.Bill
+	listing.Size
+	Items []costs.BillItem // that match, in the order of the page
+	Rows  []billRow        // a page of them
+	Any   bool             // there are requests in these days
+}
+
+// A billRow is the share of one skill in the bill.
+type billRow struct {
+	costs.BillItem
+	Share *float64 // of the total; nil if either is unknown
+}
+
+// billPerPage is how many skills a page has.
+const billPerPage = 50
+
+var (
+	billRanges      = []int{7, 30, 90, 365}
+	defaultBillDays = 30
+)
+
+// readBill returns the requested page, the most expensive skill first unless another order was
+// asked for. Any days but those that the page offers are the default.
+func readBill(ctx context.Context, s *costs.Service, orgID string, l listing.Request) (billView, error) {
+	view := billView{Days: defaultBillDays, Ranges: billRanges}
+	if n, err := strconv.Atoi(l.Query.Get("days")); err == nil && slices.Contains(billRanges, n) {
+		view.Days = n
+	}
+	bill, err := s.Bill(ctx, orgID, view.Days)
+	slices.SortStableFunc(bill.Skills, func(a, b costs.BillItem) int { // those without a known cost last
+		return cmp.Or(cmp.Compare(unknownLast(a.Total), unknownLast(b.Total)), cmp.Compare(amountOr0(b.Total), amountOr0(a.Total)))
+	})
+	view.Bill, view.Any = bill, len(bill.Skills) > 0 || bill.Total == nil || *bill.Total > 0
+	items := slices.DeleteFunc(slices.Clone(bill.Skills), func(b costs.BillItem) bool { return !l.Matches(b.Name) })
+	listing.Sort(l, items, billOrders)
+	view.Items = items
+	view.Size = listing.Size{Total: len(items), PerPage: billPerPage}
+	for _, item := range listing.Cut(l, items, billPerPage) {
+		view.Rows = append(view.Rows, billRow{item, shareOf(item.Total, bill.Total)})
+	}
+	return view, err
+}
+
+// billOrders are the orders of the list, which has one row for each skill with a cost.
+var billOrders = map[string]listing.Order[costs.BillItem]{
+	"name": listing.ByText(func(b costs.BillItem) string { return b.Name }),
+	"uses": listing.By(func(b costs.BillItem) int64 { return b.Uses }),
+	// The cheapest first; the other direction is the order of the page without a choice.
+	"cost": listing.By(func(b costs.BillItem) float64 {
+		if b.Total == nil {
+			return math.Inf(1)
+		}
+		return *b.Total
+	}),
+}
+
+func amountOr0(a *float64) float64 {
+	if a == nil {
+		return 0
+	}
+	return *a
+}
+
+// unknownLast is 1 for an amount that is unknown, to sort it after the others.
+func unknownLast(amount *float64) int {
+	if amount == nil {
+		return 1
+	}
+	return 0
+}
+
+// shareOf returns the part as a share of the whole; nil if one is unknown, or there is
+// nothing to share.
+func shareOf(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole == 0 {
+		return nil
+	}
+	share := *part / *whole
+	return &share
+}
+
+// Attributed is what requests of skills cost; nil if that is unknown.
+func (c billView) Attributed() (sum *float64) {
+	for _, item := range c.Bill.Skills {
+		if item.Total != nil {
+			if sum == nil {
+				sum = new(float64)
+			}
+			*sum += *item.Total
+		}
+	}
+	return sum
+}
+
+// UnattributedShare is that of requests which belong to no skill.
+func (c billView) UnattributedShare() *float64 { return shareOf(c.Bill.Unattributed, c.Bill.Total) }

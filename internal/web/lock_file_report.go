@@ -1,0 +1,83 @@
+package web
+
+import (
+	"context"
+	"io"
+	"path"
+
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/resolve"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
+)
+
+// LockChecker compares lock files.
+type LockChecker struct {
+	Registry  *resolve.Service
+	PublicURL string
+}
+
+// A lockReport is a lock file and what the registry knows of it.
+type lockReport struct {
+	File    string
+	Client  lockfiles.Client
+	Secrets []string // kinds of credentials in its addresses
+	Rows    []lockRow
+	Drift   bool // something is to be done
+}
+
+// A lockRow is a skill of a lock file.
+type lockRow struct {
+	lockfiles.Item
+	resolve.Result
+	Installed string // version
+}
+
+// Check reads a lock file. The configuration of Codex is refused: it has keys of other
+// programs, and no versions.
+func (c LockChecker) Check(ctx context.Context, orgID, name string, content *io.SectionReader) (r lockReport, err error) {
+	if lockfiles.ClientOf(name) == lockfiles.Codex {
+		return r, fault.Invalid("file", "config.toml may have keys of yours in it; check it with whetstone status --lock ~/.codex/config.toml")
+	}
+	raw, err := io.ReadAll(io.LimitReader(content, lockfiles.MaxSize+1))
+	if err != nil {
+		return r, err
+	}
+	f, err := lockfiles.Parse(name, raw, lockfiles.Near{})
+	if err != nil {
+		return r, err
+	}
+	r = lockReport{File: path.Base(name), Client: f.Client, Secrets: f.Secrets}
+	for items := f.Items; len(items) > 0; {
+		n := min(len(items), resolve.MaxItems)
+		asked := make([]resolve.Item, n)
+		for i, item := range items[:n] {
+			asked[i] = c.item(item)
+		}
+		results, err := c.Registry.Resolve(ctx, orgID, asked)
+		if err != nil {
+			return r, err
+		}
+		for i, result := range results {
+			row := lockRow{Item: items[i], Result: result, Installed: result.Version}
+			if row.Installed == "" {
+				row.Installed = items[i].Version
+			}
+			r.Drift = r.Drift || result.State != resolve.UpToDate && result.State != resolve.Unknown
+			r.Rows = append(r.Rows, row)
+		}
+		items = items[n:]
+	}
+	return r, nil
+}
+
+func (c LockChecker) item(i lockfiles.Item) resolve.Item {
+	item := resolve.Item{
+		Name: lockfiles.Fit(i.Name), Organisation: lockfiles.Fit(i.Organisation), Version: lockfiles.Fit(i.Version),
+		EntryID: lockfiles.Fit(i.EntryID), Here: i.FromHere(c.PublicURL),
+	}
+	for _, h := range i.Hashes {
+		item.Hashes = append(item.Hashes, treehash.Hash{Kind: treehash.Kind(h.Kind), Hex: h.Hex})
+	}
+	return item
+}

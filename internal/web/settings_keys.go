@@ -1,0 +1,257 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
+	"github.com/whetstone-dev/whetstone/internal/platform/access"
+	"github.com/whetstone-dev/whetstone/internal/web/listing"
+)
+
+const (
+	keysPath   = "/settings/keys"
+	maxKeyDays = 3650
+)
+
+// A keyList is the page of the organisation's keys, with the form of a new one and the
+// policy.
+type keyList struct {
+	listing.Size
+	Keys        []keyRow
+	Form        keyForm
+	Roles       []access.Role // that the caller may give to machines
+	Accounts    []auth.User   // service accounts
+	Permissions []access.Permission
+	Made        *madeKey   // just created
+	Until       *time.Time // when the caller's key expires, and keys that it creates
+	Policy      keyPolicyForm
+	Violating   int // active keys that do not follow the policy
+}
+
+// A keyRow is a row of a list.
+type keyRow struct {
+	auth.Key
+	Holder     string
+	State      string // active, expired or revoked
+	Own        bool   // the caller's session uses it
+	Revocable  bool   // by the caller
+	Changeable bool   // by the caller
+	Made       int    // active keys that were created with it, directly or indirectly
+	RevokeMade bool   // only those are left to revoke
+	Violates   []string
+}
+
+// A madeKey is a new key, which is shown once.
+type madeKey struct{ Name, Raw string }
+
+// A keyForm is the input of the form of a new key.
+type keyForm struct {
+	Name        string
+	Holder      string // "" for the caller, "account:" and the id of a service account, or the role of a machine user
+	Permissions []access.Permission
+	Days        string // "" if it does not expire
+	Networks    string // from which it works, separated by white space
+}
+
+// A keyPolicyForm is the input of the form of the key policy.
+type keyPolicyForm struct {
+	MaxDays  string // "" if keys need not expire
+	Networks bool   // new keys list them
+}
+
+// keysPage returns the requested page of keys. A new key is shown by the page
+// itself: a redirect would have to carry it.
+func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out formResult, err error) {
+	out.Title = "Keys"
+	var form keyForm
+	var made *madeKey
+	if r.Method == http.MethodPost {
+		form = newKeyForm(r)
+		made, out.Problem = s.createKey(ctx, c, form)
+	}
+	view, err := s.keyList(ctx, c, l)
+	if view.Made = made; out.Problem != nil {
+		view.Form = form
+	}
+	out.View = view
+	return out, err
+}
+
+func (s *Service) keyList(ctx context.Context, c access.Caller, l listing.Request) (view keyList, err error) {
+	view = keyList{Permissions: c.Permissions}
+	for _, role := range access.Roles() {
+		if auth.MayGive(c, role) {
+			view.Roles = append(view.Roles, role)
+		}
+	}
+	policy, err := keyrules.Load(ctx, s.Auth.DB, c.OrgID)
+	if err != nil {
+		return view, err
+	}
+	view.Policy = newKeyPolicyForm(policy)
+	if view.Violating, err = keyrules.CountViolating(ctx, s.Auth.DB, c.OrgID, policy); err != nil {
+		return view, err
+	}
+	if view.Form.Days, view.Until, err = s.expiry(ctx, c, policy); err != nil {
+		return view, err
+	}
+	found, total, err := s.Auth.Keys(ctx, c.OrgID, l.Rows(peopleShown))
+	if err != nil {
+		return view, err
+	}
+	users, err := s.Auth.Users(ctx, c.OrgID)
+	if err != nil {
+		return view, err
+	}
+	view.Size = listing.Size{Total: total, PerPage: peopleShown}
+	view.Accounts = slices.DeleteFunc(slices.Clone(users), func(u auth.User) bool { return !u.ServiceAccount || u.RemovedAt != nil })
+	view.Keys, err = s.keys(ctx, c, found, users, policy)
+	return view, err
+}
+
+// keys are the rows of a list. A foreign key keeps a user as long as there are keys of
+// theirs.
+func (s *Service) keys(ctx context.Context, c access.Caller, found []auth.Key, users []auth.User, policy keyrules.Policy) (all []keyRow, err error) {
+	made, err := s.Auth.MadeKeys(ctx, c.OrgID)
+	for _, k := range found {
+		holder := users[slices.IndexFunc(users, func(u auth.User) bool { return u.ID == k.UserID })]
+		row := keyRow{
+			Key: k, Holder: cmp.Or(holder.Name, holder.Email), State: k.State(), Own: k.ID == c.KeyID, Made: len(made[k.ID]),
+			Violates: k.Violations(policy),
+		}
+		if holder.RemovedAt != nil {
+			row.Holder += " (removed)"
+		}
+		may := c.Role.Includes(holder.Role)
+		// A key that has leaked may have made others, which outlive its revocation.
+		row.RevokeMade = row.State != "active" && row.Made > 0
+		row.Changeable = may && row.State == "active"
+		row.Revocable = !row.Own && may && (row.State == "active" || row.RevokeMade)
+		all = append(all, row)
+	}
+	return all, err
+}
+
+// expiry returns the days that a form suggests, and when the key that the caller uses
+// expires: a new one lasts no longer.
+func (s *Service) expiry(ctx context.Context, c access.Caller, policy keyrules.Policy) (days string, until *time.Time, err error) {
+	own, err := s.Auth.Key(ctx, c.OrgID, c.KeyID)
+	if err != nil || own.ExpiresAt != nil {
+		return "", own.ExpiresAt, err
+	}
+	suggestion := 90
+	if policy.MaxDays != nil {
+		suggestion = min(suggestion, *policy.MaxDays)
+	}
+	return strconv.Itoa(suggestion), nil, nil
+}
+
+func newKeyForm(r *http.Request) keyForm {
+	f := keyForm{
+		Name: strings.TrimSpace(r.FormValue("name")), Holder: r.FormValue("holder"),
+		Days: strings.TrimSpace(r.FormValue("days")), Networks: r.FormValue("networks"),
+	}
+	for _, p := range r.PostForm["permission"] {
+		f.Permissions = append(f.Permissions, access.Permission(p))
+	}
+	return f
+}
+
+func (s *Service) createKey(ctx context.Context, c access.Caller, f keyForm) (*madeKey, error) {
+	n, err := f.key()
+	if err != nil {
+		return nil, err
+	}
+	var raw string
+	switch account, ok := strings.CutPrefix(f.Holder, "account:"); {
+	case ok:
+		_, raw, err = s.Auth.CreateServiceKey(ctx, c, account, n)
+	case f.Holder == "":
+		_, raw, err = s.Auth.CreateKeyFor(ctx, c, n)
+	default:
+		_, raw, err = s.Auth.CreateMachineKey(ctx, c, access.Role(f.Holder), n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &madeKey{f.Name, raw}, nil
+}
+
+// key parses the form. Without permissions the key has all of its holder.
+func (f keyForm) key() (n auth.NewKey, err error) {
+	n = auth.NewKey{Name: f.Name, Permissions: f.Permissions}
+	if n.AllowedIPs, err = keyrules.ParseAllowList(strings.Fields(f.Networks)); err != nil {
+		return n, err
+	}
+	n.ExpiresAt, err = expiresIn(f.Days)
+	return n, err
+}
+
+// expiresIn parses the days that a key or token lasts; nil if it does not expire.
+func expiresIn(days string) (*time.Time, error) {
+	if days == "" {
+		return nil, nil //nolint:nilnil // it does not expire
+	}
+	n, err := strconv.Atoi(days)
+	if err != nil || n < 1 || n > maxKeyDays {
+		return nil, fault.Invalid("expires_at", "Days must be a whole number from 1 to %d, or empty", maxKeyDays)
+	}
+	at := time.Now().UTC().AddDate(0, 0, n)
+	return &at, nil
+}
+
+// Narrowed reports whether a permission is selected in the form.
+func (f keyForm) Narrowed(p access.Permission) bool { return slices.Contains(f.Permissions, p) }
+
+// revokeKey revokes a key, and returns to the page of its service account if the form was
+// there.
+func (s *Service) revokeKey(ctx context.Context, c access.Caller, r *http.Request) (formResult, error) {
+	id, cascade := r.PathValue("id"), r.FormValue("cascade") == "true"
+	if id == c.KeyID {
+		return formResult{}, fault.New(fault.Conflict, "You are signed in with this key; sign in with another one to revoke it")
+	}
+	out := formResult{To: keysPath, Message: "The key was revoked. Its sessions and the logins that it approved have ended."}
+	if cascade {
+		out.Message = "The key and all keys created with it were revoked. Their sessions have ended."
+	}
+	if account := r.FormValue("account"); account != "" {
+		out.To = accountPath(account)
+	}
+	return out, s.Auth.RevokeKeyFor(ctx, c, id, cascade)
+}
+
+func newKeyPolicyForm(policy keyrules.Policy) keyPolicyForm {
+	f := keyPolicyForm{Networks: policy.RequireAllowedIPs}
+	if policy.MaxDays != nil {
+		f.MaxDays = strconv.Itoa(*policy.MaxDays)
+	}
+	return f
+}
+
+// setKeyPolicy sets the policy of a form.
+func (s *Service) setKeyPolicy(ctx context.Context, c access.Caller, r *http.Request) (out formResult, err error) {
+	form := keyPolicyForm{strings.TrimSpace(r.FormValue("max_days")), r.FormValue("networks") == "true"}
+	policy := keyrules.Policy{RequireAllowedIPs: form.Networks}
+	if form.MaxDays != "" {
+		days, err := strconv.Atoi(form.MaxDays)
+		if err != nil {
+			days = 0 // is refused with the range
+		}
+		policy.MaxDays = &days
+	}
+	if _, out.Problem = keyrules.Save(ctx, s.Auth.DB, c, policy); out.Problem == nil {
+		return formResult{To: keysPath, Message: "The policy of new keys was changed. Existing keys go on working."}, nil
+	}
+	view, err := s.keyList(ctx, c, listing.Request{})
+	view.Policy = form
+	out.Title, out.View = "Keys", view
+	return out, err
+}
