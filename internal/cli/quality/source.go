@@ -155,11 +155,14 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 // skillOf returns the id of the skill that a folder's SKILL.md names, or "" if the
 // server does not know it.
 func skillOf(ctx context.Context, s *server.Session, packed server.PackedFolder) (string, error) {
-	manifest, err := packed.Package.Skill()
-	if err != nil || manifest.Name == "" {
-		return "", nil //nolint:nilerr // the validation of the snapshot reports what is wrong with it
+	name := "" // without one, the validation of the snapshot reports what is wrong
+	if manifest, err := packed.Package.Skill(); err == nil {
+		name = manifest.Name
 	}
-	known, err := s.Skill(ctx, manifest.Name, 0)
+	if name == "" {
+		return "", nil
+	}
+	known, err := s.Skill(ctx, name, 0)
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
 		return "", nil
 	}

@@ -44,9 +44,9 @@ func credentialsPath() (string, error) {
 // key from the environment.
 func LoadCredentials() (Credentials, error) {
 	none := Credentials{Servers: map[string]Login{}}
-	path, err := credentialsPath()
-	if err != nil {
-		return none, nil //nolint:nilerr // see the comment above
+	path, _ := credentialsPath()
+	if path == "" {
+		return none, nil
 	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

