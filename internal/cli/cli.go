@@ -86,8 +86,11 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 	if err != nil {
 		return p.Fail(err)
 	}
-	if trace, err := kong.Trace(parser, args); err == nil && commandMissing(trace) {
-		args = append(args, "--help")
+	if trace, err := kong.Trace(parser, args); err == nil && trace.Error == nil {
+		node := cmp.Or(trace.Selected(), trace.Model.Node)
+		if len(node.Children) > 0 && node.DefaultCmd == nil { // a group of commands and none of them, e.g. "eval"
+			args = append(args, "--help")
+		}
 	}
 	kctx, err := parser.Parse(args)
 	if helped {
@@ -97,7 +100,9 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		return p.Fail(err)
 	}
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", usageMessage(err), usageHint(err))
+		// Kong lists the empty choice of a flag that may be left out, too, which says nothing.
+		message := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", message, usageHint(err))
 		return term.ExitUsage
 	}
 	p.JSON = root.JSON

@@ -104,8 +104,8 @@ func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 		for i, k := range keys {
 			out[i] = keyOutput{
 				k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, httpapi.Time(k.CreatedAt),
-				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt), k.CreatedByKey, k.Login,
-				k.Relay, k.AllowedIPs.Strings(),
+				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt), k.CreatedByKey,
+				k.Login, k.Relay, k.AllowedIPs.Strings(),
 			}
 		}
 		return p.Print(out, func(w io.Writer) {

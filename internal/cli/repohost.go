@@ -46,7 +46,8 @@ func (c *repohostInitRepo) Run(ctx context.Context, p *term.Program) error {
 		}
 	}
 	if _, err := os.Stat(c.Data); err != nil && c.RepohostURL == "" {
-		return fault.New(fault.NotFound, "There is no folder %s: name the server's folder with --data, or that of the repositories with --repohost-url", c.Data)
+		return fault.New(fault.NotFound, "There is no folder %s: name the server's folder with --data, or that of the "+
+			"repositories with --repohost-url", c.Data)
 	}
 	dir, err := filepath.Abs(git.Dir(c.Data, string(c.RepohostURL)))
 	if err != nil {

@@ -44,7 +44,8 @@ func printKeys(p *term.Program, keys ...attestations.Key) error {
 	return p.Print(attestations.KeysOutput{Keys: out}, func(w io.Writer) {
 		fmt.Fprintln(w, "KEY\tSTATUS\tCREATED\tUNTIL\tREASON")
 		for _, k := range out {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.KeyID, k.Status, term.Day(&k.CreatedAt), term.Day(k.NotAfter), term.Cell(k.RevokedReason))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.KeyID, k.Status, term.Day(&k.CreatedAt), term.Day(k.NotAfter),
+				term.Cell(k.RevokedReason))
 		}
 	})
 }
@@ -93,7 +94,8 @@ func (c *signingKeyRevoke) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		if !p.JSON {
-			p.Note("Within a few minutes the server signs again what this key has signed. Clients that trusted it must run `whetstone verify --trust-keys`.")
+			p.Note("Within a few minutes the server signs again what this key has signed. Clients that trusted it must run " +
+				"`whetstone verify --trust-keys`.")
 		}
 		return printKeys(p, k)
 	})

@@ -20,18 +20,20 @@ var helpGroups = []struct {
 	commands []string
 }{
 	{"Skills", []string{
-		"check", "push", "list", "diff", "history", "install", "uninstall", "sync", "status", "verify", "requires", "rollback", "promote", "withdraw", "open",
+		"check", "push", "list", "diff", "history", "install", "uninstall", "sync", "status", "verify", "requires",
+		"rollback", "promote", "withdraw", "open",
 	}},
 	{"Quality", []string{
 		"skills", "costs", "prices", "eval", "gate", "gates", "approve", "approvals", "source", "proposal", "alert", "incident",
 	}},
 	{"Sessions", []string{"import", "hook", "session", "grade"}},
 	{"Account and organisation", []string{
-		"login", "logout", "whoami", "member", "team", "owners", "service-account", "key-policy", "catalog-token", "trusted-publisher", "webhook",
-		"settings", "audit",
+		"login", "logout", "whoami", "member", "team", "owners", "service-account", "key-policy", "catalog-token",
+		"trusted-publisher", "webhook", "settings", "audit",
 	}},
 	{"On the server's machine", []string{
-		"serve", "ready", "doctor", "config", "migrate", "backup", "restore", "rekey", "org", "user", "key", "device", "signing-key", "repohost",
+		"serve", "ready", "doctor", "config", "migrate", "backup", "restore", "rekey", "org", "user", "key", "device",
+		"signing-key", "repohost",
 	}},
 }
 
@@ -48,7 +50,8 @@ var shownSettings = map[string][]string{
 	"config":  {"data"},
 }
 
-const moreSettings = "It reads the settings of the server: all flags of `whetstone serve`, their environment variables and --config."
+const moreSettings = "It reads the settings of the server: all flags of `whetstone serve`, their environment variables and " +
+	"--config."
 
 // arrangeHelp prepares the model of the command line for its help.
 func arrangeHelp(app *kong.Application) {
@@ -132,32 +135,21 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	node := cmp.Or(ctx.Selected(), ctx.Model.Node)
 	for _, flag := range ctx.Model.Flags {
 		if flag.Name == "config" { // the file has settings of the server
-			flag.Hidden = !slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Name == "data" }) && node != ctx.Model.Node
+			accepted := slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Name == "data" })
+			flag.Hidden = !accepted && node != ctx.Model.Node
 		}
 	}
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
 	}
 	if node == ctx.Model.Node {
-		fmt.Fprint(ctx.Stdout, "`whetstone --version` prints the version; `whetstone completion SHELL` a script that completes commands.\n")
+		fmt.Fprint(ctx.Stdout,
+			"`whetstone --version` prints the version; `whetstone completion SHELL` a script that completes commands.\n")
 	}
 	if lines := examplesOf(node); len(lines) > 0 {
 		fmt.Fprintf(ctx.Stdout, "\nExamples:\n  %s\n", strings.Join(lines, "\n  "))
 	}
 	return nil
-}
-
-// commandMissing reports whether args name a group of commands and none of them, e.g.
-// "eval", so that its help is the answer.
-func commandMissing(trace *kong.Context) bool {
-	node := cmp.Or(trace.Selected(), trace.Model.Node)
-	return trace.Error == nil && len(node.Children) > 0 && node.DefaultCmd == nil
-}
-
-// usageMessage is what is wrong with a command line. Kong lists the empty choice of a flag that
-// may be left out, too, which says nothing.
-func usageMessage(err error) string {
-	return strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
 }
 
 // usageHint tells where the help of a mistyped command is: that of the deepest command

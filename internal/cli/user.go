@@ -33,7 +33,10 @@ func (c *userInvite) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		out := map[string]any{"id": i.ID, "role": i.Role, "email": i.Email, "expires_at": httpapi.Time(i.ExpiresAt), "url": service.Link(token)}
+		out := map[string]any{
+			"id": i.ID, "role": i.Role, "email": i.Email, "expires_at": httpapi.Time(i.ExpiresAt),
+			"url": service.Link(token),
+		}
 		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, service.Link(token)) })
 	})
 }

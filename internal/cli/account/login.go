@@ -33,7 +33,7 @@ type loginOutput struct {
 // one from a device login that a person approves in a browser.
 func (c *loginCommand) Run(ctx context.Context, p *term.Program) (err error) {
 	if c.invite.Invite != "" {
-		address, key, refused := c.Accept(ctx, p)
+		address, key, refused := c.accept(ctx, p)
 		if refused != nil {
 			return refused
 		}

@@ -73,7 +73,8 @@ type accountKeyOutput struct {
 
 // findAccount returns the service account with that name or id.
 func findAccount(ctx context.Context, s *server.Session, who string) (serviceAccount, error) {
-	return serviceAccounts.Find(ctx, s, "No service account has the name or id "+who+"; `whetstone service-account list` shows them",
+	return serviceAccounts.Find(ctx, s,
+		"No service account has the name or id "+who+"; `whetstone service-account list` shows them",
 		func(a serviceAccount) bool { return a.ID == who || a.Name == who })
 }
 
@@ -101,7 +102,8 @@ type accountCreate struct {
 func (c *accountCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var out serviceAccountAnswer
-		if err := s.Call(ctx, http.MethodPost, serviceAccounts.Path, map[string]string{"name": c.Name, "role": c.Role}, &out); err != nil {
+		body := map[string]string{"name": c.Name, "role": c.Role}
+		if err := s.Call(ctx, http.MethodPost, serviceAccounts.Path, body, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Account, func(w io.Writer) {
@@ -156,7 +158,8 @@ func (c *accountDelete) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		question := fmt.Sprintf("Delete %s? Programs that use its keys (%d) stop working; what it made stays.", term.Plain(a.Name), a.Keys)
+		question := fmt.Sprintf("Delete %s? Programs that use its keys (%d) stop working; what it made stays.",
+			term.Plain(a.Name), a.Keys)
 		if !c.Yes && !p.Confirm(ctx, question) {
 			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
 		}
@@ -226,8 +229,8 @@ func (c *accountKeys) Run(ctx context.Context, p *term.Program) error {
 			Head: "ID\tNAME\tPREFIX\tALLOWED FROM\tLAST USED\tEXPIRES\tREVOKED",
 			Row: func(k accountKeyOutput) []any {
 				return []any{
-					k.ID, term.Cell(k.Name), k.Prefix, cmp.Or(strings.Join(k.AllowedIPs, " "), "everywhere"), term.Day(k.LastUsedAt),
-					term.Day(k.ExpiresAt), term.Day(k.RevokedAt),
+					k.ID, term.Cell(k.Name), k.Prefix, cmp.Or(strings.Join(k.AllowedIPs, " "), "everywhere"),
+					term.Day(k.LastUsedAt), term.Day(k.ExpiresAt), term.Day(k.RevokedAt),
 				}
 			},
 		}.Print(p, found)

@@ -61,9 +61,13 @@ func (c *organizationExport) Run(ctx context.Context, p *term.Program) error {
 			_ = os.Remove(c.File) // the first error says more
 			return err
 		}
-		value := map[string]any{"file": c.File, "size": *made.Size, "sha256": *made.SHA256, "rows": made.Rows, "blobs": made.Blobs}
+		value := map[string]any{
+			"file": c.File, "size": *made.Size, "sha256": *made.SHA256, "rows": made.Rows,
+			"blobs": made.Blobs,
+		}
 		return p.Print(value, func(w io.Writer) {
-			fmt.Fprintf(w, "%s has %d rows and %d files, %s.\nSHA-256 %s\n", c.File, made.Rows, made.Blobs, term.Size(*made.Size), *made.SHA256)
+			fmt.Fprintf(w, "%s has %d rows and %d files, %s.\nSHA-256 %s\n", c.File, made.Rows, made.Blobs,
+				term.Size(*made.Size), *made.SHA256)
 		})
 	})
 }
@@ -77,10 +81,12 @@ func exportOrganization(ctx context.Context, p *term.Program, s *server.Session,
 	defer progress.Clear()
 	for out.Export.DownloadURL == nil {
 		if out.Export.State == "failed" && out.Export.Error != nil {
-			return organizationArchive{}, fault.New(fault.Unavailable, "The archive was not made: %s", term.Plain(*out.Export.Error))
+			return organizationArchive{}, fault.New(fault.Unavailable, "The archive was not made: %s",
+				term.Plain(*out.Export.Error))
 		}
 		if out.Export.State == "failed" || out.Export.State == "expired" {
-			return organizationArchive{}, fault.New(fault.Unavailable, "The archive could not be created; see the log of the server, and try again")
+			return organizationArchive{}, fault.New(fault.Unavailable,
+				"The archive could not be created; see the log of the server, and try again")
 		}
 		progress.Show("making the archive: %d rows, %d files", out.Export.Rows, out.Export.Blobs)
 		select {
@@ -103,7 +109,8 @@ func exportOrganization(ctx context.Context, p *term.Program, s *server.Session,
 		return organizationArchive{}, err
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != *out.Export.SHA256 {
-		return organizationArchive{}, fault.New(fault.Unavailable, "The download is damaged: its SHA-256 is %s, not %s; try again", got, *out.Export.SHA256)
+		return organizationArchive{}, fault.New(fault.Unavailable,
+			"The download is damaged: its SHA-256 is %s, not %s; try again", got, *out.Export.SHA256)
 	}
 	return out.Export, nil
 }
@@ -118,14 +125,17 @@ type organizationDelete struct {
 func (c *organizationDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		name := term.Plain(c.Name)
-		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf("Delete %s and everything in it? This cannot be undone, and all members lose access.", name)) {
-			return fault.New(fault.Conflict, "Nothing was deleted; answer yes, or use --yes. `whetstone organization export FILE` saves an archive first")
+		question := fmt.Sprintf("Delete %s and everything in it? This cannot be undone, and all members lose access.", name)
+		if !c.Yes && !p.Confirm(ctx, question) {
+			return fault.New(fault.Conflict,
+				"Nothing was deleted; answer yes, or use --yes. `whetstone organization export FILE` saves an archive first")
 		}
 		if err := s.Call(ctx, http.MethodDelete, organizationPath, map[string]string{"confirm": c.Name}, nil); err != nil {
 			return err
 		}
 		return p.Print(map[string]any{"deleted": c.Name}, func(w io.Writer) {
-			fmt.Fprintf(w, "%s was deleted. Its keys do not work any more; `whetstone logout` removes the one on this machine.\n", name)
+			fmt.Fprintf(w,
+				"%s was deleted. Its keys do not work any more; `whetstone logout` removes the one on this machine.\n", name)
 		})
 	})
 }

@@ -46,7 +46,10 @@ var members = server.Resource[member]{
 		None: "No member was removed.",
 		Head: "ID\tNAME\tEMAIL\tROLE\tKIND\tSINCE\tLAST SEEN",
 		Row: func(m member) []any {
-			return []any{m.UserID, term.Cell(m.Name), term.Cell(m.Email), m.Role, m.Kind, term.Day(&m.CreatedAt), term.Day(m.LastSeenAt)}
+			return []any{
+				m.UserID, term.Cell(m.Name), term.Cell(m.Email), m.Role, m.Kind, term.Day(&m.CreatedAt),
+				term.Day(m.LastSeenAt),
+			}
 		},
 	},
 }
@@ -89,7 +92,10 @@ var invitations = server.Resource[invitation]{
 		None: "No invitations; `whetstone member invite ADDRESS` makes one.",
 		Head: "ID\tFOR\tROLE\tSTATE\tEXPIRES\tMAIL",
 		Row: func(i invitation) []any {
-			return []any{i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt), term.Cell(i.Mail.describe())}
+			return []any{
+				i.ID, term.Cell(term.OrDash(i.Email)), i.Role, i.State, term.Day(&i.ExpiresAt),
+				term.Cell(i.Mail.describe()),
+			}
 		},
 	},
 }
@@ -141,7 +147,8 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 		}
 		sent := out.Invitation.Mail != nil && out.Invitation.Mail.Status == "pending"
 		if !p.JSON && sent {
-			p.Note("The server sends this link to %s; `whetstone member invitations` says whether it arrived. It works once, until %s, and gives the role %s.",
+			p.Note("The server sends this link to %s; `whetstone member invitations` says whether it arrived. It works "+
+				"once, until %s, and gives the role %s.",
 				term.Plain(c.Email), out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
 		} else if !p.JSON {
 			p.Note("Send this link over a secure channel: it works once, until %s, and gives the role %s.",
@@ -299,8 +306,8 @@ type invite struct {
 	Email  string `env:"-" help:"Your address, with --invite, if the invitation names none."`
 }
 
-// Accept accepts the invitation and returns the server's address and the first key.
-func (i invite) Accept(ctx context.Context, p *term.Program) (address, key string, err error) {
+// accept accepts the invitation and returns the server's address and the first key.
+func (i invite) accept(ctx context.Context, p *term.Program) (address, key string, err error) {
 	base, token, ok := strings.Cut(i.Invite, "/invite/")
 	if address, err = (&server.Flags{Server: base}).Address(server.Credentials{}); err != nil || !ok || base == "" {
 		return "", "", fault.Invalid("invite", "--invite must be a link like https://whetstone.example.org/invite/inv_...")

@@ -91,8 +91,8 @@ func (c *publisherAdd) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		return p.Print(out.Publisher, func(w io.Writer) {
-			fmt.Fprintf(w, "%s may publish %s. In its workflow: `whetstone push --entry %s --server %s`, with `permissions: id-token: write`.\n",
-				term.Plain(out.Publisher.Repository), term.Plain(entry.Name), entry.ID, s.Server)
+			fmt.Fprintf(w, "%s may publish %s. In its workflow: `whetstone push --entry %s --server %s`, with `permissions: "+
+				"id-token: write`.\n", term.Plain(out.Publisher.Repository), term.Plain(entry.Name), entry.ID, s.Server)
 		})
 	})
 }

@@ -84,7 +84,10 @@ func (c *scimTokenList) Run(ctx context.Context, p *term.Program) error {
 			None: "No tokens; `whetstone member scim-token create NAME` makes one.",
 			Head: "ID\tNAME\tPREFIX\tSTATE\tCREATED\tLAST USED\tEXPIRES",
 			Row: func(t scimToken) []any {
-				return []any{t.ID, term.Cell(t.Name), t.Prefix, t.State, term.Day(&t.CreatedAt), term.Day(t.LastUsedAt), term.Day(t.ExpiresAt)}
+				return []any{
+					t.ID, term.Cell(t.Name), t.Prefix, t.State, term.Day(&t.CreatedAt), term.Day(t.LastUsedAt),
+					term.Day(t.ExpiresAt),
+				}
 			},
 		}
 		return p.Print(out, func(w io.Writer) { tokens.Write(w, out.Tokens) })

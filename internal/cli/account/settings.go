@@ -63,7 +63,8 @@ func printContent(p *term.Program, setting client.ContentSetting, err error) err
 	}
 	return p.Print(setting, func(w io.Writer) {
 		if setting.Enabled {
-			fmt.Fprintln(w, "Content of sessions is kept where senders send it on purpose, e.g. with `whetstone import --with-content`.")
+			fmt.Fprintln(w,
+				"Content of sessions is kept where senders send it on purpose, e.g. with `whetstone import --with-content`.")
 			return
 		}
 		fmt.Fprintln(w, "No content of sessions is kept from now on. `whetstone settings content delete` deletes what is there.")

@@ -81,7 +81,8 @@ func (c *teamList) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		people := term.List[person]{
-			None: fmt.Sprintf("@%s has no members; `whetstone team add %s ADDRESS` adds one.", term.Plain(t.Slug), term.Plain(t.Slug)),
+			None: fmt.Sprintf("@%s has no members; `whetstone team add %s ADDRESS` adds one.", term.Plain(t.Slug),
+				term.Plain(t.Slug)),
 			Head: "NAME\tEMAIL",
 			Row:  func(m person) []any { return []any{term.Cell(m.Name), term.Cell(m.Email)} },
 		}
@@ -112,7 +113,8 @@ func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
 		if err := s.Call(ctx, http.MethodPost, teams.Path, body, &out); err != nil {
 			return err
 		}
-		if err := s.Call(ctx, http.MethodPut, teams.At(out.Team.ID)+"/members", map[string]any{"users": users}, &out); err != nil {
+		body = map[string]any{"users": users}
+		if err := s.Call(ctx, http.MethodPut, teams.At(out.Team.ID)+"/members", body, &out); err != nil {
 			return err
 		}
 		return p.Print(out, func(w io.Writer) {
@@ -245,7 +247,8 @@ func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 		return p.Print(out.Owners, func(w io.Writer) {
 			o := out.Owners
 			if o.Source == "none" {
-				fmt.Fprintf(w, "%s has no owner; `whetstone owners %s --set ADDRESS` sets an owner.\n", term.Plain(entry.Name), term.Plain(entry.Name))
+				fmt.Fprintf(w, "%s has no owner; `whetstone owners %s --set ADDRESS` sets an owner.\n",
+					term.Plain(entry.Name), term.Plain(entry.Name))
 				return
 			}
 			fmt.Fprintln(w, "OWNER\tNAME")

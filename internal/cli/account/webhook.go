@@ -81,11 +81,13 @@ type webhookCreate struct {
 func (c *webhookCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var made webhook
-		if err := s.Call(ctx, http.MethodPost, webhooks.Path, map[string]any{"url": c.URL, "events": c.Events}, &made); err != nil {
+		body := map[string]any{"url": c.URL, "events": c.Events}
+		if err := s.Call(ctx, http.MethodPost, webhooks.Path, body, &made); err != nil {
 			return err
 		}
 		return p.Print(made, func(w io.Writer) {
-			fmt.Fprintf(w, "Events are sent to %s (%s).\nSigning secret, not shown again: %s\n", term.Plain(made.URL), made.ID, made.SigningSecret)
+			fmt.Fprintf(w, "Events are sent to %s (%s).\nSigning secret, not shown again: %s\n", term.Plain(made.URL),
+				made.ID, made.SigningSecret)
 			for _, warning := range made.Warnings {
 				fmt.Fprintln(w, "Warning: "+term.Plain(warning))
 			}
@@ -205,7 +207,8 @@ func (c *webhookDeliveries) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Deliveries []webhookDelivery `json:"deliveries"`
 		}
-		if err := s.Call(ctx, http.MethodGet, fmt.Sprintf("%s/deliveries?per_page=%d", webhooks.At(c.ID), c.Limit), nil, &out); err != nil {
+		path := fmt.Sprintf("%s/deliveries?per_page=%d", webhooks.At(c.ID), c.Limit)
+		if err := s.Call(ctx, http.MethodGet, path, nil, &out); err != nil {
 			return err
 		}
 		return term.List[webhookDelivery]{
@@ -229,7 +232,8 @@ func (c *webhookReplay) Run(ctx context.Context, p *term.Program) error {
 		var out struct {
 			Delivery webhookDelivery `json:"delivery"`
 		}
-		if err := s.Call(ctx, http.MethodPost, webhooks.At(c.ID)+"/deliveries/"+url.PathEscape(c.Delivery)+"/replay", nil, &out); err != nil {
+		path := webhooks.At(c.ID) + "/deliveries/" + url.PathEscape(c.Delivery) + "/replay"
+		if err := s.Call(ctx, http.MethodPost, path, nil, &out); err != nil {
 			return err
 		}
 		return p.Print(out.Delivery, func(w io.Writer) {

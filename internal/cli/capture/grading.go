@@ -64,7 +64,8 @@ func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *s
 		}
 		d := detail.Skill
 		out.Skills = append(out.Skills, skillGrade{
-			k.Name, *k.PassRate, d.PassRateInterval, orEmpty(d.PassRateBasis), d.GradedSessions, d.GradedByBasis, d.PassRatesByBasis,
+			k.Name, *k.PassRate, d.PassRateInterval, orEmpty(d.PassRateBasis), d.GradedSessions, d.GradedByBasis,
+			d.PassRatesByBasis,
 		})
 	}
 	return out, nil
@@ -164,6 +165,7 @@ func (o gradingOutput) print(w io.Writer) {
 	judged := slices.ContainsFunc(o.Skills, func(k skillGrade) bool { return k.GradedByBasis["judge"] > 0 })
 	if o.Enabled && !judged {
 		fmt.Fprintln(w, "No session was judged: the judge needs a model (--judge-api of the server) and the content of sessions "+
-			"(Settings, Content; then import --with-content). What happened in a session, e.g. failed tool calls, is only a hint.")
+			"(Settings, Content; then import --with-content). What happened in a session, e.g. failed tool calls, is only "+
+			"a hint.")
 	}
 }

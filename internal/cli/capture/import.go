@@ -96,8 +96,9 @@ func checkContent(ctx context.Context, s *server.Session, p *term.Program) error
 		return fault.New(fault.Conflict, "The organisation keeps no content of sessions, so nothing was sent. "+
 			"An owner can switch it on: `whetstone settings content on`, or Settings, Content on the dashboard")
 	}
-	p.Note("sending what was said in these sessions: prompts, answers, and what tools read and printed. The server removes secrets, " +
-		"e-mail addresses and home folders that it recognises, and stores the rest encrypted, for you and for people with evidence:read")
+	p.Note("sending what was said in these sessions: prompts, answers, and what tools read and printed. The server removes " +
+		"secrets, e-mail addresses and home folders that it recognises, and stores the rest encrypted, for you and for " +
+		"people with evidence:read")
 	return nil
 }
 

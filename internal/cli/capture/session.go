@@ -117,7 +117,7 @@ func PrintEvents(w io.Writer, d client.SessionDetail) {
 			name += " (failed)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.TimeOnly), e.Kind, name, took(e.DurationMS),
-			count(e.Tokens), term.Dollars(e.CostUSD), term.Cell(orEmpty(e.Text)))
+			term.Number(e.Tokens), term.Dollars(e.CostUSD), term.Cell(orEmpty(e.Text)))
 	}
 	if d.Truncated {
 		fmt.Fprintln(w, "There were more events than are kept.")
@@ -142,13 +142,6 @@ func took(ms *int64) string {
 		return "-"
 	}
 	return (time.Duration(*ms) * time.Millisecond).String()
-}
-
-func count(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return fmt.Sprint(*n)
 }
 
 func orEmpty(s *string) string {
@@ -244,5 +237,6 @@ func (c *gradeCommand) skill(ctx context.Context, s *server.Session) (string, er
 	case 1:
 		return used[0], nil
 	}
-	return "", fault.Invalid("skill", "the session used %s: say with --skill which one the verdict is about", strings.Join(used, ", "))
+	return "", fault.Invalid("skill", "the session used %s: say with --skill which one the verdict is about",
+		strings.Join(used, ", "))
 }

@@ -125,7 +125,9 @@ func (c *alertID) with(ctx context.Context, p *term.Program, do func(s *server.S
 }
 
 // change makes a call that answers the alert, and prints what was done.
-func (c *alertID) change(ctx context.Context, p *term.Program, done string, do func(s *server.Session) (client.Alert, error)) error {
+func (c *alertID) change(
+	ctx context.Context, p *term.Program, done string, do func(s *server.Session) (client.Alert, error),
+) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := do(s)
 		if err != nil {
@@ -159,18 +161,20 @@ func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
 			Events []client.AlertEvent `json:"events"`
 		}{a, events}
 		return p.Print(out, func(w io.Writer) {
-			fmt.Fprintf(w, "Skill\t%s\nFires when\t%s (%s)\nAction\t%s\nChannel\t%s\nState\t%s\n", watchedSkill(a, names), alertCondition(a),
-				a.Sensitivity, term.OrDash(a.Action), term.Plain(a.Channel), alertState(a))
+			fmt.Fprintf(w, "Skill\t%s\nFires when\t%s (%s)\nAction\t%s\nChannel\t%s\nState\t%s\n", watchedSkill(a, names),
+				alertCondition(a), a.Sensitivity, term.OrDash(a.Action), term.Plain(a.Channel), alertState(a))
 			for _, warning := range a.Warnings {
 				fmt.Fprintf(w, "Warning\t%s\n", term.Cell(warning))
 			}
 			for _, s := range a.States {
 				if s.State == "firing" {
-					fmt.Fprintf(w, "Firing\t%s since %s%s\n", term.Plain(cmp.Or(names[s.SkillID], s.SkillID)), term.Minute(s.Since), alertAnswers(s))
+					fmt.Fprintf(w, "Firing\t%s since %s%s\n", term.Plain(cmp.Or(names[s.SkillID], s.SkillID)),
+						term.Minute(s.Since), alertAnswers(s))
 				}
 			}
 			for _, e := range events {
-				fmt.Fprintf(w, "%s\t%s %s %s\n", term.Minute(e.OccurredAt), e.Transition, term.Plain(e.SkillName), term.Cell(term.OrDash(e.Note)))
+				fmt.Fprintf(w, "%s\t%s %s %s\n", term.Minute(e.OccurredAt), e.Transition, term.Plain(e.SkillName),
+					term.Cell(term.OrDash(e.Note)))
 			}
 		})
 	})
@@ -234,7 +238,8 @@ func (c *alertCreate) channel() (name string, config map[string]string, err erro
 	case 1:
 		return name, config, nil
 	}
-	return "", nil, fault.Invalid("channel", "name one channel: --email, --webhook, --chat-a or --chat-b; none for the owners of the skill")
+	return "", nil, fault.Invalid("channel",
+		"name one channel: --email, --webhook, --chat-a or --chat-b; none for the owners of the skill")
 }
 
 // Run creates an alert.
@@ -285,7 +290,8 @@ func (c *alertTest) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		if err := p.Print(d, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", d.Status, term.Cell(term.OrDash(d.Detail))) }); err != nil {
+		err = p.Print(d, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", d.Status, term.Cell(term.OrDash(d.Detail))) })
+		if err != nil {
 			return err
 		}
 		if d.Status != "delivered" {
@@ -301,9 +307,10 @@ type alertAck struct {
 
 // Run acknowledges a firing alert.
 func (c *alertAck) Run(ctx context.Context, p *term.Program) error {
-	return c.change(ctx, p, "Acknowledged; no more reminders until it is resolved.", func(s *server.Session) (client.Alert, error) {
-		return s.AcknowledgeAlert(ctx, c.ID)
-	})
+	return c.change(ctx, p, "Acknowledged; no more reminders until it is resolved.",
+		func(s *server.Session) (client.Alert, error) {
+			return s.AcknowledgeAlert(ctx, c.ID)
+		})
 }
 
 type alertSnooze struct {
@@ -328,7 +335,8 @@ type alertEnable struct {
 
 // Run turns an alert on.
 func (c *alertEnable) Run(ctx context.Context, p *term.Program) error {
-	return c.change(ctx, p, "The alert is on.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, true) })
+	return c.change(ctx, p, "The alert is on.",
+		func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, true) })
 }
 
 type alertDisable struct {
@@ -337,7 +345,8 @@ type alertDisable struct {
 
 // Run turns an alert off.
 func (c *alertDisable) Run(ctx context.Context, p *term.Program) error {
-	return c.change(ctx, p, "The alert is off.", func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, false) })
+	return c.change(ctx, p, "The alert is off.",
+		func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, false) })
 }
 
 type alertDelete struct {

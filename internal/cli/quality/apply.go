@@ -23,7 +23,8 @@ type proposalApply struct {
 
 // Help is shown below the description of the command.
 func (proposalApply) Help() string {
-	return `Exit codes: 0 done; 1 failed, e.g. the proposal is stale or the folder has other words; 2 a flag is not valid; 5 not permitted.`
+	return "Exit codes: 0 done; 1 failed, e.g. the proposal is stale or the folder has other words; 2 a flag is not valid; " +
+		"5 not permitted."
 }
 
 // Run applies a proposal.
@@ -68,7 +69,8 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 func (c *proposalApply) explain(w io.Writer, a improving.Proposal, colour bool) {
 	switch {
 	case c.As == "version":
-		fmt.Fprintf(w, "This would push a version of %s with this change; its gate lets it pass or holds it.\n", term.Plain(a.SkillName))
+		fmt.Fprintf(w, "This would push a version of %s with this change; its gate lets it pass or holds it.\n",
+			term.Plain(a.SkillName))
 	case c.As == "pull-request":
 		fmt.Fprintf(w, "This would open a pull request for %s with this change.\n", term.Plain(a.SkillName))
 	case c.Dir != "":

@@ -62,7 +62,8 @@ func (r versionReview) print(w io.Writer, name string) {
 	if state == "candidate" {
 		state = "a candidate"
 	}
-	fmt.Fprintf(w, "Version %s of %s is %s; approvals: %d of %d.\n", term.Plain(r.Version), term.Plain(name), state, r.Given, r.Needed)
+	fmt.Fprintf(w, "Version %s of %s is %s; approvals: %d of %d.\n", term.Plain(r.Version), term.Plain(name), state, r.Given,
+		r.Needed)
 	if r.WaitsFor != nil {
 		fmt.Fprintf(w, "It waits: %s.\n", term.Cell(*r.WaitsFor))
 	}
@@ -141,7 +142,8 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 				r.PullRequest.print(w)
 			}
 			if r.State == "candidate" && r.Needed > 0 {
-				fmt.Fprintf(w, "To approve it: `whetstone approve %s %s`; with --reject to reject it.\n", term.Plain(entry.Name), term.Plain(r.Version))
+				fmt.Fprintf(w, "To approve it: `whetstone approve %s %s`; with --reject to reject it.\n",
+					term.Plain(entry.Name), term.Plain(r.Version))
 			}
 		})
 	})
@@ -165,7 +167,8 @@ func (p approvalPull) print(w io.Writer) {
 		return
 	}
 	for _, i := range p.Ignored {
-		fmt.Fprintf(w, "The review of %s in pull request #%d does not count: the account %s.\n", term.Cell(i.Login), p.Number, term.Cell(i.Reason))
+		fmt.Fprintf(w, "The review of %s in pull request #%d does not count: the account %s.\n", term.Cell(i.Login), p.Number,
+			term.Cell(i.Reason))
 	}
 }
 

@@ -42,8 +42,13 @@ func printBill(w io.Writer, bill client.Bill) {
 		return
 	}
 	slices.SortStableFunc(bill.Skills, func(a, b client.BillItem) int { // those without a known cost last
-		if a.Total == nil || b.Total == nil {
-			return cmp.Compare(btoi(a.Total == nil), btoi(b.Total == nil))
+		switch {
+		case a.Total == nil && b.Total == nil:
+			return 0
+		case a.Total == nil:
+			return 1
+		case b.Total == nil:
+			return -1
 		}
 		return cmp.Compare(*b.Total, *a.Total)
 	})
@@ -56,13 +61,6 @@ func printBill(w io.Writer, bill client.Bill) {
 	if bill.Total == nil {
 		fmt.Fprintln(w, "\nThe prices of these models are unknown; `whetstone prices set FILE` sets them.")
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // printCost prints the cost of a skill, as rows of a table.
@@ -126,8 +124,8 @@ func (c *pricesShow) Run(ctx context.Context, p *term.Program) error {
 				if m.ValidFrom != "" {
 					from = m.ValidFrom
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Plain(m.Match), from, exactPrice(&m.Input), exactPrice(&m.Output),
-					exactPrice(m.CacheRead), exactPrice(m.CacheWrite), exactPrice(m.CacheWriteHour))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Plain(m.Match), from, exactPrice(&m.Input),
+					exactPrice(&m.Output), exactPrice(m.CacheRead), exactPrice(m.CacheWrite), exactPrice(m.CacheWriteHour))
 			}
 			fmt.Fprintln(w, "\nDollars per million tokens; the first model that matches counts.")
 		})

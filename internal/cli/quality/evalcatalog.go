@@ -19,7 +19,9 @@ type catalogPair struct {
 
 // compareCatalog starts the run with whole descriptions beside one that was started, and
 // waits for both with --wait. The exit code is that of the first run.
-func (c *evalRunCommand) compareCatalog(ctx context.Context, p *term.Program, s *server.Session, run client.EvalRun, n client.NewEvalRun) error {
+func (c *evalRunCommand) compareCatalog(
+	ctx context.Context, p *term.Program, s *server.Session, run client.EvalRun, n client.NewEvalRun,
+) error {
 	n.Catalog, n.ContextWindow, n.Seed = "full", 0, run.Seed
 	full, err := s.StartEvalRun(ctx, run.SuiteID, n)
 	if err != nil {
@@ -28,8 +30,8 @@ func (c *evalRunCommand) compareCatalog(ctx context.Context, p *term.Program, s 
 	pair := catalogPair{run, full}
 	if !c.Wait {
 		return p.Print(pair, func(w io.Writer) {
-			fmt.Fprintf(w, "Started the run %s with what %s lists, and %s with whole descriptions; `whetstone eval watch ID` follows one.\n%s\n%s\n",
-				run.ID, c.Catalog, full.ID, s.Page("runs", run.ID), s.Page("runs", full.ID))
+			fmt.Fprintf(w, "Started the run %s with what %s lists, and %s with whole descriptions; `whetstone eval watch "+
+				"ID` follows one.\n%s\n%s\n", run.ID, c.Catalog, full.ID, s.Page("runs", run.ID), s.Page("runs", full.ID))
 		})
 	}
 	for _, r := range []*client.EvalRun{&pair.Full, &pair.Run} {
@@ -65,5 +67,6 @@ func catalogText(c client.EvalCatalog) string {
 	if c.Catalog == "full" {
 		return fmt.Sprintf("%s with whole descriptions", term.Count(c.Skills, "skill"))
 	}
-	return fmt.Sprintf("%s as %s lists them with a context window of %d tokens", term.Count(c.Skills, "skill"), c.Catalog, c.ContextWindow)
+	return fmt.Sprintf("%s as %s lists them with a context window of %d tokens", term.Count(c.Skills, "skill"), c.Catalog,
+		c.ContextWindow)
 }

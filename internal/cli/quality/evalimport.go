@@ -153,7 +153,8 @@ func (c *evalImportCommand) choose(fsys fs.FS) (string, error) {
 		return "", err
 	case cases && evals == nil:
 		return "", fault.Invalid("path",
-			"path: the folder has evals.json and cases of claude plugin eval: choose one with --format evals.json or --format plugin-eval")
+			"path: the folder has evals.json and cases of claude plugin eval: choose one with --format evals.json or "+
+				"--format plugin-eval")
 	case cases:
 		return formatPlugin, nil
 	}
@@ -218,5 +219,6 @@ func readEvals(fsys fs.FS) ([]byte, error) {
 			return content, err
 		}
 	}
-	return nil, fault.Invalid("path", "path: the folder has neither a task.toml nor evals/evals.json, nor cases of claude plugin eval")
+	return nil, fault.Invalid("path",
+		"path: the folder has neither a task.toml nor evals/evals.json, nor cases of claude plugin eval")
 }

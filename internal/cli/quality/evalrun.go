@@ -46,7 +46,10 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		n := client.NewEvalRun{Subject: subject, Trials: c.Trials, Baseline: c.Baseline, Catalog: c.Catalog, ContextWindow: c.Window}
+		n := client.NewEvalRun{
+			Subject: subject, Trials: c.Trials, Baseline: c.Baseline, Catalog: c.Catalog,
+			ContextWindow: c.Window,
+		}
 		if err := c.setAgent(&n); err != nil {
 			return err
 		}
@@ -64,7 +67,8 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 			return followRun(ctx, p, s, run.ID)
 		}
 		return p.Print(run, func(w io.Writer) {
-			fmt.Fprintf(w, "Started the run %s; `whetstone eval watch %s` follows it.\n%s\n", run.ID, run.ID, s.Page("runs", run.ID))
+			fmt.Fprintf(w, "Started the run %s; `whetstone eval watch %s` follows it.\n%s\n", run.ID, run.ID,
+				s.Page("runs", run.ID))
 		})
 	})
 }
@@ -145,7 +149,11 @@ func (c *evalCancelCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		run, err := s.CancelEvalRun(ctx, id)
 		if client.Status(err) == http.StatusNotFound {
-			return cancelImprove(ctx, p, s, id)
+			run, err := improvingOf(s).Cancel(ctx, id)
+			if err != nil {
+				return err
+			}
+			return p.Print(run, func(w io.Writer) { fmt.Fprintf(w, "The improve run %s is %s.\n", run.ID, run.Status) })
 		}
 		if err != nil {
 			return err
@@ -263,7 +271,8 @@ func printLift(w io.Writer, run client.EvalRun) {
 			ratio *client.EvalFigure
 		}{{"cost", l.Cost}, {"tokens", l.Tokens}, {"turns", l.Turns}, {"duration", l.Duration}} {
 			if r.ratio != nil {
-				fmt.Fprintf(w, "\t%s %.2f times the baseline's (%.2f to %.2f)\n", r.what, r.ratio.Value, r.ratio.Interval[0], r.ratio.Interval[1])
+				fmt.Fprintf(w, "\t%s %.2f times the baseline's (%.2f to %.2f)\n", r.what, r.ratio.Value, r.ratio.Interval[0],
+					r.ratio.Interval[1])
 			}
 		}
 	}

@@ -32,9 +32,10 @@ func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, run.Cases, func(one client.EvalCase) (string, []string) {
-			return one.ID, []string{one.Name, one.Title}
-		})
+		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, run.Cases,
+			func(one client.EvalCase) (string, []string) {
+				return one.ID, []string{one.Name, one.Title}
+			})
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,8 @@ func printTrial(w io.Writer, t client.EvalTrialDetail) {
 		fmt.Fprintf(w, "Asked\t%s\n", term.Cell(*t.Asked))
 	}
 	if t.Turns != nil && t.ToolCalls != nil {
-		fmt.Fprintf(w, "Agent\t%s\t%d turns, %d tool calls, %d failed\n", term.Plain(t.Session.Agent), *t.Turns, *t.ToolCalls, t.Session.ToolErrors)
+		fmt.Fprintf(w, "Agent\t%s\t%d turns, %d tool calls, %d failed\n", term.Plain(t.Session.Agent), *t.Turns, *t.ToolCalls,
+			t.Session.ToolErrors)
 	}
 	fmt.Fprintf(w, "Cost\t%s\n", term.Dollars(t.CostUSD))
 	if t.SessionID != nil {

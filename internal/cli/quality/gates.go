@@ -121,14 +121,15 @@ func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
 func printGate(w io.Writer, g client.Gate) {
 	fmt.Fprintf(w, "%s against %s: %s\n%s\n", term.Plain(g.Version), term.OrDash(g.Against), gateVerdict(g), term.Cell(g.Reason))
 	if g.Attempt > 1 {
-		fmt.Fprintf(w, "Attempt %d: the trials of all attempts count, also those of %s\n", g.Attempt, strings.Join(g.Previous, ", "))
+		fmt.Fprintf(w, "Attempt %d: the trials of all attempts count, also those of %s\n", g.Attempt,
+			strings.Join(g.Previous, ", "))
 	}
 	if g.Override != nil {
 		fmt.Fprintf(w, "Overridden: %s\n", term.Cell(g.Override.Reason))
 	}
 	for _, suite := range g.Suites {
-		fmt.Fprintf(w, "\nSuite %s: better on %d, worse on %d of %d cases, %d without a verdict", suite.SuiteID, len(suite.Better),
-			len(suite.Worse), suite.Cases, suite.Errors)
+		fmt.Fprintf(w, "\nSuite %s: better on %d, worse on %d of %d cases, %d without a verdict", suite.SuiteID,
+			len(suite.Better), len(suite.Worse), suite.Cases, suite.Errors)
 		if suite.AdjustedP != nil {
 			fmt.Fprintf(w, "; p = %.2g", *suite.AdjustedP)
 		}
@@ -138,14 +139,17 @@ func printGate(w io.Writer, g client.Gate) {
 		}
 		for _, c := range suite.Changes {
 			change := gateapi.SuiteChange{
-				Email: c.Email, At: httpapi.Time(c.At), Added: c.Added, Removed: c.Removed, Changed: c.Changed, Settings: c.Settings,
+				Email: c.Email, At: httpapi.Time(c.At), Added: c.Added, Removed: c.Removed, Changed: c.Changed,
+				Settings: c.Settings,
 			}
-			fmt.Fprintf(w, "Changed since the last gate: %s, %s: %s\n", term.Cell(change.Who()), change.When(), term.Cell(change.What()))
+			fmt.Fprintf(w, "Changed since the last gate: %s, %s: %s\n", term.Cell(change.Who()), change.When(),
+				term.Cell(change.What()))
 		}
 		for _, r := range suite.Results {
 			again := ""
 			if r.FreshNew != nil && r.FreshCurrent != nil {
-				again = fmt.Sprintf("; again %d of %d, was %d of %d", r.FreshNew.Passed, r.FreshNew.Tried, r.FreshCurrent.Passed, r.FreshCurrent.Tried)
+				again = fmt.Sprintf("; again %d of %d, was %d of %d", r.FreshNew.Passed, r.FreshNew.Tried,
+					r.FreshCurrent.Passed, r.FreshCurrent.Tried)
 			}
 			fmt.Fprintf(w, "%s\t%d of %d, was %d of %d%s\n", term.Cell(cmp.Or(r.Name, r.Case)),
 				r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
@@ -158,7 +162,8 @@ func printGate(w io.Writer, g client.Gate) {
 	}
 	fmt.Fprintf(w, "Cost: %s\n", term.Dollars(g.CostUSD))
 	if g.Mode == "enforce" && g.Verdict != nil && *g.Verdict != "pass" && g.Override == nil {
-		fmt.Fprintf(w, "\nTo try again: `whetstone gates rerun %s`. To publish all the same: `whetstone gates override %s --reason ...`.\n", g.ID, g.ID)
+		fmt.Fprintf(w, "\nTo try again: `whetstone gates rerun %s`. To publish all the same: `whetstone gates override %s "+
+			"--reason ...`.\n", g.ID, g.ID)
 	}
 }
 
@@ -174,8 +179,8 @@ func (c *gateRerun) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		return p.Print(g, func(w io.Writer) {
-			fmt.Fprintf(w, "Gate %s compares %s with %s; `whetstone gates show %s` says how it goes.\n", g.ID, term.Plain(g.Version),
-				term.OrDash(g.Against), g.ID)
+			fmt.Fprintf(w, "Gate %s compares %s with %s; `whetstone gates show %s` says how it goes.\n", g.ID,
+				term.Plain(g.Version), term.OrDash(g.Against), g.ID)
 		})
 	})
 }
@@ -207,7 +212,8 @@ func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 		}
 		return p.Print(g, func(w io.Writer) {
 			if still.WaitsFor != nil {
-				fmt.Fprintf(w, "The gate of version %s is overridden. It still waits: %s.\n", term.Plain(g.Version), term.Cell(*still.WaitsFor))
+				fmt.Fprintf(w, "The gate of version %s is overridden. It still waits: %s.\n", term.Plain(g.Version),
+					term.Cell(*still.WaitsFor))
 				return
 			}
 			fmt.Fprintf(w, "Version %s is current; installations follow with their next sync.\n", term.Plain(g.Version))
@@ -265,9 +271,10 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 			if policy.MaxCostUSD != nil {
 				cost = term.Dollars(policy.MaxCostUSD)
 			}
-			fmt.Fprintf(w, "Mode\t%s\nSuites\t%s\nTrials\t%d\nMin cases\t%d\nOn inconclusive\t%s\nMax minutes\t%d\nMax cost\t%s\nFloors\t%s\nApprovals\t%d%s\n",
-				policy.Mode, strings.Join(policy.Suites, ", "), policy.Trials, policy.MinCases, policy.OnInconclusive, policy.MaxMinutes, cost, policy.Floors,
-				policy.Approvals, own)
+			fmt.Fprintf(w, "Mode\t%s\nSuites\t%s\nTrials\t%d\nMin cases\t%d\nOn inconclusive\t%s\nMax minutes\t%d\nMax "+
+				"cost\t%s\nFloors\t%s\nApprovals\t%d%s\n",
+				policy.Mode, strings.Join(policy.Suites, ", "), policy.Trials, policy.MinCases, policy.OnInconclusive,
+				policy.MaxMinutes, cost, policy.Floors, policy.Approvals, own)
 		})
 	})
 }
@@ -279,7 +286,10 @@ func (c *gatePolicy) change(p *client.GatePolicy) (changed bool) {
 			*field, changed = given, true
 		}
 	}
-	for field, given := range map[*int]*int{&p.Trials: c.Trials, &p.MinCases: c.MinCases, &p.MaxMinutes: c.MaxMinutes, &p.Approvals: c.Approvals} {
+	for field, given := range map[*int]*int{
+		&p.Trials: c.Trials, &p.MinCases: c.MinCases, &p.MaxMinutes: c.MaxMinutes,
+		&p.Approvals: c.Approvals,
+	} {
 		if given != nil {
 			*field, changed = *given, true
 		}

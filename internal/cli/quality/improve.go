@@ -29,7 +29,8 @@ type improveCommand struct {
 
 // Help is shown below the description of the command.
 func (improveCommand) Help() string {
-	return `Exit codes: 0 a better text was found (with --no-wait: the run was started); 1 none was found, or the command failed; 2 a flag is not valid.`
+	return "Exit codes: 0 a better text was found (with --no-wait: the run was started); 1 none was found, or the command " +
+		"failed; 2 a flag is not valid."
 }
 
 // newRun reads the flags; the suite and the subject are still names.
@@ -72,7 +73,8 @@ func (c *improveCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		if c.NoWait {
 			return p.Print(run, func(w io.Writer) {
-				fmt.Fprintf(w, "Started the improve run %s; `whetstone eval watch %s` follows it.\n%s\n", run.ID, run.ID, s.Page("improve-runs", run.ID))
+				fmt.Fprintf(w, "Started the improve run %s; `whetstone eval watch %s` follows it.\n%s\n", run.ID, run.ID,
+					s.Page("improve-runs", run.ID))
 			})
 		}
 		return followImprove(ctx, p, s, run.ID)
@@ -131,18 +133,10 @@ func followImprove(ctx context.Context, p *term.Program, s *server.Session, id s
 	return nil
 }
 
-// cancelImprove cancels an improve run.
-func cancelImprove(ctx context.Context, p *term.Program, s *server.Session, id string) error {
-	run, err := improvingOf(s).Cancel(ctx, id)
-	if err != nil {
-		return err
-	}
-	return p.Print(run, func(w io.Writer) { fmt.Fprintf(w, "The improve run %s is %s.\n", run.ID, run.Status) })
-}
-
 func printImprove(w io.Writer, run improving.Run) {
 	fmt.Fprintln(w, "CANDIDATE\tTRAIN\tSELECTION\tERRORS\tWHY")
-	fmt.Fprintf(w, "current\t%s\t%s\t%d\t\n", improveScore(run.Current.Train), improveScore(run.Current.Holdout), run.Current.Errors)
+	fmt.Fprintf(w, "current\t%s\t%s\t%d\t\n", improveScore(run.Current.Train), improveScore(run.Current.Holdout),
+		run.Current.Errors)
 	for _, it := range run.Iterations {
 		why := it.Reason
 		if it.Problem != nil {
@@ -172,7 +166,8 @@ func printImprove(w io.Writer, run improving.Run) {
 		fmt.Fprintf(w, "Better\t%s\n", term.Plain(run.Winner.Description))
 	}
 	if run.ProposalID != nil {
-		fmt.Fprintf(w, "\n`whetstone proposal show %s` shows the change; `whetstone proposal apply %s` publishes it.\n", *run.ProposalID, *run.ProposalID)
+		fmt.Fprintf(w, "\n`whetstone proposal show %s` shows the change; `whetstone proposal apply %s` publishes it.\n",
+			*run.ProposalID, *run.ProposalID)
 	}
 }
 
@@ -182,14 +177,15 @@ func splits(run improving.Run) string {
 	if run.Splits == nil {
 		return fmt.Sprintf("%d to write from, %d held out; %s", run.Cases.Train, run.Cases.Holdout, leftOut)
 	}
-	return fmt.Sprintf("%d to write from, %d to choose by, %d to prove on; %s", run.Splits.Train, run.Splits.Selection, run.Splits.Proof, leftOut)
+	return fmt.Sprintf("%d to write from, %d to choose by, %d to prove on; %s", run.Splits.Train, run.Splits.Selection,
+		run.Splits.Proof, leftOut)
 }
 
 // proofText says what the proof showed, e.g. "90% instead of 60% of the trials pass on
 // 10 cases that it was not written from: better on 4, worse on 1 (95%: +2 to +48 points)".
 func proofText(p improving.Proof) string {
-	text := fmt.Sprintf("%s instead of %s of the trials pass on %s that it was neither written from nor chosen by: better on %d, worse on %d",
-		term.Percent(&p.Winner), term.Percent(&p.Current), term.Count(p.Cases, "case"), p.Better, p.Worse)
+	text := fmt.Sprintf("%s instead of %s of the trials pass on %s that it was neither written from nor chosen by: better "+
+		"on %d, worse on %d", term.Percent(&p.Winner), term.Percent(&p.Current), term.Count(p.Cases, "case"), p.Better, p.Worse)
 	if p.Interval != nil {
 		text += fmt.Sprintf(" (95%% interval %+.0f to %+.0f points)", 100*p.Interval[0], 100*p.Interval[1])
 	}

@@ -79,7 +79,8 @@ func (c *proposalID) with(ctx context.Context, p *term.Program, do func(s *serve
 				return err
 			}
 			if len(all) == 0 {
-				return fault.New(fault.NotFound, "No pending proposal is about a skill named %s; `whetstone proposal list` lists all", term.Plain(c.ID))
+				return fault.New(fault.NotFound,
+					"No pending proposal is about a skill named %s; `whetstone proposal list` lists all", term.Plain(c.ID))
 			}
 			c.ID = all[0].ID
 		}
@@ -103,7 +104,8 @@ func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
 }
 
 func printProposal(w io.Writer, a improving.Proposal, colour bool) {
-	fmt.Fprintf(w, "%s: change the %s (%s)\n%s\n", term.Plain(a.SkillName), proposalChanges(a), proposalStatus(a), term.Plain(a.Reason))
+	fmt.Fprintf(w, "%s: change the %s (%s)\n%s\n", term.Plain(a.SkillName), proposalChanges(a), proposalStatus(a),
+		term.Plain(a.Reason))
 	if a.Stale {
 		fmt.Fprintf(w, "Stale: %s\n", term.OrDash(a.StaleReason))
 	}
@@ -151,7 +153,8 @@ func printProposalOutcome(w io.Writer, a improving.Proposal, o improving.Outcome
 		}
 	}
 	if o.ObservedPassRate != nil {
-		fmt.Fprintf(w, "Observed\t%s of the sessions pass; %s were promised\n", term.Percent(o.ObservedPassRate), term.Percent(a.ProjectedPassRate))
+		fmt.Fprintf(w, "Observed\t%s of the sessions pass; %s were promised\n", term.Percent(o.ObservedPassRate),
+			term.Percent(a.ProjectedPassRate))
 	}
 }
 

@@ -107,7 +107,8 @@ const reportPage = 100
 // Run prints the report. With --json it is the whole answer of the server.
 func (c *reportCommand) Run(ctx context.Context, p *term.Program) error {
 	query := url.Values{
-		"agent": {c.Agent}, "days": {strconv.Itoa(c.Days)}, "show": {c.Show}, "page": {strconv.Itoa(c.Page)}, "per_page": {strconv.Itoa(reportPage)},
+		"agent": {c.Agent}, "days": {strconv.Itoa(c.Days)}, "show": {c.Show}, "page": {strconv.Itoa(c.Page)},
+		"per_page": {strconv.Itoa(reportPage)},
 	}
 	if c.ContextWindow != 0 {
 		query.Set("context_window", strconv.FormatInt(c.ContextWindow, 10))
@@ -135,7 +136,8 @@ func (c *reportCommand) printSettings(p *term.Program, r catalogueReport) error 
 				fmt.Fprintln(w, "# Nothing to switch off.")
 				return
 			}
-			fmt.Fprintf(w, "# As %s in the folder of each of: %s\n%s", r.SwitchOff.Codex.Path, plainNames(r.SwitchOff.Codex.Skills), r.SwitchOff.Codex.Content)
+			fmt.Fprintf(w, "# As %s in the folder of each of: %s\n%s", r.SwitchOff.Codex.Path,
+				plainNames(r.SwitchOff.Codex.Skills), r.SwitchOff.Codex.Content)
 		})
 	}
 	return p.Print(r.SwitchOff.Settings, func(w io.Writer) {
@@ -149,28 +151,28 @@ func (c *reportCommand) printSettings(p *term.Program, r catalogueReport) error 
 	})
 }
 
-// agentName is what people call the agent.
-func agentName(agent string) string {
-	if agent == "codex" {
-		return "Codex"
-	}
-	return "Claude Code"
-}
-
 func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 	t := r.Totals
 	if t.Skills == 0 && len(r.Skills) == 0 {
 		fmt.Fprintln(w, "No skills yet; `whetstone push FOLDER` publishes the first one.")
 		return
 	}
-	fmt.Fprintf(w, "%s lists %s with a context window of %d tokens\n", agentName(r.Agent), term.Count(t.Skills, "skill"), r.Window)
-	fmt.Fprintf(w, "Budget\t%d of %d %s needed%s\n", r.Budget.Needed, r.Budget.Limit, r.Budget.Unit, overBudget(r.Budget))
+	agent, listed := "Claude Code", ", all fits"
+	if r.Agent == "codex" {
+		agent = "Codex"
+	}
+	if r.Budget.Needed > r.Budget.Limit {
+		listed = fmt.Sprintf(", %d listed", r.Budget.Used)
+	}
+	fmt.Fprintf(w, "%s lists %s with a context window of %d tokens\n", agent, term.Count(t.Skills, "skill"), r.Window)
+	fmt.Fprintf(w, "Budget\t%d of %d %s needed%s\n", r.Budget.Needed, r.Budget.Limit, r.Budget.Unit, listed)
 	fmt.Fprintf(w, "Descriptions\t%d whole, %d truncated, %d dropped, %d skills omitted, %d hidden\n",
 		t.Full, t.Truncated, t.NameOnly, t.Omitted, t.Hidden)
 	fmt.Fprintf(w, "Cost\t%d tokens, %s per session\n", t.TokensPerSession, term.Dollars(t.DollarsPerSession))
 	sessions := "no session with model requests was reported"
 	if r.Sessions != nil {
-		sessions = fmt.Sprintf("%s in %s of %s", term.Dollars(t.DollarsInWindow), term.Count(int(*r.Sessions), "session"), term.Count(r.Days, "day"))
+		sessions = fmt.Sprintf("%s in %s of %s", term.Dollars(t.DollarsInWindow), term.Count(int(*r.Sessions), "session"),
+			term.Count(r.Days, "day"))
 	}
 	fmt.Fprintf(w, "\t%s\n", sessions)
 	if r.Reported {
@@ -189,7 +191,8 @@ func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 		}
 	}
 	if r.SwitchOff.Skills > 0 {
-		fmt.Fprintf(w, "\n%s can be switched off: %d tokens per session then. `whetstone report --agent %s --days %d --settings` prints what to copy.\n",
+		fmt.Fprintf(w, "\n%s can be switched off: %d tokens per session then. `whetstone report --agent %s --days %d "+
+			"--settings` prints what to copy.\n",
 			term.Count(r.SwitchOff.Skills, "skill"), r.SwitchOff.TokensPerSession, r.Agent, r.Days)
 	}
 }
@@ -208,13 +211,6 @@ func (c *reportCommand) printRouting(w io.Writer, r catalogueReport) {
 	}
 }
 
-func overBudget(b listingBudget) string {
-	if b.Needed <= b.Limit {
-		return ", all fits"
-	}
-	return fmt.Sprintf(", %d listed", b.Used)
-}
-
 func (c *reportCommand) printSkills(w io.Writer, r catalogueReport) {
 	if len(r.Skills) == 0 {
 		return
@@ -228,19 +224,12 @@ func (c *reportCommand) printSkills(w io.Writer, r catalogueReport) {
 		if k.Kept != nil && k.Description != nil {
 			seen = fmt.Sprintf("%d of %d", *k.Kept, len([]rune(*k.Description)))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Plain(k.Name), form, seen, knownOrDash(k.Tokens), knownOrDash(k.OfferedSessions), knownOrDash(k.UsedSessions), k.Action)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", term.Plain(k.Name), form, seen, term.Number(k.Tokens),
+			term.Number(k.OfferedSessions), term.Number(k.UsedSessions), k.Action)
 	}
 	if r.Pagination.Total > c.Page*reportPage {
 		fmt.Fprintf(w, "%d more; --page %d has the next.\n", r.Pagination.Total-c.Page*reportPage, c.Page+1)
 	}
-}
-
-// knownOrDash is a number, or a dash for one that is not known.
-func knownOrDash(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*n, 10)
 }
 
 func plainNames(names []string) string {

@@ -216,7 +216,8 @@ type skillsHide struct {
 
 // Run hides a skill.
 func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
-	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
+	return changeSkill(&c.Flags, p, c.Name,
+		func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
 		func(name string) string {
 			return term.Plain(name) + " is hidden: lists, alerts and pending proposals leave it out. " +
 				"`whetstone skills unhide` shows it again."
@@ -230,7 +231,8 @@ type skillsUnhide struct {
 
 // Run shows a skill again.
 func (c *skillsUnhide) Run(ctx context.Context, p *term.Program) error {
-	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
+	return changeSkill(&c.Flags, p, c.Name,
+		func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
 		func(name string) string { return term.Plain(name) + " is listed again." })
 }
 
@@ -242,7 +244,8 @@ type skillsMerge struct {
 
 // Run merges a skill into another one.
 func (c *skillsMerge) Run(ctx context.Context, p *term.Program) error {
-	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
+	return changeSkill(&c.Flags, p, c.Name,
+		func(s *server.Session) (client.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
 		func(name string) string {
 			return fmt.Sprintf("Merged %s into %s. What was reported before is moved in the background. "+
 				"`whetstone skills unmerge` undoes it.", term.Plain(name), term.Plain(c.Into))
@@ -256,7 +259,8 @@ type skillsUnmerge struct {
 
 // Run takes a merge back.
 func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
-	return changeSkill(&c.Flags, p, c.Name, func(s *server.Session) (client.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
+	return changeSkill(&c.Flags, p, c.Name,
+		func(s *server.Session) (client.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
 		func(name string) string {
 			return term.Plain(name) + " counts for itself again. What was reported before is moved back in the background."
 		})
@@ -264,7 +268,8 @@ func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
 
 // changeSkill changes a skill, and prints the skill or what was done.
 func changeSkill(
-	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error), done func(name string) string,
+	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error),
+	done func(name string) string,
 ) error {
 	return f.WithSession(p, func(s *server.Session) error {
 		detail, err := do(s)

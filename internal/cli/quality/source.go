@@ -70,7 +70,8 @@ func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
 func printSource(w io.Writer, d client.SourceDetail) {
 	fmt.Fprintf(w, "Source\t%s\n", term.Plain(d.Label))
 	if d.RepoFullName != "" {
-		fmt.Fprintf(w, "Repository\t%s, %s, %s\n", term.Plain(d.RepoFullName), term.Plain(d.DefaultBranch), term.Plain(d.SkillPath))
+		fmt.Fprintf(w, "Repository\t%s, %s, %s\n", term.Plain(d.RepoFullName), term.Plain(d.DefaultBranch),
+			term.Plain(d.SkillPath))
 	}
 	if d.CurrentSnapshot == nil {
 		fmt.Fprintln(w, "Snapshot\tnone yet")
@@ -84,7 +85,8 @@ func printSource(w io.Writer, d client.SourceDetail) {
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "SUGGESTION\tCONFIDENCE\tSEEN\tWHY\tQUERY")
 	for _, s := range d.Suggestions {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.ID, term.Percent(&s.Confidence), s.ObservedCount, s.Provenance, term.Cell(s.Query))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.ID, term.Percent(&s.Confidence), s.ObservedCount, s.Provenance,
+			term.Cell(s.Query))
 	}
 }
 

@@ -80,11 +80,13 @@ func Pick[T any](thing, command, name string, all []T, names func(T) (string, []
 	}
 	switch len(ids) {
 	case 0:
-		return "", fault.New(fault.NotFound, "No %s has the name or id %s; `whetstone %s` lists them", thing, term.Plain(name), command)
+		return "", fault.New(fault.NotFound, "No %s has the name or id %s; `whetstone %s` lists them", thing,
+			term.Plain(name), command)
 	case 1:
 		return ids[0], nil
 	}
-	return "", fault.New(fault.Conflict, "%d of them have the name %s; use one of the ids %s", len(ids), term.Plain(name), strings.Join(ids, ", "))
+	return "", fault.New(fault.Conflict, "%d of them have the name %s; use one of the ids %s", len(ids), term.Plain(name),
+		strings.Join(ids, ", "))
 }
 
 // SourceID resolves the label or the repository of a cloud source to its id; an id

@@ -27,12 +27,18 @@ var judged = []string{"STATUS", "VERDICT", "BASELINE", "HEALTH", "STATE", "OUTCO
 
 // tones are the words that are coloured in those columns.
 var tones = map[string][]string{
-	green: {"pass", "passed", "ok", "healthy", "up to date", "succeeded", "delivered", "approved", "applied", "active", "good", "on", "current"},
-	red: {
-		"fail", "failed", "critical", "block", "broken", "error", "gone from the registry", "revoked", "rejected", "firing", "withdrawn", "dead", "expired",
-		"missing",
+	green: {
+		"pass", "passed", "ok", "healthy", "up to date", "succeeded", "delivered", "approved", "applied", "active",
+		"good", "on", "current",
 	},
-	yellow: {"warn", "warning", "degraded", "behind", "modified", "inconclusive", "pending", "candidate", "stale", "held", "changed", "cancelled"},
+	red: {
+		"fail", "failed", "critical", "block", "broken", "error", "gone from the registry", "revoked", "rejected", "firing",
+		"withdrawn", "dead", "expired", "missing",
+	},
+	yellow: {
+		"warn", "warning", "degraded", "behind", "modified", "inconclusive", "pending", "candidate", "stale", "held",
+		"changed", "cancelled",
+	},
 }
 
 // toneOf returns the colour of a word, or "". What follows a comma or colon is detail.

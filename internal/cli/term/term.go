@@ -140,7 +140,8 @@ func (p *Program) Interrupted(format string, args ...any) error {
 
 // GoesOn ends a command that has followed something on the server, e.g. a run.
 func (p *Program) GoesOn(what, id string) error {
-	return p.Interrupted("the %s goes on: `whetstone eval watch %s` follows it, `whetstone eval cancel %s` cancels it", what, id, id)
+	return p.Interrupted("the %s goes on: `whetstone eval watch %s` follows it, `whetstone eval cancel %s` cancels it", what,
+		id, id)
 }
 
 // Fail prints an error in a form that a person can act on, and returns the exit

@@ -12,22 +12,23 @@ import (
 )
 
 // installAlong installs what a plan has, and marks in the lock file who requires what.
-// A failure of one skill does not affect the others. All is that of requires.Plan.Mark.
+// A failure of one skill does not affect the others. All is that of installPlan.mark.
 func installAlong(ctx context.Context, i *installer, plan installPlan, all bool) ([]alongOutcome, error) {
 	noteWarnings(i.Program, plan.Warnings)
-	before := i.Skills()
-	outcomes := plan.Decide(before, i.Server)
+	before := i.skills()
+	outcomes := plan.decide(before, i.Server)
 	for n := range outcomes {
 		o, needed := &outcomes[n], plan.Skills[n]
 		if o.Status != "" {
 			continue
 		}
 		t := installTarget{
-			Name: needed.Name, Organisation: needed.Organisation, EntryID: needed.EntryID, Version: needed.Version, Hash: needed.ContentHash,
+			Name: needed.Name, Organisation: needed.Organisation, EntryID: needed.EntryID, Version: needed.Version,
+			Hash: needed.ContentHash,
 		}
-		archive, err := i.Fetch(ctx, t, func(int64, int64) {})
+		archive, err := i.fetch(ctx, t, func(int64, int64) {})
 		if err == nil {
-			_, err = i.Unpack(ctx, t, archive, false)
+			_, err = i.unpack(ctx, t, archive, false)
 		}
 		o.Status = alongInstalled
 		if edited, ok := errors.AsType[*install.EditedError](err); ok {
@@ -35,10 +36,10 @@ func installAlong(ctx context.Context, i *installer, plan installPlan, all bool)
 		} else if err != nil {
 			o.Status, o.Note = alongFailed, term.Message(server.AsFault(err, i.Server))
 		} else {
-			i.Record(ctx, t)
+			i.record(ctx, t)
 		}
 	}
-	unneeded, err := plan.Mark(i, before, i.Server, all)
+	unneeded, err := plan.mark(i, before, i.Server, all)
 	for _, name := range unneeded {
 		i.Program.Note("%s was installed for other skills, and no skill here requires it any more", term.Plain(name))
 	}
@@ -47,9 +48,9 @@ func installAlong(ctx context.Context, i *installer, plan installPlan, all bool)
 
 // along installs what a skill requires, after the skill itself was installed by name.
 func (c *installCommand) along(ctx context.Context, i *installer, t installTarget) ([]alongOutcome, error) {
-	r := i.Skills()[t.Name]
+	r := i.skills()[t.Name]
 	r.Explicit, r.NoRequires = len(r.RequiredBy) > 0, c.NoRequires
-	if err := i.Put(t.Name, r); err != nil || c.NoRequires {
+	if err := i.put(t.Name, r); err != nil || c.NoRequires {
 		return nil, err
 	}
 	plan, err := askPlan(ctx, i.Session, []plannedVersion{{EntryID: t.EntryID, Version: t.Version}})
@@ -72,7 +73,9 @@ func planOf(ctx context.Context, s *server.Session, skills map[string]install.Re
 }
 
 // wouldAlong adds to the output of a dry run what would be installed along.
-func (c *syncCommand) wouldAlong(ctx context.Context, s *server.Session, skills map[string]install.Record, out []syncOutput) ([]syncOutput, error) {
+func (c *syncCommand) wouldAlong(
+	ctx context.Context, s *server.Session, skills map[string]install.Record, out []syncOutput,
+) ([]syncOutput, error) {
 	if c.NoRequires {
 		return out, nil
 	}
@@ -83,7 +86,7 @@ func (c *syncCommand) wouldAlong(ctx context.Context, s *server.Session, skills 
 		after[o.Name] = r
 	}
 	plan, err := planOf(ctx, s, after, c.Names)
-	for _, o := range plan.Decide(after, s.Server) {
+	for _, o := range plan.decide(after, s.Server) {
 		if o.Status == "" {
 			o.Status = alongWouldInstall
 		}
@@ -98,7 +101,7 @@ func (c *syncCommand) along(ctx context.Context, i *installer, out []syncOutput)
 	if c.NoRequires {
 		return out, nil
 	}
-	plan, err := planOf(ctx, i.Session, i.Skills(), c.Names)
+	plan, err := planOf(ctx, i.Session, i.skills(), c.Names)
 	if err != nil {
 		return out, err
 	}
@@ -111,7 +114,8 @@ func (c *syncCommand) along(ctx context.Context, i *installer, out []syncOutput)
 
 func alongOutput(o alongOutcome) syncOutput {
 	s := syncOutput{
-		Name: o.Name, Version: o.Version, LatestVersion: o.Version, Edits: []install.Edit{}, Status: drift(o.Status), RequiredBy: o.RequiredBy,
+		Name: o.Name, Version: o.Version, LatestVersion: o.Version, Edits: []install.Edit{}, Status: drift(o.Status),
+		RequiredBy: o.RequiredBy,
 	}
 	if o.Status == alongFailed || o.Status == alongKept {
 		s.Error = o.Note

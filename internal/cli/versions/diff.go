@@ -83,7 +83,8 @@ func (o *diffOutput) ofVersions(ctx context.Context, s *server.Session, versions
 			term.Plain(o.Name), term.Plain(o.Name))
 	}
 	var diff []byte
-	path := "/api/v1/registry/" + url.PathEscape(o.EntryID) + "/versions/" + url.PathEscape(o.To) + "/diff?from=" + url.QueryEscape(o.From)
+	path := "/api/v1/registry/" + url.PathEscape(o.EntryID) + "/versions/" + url.PathEscape(o.To) +
+		"/diff?from=" + url.QueryEscape(o.From)
 	err := s.Call(ctx, http.MethodGet, path, nil, &diff)
 	o.Diff = string(diff)
 	return err

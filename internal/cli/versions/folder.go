@@ -12,9 +12,9 @@ type skillsFlag struct {
 	Dir string `env:"-" placeholder:"DIR" help:"Folder of the skills; by default .claude/skills if the current folder has a .claude, else ~/.claude/skills."`
 }
 
-// Path returns the folder as an absolute path, since it is recorded on the server
+// path returns the folder as an absolute path, since it is recorded on the server
 // and distinguishes the installations of one entry on one machine.
-func (f skillsFlag) Path() (string, error) {
+func (f skillsFlag) path() (string, error) {
 	if f.Dir != "" {
 		return filepath.Abs(f.Dir)
 	}

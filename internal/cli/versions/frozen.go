@@ -47,12 +47,13 @@ func (c frozenInstall) Run(ctx context.Context, p *term.Program, flags *server.F
 		if err != nil {
 			return err
 		}
-		defer i.Close()
-		skills := i.Skills()
+		defer i.close()
+		skills := i.skills()
 		names := slices.Sorted(maps.Keys(skills))
 		if c.Name != "" {
 			if _, ok := skills[c.Name]; !ok {
-				return fault.New(fault.NotFound, "%s is not in %s; `whetstone install %s` adds it", term.Plain(c.Name), file, term.Plain(c.Name))
+				return fault.New(fault.NotFound, "%s is not in %s; `whetstone install %s` adds it", term.Plain(c.Name), file,
+					term.Plain(c.Name))
 			}
 			names = []string{c.Name}
 		}
@@ -83,13 +84,17 @@ func checkAvailable(ctx context.Context, s *server.Session, skills map[string]in
 	for n, name := range names {
 		r := skills[name]
 		if r.Server != s.Server {
-			return fault.New(fault.Conflict, "%s is from %s; install it with --server %s", term.Plain(name), term.Plain(r.Server), term.Plain(r.Server))
+			return fault.New(fault.Conflict, "%s is from %s; install it with --server %s", term.Plain(name),
+				term.Plain(r.Server), term.Plain(r.Server))
 		}
 		if r.EntryID == "" || r.Version == "" || r.ContentHash == "" {
-			return fault.New(fault.Conflict, "the lock file has no entry_id, version or content_hash of %s; `whetstone install %s` writes them",
+			return fault.New(fault.Conflict,
+				"the lock file has no entry_id, version or content_hash of %s; `whetstone install %s` writes them",
 				term.Plain(name), term.Plain(name))
 		}
-		queries[n] = skillQuery{EntryID: r.EntryID, Version: r.Version, Hashes: []lockfiles.Hash{{Kind: "archive", Hex: r.ContentHash}}}
+		queries[n] = skillQuery{
+			EntryID: r.EntryID, Version: r.Version, Hashes: []lockfiles.Hash{{Kind: "archive", Hex: r.ContentHash}},
+		}
 	}
 	answers, err := resolveSkills(ctx, s, queries)
 	if err != nil {
@@ -104,7 +109,8 @@ func checkAvailable(ctx context.Context, s *server.Session, skills map[string]in
 		case f.State == lockModified:
 			gone = append(gone, fmt.Errorf("%s %s has another content in the registry than in the lock file", name, version))
 		case f.State == withdrawn:
-			gone = append(gone, fmt.Errorf("%s %s was withdrawn; `whetstone sync %s` installs %s", name, version, name, term.Plain(f.LatestVersion)))
+			gone = append(gone, fmt.Errorf("%s %s was withdrawn; `whetstone sync %s` installs %s", name, version, name,
+				term.Plain(f.LatestVersion)))
 		}
 	}
 	if len(gone) > 0 {
@@ -116,7 +122,8 @@ func checkAvailable(ctx context.Context, s *server.Session, skills map[string]in
 // restore installs one skill, unless it is there unchanged.
 func (c frozenInstall) restore(ctx context.Context, i *installer, name string, r install.Record) (frozenOutput, error) {
 	o := frozenOutput{
-		Name: name, Status: "unchanged", Version: r.Version, ContentHash: r.ContentHash, Path: i.PathOf(name), Edits: []install.Edit{},
+		Name: name, Status: "unchanged", Version: r.Version, ContentHash: r.ContentHash, Path: i.pathOf(name),
+		Edits: []install.Edit{},
 	}
 	state, err := install.Inspect(c.Dir, name, r)
 	if err != nil || state.Condition == install.Clean {
@@ -128,16 +135,16 @@ func (c frozenInstall) restore(ctx context.Context, i *installer, name string, r
 	}
 	t := installTarget{Name: name, EntryID: r.EntryID, Version: r.Version, Hash: r.ContentHash}
 	bar := i.Program.Transfer("Downloading "+term.Plain(name), 1)
-	archive, err := i.Fetch(ctx, t, bar.Item())
+	archive, err := i.fetch(ctx, t, bar.Item())
 	bar.Clear()
 	if err != nil {
 		return o, err
 	}
-	if o.Backup, err = i.Restore(ctx, name, archive, c.Force); err != nil {
+	if o.Backup, err = i.restore(ctx, name, archive, c.Force); err != nil {
 		return o, err
 	}
 	o.Status = "installed"
-	i.Record(ctx, t)
+	i.record(ctx, t)
 	return o, nil
 }
 

@@ -42,7 +42,7 @@ type installOutput struct {
 // Run installs a version of an entry into the folder of skills.
 func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Frozen {
-		dir, err := c.Path()
+		dir, err := c.path()
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		dir, err := c.Path()
+		dir, err := c.path()
 		if err != nil {
 			return err
 		}
@@ -64,9 +64,9 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		defer i.Close()
+		defer i.close()
 		bar := p.Transfer("Downloading "+term.Plain(t.Name), 1)
-		archive, err := i.Fetch(ctx, t, bar.Item())
+		archive, err := i.fetch(ctx, t, bar.Item())
 		bar.Clear()
 		if err != nil {
 			return err
@@ -76,12 +76,13 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		out := installOutput{
-			Name: t.Name, Organisation: t.Organisation, Version: t.Version, ContentHash: t.Hash, Path: i.PathOf(t.Name),
-			Pinned: t.Pinned, Recorded: i.Record(ctx, t), Backup: backup,
+			Name: t.Name, Organisation: t.Organisation, Version: t.Version, ContentHash: t.Hash, Path: i.pathOf(t.Name),
+			Pinned: t.Pinned, Recorded: i.record(ctx, t), Backup: backup,
 		}
 		along, err := c.along(ctx, i, t)
 		if err != nil {
-			return fault.New(fault.Conflict, "%s is installed, but not what it requires: %s", term.Plain(t.Name), err).Because(err)
+			return fault.New(fault.Conflict, "%s is installed, but not what it requires: %s",
+				term.Plain(t.Name), err).Because(err)
 		}
 		out.Required = along
 		err = p.Print(out, func(w io.Writer) {
@@ -95,7 +96,7 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 			}
 			writeAlong(w, t.Organisation, out.Required)
 		})
-		if err == nil && anyFailed(out.Required) {
+		if err == nil && slices.ContainsFunc(out.Required, func(o alongOutcome) bool { return o.Status == alongFailed }) {
 			return term.ExitCode(term.ExitFailed)
 		}
 		return err
@@ -105,7 +106,7 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 // unpack installs the archive. A folder with local edits is replaced only with
 // --force or after a confirmation.
 func (c *installCommand) unpack(ctx context.Context, i *installer, t installTarget, archive []byte) (backup string, err error) {
-	backup, err = i.Unpack(ctx, t, archive, c.Force)
+	backup, err = i.unpack(ctx, t, archive, c.Force)
 	edited, ok := errors.AsType[*install.EditedError](err)
 	if !ok {
 		return backup, err
@@ -115,7 +116,7 @@ func (c *installCommand) unpack(ctx context.Context, i *installer, t installTarg
 		reason += ": " + editList(edited.Edits)
 	}
 	if i.Program.Confirm(ctx, reason+". Replace it and keep a copy?") {
-		return i.Unpack(ctx, t, archive, true)
+		return i.unpack(ctx, t, archive, true)
 	}
 	i.Program.Note("%s; --force replaces it and keeps a copy", reason)
 	return "", term.ExitCode(term.ExitEdited)

@@ -53,24 +53,24 @@ func newInstaller(ctx context.Context, p *term.Program, s *server.Session, dir s
 	return &installer{Session: s, Program: p, dir: dir, device: device, folder: folder}, nil
 }
 
-// Close unlocks the folder.
-func (i *installer) Close() { _ = i.folder.Close() } // everything is already on disk
+// close unlocks the folder.
+func (i *installer) close() { _ = i.folder.Close() } // everything is already on disk
 
-// PathOf is the folder of a skill.
-func (i *installer) PathOf(name string) string { return filepath.Join(i.dir, name) }
+// pathOf is the folder of a skill.
+func (i *installer) pathOf(name string) string { return filepath.Join(i.dir, name) }
 
-// Skills returns the records of the folder's lock file by the names of the skills.
-func (i *installer) Skills() map[string]install.Record { return i.folder.Skills() }
+// skills returns the records of the folder's lock file by the names of the skills.
+func (i *installer) skills() map[string]install.Record { return i.folder.Skills() }
 
-// Put writes the record of a skill to the lock file.
-func (i *installer) Put(name string, r install.Record) error {
+// put writes the record of a skill to the lock file.
+func (i *installer) put(name string, r install.Record) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.folder.Put(name, r)
 }
 
-// Fetch downloads the archive and verifies its hash.
-func (i *installer) Fetch(ctx context.Context, t installTarget, progress func(done, of int64)) ([]byte, error) {
+// fetch downloads the archive and verifies its hash.
+func (i *installer) fetch(ctx context.Context, t installTarget, progress func(done, of int64)) ([]byte, error) {
 	wanted := client.Wanted{ContentHash: t.Hash, Withdrawn: t.Withdrawn, Progress: progress}
 	if t.Link != "" {
 		archive, err := i.Download(ctx, t.Link, wanted)
@@ -82,8 +82,8 @@ func (i *installer) Fetch(ctx context.Context, t installTarget, progress func(do
 	return i.DownloadVersion(ctx, t.EntryID, t.Version, wanted)
 }
 
-// Unpack installs an archive that Fetch returned.
-func (i *installer) Unpack(ctx context.Context, t installTarget, archive []byte, force bool) (backup string, err error) {
+// unpack installs an archive that Fetch returned.
+func (i *installer) unpack(ctx context.Context, t installTarget, archive []byte, force bool) (backup string, err error) {
 	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.StoredLimits())
 	if err != nil {
 		return "", err
@@ -101,9 +101,9 @@ func (i *installer) Unpack(ctx context.Context, t installTarget, archive []byte,
 	return i.folder.Install(ctx, t.Name, pkg, r, force)
 }
 
-// Restore installs an archive that Fetch returned as the lock file says, which stays
+// restore installs an archive that Fetch returned as the lock file says, which stays
 // as it is.
-func (i *installer) Restore(ctx context.Context, name string, archive []byte, force bool) (backup string, err error) {
+func (i *installer) restore(ctx context.Context, name string, archive []byte, force bool) (backup string, err error) {
 	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.StoredLimits())
 	if err != nil {
 		return "", err
@@ -112,10 +112,10 @@ func (i *installer) Restore(ctx context.Context, name string, archive []byte, fo
 	return i.folder.Restore(ctx, name, pkg, force)
 }
 
-// Record reports the installation to the server, and returns whether the server
+// record reports the installation to the server, and returns whether the server
 // recorded it. The skill is installed either way, so a failure is only a note,
 // and a key without the permission gets it once.
-func (i *installer) Record(ctx context.Context, t installTarget) bool {
+func (i *installer) record(ctx context.Context, t installTarget) bool {
 	i.mu.Lock()
 	refused := i.refused
 	i.mu.Unlock()
@@ -123,7 +123,7 @@ func (i *installer) Record(ctx context.Context, t installTarget) bool {
 		return false
 	}
 	_, err := i.RecordInstall(ctx, t.EntryID, client.NewInstallation{
-		InstallPath: i.PathOf(t.Name), DeviceID: i.device, ContentHash: t.Hash,
+		InstallPath: i.pathOf(t.Name), DeviceID: i.device, ContentHash: t.Hash,
 	})
 	if err == nil {
 		return true
@@ -131,7 +131,8 @@ func (i *installer) Record(ctx context.Context, t installTarget) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.refused {
-		i.Program.Note("%s is installed, but the server has no record of it: %s", t.Name, term.Message(server.AsFault(err, i.Server)))
+		i.Program.Note("%s is installed, but the server has no record of it: %s", t.Name,
+			term.Message(server.AsFault(err, i.Server)))
 	}
 	i.refused = client.Status(err) == http.StatusForbidden
 	return false

@@ -75,7 +75,10 @@ type historyEvent struct {
 func historyOf(detail client.EntryDetail) []historyEvent {
 	var all []historyEvent
 	for _, v := range detail.Versions {
-		e := historyEvent{at: v.PushedAt, passRate: term.Percent(v.AggregatePassRate), what: fmt.Sprintf("%s pushed by %s", term.Plain(v.Version), v.Source)}
+		e := historyEvent{
+			at: v.PushedAt, passRate: term.Percent(v.AggregatePassRate),
+			what: fmt.Sprintf("%s pushed by %s", term.Plain(v.Version), v.Source),
+		}
 		if v.ChangeSummary != nil {
 			e.reason = term.Cell(*v.ChangeSummary)
 		}

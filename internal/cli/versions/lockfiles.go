@@ -111,13 +111,14 @@ type lockRow struct {
 // for each.
 func (f lockFile) rows(ctx context.Context) []lockRow {
 	var all []lockRow
+	escaped := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`)
 	for _, item := range f.Items {
 		r := lockRow{Item: item, path: f.folderOf(item)}
 		if r.path == "" || isFile(filepath.Join(r.path, "SKILL.md")) || !item.Plugin {
 			all = append(all, r)
 			continue
 		}
-		skills, _ := filepath.Glob(filepath.Join(escapeGlob(r.path), "skills", "*", "SKILL.md"))
+		skills, _ := filepath.Glob(filepath.Join(escaped.Replace(r.path), "skills", "*", "SKILL.md"))
 		if len(skills) == 0 {
 			all = append(all, r)
 		}
@@ -133,10 +134,6 @@ func (f lockFile) rows(ctx context.Context) []lockRow {
 		all[i].digest = digestOf(ctx, all[i].path)
 	}
 	return all
-}
-
-func escapeGlob(dir string) string {
-	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
 func isFile(name string) bool {

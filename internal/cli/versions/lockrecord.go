@@ -1,6 +1,7 @@
 package versions
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -26,7 +27,7 @@ func recordLocks(ctx context.Context, s *server.Session, out []lockFileOutput) e
 	for i := range out {
 		for n := range out[i].Skills {
 			o := &out[i].Skills[n]
-			path := cmpOr(o.Path, out[i].File)
+			path := cmp.Or(o.Path, out[i].File)
 			at := recordedPlace{o.EntryID, path}
 			if o.EntryID == "" || o.contentHash == "" {
 				continue
@@ -45,7 +46,8 @@ func recordLocks(ctx context.Context, s *server.Session, out []lockFileOutput) e
 			body := map[string]string{
 				"device_id": device, "install_path": path, "content_hash": o.contentHash, "client": string(out[i].Client),
 			}
-			if err := s.Call(ctx, http.MethodPost, "/api/v1/registry/"+url.PathEscape(o.EntryID)+"/install", body, nil); err != nil {
+			route := "/api/v1/registry/" + url.PathEscape(o.EntryID) + "/install"
+			if err := s.Call(ctx, http.MethodPost, route, body, nil); err != nil {
 				return err
 			}
 		}

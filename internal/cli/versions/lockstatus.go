@@ -1,6 +1,7 @@
 package versions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -92,7 +93,10 @@ func compareLocks(ctx context.Context, s *server.Session, files []lockFile) ([]l
 	}
 	out := make([]lockFileOutput, len(files))
 	for i, f := range files {
-		out[i] = lockFileOutput{File: f.path, Client: f.Client, Secrets: append([]string{}, f.Secrets...), Skills: []lockSkillOutput{}}
+		out[i] = lockFileOutput{
+			File: f.path, Client: f.Client, Secrets: append([]string{}, f.Secrets...),
+			Skills: []lockSkillOutput{},
+		}
 		for _, r := range rows[i] {
 			out[i].Skills = append(out[i].Skills, r.output(answers[0], answers[1]))
 			answers = answers[2:]
@@ -103,8 +107,8 @@ func compareLocks(ctx context.Context, s *server.Session, files []lockFile) ([]l
 
 func (r lockRow) queries(address string) []skillQuery {
 	byLock := skillQuery{
-		Name: lockfiles.Fit(r.Name), Organisation: lockfiles.Fit(r.Organisation), Version: lockfiles.Fit(r.Version), EntryID: lockfiles.Fit(r.EntryID), Hashes: r.Hashes,
-		FromHere: r.FromHere(address),
+		Name: lockfiles.Fit(r.Name), Organisation: lockfiles.Fit(r.Organisation), Version: lockfiles.Fit(r.Version),
+		EntryID: lockfiles.Fit(r.EntryID), Hashes: r.Hashes, FromHere: r.FromHere(address),
 	}
 	byFiles := skillQuery{Name: byLock.Name, Organisation: byLock.Organisation, EntryID: byLock.EntryID}
 	if r.digest != "" {
@@ -129,17 +133,10 @@ func (r lockRow) output(byLock, byFiles foundSkill) lockSkillOutput {
 		hash = r.Hashes[0].Hex
 	}
 	return lockSkillOutput{
-		Name: r.Name, Plugin: r.plugin, Status: f.State, Version: cmpOr(f.Version, r.Version), LatestVersion: f.LatestVersion,
+		Name: r.Name, Plugin: r.plugin, Status: f.State, Version: cmp.Or(f.Version, r.Version), LatestVersion: f.LatestVersion,
 		EntryID: f.EntryID, Organisation: f.Organisation, MatchedBy: f.MatchedBy, Source: r.Source, Path: r.path,
 		contentHash: hash,
 	}
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // drifts reports whether something is to be done.
@@ -165,19 +162,13 @@ func (c lockStatus) print(w io.Writer, out []lockFileOutput) {
 			if o.Plugin != "" {
 				name = o.Plugin + ": " + name
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", term.Cell(name), f.Client, orDash(o.Version), orDash(o.LatestVersion), o.statusText())
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", term.Cell(name), f.Client, cmp.Or(term.Cell(o.Version), "-"),
+				cmp.Or(term.Cell(o.LatestVersion), "-"), o.statusText())
 		}
 		if slices.ContainsFunc(f.Skills, lockSkillOutput.drifts) {
 			fmt.Fprintf(w, "To update: %s\n", f.Client.Update())
 		}
 	}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return term.Cell(s)
 }
 
 func (o lockSkillOutput) statusText() string {
@@ -201,7 +192,8 @@ func rotateCommand(kind string) string {
 		return "anyone who reads the file can read the organisation's skills; `whetstone catalog-token list` shows the token, " +
 			"`whetstone catalog-token rotate ID` replaces it"
 	case "an API key":
-		return "anyone who reads the file can use it; revoke it in the settings, and install with a token of `whetstone catalog-token create`"
+		return "anyone who reads the file can use it; revoke it in the settings, and install with a token of `whetstone " +
+			"catalog-token create`"
 	}
 	return "change it, and keep it out of addresses"
 }

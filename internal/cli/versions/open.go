@@ -15,7 +15,10 @@ import (
 )
 
 // sections are the pages that can be named.
-var sections = []string{"alerts", "costs", "gates", "incidents", "proposals", "registry", "review", "sessions", "settings", "skills", "sources", "suites"}
+var sections = []string{
+	"alerts", "costs", "gates", "incidents", "proposals", "registry", "review", "sessions", "settings",
+	"skills", "sources", "suites",
+}
 
 type openCommand struct {
 	server.Flags `embed:""`
@@ -68,7 +71,8 @@ func pageOf(ctx context.Context, s *server.Session, name string) (string, error)
 	}
 	entry, err := s.OwnEntry(ctx, name)
 	if client.Status(err) == http.StatusNotFound {
-		return "", fault.New(fault.NotFound, "No skill or entry is named %s; `whetstone list` lists them, and these are sections: %s",
+		return "", fault.New(fault.NotFound,
+			"No skill or entry is named %s; `whetstone list` lists them, and these are sections: %s",
 			term.Plain(name), strings.Join(sections, ", "))
 	}
 	return s.Page("registry", entry.ID), err

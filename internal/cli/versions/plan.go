@@ -68,9 +68,9 @@ type alongOutcome struct {
 	Note         string      `json:"note,omitempty"`
 }
 
-// Decide says what is to be done about each skill of a plan in a folder with these
+// decide says what is to be done about each skill of a plan in a folder with these
 // records: an outcome without a status is to be installed.
-func (p installPlan) Decide(folder map[string]install.Record, address string) []alongOutcome {
+func (p installPlan) decide(folder map[string]install.Record, address string) []alongOutcome {
 	all := make([]alongOutcome, len(p.Skills))
 	taken := map[string]bool{}
 	for i, n := range p.Skills {
@@ -92,17 +92,13 @@ func (p installPlan) Decide(folder map[string]install.Record, address string) []
 	return all
 }
 
-// A lockFolder is a folder of skills with its lock file.
-type lockFolder interface {
-	Skills() map[string]install.Record
-	Put(name string, r install.Record) error
-}
-
-// Mark writes to the lock file, whose records before the installation are given, which
+// mark writes to the lock file, whose records before the installation are given, which
 // skills are required by which. All says that the
 // plan is for all skills of the folder, so that other marks are outdated. It returns the
 // skills that were installed for others, and are not required any more.
-func (p installPlan) Mark(folder lockFolder, before map[string]install.Record, address string, all bool) (unneeded []string, err error) {
+func (p installPlan) mark(
+	folder *installer, before map[string]install.Record, address string, all bool,
+) (unneeded []string, err error) {
 	by := map[string][]string{} // names, by entry
 	for _, n := range p.Skills {
 		by[n.EntryID] = append(by[n.EntryID], n.RequiredBy...)
@@ -110,7 +106,7 @@ func (p installPlan) Mark(folder lockFolder, before map[string]install.Record, a
 	for _, r := range p.Required {
 		by[r.EntryID] = append(by[r.EntryID], r.RequiredBy)
 	}
-	for name, r := range folder.Skills() {
+	for name, r := range folder.skills() {
 		if r.Server != address {
 			continue
 		}
@@ -133,7 +129,7 @@ func (p installPlan) Mark(folder lockFolder, before map[string]install.Record, a
 			r.Explicit = false // as of every skill that nothing requires
 		}
 		r.RequiredBy = marks
-		if err := folder.Put(name, r); err != nil {
+		if err := folder.put(name, r); err != nil {
 			return unneeded, err
 		}
 	}
@@ -171,9 +167,4 @@ func writeAlong(w io.Writer, organisation string, all []alongOutcome) {
 			}
 		}
 	}
-}
-
-// anyFailed reports whether a skill could not be installed.
-func anyFailed(all []alongOutcome) bool {
-	return slices.ContainsFunc(all, func(o alongOutcome) bool { return o.Status == alongFailed })
 }

@@ -39,7 +39,8 @@ func (c pushCommand) Help() string {
 	return c.Flags.Help() + `
 
 With --wait: 0 the version is current; 1 its gate blocked it, or somebody rejected or withdrew it; ` +
-		`3 its gate is inconclusive; 4 it still waits for a gate or for approvals when the time is over; 130 Ctrl-C, and the gate goes on.`
+		`3 its gate is inconclusive; 4 it still waits for a gate or for approvals when the time is over; ` +
+		`130 Ctrl-C, and the gate goes on.`
 }
 
 // A publication is a packed folder, checked and ready to be sent.
@@ -59,7 +60,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.DryRun { // before withSession: it needs neither a server nor a key
 		return printDryRun(p, pack, cmp.Or(c.Version, pack.version))
 	}
-	if wanted, err := c.Trusted.Wanted(&c.Flags); err != nil {
+	if wanted, err := c.Trusted.wanted(&c.Flags); err != nil {
 		return err
 	} else if wanted {
 		return c.publishTrusted(ctx, p, pack)
@@ -67,7 +68,8 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		out, err := c.publish(ctx, p, s, pack)
 		if err != nil && ctx.Err() != nil {
-			return p.Interrupted("it is not known whether %s was published; `whetstone history %s` shows it, and pushing again is safe", pack.name, pack.name)
+			return p.Interrupted("it is not known whether %s was published; `whetstone history %s` shows it, and pushing "+
+				"again is safe", pack.name, pack.name)
 		}
 		if err != nil {
 			return err
@@ -88,7 +90,8 @@ func (c *pushCommand) wait(ctx context.Context, p *term.Program, s *server.Sessi
 		EntryID: out.EntryID, Name: out.Name, Version: out.Version, Most: c.WaitFor,
 	})
 	if err != nil && ctx.Err() != nil {
-		return p.Interrupted("%s stays a candidate, and its gate and approvals go on: `whetstone approvals %s` shows them", name, name)
+		return p.Interrupted("%s stays a candidate, and its gate and approvals go on: `whetstone approvals %s` shows them",
+			name, name)
 	}
 	if err != nil {
 		return err
@@ -111,11 +114,11 @@ func (c *pushCommand) wait(ctx context.Context, p *term.Program, s *server.Sessi
 // publishTrusted adds a version with the key of a workflow run, which reads nothing:
 // the next version is the next patch of the current one.
 func (c *pushCommand) publishTrusted(ctx context.Context, p *term.Program, pack *publication) error {
-	grant, err := c.Trusted.Exchange(ctx, p, &c.Flags, pack.name)
+	grant, err := c.Trusted.exchange(ctx, p, &c.Flags, pack.name)
 	if err != nil {
 		return err
 	}
-	entry := grant.Entry.Listed()
+	entry := grant.Entry.listed()
 	if pack.version == "" && entry.CurrentVersion != nil {
 		pack.version = nextVersion([]client.Version{{Version: entry.CurrentVersion.Version}})
 	}
@@ -334,8 +337,8 @@ func (o pushOutput) sentence() string {
 	what := fmt.Sprintf("%s, %s, SHA-256 %s", term.Count(o.Files, "file"), term.Size(o.Size), o.ContentHash)
 	switch {
 	case o.Status == "candidate":
-		return fmt.Sprintf("%s is a candidate (%s): `whetstone gates list %s` and `whetstone approvals %s` say what it waits for.",
-			name, what, term.Plain(o.Name), name)
+		return fmt.Sprintf("%s is a candidate (%s): `whetstone gates list %s` and `whetstone approvals %s` say what it "+
+			"waits for.", name, what, term.Plain(o.Name), name)
 	case o.Status == "created":
 		return fmt.Sprintf("Created %s (%s).", name, what)
 	case o.Status == "pushed":

@@ -27,7 +27,8 @@ type rollbackCommand struct {
 // Run makes another version current.
 func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Undo && (c.Version != "" || c.RollForward) {
-		return fault.Invalid("undo", "--undo goes back to the version before the rollback: name no version, and do not roll forward")
+		return fault.Invalid("undo",
+			"--undo goes back to the version before the rollback: name no version, and do not roll forward")
 	}
 	return c.WithSession(p, func(s *server.Session) error {
 		entry, err := s.OwnEntry(ctx, c.Name)

@@ -155,7 +155,7 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	case c.Report:
 		return fault.Invalid("report", "--report needs --lock")
 	}
-	dir, err := c.Path()
+	dir, err := c.path()
 	if err != nil {
 		return err
 	}

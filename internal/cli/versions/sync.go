@@ -46,7 +46,7 @@ type syncOutput struct {
 // Run installs the current versions of a folder's skills: newer ones or, after a
 // rollback, older ones.
 func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
-	dir, err := c.Path()
+	dir, err := c.path()
 	if err != nil {
 		return err
 	}
@@ -79,10 +79,10 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		defer i.Close()
+		defer i.close()
 		// The lock file is read again under the folder's lock: another process may
 		// have installed something since ReadLock.
-		all, err := compareInstalled(ctx, s, dir, i.Skills(), c.Names)
+		all, err := compareInstalled(ctx, s, dir, i.skills(), c.Names)
 		if err != nil {
 			return err
 		}
@@ -146,12 +146,12 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 	for n, t := range targets {
 		g.Go(func() error { // writes to out[n] alone, so it needs no lock
 			defer bar.Finish()
-			archive, err := i.Fetch(ctx, t, bar.Item())
+			archive, err := i.fetch(ctx, t, bar.Item())
 			if err == nil {
-				out[n].Backup, err = i.Unpack(ctx, t, archive, c.Force)
+				out[n].Backup, err = i.unpack(ctx, t, archive, c.Force)
 			}
 			if err == nil {
-				i.Record(ctx, t)
+				i.record(ctx, t)
 			}
 			o, err := &out[n], server.AsFault(err, i.Server)
 			edited, ok := errors.AsType[*install.EditedError](err)
@@ -202,7 +202,10 @@ func writeSync(w io.Writer, dir string, out []syncOutput) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", term.Plain(o.Name), term.Plain(o.versions()), o.statusText())
 	}
 	var parts []string
-	for _, s := range []drift{updated, wouldUpdate, "installed", "would_install", "kept", upToDate, pinned, modified, gone, otherServer, failed} {
+	for _, s := range []drift{
+		updated, wouldUpdate, "installed", "would_install", "kept", upToDate, pinned, modified, gone,
+		otherServer, failed,
+	} {
 		if counts[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[s], strings.ReplaceAll(string(s), "_", " ")))
 		}

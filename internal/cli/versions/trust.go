@@ -149,20 +149,24 @@ func (c *verifyCommand) trust(ctx context.Context, p *term.Program, s *server.Se
 func parseKey(k attestations.KeyOutput) (dsse.PublicKey, error) {
 	parsed, err := dsse.ParsePublicKeys([]byte(k.PEM))
 	if err != nil || len(parsed) != 1 || parsed[0].ID != k.KeyID {
-		return dsse.PublicKey{}, fault.New(fault.BadGateway, "the file of keys has a key that is not valid: %.16s", term.Plain(k.KeyID))
+		return dsse.PublicKey{}, fault.New(fault.BadGateway, "the file of keys has a key that is not valid: %.16s",
+			term.Plain(k.KeyID))
 	}
 	return parsed[0], nil
 }
 
 // published reads the file of public keys: that of the server, or the one that was
 // named, which gets no API key.
-func (c *verifyCommand) published(ctx context.Context, p *term.Program, s *server.Session) (out attestations.KeysOutput, err error) {
+func (c *verifyCommand) published(
+	ctx context.Context, p *term.Program, s *server.Session,
+) (out attestations.KeysOutput, err error) {
 	if c.KeysURL == "" {
 		return out, s.Call(ctx, http.MethodGet, attestations.KeysPath, nil, &out)
 	}
 	u, err := url.Parse(c.KeysURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return out, fault.Invalid("keys-url", "keys-url must be an address like https://whetstone.example%s", attestations.KeysPath)
+		return out, fault.Invalid("keys-url", "keys-url must be an address like https://whetstone.example%s",
+			attestations.KeysPath)
 	}
 	other := client.New(client.Options{Server: u.Scheme + "://" + u.Host, UserAgent: "whetstone/" + p.Version})
 	return out, other.Call(ctx, http.MethodGet, u.RequestURI(), nil, &out)
@@ -299,8 +303,9 @@ func (t trustedKeys) check(e dsse.Envelope, of intoto.Version, sha256 string) (o
 	}
 	switch {
 	case errors.Is(err, dsse.ErrKey):
-		return fail("unknown_key", "an attestation is signed with the key %.16s, which is not trusted here; if the server's operator confirms "+
-			"this key, use --trust-keys, or --key FILE", one.KeyID)
+		return fail("unknown_key",
+			"an attestation is signed with the key %.16s, which is not trusted here; if the server's operator confirms "+
+				"this key, use --trust-keys, or --key FILE", one.KeyID)
 	case errors.Is(err, dsse.ErrSignature):
 		return fail("bad_signature", "the signature of an attestation is wrong: it was changed, or forged")
 	case err != nil:

@@ -48,8 +48,8 @@ type grantedEntry struct {
 	Repository     string  `json:"repository"`
 }
 
-// Listed is the entry as lists have it.
-func (e grantedEntry) Listed() client.ListedEntry {
+// listed is the entry as lists have it.
+func (e grantedEntry) listed() client.ListedEntry {
 	out := client.ListedEntry{Entry: client.Entry{ID: e.ID, Name: e.Name, EntryType: e.EntryType, Visibility: e.Visibility}}
 	if e.CurrentVersion != nil && e.ContentHash != nil {
 		out.CurrentVersion = &client.CurrentVersion{Version: *e.CurrentVersion, ContentHash: *e.ContentHash}
@@ -64,8 +64,8 @@ const (
 	inActionsVariable   = "GITHUB_ACTIONS"
 )
 
-// Wanted reports whether a run of CI has no key, and so needs an ID token.
-func (f *trustedFlags) Wanted(s *server.Flags) (bool, error) {
+// wanted reports whether a run of CI has no key, and so needs an ID token.
+func (f *trustedFlags) wanted(s *server.Flags) (bool, error) {
 	if s.APIKey != "" {
 		return false, nil
 	}
@@ -77,11 +77,12 @@ func (f *trustedFlags) Wanted(s *server.Flags) (bool, error) {
 		return false, err
 	}
 	address, err := s.Address(stored)
-	return err == nil && stored.Servers[address].APIKey == "" && (os.Getenv(requestURLVariable) != "" || os.Getenv(inActionsVariable) == "true"), err
+	inCI := os.Getenv(requestURLVariable) != "" || os.Getenv(inActionsVariable) == "true"
+	return err == nil && stored.Servers[address].APIKey == "" && inCI, err
 }
 
-// Exchange gets a key for the entry of that name, or the one of --entry.
-func (f *trustedFlags) Exchange(ctx context.Context, p *term.Program, s *server.Flags, name string) (*publishGrant, error) {
+// exchange gets a key for the entry of that name, or the one of --entry.
+func (f *trustedFlags) exchange(ctx context.Context, p *term.Program, s *server.Flags, name string) (*publishGrant, error) {
 	stored, err := server.LoadCredentials()
 	if err != nil {
 		return nil, err
@@ -193,7 +194,8 @@ func requestToken(ctx context.Context, address, bearer, audience string) (string
 		return "", err
 	}
 	if resp.StatusCode != http.StatusOK || json.Unmarshal(raw, &out) != nil || out.Value == "" {
-		return "", fault.New(fault.BadGateway, "The runner gave no ID token (status %d); does the workflow have `permissions: id-token: write`?",
+		return "", fault.New(fault.BadGateway,
+			"The runner gave no ID token (status %d); does the workflow have `permissions: id-token: write`?",
 			resp.StatusCode)
 	}
 	return out.Value, nil

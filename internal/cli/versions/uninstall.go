@@ -36,7 +36,7 @@ type uninstallOutput struct {
 
 // Run removes the folder of a skill and its record in the lock file.
 func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
-	dir, err := c.Path()
+	dir, err := c.path()
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,8 @@ func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
 	defer func() { _ = f.Close() }() // everything is already on disk
 	record := f.Skills()[c.Name]
 	if len(record.RequiredBy) > 0 && !c.Force {
-		return fault.New(fault.Conflict, "%s requires %s, and the next sync would install it again; --force removes it all the same",
+		return fault.New(fault.Conflict,
+			"%s requires %s, and the next sync would install it again; --force removes it all the same",
 			term.Plain(strings.Join(record.RequiredBy, " and ")), term.Plain(c.Name))
 	}
 	backup, err := f.Remove(c.Name, c.Force)
@@ -75,7 +76,8 @@ func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
 			fmt.Fprintf(w, "The folder is kept in %s\n", backup)
 		}
 		for _, name := range out.Unneeded {
-			fmt.Fprintf(w, "%s was installed for it; `whetstone uninstall %s` removes it, too.\n", term.Plain(name), term.Plain(name))
+			fmt.Fprintf(w, "%s was installed for it; `whetstone uninstall %s` removes it, too.\n", term.Plain(name),
+				term.Plain(name))
 		}
 	})
 }

@@ -103,8 +103,9 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 	}
 	of := intoto.Version{Organisation: t.entry.Organisation, Name: t.entry.Name, Version: t.version.Version}
 	r = verification{
-		Organisation: of.Organisation, Name: of.Name, Version: of.Version, State: t.version.State, ContentHash: t.version.ContentHash,
-		Path: t.path(), Problems: []verifyProblem{}, Files: []install.Edit{}, Unchecked: []string{}, Attestations: []checkedAttestation{},
+		Organisation: of.Organisation, Name: of.Name, Version: of.Version, State: t.version.State,
+		ContentHash: t.version.ContentHash, Path: t.path(), Problems: []verifyProblem{}, Files: []install.Edit{},
+		Unchecked: []string{}, Attestations: []checkedAttestation{},
 	}
 	switch r.State {
 	case "withdrawn":
@@ -261,7 +262,8 @@ func findTarget(ctx context.Context, s *server.Session, text string) (t verifyTa
 		t.version, err = pickVersion(detail, version)
 		return t, err
 	}
-	return t, fault.New(fault.NotFound, "No folder and no entry is named %s; name another organisation's entry ORG/NAME", term.Plain(text))
+	return t, fault.New(fault.NotFound, "No folder and no entry is named %s; name another organisation's entry ORG/NAME",
+		term.Plain(text))
 }
 
 // pickVersion returns a version of an entry, the current one for "".
@@ -284,7 +286,8 @@ func (t verifyTarget) checkContent(ctx context.Context, s *server.Session, r *ve
 	if t.version.State == "withdrawn" {
 		return nil // which is a problem already; the server no longer serves its archive
 	}
-	archive, err := s.DownloadVersion(ctx, t.entry.ID, t.version.Version, client.Wanted{ContentHash: signed.Subject[0].Digest["sha256"]})
+	archive, err := s.DownloadVersion(ctx, t.entry.ID, t.version.Version,
+		client.Wanted{ContentHash: signed.Subject[0].Digest["sha256"]})
 	if errors.Is(err, client.ErrHash) {
 		r.fail("archive", "the archive that %s sends is not the signed one", s.Server)
 		return nil

@@ -17,7 +17,8 @@ func printResult(w io.Writer, r verification) {
 	}
 	for _, a := range r.Attestations {
 		if a.Problem == nil {
-			fmt.Fprintf(w, "  signed: %s (%s, key %.16s)\n", term.Plain(a.Summary), a.At.Format("2006-01-02 15:04 UTC"), term.Plain(a.KeyID))
+			fmt.Fprintf(w, "  signed: %s (%s, key %.16s)\n", term.Plain(a.Summary), a.At.Format("2006-01-02 15:04 UTC"),
+				term.Plain(a.KeyID))
 		}
 	}
 	for _, p := range r.Problems {
