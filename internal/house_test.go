@@ -26,6 +26,7 @@ var (
 type figure struct {
 	name   string
 	more   bool // is better; else less is
+	free   bool // it may get worse
 	places int  // after the decimal point
 	// The goal, and what an outside review measured with its own tool on this product
 	// before the third house, and on pkgsite, dex, river, alertmanager, miniflux, gitea.
@@ -35,15 +36,15 @@ type figure struct {
 }
 
 var figures = []figure{
-	{name: "lines of product code", goal: "-", before: "182,441", anchors: [6]string{"47k", "38k", "26k", "30k", "44k", "331k"}},
+	{name: "lines of product code", free: true, goal: "-", before: "182,441", anchors: [6]string{"47k", "38k", "26k", "30k", "44k", "331k"}},
 	{name: "packages", goal: "150", before: "236", anchors: [6]string{"80", "58", "54", "57", "87", "369"}},
 	{name: "packages under 150 lines", goal: "30", before: "62", anchors: [6]string{"31", "11", "30", "10", "37", "97"}},
 	{name: "packages that only their parent imports", goal: "-", before: "79"},
 	{name: "packages of one name", goal: "0", before: "-"},
 	{name: "longest chain of imports", goal: "22", before: "23", anchors: [6]string{"10", "6", "6", "14", "13", "40"}},
-	{name: "function median lines", more: true, goal: "12", before: "9", anchors: [6]string{"13", "12", "9", "11", "11", "11"}},
-	{name: "function p90 lines", more: true, goal: "35", before: "27", anchors: [6]string{"46", "45", "41", "48", "48", "49"}},
-	{name: "functions over 100 lines", goal: "-", before: "2", anchors: [6]string{"30", "22", "16", "15", "30", "283"}},
+	{name: "function median lines", free: true, more: true, goal: "12", before: "9", anchors: [6]string{"13", "12", "9", "11", "11", "11"}},
+	{name: "function p90 lines", free: true, more: true, goal: "35", before: "27", anchors: [6]string{"46", "45", "41", "48", "48", "49"}},
+	{name: "functions over 100 lines", free: true, goal: "-", before: "2", anchors: [6]string{"30", "22", "16", "15", "30", "283"}},
 	{name: "comment lines, %", more: true, places: 1, goal: "12", before: "9.8", anchors: [6]string{"17.0", "11.9", "20.8", "15.9", "6.3", "12.8"}},
 	{name: "private helpers used once, up to 12 lines, %", places: 1, goal: "18", before: "23.4", anchors: [6]string{"22.9", "13.0", "15.1", "26.0", "24.1", "18.4"}},
 	{name: "lines over 130 columns in 1,000", places: 1, goal: "3", before: "6.5", anchors: [6]string{"2.9", "7.6", "12.0", "4.4", "3.6", "9.7"}},
@@ -82,7 +83,7 @@ func TestHouse(t *testing.T) {
 	}
 	for _, f := range figures {
 		got, want := measured[f.name], committed[f.name]
-		if worse := f.more && got < want || !f.more && got > want; worse && f.goal != "-" {
+		if worse := f.more && got < want || !f.more && got > want; worse && !f.free {
 			t.Errorf("%s: %v, and %v before: write it as the house does. CONTRIBUTING.md says how to read the figures", f.name, got, want)
 		}
 	}

@@ -40,7 +40,7 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 // makeOwnDir creates the folder of the environments. One that another user has made
 // is refused: it could have any content.
 func makeOwnDir(dir string) error {
-	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // see Service.Dir
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if !isOwn(dir) {
@@ -56,7 +56,7 @@ func (s *Service) build(ctx context.Context, r Recipe, digest string, images []b
 		return err
 	}
 	defer func() { err = errors.Join(err, sandbox.Remove(dir)) }()
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // programs pass through to their files
+	if err := os.Chmod(dir, 0o711); err != nil { // programs pass through to their files
 		return err
 	}
 	size, timeout := min(s.MaxBytes, maxSize), defaultTimeout

@@ -32,12 +32,12 @@ func (e *Environment) Release() { e.release() }
 // it: an overlay where the kernel lets ordinary users mount one, else a copy. The
 // folder dir, which must not exist, has the changes; the caller removes it.
 func (e *Environment) Root(ctx context.Context, dir string) (*sandbox.Root, error) {
-	if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // the programs' user passes through
+	if err := os.Mkdir(dir, 0o711); err != nil { // the programs' user passes through
 		return nil, err
 	}
 	if e.service.overlays(ctx) {
 		root := &sandbox.Root{Dir: e.dir, Changes: dir}
-		return root, os.Mkdir(root.Written(), 0o755) //nolint:gosec // the programs' user owns it later
+		return root, os.Mkdir(root.Written(), 0o755) // the programs' user owns it later
 	}
 	files := filepath.Join(dir, filesDir)
 	return &sandbox.Root{Dir: files}, copyFiles(ctx, e.dir, files)

@@ -26,7 +26,7 @@ const maxFiles = 2_000_000
 // ours of files that are not: no path in it may lead out of the folder. Devices and
 // pipes are left out.
 func unpack(ctx context.Context, from io.Reader, dir string, size int64) (bytes int64, err error) {
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // another user runs in it
+	if err := os.Mkdir(dir, 0o755); err != nil { // another user runs in it
 		return 0, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -127,7 +127,7 @@ func copyFiles(ctx context.Context, from, to string) error {
 		return err
 	}
 	defer source.Close()
-	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // another user runs in it
+	if err := os.MkdirAll(to, 0o755); err != nil { // another user runs in it
 		return err
 	}
 	target, err := os.OpenRoot(to)

@@ -127,7 +127,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 	if len(path) > maxSocketPath {
 		return nil, fault.New(fault.Unavailable, "the path of the socket is too long; set --sandbox-scratch to a shorter one")
 	}
-	listener, err := net.Listen("unix", path) //nolint:noctx // it does not block
+	listener, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func ProbeOverlay(ctx context.Context, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, Remove(probe)) }()
 	root := Root{Dir: filepath.Join(probe, "empty"), Changes: probe}
-	if err := errors.Join(os.Mkdir(root.Dir, 0o755), root.prepare(nil)); err != nil { //nolint:gosec // the other user reads it
+	if err := errors.Join(os.Mkdir(root.Dir, 0o755), root.prepare(nil)); err != nil { // the other user reads it
 		return err
 	}
 	cmd := spawn.Command(ctx, nil, shell, "-c", mountOverlay)

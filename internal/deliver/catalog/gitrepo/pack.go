@@ -3,7 +3,7 @@ package gitrepo
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // the checksum of the format
+	"crypto/sha1" // the checksum of the format
 	"encoding/binary"
 	"hash"
 	"hash/adler32"
@@ -170,7 +170,7 @@ func (s *Service) writePack(ctx context.Context, w io.Writer, r *repo, sel selec
 	if err != nil {
 		return err
 	}
-	out := &summed{w, sha1.New()} //nolint:gosec // the checksum of the format
+	out := &summed{w, sha1.New()} // the checksum of the format
 	header := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), count)
 	if _, err := out.Write(header); err != nil {
 		return err

@@ -44,7 +44,7 @@ func StandIns(t *testing.T) string {
 		t.Skip(err) // only Linux has a sandbox
 	}
 	defer self.Close()
-	f, err := os.OpenFile(first, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // the sandbox's user executes it
+	f, err := os.OpenFile(first, os.O_CREATE|os.O_WRONLY, 0o755) // the sandbox's user executes it
 	if err != nil {
 		t.Fatal(err)
 	}

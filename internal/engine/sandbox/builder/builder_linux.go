@@ -234,7 +234,7 @@ func (b *Builder) makeDir(build Build) (dir string, err error) {
 	if dir, err = os.MkdirTemp(base, dirPrefix); err != nil {
 		return "", err
 	}
-	err = os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(build.Dockerfile), 0o644) //nolint:gosec // the build reads it
+	err = os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(build.Dockerfile), 0o644) // the build reads it
 	return dir, errors.Join(err, os.Chown(dir, sandbox.RootUser(), sandbox.RootUser()))
 }
 

@@ -36,7 +36,7 @@ func Main(args []string) int {
 	if len(args) < 2 {
 		return fail(2, errors.New("usage: SOCKET PROGRAM [ARGUMENT...]"))
 	}
-	listener, err := net.Listen("tcp", Address) //nolint:noctx // it does not block
+	listener, err := net.Listen("tcp", Address)
 	if err != nil {
 		return fail(1, err)
 	}
@@ -45,7 +45,7 @@ func Main(args []string) int {
 	// program still has to say; it ends with it. (An ignored signal would be
 	// ignored by the program, too.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	cmd := exec.Command(args[1], args[2:]...) //nolint:noctx // the sandbox ends it
+	cmd := exec.Command(args[1], args[2:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return exitStatus(cmd.Run())
 }
@@ -85,7 +85,7 @@ func accept(listener net.Listener, socket string) {
 // pass copies both directions until both are closed.
 func pass(inside net.Conn, socket string) {
 	defer inside.Close()
-	outside, err := net.Dial("unix", socket) //nolint:noctx // it does not block
+	outside, err := net.Dial("unix", socket)
 	if err != nil {
 		return
 	}

@@ -22,7 +22,7 @@ func WriteDistractors(dir string, all []judge.Skill) (map[string]string, error) 
 		name := SkillName("", d.Name)
 		content := fmt.Sprintf("---\nname: %s\ndescription: %q\n---\nThis skill is not available here.\n",
 			name, text.PlainLine(d.Description))
-		err := os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte(content), 0o644) //nolint:gosec // the sandbox's user reads it
+		err := os.WriteFile(filepath.Join(folder, "SKILL.md"), []byte(content), 0o644) // the sandbox's user reads it
 		if err != nil {
 			return nil, err
 		}

@@ -130,7 +130,7 @@ func (t *trial) addPrograms() error {
 		return err
 	}
 	t.programs = &sandbox.Mount{Source: dir, Target: inside}
-	return os.WriteFile(filepath.Join(dir, "python"), []byte("#!/bin/sh\nexec python3 \"$@\"\n"), 0o755) //nolint:gosec // a program
+	return os.WriteFile(filepath.Join(dir, "python"), []byte("#!/bin/sh\nexec python3 \"$@\"\n"), 0o755)
 }
 
 // needsPython reports whether the task's image has a program python, which many

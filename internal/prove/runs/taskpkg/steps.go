@@ -198,7 +198,7 @@ func copyOver(from, to string) error {
 		}
 		target := filepath.Join(to, relative)
 		if d.IsDir() {
-			return os.MkdirAll(target, 0o755) //nolint:gosec // programs read it
+			return os.MkdirAll(target, 0o755) // programs read it
 		}
 		info, err := d.Info()
 		if err != nil {

@@ -4,7 +4,7 @@ package gittree
 
 import (
 	"cmp"
-	"crypto/sha1" //nolint:gosec // git's own name of an object; nothing is trusted because of it
+	"crypto/sha1" // git's own name of an object; nothing is trusted because of it
 	"encoding/hex"
 	"hash"
 	"io/fs"
@@ -41,7 +41,7 @@ func ParseHash(text string) (h Hash, ok bool) {
 }
 
 func newHash(kind Kind, size int64) hash.Hash {
-	h := sha1.New() //nolint:gosec // see above
+	h := sha1.New()
 	h.Write([]byte(kind.String() + " " + strconv.FormatInt(size, 10) + "\x00"))
 	return h
 }
