@@ -57,7 +57,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		a.Handle("GET "+base+"/.well-known/skills/{name}/{path...}", Limit(), s.Handler(s.handleOldFile))
 		a.Handle("GET "+base+"/api/search", Limit(), s.Handler(s.handleSearch))
 	}
-	// Of an organisation's public skills, one stands where a token could be.
+	// For public skills the skill name takes the position of the token in the path.
 	a.Handle("GET /{skill}/.well-known/agent-skills/index.json", Limit(), s.oneOrAll())
 	// Nothing more exact is possible beside {name}/{path...} above.
 	a.Handle("GET /o/{org}/{token}/{skill}/{index...}", Limit(), s.oneOrAll())

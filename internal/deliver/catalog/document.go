@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
-// minGzip is the size from which on a document is compressed.
+// minGzip is the smallest document that is compressed.
 const minGzip = 1 << 10
 
 // A Document is an answer that is sent many times.

@@ -85,8 +85,8 @@ type Call struct {
 	Detail string
 	// Input and Output are what the model asked for and what it got.
 	Input, Output string
-	// Took is the time until the model was told the output; calls of one answer end
-	// together. It and OK are nil if there is no output.
+	// Took is the time until the tool result was returned to the model; the calls of one
+	// answer end together. Took and OK are nil if there is no output.
 	Took *time.Duration
 	OK   *bool
 }

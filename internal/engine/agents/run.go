@@ -109,7 +109,7 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	}
 	defer func() {
 		if err := s.removeFolder(dir); err != nil {
-			s.Log.Warn("the folder of an agent is left over", "err", err)
+			s.Log.Warn("the folder of an agent is left over", "error", err)
 		}
 	}()
 	if r.Spec.Dir == "" {

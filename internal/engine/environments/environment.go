@@ -68,7 +68,7 @@ func (s *Service) overlays(ctx context.Context) bool {
 	}
 	s.overlay.probed, s.overlay.works = true, err == nil
 	if err != nil && s.Log != nil {
-		s.Log.Info("each trial copies its environment: there is no overlayfs for it", "err", err)
+		s.Log.Info("each trial copies its environment: there is no overlayfs for it", "error", err)
 	}
 	return s.overlay.works
 }

@@ -103,8 +103,8 @@ const (
 	// may take beside it: layers are there twice.
 	maxSize     = 20 << 30
 	buildFactor = 3
-	// retryAfter is how long the failure of a build stands. Each trial of a run
-	// would repeat it otherwise.
+	// retryAfter is the TTL of the negative cache entry of a failed build. Without one,
+	// each trial of a run would repeat the build.
 	retryAfter = 10 * time.Minute
 	// maxAge is how long an environment is kept that is not used.
 	maxAge = 30 * 24 * time.Hour

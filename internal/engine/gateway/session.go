@@ -139,7 +139,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 		defer close(s.served)
 		err := s.server.Serve(netutil.LimitListener(listener, maxConnections))
 		if !errors.Is(err, http.ErrServerClosed) {
-			g.log.Error("model gateway", "err", err)
+			g.log.Error("model gateway", "error", err)
 		}
 	}()
 	return s, nil

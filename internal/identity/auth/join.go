@@ -67,8 +67,8 @@ func InviterMayGive(ctx context.Context, tx *store.Tx, orgID, userID string, rol
 type Joiner struct {
 	NewUser
 	KeyName string
-	// Claimed says that nobody but the person vouches for the address: no identity
-	// provider signs in as them because of it.
+	// Claimed says that the address is self-asserted (unverified): no identity provider
+	// may sign in as them because of it.
 	Claimed bool
 	// ByKey is the key of the person who let them in; nil on the server. The new one is
 	// made with it: it expires with it, and a cascading revocation reaches it.

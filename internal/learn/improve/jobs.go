@@ -128,7 +128,7 @@ func (s *Service) retryOrFail(ctx context.Context, r Run, cause error) error {
 		status, message = FailedTransient, judgeErr.Error()
 	default:
 		status, message = FailedTransient, runs.InternalError
-		s.Log.ErrorContext(ctx, "improve run failed", "run", r.ID, "err", cause)
+		s.Log.ErrorContext(ctx, "improve run failed", "run", r.ID, "error", cause)
 	}
 	if err := s.end(ctx, r, status, message); err != nil {
 		return err

@@ -30,7 +30,8 @@ type Service struct {
 	Quotations Quotations // may be nil
 }
 
-// Quotations is a hook for who has quoted content, and must not keep it longer.
+// Quotations is a hook for the grades package, which quotes content and must not outlive
+// its retention.
 type Quotations interface {
 	// DropQuotations deletes the quotations of an organisation, or with "" of all,
 	// that were made before a time.

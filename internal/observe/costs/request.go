@@ -39,7 +39,7 @@ type Request struct {
 // Tokens are those of one request, see pricing.Tokens.
 type Tokens = pricing.Tokens
 
-// A Mark is a moment in a session from which on inferred requests belong to a
+// A Mark is a moment in a session after which inferred requests are attributed to a
 // skill, or to none: an activation, or the next prompt.
 type Mark struct {
 	Session string

@@ -154,7 +154,7 @@ func (s *Service) unseal(ctx context.Context, g grade, sealed string) {
 		err = json.Unmarshal(raw, &quotations)
 	}
 	if err != nil { // e.g. the key was replaced
-		s.Log.WarnContext(ctx, "the quotations of a grade cannot be read", "grade", g.id, "err", err)
+		s.Log.WarnContext(ctx, "the quotations of a grade cannot be read", "grade", g.id, "error", err)
 		return
 	}
 	for i := range min(len(quotations), len(g.evidence)) {

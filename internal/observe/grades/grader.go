@@ -21,7 +21,7 @@ type Grader struct {
 	Expectations []string
 	SamplePerDay *int     // sessions that the judge reads; nil for all
 	MaxCostUSD   *float64 // of the judge in a day; nil for no limit
-	// Threshold is the share of the expectations from which on a session passed.
+	// Threshold is the smallest share of met expectations with which a session passes.
 	Threshold float64
 
 	// Inherited means that it is the organisation's: the skill has none of its own.

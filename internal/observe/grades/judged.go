@@ -35,7 +35,7 @@ func (b *bench) judgeSession(ctx context.Context, w waiting, name string, g Grad
 	material, kept, err := b.Transcripts.Transcript(ctx, b.orgID, w.sessionHash)
 	switch {
 	case err != nil && ctx.Err() == nil: // the others shall not wait for this one
-		b.Log.WarnContext(ctx, "a session cannot be read", "session", w.sessionHash, "err", err)
+		b.Log.WarnContext(ctx, "a session cannot be read", "session", w.sessionHash, "error", err)
 		return b.tryAgain(ctx, w)
 	case err != nil || !kept:
 		return err == nil, err
@@ -77,7 +77,7 @@ func (b *bench) noVerdict(ctx context.Context, w waiting, cause error) (done boo
 	case code == "":
 		return false, cause // e.g. the process ends
 	case code == judge.Unavailable, code == judge.Timeout, judge.MustStop(cause):
-		b.Log.WarnContext(ctx, "the judge cannot grade sessions", "err", cause)
+		b.Log.WarnContext(ctx, "the judge cannot grade sessions", "error", cause)
 		b.down = true
 		return false, b.postpone(ctx, []waiting{w}, store.Now().Add(outage))
 	}

@@ -141,7 +141,7 @@ func (b *bench) label(ctx context.Context, g Grader, skillID string, all []unlab
 	case code == "":
 		return err // e.g. the process ends
 	case code == judge.Unavailable, code == judge.Timeout, judge.MustStop(err):
-		b.Log.WarnContext(ctx, "the judge cannot label failures", "err", err)
+		b.Log.WarnContext(ctx, "the judge cannot label failures", "error", err)
 		return jobs.Snooze(outage)
 	default:
 		labels = make([]string, len(all))

@@ -24,8 +24,7 @@ const (
 // a tool said: agents recover from failed calls.
 var weights = map[string]int64{toolErrors: 1, interrupted: 2, testsPassed: 2, userCorrection: 3, commitSurvived: 3}
 
-// maxToolErrors is the share of failed tool calls from which on they are a bad
-// outcome.
+// maxToolErrors is the smallest share of failed tool calls that is a bad outcome.
 const maxToolErrors = 0.25
 
 // outcomesOf returns the known outcomes of a session and the pass rate that they

@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
-// Grades is a hook for who grades sessions. It may be nil.
+// Grades is a hook for the grades package. It may be nil.
 type Grades interface {
 	// Reported is called in the transaction that stores a report of sessions, which
 	// are given by their pseudonyms (see skills.SessionHash).

@@ -43,7 +43,7 @@ func (n *normalizer) skillActivated(e event) error {
 		if o.At, err = n.timeOf(e.nanos); err != nil {
 			return err
 		}
-		n.sight(e, false)
+		n.touchSession(e, false)
 		n.clue(e, dedup.Activation, prompt, known, t.mode, o.At)
 	}
 	if hidden {
@@ -98,7 +98,7 @@ func (n *normalizer) pluginLoaded(e event) error {
 		Plugin: plugin, Marketplace: e.marketplace(), Version: e.Text("plugin.version"), IDHash: e.Text("plugin_id_hash"),
 		Session: e.session, At: at,
 	})
-	n.sight(e, false)
+	n.touchSession(e, false)
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (n *normalizer) evaluation(e event) error {
 	id := n.id("grading_result", "otlp", e.session, name, evaluator, subject)
 	g := skills.Grading{ID: id, SkillName: name, Session: e.session, PassRate: verdict(e), At: at}
 	n.gradings = append(n.gradings, g)
-	n.sight(e, true)
+	n.touchSession(e, true)
 	// The record has the form of a grading_result of a push.
 	n.records = append(n.records, record{id: id, kind: "grading_result", normalizedAt: at, body: bodyOf(map[string]any{
 		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,

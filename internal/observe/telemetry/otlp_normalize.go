@@ -207,7 +207,7 @@ func (n *normalizer) observation(e event, name string) (o skills.Observation, hi
 		return o, hidden, err
 	}
 	at, err := n.timeOf(e.nanos)
-	n.sight(e, false)
+	n.touchSession(e, false)
 	o = skills.Observation{
 		SkillName: name, Session: e.session, VersionName: e.Text("skill.version", "gen_ai.skill.version"),
 		At: at, NormalizedAt: at, Unconfirmed: e.isBuiltIn(name),

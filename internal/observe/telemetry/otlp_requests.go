@@ -135,7 +135,7 @@ func (n *normalizer) addRequest(e event, r costs.Request) (err error) {
 		return err
 	}
 	n.requests = append(n.requests, r)
-	n.sight(e, false)
+	n.touchSession(e, false)
 	return nil
 }
 
@@ -155,8 +155,7 @@ func requestID(c access.Caller, r costs.Request, api, name string) string {
 	return skills.ID(c.OrgID, c.UserID, "model_request", natural)
 }
 
-// mark adds a moment from which on the requests of a session belong to a skill; to
-// none if it is "".
+// mark attributes the following requests of a session to a skill; to none if it is "".
 func (n *normalizer) mark(session, skill string, at time.Time) {
 	n.addMark(costs.Mark{Session: session, Skill: skill, At: at})
 }

@@ -218,7 +218,7 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r.sight(c.base, at, false)
+	r.touchSession(c.base, at, false)
 	if hidden {
 		r.batch.unattributed++
 		return nil
@@ -289,7 +289,7 @@ func (r *reader) offer(c offerRecord, _ json.RawMessage) error {
 			})
 		}
 	}
-	r.sight(c.base, at, false)
+	r.touchSession(c.base, at, false)
 	r.batch.observations = append(r.batch.observations, offers...)
 	return nil
 }
@@ -365,7 +365,7 @@ func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r.sight(c.base, at, true)
+	r.touchSession(c.base, at, true)
 	if hidden {
 		r.batch.unattributed++
 		return nil

@@ -99,6 +99,6 @@ func (r *reader) addRequest(b base, q costs.Request, at *string) (err error) {
 		return err
 	}
 	r.batch.requests = append(r.batch.requests, q)
-	r.sight(b, q.At, false)
+	r.touchSession(b, q.At, false)
 	return nil
 }

@@ -17,9 +17,9 @@ func (n *normalizer) signal(e event, number string) (sessionSignal, bool) {
 	}, named && err == nil
 }
 
-// sight notes that an event is of a session. Its time may be outside of it, e.g.
-// that of a grading.
-func (n *normalizer) sight(e event, outside bool) {
+// touchSession extends the time range of the session of an event. The time may lie
+// outside of the session, as that of a grading does.
+func (n *normalizer) touchSession(e event, outside bool) {
 	if s, ok := n.signal(e, ""); ok {
 		n.sightings = append(n.sightings, s.Sighting(outside))
 	}
@@ -50,8 +50,8 @@ func (n *normalizer) sessionSpan(e event, span string, end uint64, failed bool) 
 	}
 }
 
-// sight notes that a record is of a session.
-func (r *reader) sight(b base, at time.Time, outside bool) {
+// touchSession extends the time range of the session of a record.
+func (r *reader) touchSession(b base, at time.Time, outside bool) {
 	r.batch.sightings = append(r.batch.sightings, sessions.Sighting{
 		Session: optional(b.SessionID), Agent: agentName(textIn(b.Platform)), At: at, Outside: outside,
 	})
@@ -67,7 +67,7 @@ func (r *reader) sightSession(c sessionRecord) {
 	case err != nil:
 		started = ended
 	}
-	r.sight(c.base, started, false)
+	r.touchSession(c.base, started, false)
 	last := started
 	if endErr == nil {
 		r.batch.sightings[len(r.batch.sightings)-1].EndedAt, last = &ended, ended
@@ -102,7 +102,7 @@ func (r *reader) improvementSignal(c signalRecord, item json.RawMessage) error {
 	}
 	if at, err := r.timeIn("timestamp", c.Timestamp); err == nil && textIn(c.Type) == "correction" &&
 		optional(c.SessionID) != "" {
-		r.sight(c.base, at, false)
+		r.touchSession(c.base, at, false)
 		r.setback(c.base, sessions.UserCorrection, textIn(c.ID), at)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (r *reader) timeIn(field string, raw json.RawMessage) (time.Time, error) {
 // promptEvent adds the event of a prompt, unless no person or agent asked
 // something with it.
 func (r *reader) promptEvent(c promptRecord, id string, at time.Time) {
-	r.sight(c.base, at, false)
+	r.touchSession(c.base, at, false)
 	switch optional(c.Kind) {
 	case "system_instruction", "tool_output", "meta", "continuation":
 		return
@@ -141,7 +141,7 @@ func (r *reader) factCounts(c factRecord, session, id string) error {
 	if err != nil {
 		return err
 	}
-	r.sight(c.base, at, false)
+	r.touchSession(c.base, at, false)
 	r.batch.events = append(r.batch.events, sessions.NewFact(session, id, at, calls, errors))
 	return nil
 }
@@ -173,7 +173,7 @@ func (r *reader) toolCall(c toolCallRecord, _ json.RawMessage) error {
 	if c.DurationMS != nil && !(*c.DurationMS >= 0) {
 		return errNegative
 	}
-	r.sight(c.base, at, false)
+	r.touchSession(c.base, at, false)
 	r.batch.events = append(r.batch.events, sessions.Event{
 		Session: session, Kind: sessions.Tool, ID: id, At: at, Name: optional(c.Name), OK: c.Success,
 		Duration: milliseconds(c.DurationMS),
@@ -208,7 +208,7 @@ func (r *reader) outcome(c outcomeRecord, _ json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r.sight(c.base, at, false)
+	r.touchSession(c.base, at, false)
 	r.batch.events = append(r.batch.events, e)
 	return nil
 }

@@ -85,7 +85,7 @@ func (r *reader) transcript(c transcriptRecord, _ json.RawMessage) error {
 			return err
 		}
 		m.Text = optional(c.Text)
-		r.sight(c.base, at, false)
+		r.touchSession(c.base, at, false)
 		r.batch.texts = append(r.batch.texts, content.NewText(session, q.ID, m))
 		return nil
 	default:
@@ -94,7 +94,7 @@ func (r *reader) transcript(c transcriptRecord, _ json.RawMessage) error {
 	if e.ID == "" {
 		return errors.New("prompt_id, or of a tool tool_call_id, is required")
 	}
-	r.sight(c.base, at, false)
+	r.touchSession(c.base, at, false)
 	r.batch.events = append(r.batch.events, e)
 	r.batch.texts = append(r.batch.texts, content.NewText(session, sessions.EventID(e.Kind, e.ID), m))
 	return nil

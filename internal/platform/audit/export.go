@@ -15,7 +15,7 @@ import (
 const (
 	// exportPage is how many entries an export has in memory.
 	exportPage = 500
-	// settled is the age from which on entries are exported. Younger ones may be
+	// settled is the age at which entries are exported. Younger ones may be
 	// followed by entries of an earlier time, whose transactions take longer: an
 	// export that is resumed would miss them.
 	settled = 10 * time.Second

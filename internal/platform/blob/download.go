@@ -217,7 +217,7 @@ func (s *signer) serve(
 	case fault.Is(err, fault.Gone):
 		writeError(w, http.StatusGone, gone.Message, gone.Code)
 	default:
-		log.ErrorContext(r.Context(), "blob not served", "key", key, "err", err)
+		log.ErrorContext(r.Context(), "blob not served", "key", key, "error", err)
 		writeError(w, http.StatusInternalServerError, "Internal server error", "")
 	}
 }

@@ -187,11 +187,11 @@ func (q *Queue) attempt(ctx context.Context, j job) result {
 	log := q.log.With("kind", j.kind, "job", j.id, "attempt", j.attempt, "took", took)
 	switch r.outcome {
 	case retrying:
-		log.WarnContext(ctx, "job failed and will be retried", "wait", r.wait, "err", r.err)
+		log.WarnContext(ctx, "job failed and will be retried", "wait", r.wait, "error", r.err)
 	case discarded:
-		log.ErrorContext(ctx, "job failed for the last time", "err", r.err)
+		log.ErrorContext(ctx, "job failed for the last time", "error", r.err)
 	case cancelled:
-		log.WarnContext(ctx, "job cancelled itself", "err", r.err)
+		log.WarnContext(ctx, "job cancelled itself", "error", r.err)
 	case succeeded, snoozed, interrupted:
 		log.DebugContext(ctx, "job ran", "outcome", r.outcome)
 	}

@@ -179,7 +179,7 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 		return w.refile(ctx, rj, j)
 	}
 	if err := w.r.releaseKey(ctx, j); err != nil {
-		w.r.q.log.WarnContext(ctx, "a job could not start", "kind", j.kind, "job", j.id, "err", err)
+		w.r.q.log.WarnContext(ctx, "a job could not start", "kind", j.kind, "job", j.id, "error", err)
 		return err
 	}
 	res := w.r.q.attempt(ctx, j)
@@ -219,7 +219,7 @@ func (r *riverQueue) reacquireKey(ctx context.Context, j job) bool {
 	defer stop()
 	free, err := reacquireKey(ctx, r.q.db, j.kind, j.key)
 	if err != nil {
-		r.q.log.WarnContext(ctx, "a job waits without its unique key", "kind", j.kind, "job", j.id, "err", err)
+		r.q.log.WarnContext(ctx, "a job waits without its unique key", "kind", j.kind, "job", j.id, "error", err)
 		return true
 	}
 	return free

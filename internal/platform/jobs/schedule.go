@@ -59,7 +59,7 @@ func (q *Queue) runSchedules(ctx context.Context) {
 	for {
 		wait, err := q.enqueueDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			q.log.WarnContext(ctx, "scheduled jobs could not be enqueued", "err", err)
+			q.log.WarnContext(ctx, "scheduled jobs could not be enqueued", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -125,7 +125,7 @@ func (t *table) poll(ctx context.Context, l *lane) {
 			l.notify()
 		}
 		if err != nil && ctx.Err() == nil {
-			t.q.log.WarnContext(ctx, "the job queue could not be read", "err", err)
+			t.q.log.WarnContext(ctx, "the job queue could not be read", "error", err)
 			wait = max(wait, 5*time.Second)
 		}
 		select {
@@ -168,7 +168,7 @@ func (t *table) setBack(ctx context.Context, by time.Duration) {
 			UPDATE job_schedules SET next_at = next_at - $1 WHERE next_at > `+now, by.Microseconds())
 		return err
 	})
-	t.q.log.WarnContext(ctx, "the clock was set back", "by", by, "err", err)
+	t.q.log.WarnContext(ctx, "the clock was set back", "by", by, "error", err)
 }
 
 // work claims and runs one job after the other until ctx ends. The jobs run
@@ -183,7 +183,7 @@ func (t *table) work(ctx, jobsCtx context.Context, l *lane, kinds []string) {
 		for ctx.Err() == nil {
 			claimed, err := t.claim(ctx, l, kinds)
 			if err != nil && ctx.Err() == nil {
-				t.q.log.WarnContext(ctx, "no job could be claimed", "err", err)
+				t.q.log.WarnContext(ctx, "no job could be claimed", "error", err)
 			}
 			if len(claimed) == 0 {
 				break
@@ -230,7 +230,7 @@ func (t *table) complete(ctx context.Context, j job, r result) {
 		if err == nil {
 			return
 		}
-		t.q.log.WarnContext(ctx, "the outcome of a job could not be stored", "kind", j.kind, "job", j.id, "err", err)
+		t.q.log.WarnContext(ctx, "the outcome of a job could not be stored", "kind", j.kind, "job", j.id, "error", err)
 		select {
 		case <-ctx.Done():
 			return

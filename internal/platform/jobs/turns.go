@@ -17,7 +17,7 @@ import (
 
 // Jobs that are not runs take turns by organisation (see For): a claim goes
 // round the organisations that have waiting jobs, in the order of their ids,
-// from the one after that which was served last, and takes the oldest job of
+// starting after the organisation served last, and takes the oldest job of
 // each. So a job waits for one job of every other organisation, not for all
 // that they have enqueued before it. What the service does for itself takes
 // turns like one more organisation. A step is a probe of an index, however many

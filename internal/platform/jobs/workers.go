@@ -35,7 +35,7 @@ func (q *Queue) deregister(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer stop()
 	if _, err := q.db.Exec(ctx, `DELETE FROM job_workers WHERE id = $1`, q.worker); err != nil {
-		q.log.WarnContext(ctx, "job worker could not be deregistered", "err", err)
+		q.log.WarnContext(ctx, "job worker could not be deregistered", "error", err)
 	}
 }
 
@@ -46,7 +46,7 @@ const sweepEvery = time.Hour
 // context ends.
 func (q *Queue) maintain(ctx context.Context) {
 	if err := q.reapLocalWorkers(ctx); err != nil && ctx.Err() == nil {
-		q.log.WarnContext(ctx, "dead job workers of this machine keep their lease until it runs out", "err", err)
+		q.log.WarnContext(ctx, "dead job workers of this machine keep their lease until it runs out", "error", err)
 	}
 	var swept time.Time
 	reaper := reaper{lease: q.options.Lease}
@@ -62,7 +62,7 @@ func (q *Queue) maintain(ctx context.Context) {
 			err = q.sweep(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			q.log.WarnContext(ctx, "job queue maintenance failed", "err", err)
+			q.log.WarnContext(ctx, "job queue maintenance failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

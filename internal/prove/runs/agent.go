@@ -132,7 +132,7 @@ func (x *execution) saveRecording(ctx context.Context, t *Trial) {
 	defer cancel()
 	ref, err := x.s.Recordings.Put(ctx, x.run.OrgID, x.run.ID, *t.did, x.redact, recording.TextLimit(x.run.Total))
 	if err != nil {
-		x.s.Log.WarnContext(ctx, "what an agent did is not kept", "run", x.run.ID, "err", err)
+		x.s.Log.WarnContext(ctx, "what an agent did is not kept", "run", x.run.ID, "error", err)
 		return
 	}
 	ref.CaseID, ref.Variant, ref.N = x.cases[t.Case].ID, string(t.Arm), t.N

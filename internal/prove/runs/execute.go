@@ -109,7 +109,7 @@ func (s *Service) retryOrFail(ctx context.Context, r Run, cause error) error {
 		return cause
 	}
 	if !judge.MustStop(cause) {
-		s.Log.ErrorContext(ctx, "eval run failed", "run", r.ID, "err", cause)
+		s.Log.ErrorContext(ctx, "eval run failed", "run", r.ID, "error", cause)
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		head, err := runByID(ctx, tx, r.OrgID, r.ID, tx.Dialect().ForUpdate())

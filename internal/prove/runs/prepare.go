@@ -107,7 +107,7 @@ func (x *execution) close() {
 		return
 	}
 	if err := sandbox.Remove(x.dir); err != nil {
-		x.s.Log.Warn("a run's folder is left over", "run", x.run.ID, "err", err)
+		x.s.Log.Warn("a run's folder is left over", "run", x.run.ID, "error", err)
 	}
 	x.s.folders.Delete(x.dir)
 }

@@ -315,7 +315,7 @@ func (x *execution) errorTrial(ctx context.Context, t Trial, err error) Trial {
 	case isFault && f.Kind != fault.Internal:
 		shown = "unavailable: " + f.Message
 	default:
-		x.s.Log.ErrorContext(ctx, "a trial failed", "run", x.run.ID, "case", x.cases[t.Case].ID, "err", x.redact(err.Error()))
+		x.s.Log.ErrorContext(ctx, "a trial failed", "run", x.run.ID, "case", x.cases[t.Case].ID, "error", x.redact(err.Error()))
 	}
 	if e, ok := errors.AsType[*judge.Error](err); ok {
 		shown, t.Evidence.Judge = e.Error(), truncatedRecord(e.Record)

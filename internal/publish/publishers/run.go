@@ -210,7 +210,7 @@ func (p *Publisher) allowsWorkflow(r Run) bool {
 	return false
 }
 
-// String says which run it is, for who asks: it is what their own token says.
+// String identifies the run for its own caller: it is what their token says.
 func (r *Run) String() string {
 	s := fmt.Sprintf("repository %s, ref %s", r.Repository, orNone(r.Ref))
 	if r.WorkflowRef != "" {

@@ -60,6 +60,6 @@ func (s *Service) advanceOrGiveUp(ctx context.Context, orgID, gateID string) err
 	if attempt, last := jobs.Attempt(ctx); err == nil || ctx.Err() != nil || attempt < last {
 		return err
 	}
-	s.Log.ErrorContext(ctx, "a gate could not decide", "gate", g.ID, "err", err)
+	s.Log.ErrorContext(ctx, "a gate could not decide", "gate", g.ID, "error", err)
 	return s.conclude(ctx, g, decision.Inconclusive, "something went wrong; the log of the service says what", g.Result)
 }

@@ -62,7 +62,7 @@ type Grading struct {
 	Basis     basis.Basis // "" means pushed
 	SkillName string
 	Session   string
-	// SessionHash is that of Session, for who knows only that.
+	// SessionHash is the hash of Session, for producers that send only the hash.
 	SessionHash string
 	PassRate    *float64  // 0 to 1; nil without a verdict
 	At          time.Time // it counts on that day

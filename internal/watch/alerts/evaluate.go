@@ -237,8 +237,7 @@ func (e *Event) addNote(note string) {
 	e.Note = &note
 }
 
-// staleAfter is the age of the last grade from which on an alert says that it
-// rests on old data.
+// staleAfter is the TTL of grades: an alert is marked stale when the newest one is older.
 const staleAfter = 3 * day
 
 func staleNote(last *time.Time, now time.Time) string {

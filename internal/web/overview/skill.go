@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Tenure is a time from which on a version of a skill's entry was current.
+// A Tenure begins when a version of a skill's entry became current.
 type Tenure struct {
 	EntryID            string
 	VersionID, Version string

@@ -124,7 +124,7 @@ func (s *Service) writeOldRefs(ctx context.Context, out io.Writer, sh catalog.Sh
 	return nil
 }
 
-// sent hides an error of the connection: there is nobody to tell it to.
+// sent hides an error of the connection: the client is gone, so nothing can be reported.
 func sent(err error) error {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client must not take a part for the whole

@@ -143,7 +143,7 @@ func (s *Service) tryRead(ctx context.Context, sh registry.Shelf) (*repo, error)
 	if err != nil {
 		return nil, err
 	}
-	// A shelf that never had a skill needs no log, nor does one of nobody.
+	// A shelf that never had a skill needs no log, and neither does an anonymous one.
 	before, changes := r.newest(), r.changesTo(shop)
 	var news []commit
 	if at.key != "" && (len(changes) > 0 || before.market != r.market.String()) {

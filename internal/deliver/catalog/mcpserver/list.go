@@ -48,7 +48,7 @@ type entryFile struct {
 	Size   int64  `json:"size"`
 }
 
-// A leftOut is a skill that hosts would refuse, for who publishes it.
+// A leftOut is a skipped skill, which hosts would refuse. It is reported to its publisher.
 type leftOut struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`

@@ -85,7 +85,7 @@ func (s *Service) work(ctx context.Context, orgID, id string) error {
 	if again := s.Repohost.RetryLater(err, try); again != nil {
 		return again
 	}
-	s.Log.WarnContext(ctx, "a proposal could not be applied", "proposal", id, "err", err)
+	s.Log.WarnContext(ctx, "a proposal could not be applied", "proposal", id, "error", err)
 	message := repohost.UserMessage(err)
 	return s.settle(ctx, p, func(o *proposals.Outcome) { o.State, o.Message = proposals.Failed, message })
 }

@@ -80,7 +80,7 @@ func (s Streamer) Stream(runID string, poll func(context.Context) (events []Even
 			err = s.follow(req.Context(), out, poll)
 		}
 		if err != nil && req.Context().Err() == nil {
-			s.Log.WarnContext(req.Context(), "a stream of events ended early", "run", runID, "err", err)
+			s.Log.WarnContext(req.Context(), "a stream of events ended early", "run", runID, "error", err)
 		}
 	}
 }
