@@ -39,7 +39,7 @@ func benchGate(ctx context.Context, l *lab) ([]row, error) {
 
 // timeDecision returns the best time of a decision in milliseconds.
 func timeDecision(rounds int) float64 {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // trials of a benchmark
+	random := rand.New(rand.NewPCG(1, 2)) // trials of a benchmark
 	try := func(p float64) (c decision.Count) {
 		for range gateTrials {
 			if c.Decided++; random.Float64() < p {

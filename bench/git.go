@@ -83,7 +83,7 @@ func benchGit(ctx context.Context, l *lab) ([]row, error) {
 func (r *registry) createSmall(ctx context.Context, n int) error {
 	text := fmt.Sprintf("---\nname: %s\ndescription: Use it to measure clones, number %d.\n---\n\n", skillName(n), n)
 	var b bytes.Buffer
-	words := rand.New(rand.NewPCG(uint64(n), 0)) //nolint:gosec // the same in every run
+	words := rand.New(rand.NewPCG(uint64(n), 0)) // the same in every run
 	for range 400 {
 		text += fmt.Sprintf("word%d ", words.IntN(5_000))
 	}

@@ -107,7 +107,7 @@ func (l *lab) openFolder(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, errors.Join(os.Chmod(dir, 0o755), os.Chmod(l.dir, 0o755)) //nolint:gosec // see above
+	return dir, errors.Join(os.Chmod(dir, 0o755), os.Chmod(l.dir, 0o755))
 }
 
 // newTrials makes what runs trials, in a folder: a task in an image, and an agent
@@ -118,9 +118,9 @@ func newTrials(ctx context.Context, dir string) (*taskpkg.Runner, *attempt.Maker
 		return nil, nil, err
 	}
 	images, program := filepath.Join(dir, "images"), filepath.Join(dir, "buildah")
-	err = errors.Join(os.Mkdir(images, 0o755), //nolint:gosec // the build's user reads it
+	err = errors.Join(os.Mkdir(images, 0o755), // the build's user reads it
 		writeImage(ctx, filepath.Join(images, "large_1.tar")),
-		os.WriteFile(program, []byte(imageBuilder), 0o755)) //nolint:gosec // and runs it
+		os.WriteFile(program, []byte(imageBuilder), 0o755)) // and runs it
 	if err != nil {
 		return nil, nil, err
 	}

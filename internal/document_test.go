@@ -32,7 +32,7 @@ func TestArchitectureDocument(t *testing.T) {
 		})
 	}
 	if *update {
-		if err := os.WriteFile(architecture, []byte(want), 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(architecture, []byte(want), 0o644); err != nil { // a file of the repository
 			t.Fatal(err)
 		}
 		return

@@ -76,7 +76,7 @@ func TestHouse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(houseFile, append(raw, '\n'), 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(houseFile, append(raw, '\n'), 0o644); err != nil { // a file of the repository
 			t.Fatal(err)
 		}
 		return

@@ -212,7 +212,7 @@ func (p Price) Micros(t Tokens) (int64, bool) {
 		{t.CacheWrite - t.CacheWriteHour, p.CacheWrite},
 		{t.CacheWriteHour, p.CacheWriteHour},
 	} {
-		h, l := bits.Mul64(uint64(x[0]), uint64(x[1])) //nolint:gosec // neither is negative
+		h, l := bits.Mul64(uint64(x[0]), uint64(x[1])) // neither is negative
 		var carry uint64
 		lo, carry = bits.Add64(lo, l, 0)
 		hi += h + carry
@@ -221,5 +221,5 @@ func (p Price) Micros(t Tokens) (int64, bool) {
 		return 0, false
 	}
 	micros, _ := bits.Div64(hi, lo, picos)
-	return int64(micros), micros <= math.MaxInt64 //nolint:gosec // false if it overflows
+	return int64(micros), micros <= math.MaxInt64 // false if it overflows
 }

@@ -317,9 +317,9 @@ func bucketOf(micros int64) int64 {
 	if micros < 8 {
 		return micros
 	}
-	n := uint64(micros)                     //nolint:gosec // not negative
+	n := uint64(micros)                     // not negative
 	shift := bits.Len64(n) - 4              // leaves 4 bits, the first of them 1
-	return int64(shift)*8 + int64(n>>shift) //nolint:gosec // 8 to 15
+	return int64(shift)*8 + int64(n>>shift) // 8 to 15
 }
 
 // write adds the increments to the rollups.

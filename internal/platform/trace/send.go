@@ -123,7 +123,7 @@ func (s *Sender) request(batch []*Span) *tracepb.TracesData {
 func (s *Span) encode() *tracepb.Span {
 	e := &tracepb.Span{
 		TraceId: s.trace[:], SpanId: s.id[:], Name: s.name, Kind: tracepb.Span_SpanKind(s.kind),
-		StartTimeUnixNano: uint64(s.start.UnixNano()), EndTimeUnixNano: uint64(s.end.UnixNano()), //nolint:gosec // after 1970
+		StartTimeUnixNano: uint64(s.start.UnixNano()), EndTimeUnixNano: uint64(s.end.UnixNano()), // after 1970
 	}
 	if s.parent != [8]byte{} {
 		e.ParentSpanId = s.parent[:]

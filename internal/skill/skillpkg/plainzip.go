@@ -19,7 +19,7 @@ func (p *Package) AddTo(out *zip.Writer, folder string) (err error) {
 		if _, err := spool.Copy(sum, p.content(f)); err != nil {
 			return err
 		}
-		size := uint64(f.Size) //nolint:gosec // a size is not negative
+		size := uint64(f.Size) // a size is not negative
 		h := &zip.FileHeader{
 			Name: folder + f.Path, Method: zip.Store, Modified: packTime(), CRC32: sum.Sum32(),
 			CompressedSize64: size, UncompressedSize64: size,

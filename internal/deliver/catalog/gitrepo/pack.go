@@ -77,7 +77,7 @@ func appendHeader(w *bytes.Buffer, kind byte, size int64) {
 // a compressor takes longer to start than to gain anything.
 func deflate(w *bytes.Buffer, content []byte) {
 	if len(content) <= storedSize {
-		n := uint16(len(content)) //nolint:gosec // small
+		n := uint16(len(content))
 		w.Write([]byte{0x78, 0x01, 1, byte(n), byte(n >> 8), ^byte(n), ^byte(n >> 8)})
 		w.Write(content)
 		w.Write(binary.BigEndian.AppendUint32(nil, adler32.Checksum(content)))
@@ -205,7 +205,7 @@ func (s *Service) countObjects(ctx context.Context, p *parcel, skills []*plugin)
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
-	count, other := uint32(p.count), map[gittree.Hash]bool{} //nolint:gosec // far less
+	count, other := uint32(p.count), map[gittree.Hash]bool{} // far less
 	for _, list := range lists {
 		for _, o := range list {
 			if !p.seen[o.hash] && !other[o.hash] {

@@ -213,7 +213,7 @@ func (t tools) run(c toolCall) (output string, failed bool) {
 		return string(text), false
 	case t.shell:
 		command, _ := c.input[t.shellField].(string)
-		text, err := exec.Command("/bin/sh", "-c", command).CombinedOutput() //nolint:gosec // the sandbox ends it
+		text, err := exec.Command("/bin/sh", "-c", command).CombinedOutput() // the sandbox ends it
 		return string(text), err != nil
 	}
 	return "unknown tool " + c.name, true

@@ -84,7 +84,7 @@ func (o Opener) command() []string {
 
 // start starts a program and does not wait for it: a browser may run for hours.
 func start(_ context.Context, argv []string) error {
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // the person's own browser, which outlives the command
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the person's own browser, which outlives the command
 	if err := cmd.Start(); err != nil {
 		return err
 	}

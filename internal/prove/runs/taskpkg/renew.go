@@ -155,7 +155,7 @@ func move(from, to, name string) error {
 	}
 	source := filepath.Join(from, name)
 	if info, err := os.Lstat(source); err == nil && info.IsDir() {
-		//nolint:gosec // a folder without permissions cannot be moved
+		// a folder without permissions cannot be moved
 		if err := os.Chmod(source, info.Mode().Perm()|0o700); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func inKeyrings(text []byte) bool {
 	for line := range bytes.Lines(list) {
 		if fields := bytes.Fields(line); len(fields) > 0 {
 			if id, err := strconv.ParseInt(string(fields[0]), 16, 64); err == nil {
-				ids = append(ids, int(int32(id))) //nolint:gosec // a serial number
+				ids = append(ids, int(int32(id))) // a serial number
 			}
 		}
 	}
