@@ -15,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 )
 
 // Service keeps sessions.
@@ -309,8 +308,8 @@ func (s *Service) gradesOf(ctx context.Context, c access.Caller, one Session) ([
 			of = append(of, skills.Session{SkillID: k.SkillID, Hash: one.ID})
 		}
 	}
-	found, err := graded.Gradings(ctx, s.DB, of)
-	grades := columnsOf(found, func(g graded.Grading) Grade {
+	found, err := skills.SessionGradings(ctx, s.DB, of)
+	grades := columnsOf(found, func(g skills.SessionGrading) Grade {
 		return Grade{ID: g.ID, SkillID: g.SkillID, PassRate: g.PassRate, Basis: g.Basis, At: g.At}
 	})
 	slices.SortFunc(grades, func(a, b Grade) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })

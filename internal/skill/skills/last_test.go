@@ -10,14 +10,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 )
 
 // gradedVersions returns the versions that the grades of a skill's sessions count for:
 // in the evidence of alerts, and then by the rollups of these versions.
 func (r *room) gradedVersions(skill string, all ...string) (versions []string) {
 	r.T.Helper()
-	sessions, err := graded.Sessions(r.T.Context(), r.World.DB, r.idOf(skill), time.Unix(0, 0), 100)
+	sessions, err := skills.GradedSince(r.T.Context(), r.World.DB, r.idOf(skill), time.Unix(0, 0), 100)
 	if err != nil {
 		r.T.Fatalf("%v", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 )
 
 // TestQueryPlans: no query of the API or of Observe scans a whole table.
@@ -41,11 +40,11 @@ func TestQueryPlans(t *testing.T) {
 			"days of sessions": func() error { return second(skills.SessionDays(ctx, q, ids)) },
 			"session grades":   func() error { return second(skills.SessionGrades(ctx, q, ids)) },
 			"first and last":   func() error { return skills.RecomputeSeen(ctx, q, "a") },
-			"one by one":       func() error { return second(graded.Sessions(ctx, q, "a", time.Now(), 10)) },
+			"one by one":       func() error { return second(skills.GradedSince(ctx, q, "a", time.Now(), 10)) },
 			"gradings of a session": func() error {
-				return second(graded.Gradings(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
+				return second(skills.SessionGradings(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
 			},
-			"last grade": func() error { return second(graded.LastAt(ctx, q, "a")) },
+			"last grade": func() error { return second(skills.LastGradedAt(ctx, q, "a")) },
 			"last activations": func() error {
 				return second(skills.LastActivated(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
 			},

@@ -12,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/recount"
 )
 
 // Service keeps the metrics of skills.
@@ -241,5 +240,5 @@ func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
 
 // Check compares all rollups with a recount.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
-	return recount.Check(ctx, q)
+	return checkRollups(ctx, q)
 }

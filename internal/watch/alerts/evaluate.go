@@ -12,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 )
 
 // An Event is the record of a transition, with the figures that caused it.
@@ -192,7 +191,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 		}
 	}
 	if r.Type.onGrades() {
-		if event.LastGradedAt, err = graded.LastAt(ctx, e.tx, event.SkillID); err != nil {
+		if event.LastGradedAt, err = skills.LastGradedAt(ctx, e.tx, event.SkillID); err != nil {
 			return err
 		}
 		if note := staleNote(event.LastGradedAt, e.now); note != "" && transition != Resolved {

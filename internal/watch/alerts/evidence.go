@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 const (
@@ -46,7 +46,7 @@ func (e Evidence) verdict() verdict {
 // the days before. Of a skill with more gradings than are read, what was before the
 // first sessions is not known: week and month, the graded sessions of the last
 // WindowDays and evidenceDays, tell that and stand in for it.
-func gatherEvidence(all []graded.Session, threshold float64, v lineage.Lineage, week, month int64, now time.Time) Evidence {
+func gatherEvidence(all []skills.GradedSession, threshold float64, v lineage.Lineage, week, month int64, now time.Time) Evidence {
 	days := newGradedDays(all, now)
 	cut := int64(days.sessions(len(days.all)-evidenceDays, len(days.all))) < month
 	since := now.Add(-evidenceDays * day)
@@ -86,7 +86,7 @@ type gradedDays struct {
 	all   []gradedDay
 }
 
-func newGradedDays(sessions []graded.Session, now time.Time) gradedDays {
+func newGradedDays(sessions []skills.GradedSession, now time.Time) gradedDays {
 	const length = evidenceDays + dispersionDays + 1
 	d := gradedDays{now.UTC().Truncate(day).AddDate(0, 0, 1-length), make([]gradedDay, length)}
 	for _, s := range sessions {

@@ -11,7 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
 )
 
 // figures are what a rule is evaluated on.
@@ -32,13 +31,13 @@ type figuresOf struct {
 	quality  map[string]skills.Quality // by version
 	offers   map[string]skills.Offers
 	costs    map[string]pricing.Cost
-	sessions map[string][]graded.Session // by skill, as far as they were read
+	sessions map[string][]skills.GradedSession // by skill, as far as they were read
 }
 
 func (s *Service) readFigures(
 	ctx context.Context, tx *store.Tx, orgID string, rules []Rule, costs map[string]pricing.Cost,
 ) (f figuresOf, err error) {
-	f = figuresOf{costs: costs, sessions: map[string][]graded.Session{}}
+	f = figuresOf{costs: costs, sessions: map[string][]skills.GradedSession{}}
 	if f.windows, err = s.Skills.WindowStats(ctx, tx, orgID, WindowDays); err != nil {
 		return f, err
 	}
@@ -116,7 +115,7 @@ func (f figuresOf) gather(
 	if !read {
 		var err error
 		since := now.Add(-(evidenceDays + dispersionDays) * day)
-		if sessions, err = graded.Sessions(ctx, q, one.ID, since, maxGradings); err != nil {
+		if sessions, err = skills.GradedSince(ctx, q, one.ID, since, maxGradings); err != nil {
 			return known, err
 		}
 		f.sessions[one.ID] = sessions

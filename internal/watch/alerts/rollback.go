@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // An Outcome is what became of the rollback of a firing alert. It is zero as long as
@@ -110,7 +110,7 @@ func (e *evaluation) holds(ctx context.Context, r Rule, skillID string, v regist
 		own := quality[v.ID]
 		return r.evaluateRate(own.PassRate, own.GradedSessions, threshold) != breached, err
 	}
-	sessions, err := graded.SessionsOf(ctx, e.tx, skillID, v.ID, maxOwn)
+	sessions, err := skills.GradedWithVersion(ctx, e.tx, skillID, v.ID, maxOwn)
 	if err != nil || len(sessions) == 0 {
 		return true, err
 	}

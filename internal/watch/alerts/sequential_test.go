@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/lineage"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/graded"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 func TestCusumSteps(t *testing.T) {
@@ -67,7 +67,7 @@ func TestPace(t *testing.T) {
 // simulation does, and wants the same of the sessions as they are stored.
 func TestGatherEvidence(t *testing.T) {
 	s := simulated{random: rand.New(rand.NewPCG(1, 2)), threshold: 0.8, keep: true} // a simulation
-	var all []graded.Session
+	var all []skills.GradedSession
 	start := noon.Truncate(day).AddDate(0, 0, 1-evidenceDays)
 	for d := range evidenceDays {
 		rate := 0.9
@@ -77,12 +77,12 @@ func TestGatherEvidence(t *testing.T) {
 		s.day(10, rate)
 		for _, x := range s.results {
 			at := start.AddDate(0, 0, d).Add(time.Duration(len(all)%10) * time.Minute)
-			all = append(all, graded.Session{At: at, PassRate: x, VersionID: "v"})
+			all = append(all, skills.GradedSession{At: at, PassRate: x, VersionID: "v"})
 		}
 	}
 	now := start.AddDate(0, 0, evidenceDays-1).Add(23 * time.Hour)
 	// What is older than the evidence is left out, as are other versions.
-	all = append([]graded.Session{{At: now.AddDate(0, 0, -40), PassRate: 0, VersionID: "v"}}, all...)
+	all = append([]skills.GradedSession{{At: now.AddDate(0, 0, -40), PassRate: 0, VersionID: "v"}}, all...)
 	got := gatherEvidence(all[1:], 0.8, lineage.Lineage{CurrentID: "v", Since: start}, 0, 0, now)
 	if got.Sum == nil || math.Abs(*got.Sum-s.walk.sum) > 1e-9 || *got.Limit != s.walk.limit || got.Sessions != len(all)-1 {
 		t.Errorf("got %v of %d sessions, want %v of %d", got.Sum, got.Sessions, s.walk.sum, len(all)-1)

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/forget"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // Delete ends the organisation of an owner, who confirms it with its name. All keys and
@@ -103,7 +103,7 @@ func (s *Service) Purge(ctx context.Context, orgID string) (err error) {
 }
 
 func (s *Service) purgeOnce(ctx context.Context, orgID string, p plan) (rows int64, err error) {
-	for _, rollups := range []func(context.Context, *store.DB, string) (int64, error){forget.Sessions, signals.Forget} {
+	for _, rollups := range []func(context.Context, *store.DB, string) (int64, error){skills.ForgetSessions, signals.Forget} {
 		n, err := rollups(ctx, s.DB, orgID)
 		rows += n
 		if err != nil {

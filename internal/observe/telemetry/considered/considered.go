@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/prompts"
+	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // A Prompt is one that a skill was considered for, with the outcomes.
@@ -29,7 +29,7 @@ const maxObservations = 20_000
 // Prompts returns the prompts of the newest observations of a skill that the
 // organisation may read (see shareable).
 func Prompts(ctx context.Context, q store.Querier, orgID, skillID string) ([]Prompt, error) {
-	stats, err := prompts.StatsOf(ctx, q, orgID, skillID, maxObservations)
+	stats, err := skills.PromptStatsOf(ctx, q, orgID, skillID, maxObservations)
 	if err != nil {
 		return nil, err
 	}

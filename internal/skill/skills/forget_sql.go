@@ -1,6 +1,4 @@
-// Package forget deletes the rollups of an organisation's sessions, whose rows have
-// nothing but hashes.
-package forget
+package skills
 
 import (
 	"context"
@@ -8,18 +6,17 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// chunk is how many observations or gradings one transaction handles.
-const chunk = 500
+// forgetChunk is how many observations or gradings one transaction handles.
+const forgetChunk = 500
 
-// Sessions deletes the rollups of the sessions of an organisation and returns how many
+// ForgetSessions deletes the rollups of the sessions of an organisation and returns how many
 // there were. The observations and gradings that they are of must still be there.
-func Sessions(ctx context.Context, db *store.DB, orgID string) (deleted int64, err error) {
+func ForgetSessions(ctx context.Context, db *store.DB, orgID string) (deleted int64, err error) {
 	for _, table := range []string{"skill_observations", "skill_gradings"} {
 		for after := ""; ; {
-			found, err := usesAfter(ctx, db, table, orgID, after)
+			found, err := sessionRowsAfter(ctx, db, table, orgID, after)
 			if err != nil {
 				return deleted, err
 			}
@@ -37,24 +34,24 @@ func Sessions(ctx context.Context, db *store.DB, orgID string) (deleted int64, e
 	return deleted, nil
 }
 
-// A use is an observation or a grading.
-type use struct{ id, skillID, versionID, sessionHash string }
+// A sessionRow is an observation or a grading.
+type sessionRow struct{ id, skillID, versionID, sessionHash string }
 
-func usesAfter(ctx context.Context, q store.Querier, table, orgID, after string) ([]use, error) {
+func sessionRowsAfter(ctx context.Context, q store.Querier, table, orgID, after string) ([]sessionRow, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, skill_id, COALESCE(version_id, ''), session_hash FROM `+table+`
-		WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3`, orgID, after, chunk)
-	return store.All(rows, err, func(row store.Row) (u use, err error) {
+		WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3`, orgID, after, forgetChunk)
+	return store.All(rows, err, func(row store.Row) (u sessionRow, err error) {
 		err = row.Scan(&u.id, &u.skillID, &u.versionID, &u.sessionHash)
 		return u, err
 	})
 }
 
-func deleteRollups(ctx context.Context, db *store.DB, of []use) (deleted int64, err error) {
+func deleteRollups(ctx context.Context, db *store.DB, of []sessionRow) (deleted int64, err error) {
 	keys := map[string]bool{}
 	for _, u := range of {
-		keys[skills.SessionKey(u.skillID, u.sessionHash)] = true
-		keys[skills.SessionKey(u.versionID, u.sessionHash)] = true
+		keys[SessionKey(u.skillID, u.sessionHash)] = true
+		keys[SessionKey(u.versionID, u.sessionHash)] = true
 	}
 	in, list := db.Dialect().In("$1", slices.Collect(maps.Keys(keys)))
 	err = db.InTx(ctx, func(tx *store.Tx) error {

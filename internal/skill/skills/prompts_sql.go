@@ -1,6 +1,4 @@
-// Package prompts counts how the prompts of a skill's sessions went. It reads the
-// tables of skills.
-package prompts
+package skills
 
 import (
 	"context"
@@ -9,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Stats is the outcomes of one prompt in the sessions of a skill.
-type Stats struct {
+// PromptStats is the outcomes of one prompt in the sessions of a skill.
+type PromptStats struct {
 	PromptHash   string // see skills.PromptHash
 	Checks       int    // how often the skill was considered for it
 	Missed       int    // of those, how often it was not activated
@@ -21,9 +19,9 @@ type Stats struct {
 	Mode         string // how the skill was called, or ""
 }
 
-// StatsOf returns the outcomes of the prompts in a skill's newest observations, the
+// PromptStatsOf returns the outcomes of the prompts in a skill's newest observations, the
 // newest prompt first. A graded session failed if its pass rate is below one half.
-func StatsOf(ctx context.Context, q store.Querier, orgID, skillID string, observations int) ([]Stats, error) {
+func PromptStatsOf(ctx context.Context, q store.Querier, orgID, skillID string, observations int) ([]PromptStats, error) {
 	rows, err := q.Query(ctx, `
 		SELECT o.prompt_hash, COUNT(*), COUNT(*) FILTER (WHERE NOT o.triggered),
 			MAX(o.occurred_at) FILTER (WHERE NOT o.triggered),
@@ -44,7 +42,7 @@ func StatsOf(ctx context.Context, q store.Querier, orgID, skillID string, observ
 			) AS ranked WHERE place = 1 GROUP BY session_hash
 		) g ON g.session_hash = o.session_hash
 		GROUP BY o.prompt_hash ORDER BY MAX(o.occurred_at) DESC, o.prompt_hash`, orgID, skillID, observations)
-	return store.All(rows, err, func(row store.Row) (p Stats, err error) {
+	return store.All(rows, err, func(row store.Row) (p PromptStats, err error) {
 		err = row.Scan(&p.PromptHash, &p.Checks, &p.Missed, store.NullTime(&p.LastMissedAt),
 			&p.Graded, &p.Failed, store.NullTime(&p.LastFailedAt), &p.Mode)
 		return p, err

@@ -1,6 +1,4 @@
-// Package graded reads the graded sessions of a skill one by one, in the order of
-// their grading, and the gradings of a session. It reads skill_gradings.
-package graded
+package skills
 
 import (
 	"cmp"
@@ -11,40 +9,39 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
-// A Session is the grade of one session of a skill.
-type Session struct {
+// A GradedSession is the grade of one session of a skill.
+type GradedSession struct {
 	At        time.Time // of its last grading
 	PassRate  float64   // 0 to 1
 	VersionID string    // that it used, "" if unknown
 }
 
-// Sessions returns the sessions of a skill that were graded since a time, oldest
+// GradedSince returns the sessions of a skill that were graded since a time, oldest
 // first. Of more gradings than the limit the newest are read.
-func Sessions(ctx context.Context, q store.Querier, skillID string, since time.Time, limit int) ([]Session, error) {
+func GradedSince(ctx context.Context, q store.Querier, skillID string, since time.Time, limit int) ([]GradedSession, error) {
 	rows, err := q.Query(ctx, `
 		SELECT session_hash, pass_rate, basis, COALESCE(version_id, ''), graded_at FROM skill_gradings
 		WHERE skill_id = $1 AND graded_at >= $2 AND pass_rate IS NOT NULL ORDER BY graded_at DESC, id DESC LIMIT $3`,
 		skillID, store.Micros(since), limit)
-	return inOrder(rows, err)
+	return gradedInOrder(rows, err)
 }
 
-// SessionsOf is Sessions of those that used a version of the skill, at any time.
-func SessionsOf(ctx context.Context, q store.Querier, skillID, versionID string, limit int) ([]Session, error) {
+// GradedWithVersion is GradedSince of those that used a version of the skill, at any time.
+func GradedWithVersion(ctx context.Context, q store.Querier, skillID, versionID string, limit int) ([]GradedSession, error) {
 	rows, err := q.Query(ctx, `
 		SELECT session_hash, pass_rate, basis, COALESCE(version_id, ''), graded_at FROM skill_gradings
 		WHERE skill_id = $1 AND version_id = $2 AND pass_rate IS NOT NULL ORDER BY graded_at DESC, id DESC LIMIT $3`,
 		skillID, versionID, limit)
-	return inOrder(rows, err)
+	return gradedInOrder(rows, err)
 }
 
-// inOrder reads gradings, newest first, and returns their sessions, oldest first.
-func inOrder(rows store.Rows, err error) ([]Session, error) {
+// gradedInOrder reads gradings, newest first, and returns their sessions, oldest first.
+func gradedInOrder(rows store.Rows, err error) ([]GradedSession, error) {
 	type gradings struct {
-		Session
+		GradedSession
 		hash  string
 		sum   float64
 		count int
@@ -77,16 +74,16 @@ func inOrder(rows store.Rows, err error) ([]Session, error) {
 	ordered := slices.SortedFunc(maps.Values(sessions), func(a, b *gradings) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.hash, b.hash))
 	})
-	all := make([]Session, len(ordered))
+	all := make([]GradedSession, len(ordered))
 	for i, g := range ordered {
 		g.PassRate = g.sum / float64(g.count)
-		all[i] = g.Session
+		all[i] = g.GradedSession
 	}
 	return all, err
 }
 
-// A Grading is a grading of a session with a verdict.
-type Grading struct {
+// A SessionGrading is a grading of a session with a verdict.
+type SessionGrading struct {
 	ID       string
 	SkillID  string
 	PassRate int64 // in billionths
@@ -94,12 +91,12 @@ type Grading struct {
 	At       time.Time // of the verdict
 }
 
-// Gradings returns the gradings of sessions that have a verdict.
-func Gradings(ctx context.Context, q store.Querier, of []skills.Session) ([]Grading, error) {
-	from, list := q.Dialect().ByPair("skill_gradings", "skill_id", "session_hash", "$1", skills.SessionPairs(of))
+// SessionGradings returns the gradings of sessions that have a verdict.
+func SessionGradings(ctx context.Context, q store.Querier, of []Session) ([]SessionGrading, error) {
+	from, list := q.Dialect().ByPair("skill_gradings", "skill_id", "session_hash", "$1", SessionPairs(of))
 	rows, err := q.Query(ctx, `
 		SELECT id, skill_id, pass_rate, basis, COALESCE(rated_at, graded_at) FROM `+from+` AND pass_rate IS NOT NULL`, list)
-	return store.All(rows, err, func(row store.Row) (g Grading, err error) {
+	return store.All(rows, err, func(row store.Row) (g SessionGrading, err error) {
 		var of *string
 		err = row.Scan(&g.ID, &g.SkillID, &g.PassRate, &of, store.Time(&g.At))
 		g.Basis = basis.Parse(of)
@@ -107,8 +104,8 @@ func Gradings(ctx context.Context, q store.Querier, of []skills.Session) ([]Grad
 	})
 }
 
-// LastAt returns when a session of the skill was last graded, nil if none was.
-func LastAt(ctx context.Context, q store.Querier, skillID string) (at *time.Time, err error) {
+// LastGradedAt returns when a session of the skill was last graded, nil if none was.
+func LastGradedAt(ctx context.Context, q store.Querier, skillID string) (at *time.Time, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT MAX(graded_at) FROM skill_gradings WHERE skill_id = $1`, skillID)
 	_, err = store.One(rows, err, "Grading", func(row store.Row) (struct{}, error) {

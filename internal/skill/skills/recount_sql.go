@@ -1,6 +1,4 @@
-// Package recount computes all rollups of skills anew and compares them with those
-// that are stored.
-package recount
+package skills
 
 import (
 	"context"
@@ -9,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Check returns the rollups that differ from a recount.
-func Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
+// checkRollups returns the rollups that differ from a recount.
+func checkRollups(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "skills", []invariants.Rule{
 		{Broken: wrongDays, Wrong: "days of skills whose numbers are not those of their observations", Do: invariants.Report},
 		{Broken: wrongGrades, Wrong: "days of skills whose grades are not those of their gradings", Do: invariants.Report},
@@ -22,7 +20,7 @@ func Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 // A recount adds the stored counters and subtracts the recounted ones: a group
 // that does not sum to zero is wrong. It does the arithmetic of skills' tally.go in SQL.
 const (
-	seen = `seen AS (
+	recountSeen = `seen AS (
 			SELECT skill_id AS subject, session_hash, occurred_at / 86400000000 AS day, occurred_at, is_check, triggered,
 				confidence, weight, until_at
 			FROM skill_observations
@@ -35,7 +33,7 @@ const (
 			FROM seen WHERE session_hash <> '' GROUP BY subject, session_hash)`
 
 	wrongDays = `
-		WITH ` + seen + `
+		WITH ` + recountSeen + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
 				SELECT subject_id AS subject, day, sessions AS a, trigger_sessions AS b, last_sessions AS c, last_trigger_sessions AS d,
@@ -59,7 +57,7 @@ const (
 		) AS wrong`
 
 	// The gradings of a session with the highest basis, as in basis.Highest.
-	graded = `graded AS (
+	recountGraded = `graded AS (
 			SELECT subject, session_hash, basis, MAX(day) AS day,
 				(2 * CAST(SUM(pass_rate) AS BIGINT) + COUNT(*)) / (2 * COUNT(*)) AS pass_rate FROM (
 				SELECT subject, session_hash, basis, day, pass_rate, RANK() OVER (PARTITION BY subject, session_hash
@@ -72,7 +70,7 @@ const (
 			) AS ranked WHERE place = 1 GROUP BY subject, session_hash, basis)`
 
 	wrongGrades = `
-		WITH ` + graded + `
+		WITH ` + recountGraded + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
 				SELECT subject_id AS subject, day, graded_sessions AS a, pass_rate_sum AS b, person_sessions AS c, person_sum AS d,
@@ -87,7 +85,7 @@ const (
 		) AS wrong`
 
 	wrongTotals = `
-		WITH ` + seen + `, ` + graded + `
+		WITH ` + recountSeen + `, ` + recountGraded + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
 				SELECT subject_id AS subject, unique_sessions AS a, graded_sessions AS b,
