@@ -9,7 +9,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/learn/improve/about"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -162,7 +161,7 @@ func (x *execution) unchanged() error {
 	}
 	digests := make(map[string]string, len(x.suite.Cases))
 	for _, c := range x.suite.Cases {
-		digests[c.ID] = about.Digest(c)
+		digests[c.ID] = caseDigest(c)
 	}
 	for _, c := range x.r.cases {
 		if digests[c.ID] != c.Digest {
@@ -267,7 +266,8 @@ func (s *Service) end(ctx context.Context, r Run, status runs.Status, message st
 func (x *execution) begin(ctx context.Context) error {
 	r := x.r
 	p, err := x.plan(ctx, order{
-		trial: trial{step: current, arm: currentArm}, subject: r.subject(), cases: r.allCases(), trials: r.Terms.Trials, seed: r.Seed, share: 1,
+		trial: trial{step: current, arm: currentArm}, subject: r.subject(), cases: r.allCases(), trials: r.Terms.Trials,
+		seed: r.Seed, share: 1,
 	})
 	if err != nil {
 		return err
@@ -300,7 +300,8 @@ func (x *execution) split(ctx context.Context) error {
 	case run.Status == runs.BudgetSpent:
 		x.r.Terms.StoppedBy = byCost
 		return x.end(ctx, FailedTerminal, "the budget was spent before the current version was scored")
-	case decided == 0 && strings.Contains(problem, string(judge.Unavailable)), decided == 0 && strings.Contains(problem, string(judge.Timeout)):
+	case decided == 0 && strings.Contains(problem, string(judge.Unavailable)),
+		decided == 0 && strings.Contains(problem, string(judge.Timeout)):
 		return x.end(ctx, FailedTransient, problem)
 	case decided == 0:
 		return x.end(ctx, FailedTerminal, problem)
@@ -370,7 +371,8 @@ func (x *execution) results(ctx context.Context, runID string) (all map[string]r
 		all[c.ID] = got
 	}
 	if undecided > 0 {
-		problem = strings.TrimSuffix(fmt.Sprintf("%d of %d cases have no verdict; the last: %s", undecided, len(all), last), "; the last: ")
+		problem = strings.TrimSuffix(fmt.Sprintf("%d of %d cases have no verdict; the last: %s", undecided, len(all), last),
+			"; the last: ")
 	}
 	return all, problem, nil
 }
@@ -410,9 +412,3 @@ func pairs(ids []string, before, now map[string]result) []decision.Case {
 // isHopeless reports whether the judge would refuse every other request, too:
 // the key is wrong, or the model does not exist.
 func isHopeless(err *judge.Error) bool { return err.Stop || err.Status == http.StatusNotFound }
-
-// concernsOneRequest reports whether the judge failed for a reason that says
-// nothing about other requests: it is neither misconfigured nor unavailable.
-func concernsOneRequest(err *judge.Error) bool {
-	return !isHopeless(err) && err.Code != judge.Unavailable && err.Code != judge.Timeout
-}

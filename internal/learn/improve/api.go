@@ -166,7 +166,8 @@ func newImproveOutput(r Run) improveOutput {
 	out := improveOutput{
 		ID: r.ID, SuiteID: r.SuiteID, Subject: runs.NewSubjectOutput(r.Subject), Status: r.Status,
 		Target: r.Terms.Target, MaxIterations: r.MaxIterations, Holdout: r.Holdout, Seed: r.Seed, Judge: r.Judge,
-		MaxUSD: spend.USD(r.Terms.MaxMicros), MaxCalls: r.Terms.MaxCalls, MaxMinutes: r.Terms.MaxMinutes, Splits: PartsOutput(r.Splits()),
+		MaxUSD: spend.USD(r.Terms.MaxMicros), MaxCalls: r.Terms.MaxCalls, MaxMinutes: r.Terms.MaxMinutes,
+		Splits:   PartsOutput(r.Splits()),
 		Progress: runs.Progress{Done: r.Done, Total: r.Total}, Cases: SplitOutput{r.Train, r.HeldOut, r.LeftOut},
 		Current: CurrentOutput{Description: r.Description}, Iterations: []IterationOutput{},
 		ProposalID: r.ProposalID, Error: r.Error,

@@ -2,7 +2,6 @@ package improve
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/learn/improve/about"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
@@ -52,7 +51,7 @@ func casesOf(suite suites.Suite, target edit.Target) (taken []suites.Case, leftO
 	}
 	known := map[string]bool{}
 	for _, c := range suite.Cases {
-		asked := about.Asked(c)
+		asked := caseAsked(c)
 		if !takes(target, c) || !c.Runnable() || known[asked] {
 			leftOut++
 			continue
@@ -94,7 +93,7 @@ func enough(target edit.Target, cases []suites.Case, retired map[string]bool) er
 	}
 	fresh := 0
 	for _, c := range cases {
-		if !retired[about.Digest(c)] {
+		if !retired[caseDigest(c)] {
 			fresh++
 		}
 	}

@@ -44,7 +44,8 @@ func (x *execution) prove(ctx context.Context, state *search.State) (wait bool, 
 		seed := subject.NewSeed() // another one than that of the search
 		for at, of := range map[arm]subject.Ref{candidateArm: ref, currentArm: r.subject()} {
 			p, err := x.plan(ctx, order{
-				trial: trial{n: winner.N, step: part.step, arm: at}, subject: of, cases: part.cases, trials: part.trials, seed: seed, share: 4,
+				trial: trial{n: winner.N, step: part.step, arm: at}, subject: of, cases: part.cases, trials: part.trials,
+				seed: seed, share: 4,
 			})
 			if err != nil {
 				return false, err
@@ -165,7 +166,8 @@ func (r Run) proposal(winner Iteration, e search.Evidence) proposals.Draft {
 		},
 		Proved: e.Proved,
 		Proof: &proposals.Proof{
-			Cases: e.Cases, Current: e.Current, Winner: e.Winner, Better: e.Better, Worse: e.Worse, P: &e.P, Interval: &e.Interval,
+			Cases: e.Cases, Current: e.Current, Winner: e.Winner, Better: e.Better, Worse: e.Worse, P: &e.P,
+			Interval: &e.Interval,
 		},
 		Evidence: Evidence{
 			ImproveRunID: r.ID, SuiteID: r.SuiteID, Iteration: winner.N, Judge: r.Judge, Seed: r.Seed, CostUSD: r.Cost.USD(),

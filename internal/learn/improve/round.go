@@ -41,7 +41,9 @@ func (x *execution) search(ctx context.Context) (wait bool, err error) {
 		x.stopped = stop{by: byIterations}
 	}
 	x.r.Terms.StoppedBy = x.stopped.by
-	if !merged && !state.Done(x.r.MaxIterations) && !x.exhausted(last) && x.stopped.by == "" {
+	// When the built-in writer has found nothing to write, it would find nothing again: it is deterministic.
+	exhausted := x.r.Judge.API == judge.Builtin && last.N > 0 && last.Description == nil
+	if !merged && !state.Done(x.r.MaxIterations) && !exhausted && x.stopped.by == "" {
 		began, waiting, err := x.round(ctx, state)
 		if began || err != nil {
 			return waiting, err
@@ -54,12 +56,6 @@ func (x *execution) search(ctx context.Context) (wait bool, err error) {
 		}
 	}
 	return x.prove(ctx, state)
-}
-
-// exhausted reports whether the built-in writer has found nothing to write. It is
-// deterministic: it would find nothing again.
-func (x *execution) exhausted(last Iteration) bool {
-	return x.r.Judge.API == judge.Builtin && last.N > 0 && last.Description == nil
 }
 
 // random returns the random numbers of a round, which are the same after a crash.
@@ -89,7 +85,8 @@ func (x *execution) round(ctx context.Context, state *search.State) (began, wait
 			return true, false, err
 		}
 		maps.Copy(parent.results, results)
-	} else if unknown := slices.DeleteFunc(slices.Clone(batch), func(id string) bool { _, ok := parent.results[id]; return ok }); len(unknown) > 0 {
+	} else if unknown := slices.DeleteFunc(slices.Clone(batch),
+		func(id string) bool { _, ok := parent.results[id]; return ok }); len(unknown) > 0 {
 		return true, true, x.rollout(ctx, n, *parent, unknown)
 	}
 	it, cost, err := x.write(ctx, n, *parent, batch)
@@ -134,7 +131,8 @@ func (x *execution) rollout(ctx context.Context, n int, parent Iteration, ids []
 		return err
 	}
 	p, err := x.plan(ctx, order{
-		trial: trial{n: n, step: rollout, arm: candidateArm}, subject: ref, cases: ids, trials: x.r.Terms.Trials, seed: x.r.Seed, share: 1,
+		trial: trial{n: n, step: rollout, arm: candidateArm}, subject: ref, cases: ids, trials: x.r.Terms.Trials,
+		seed: x.r.Seed, share: 1,
 	})
 	if err != nil {
 		return err
@@ -184,7 +182,8 @@ func (x *execution) tryCandidate(ctx context.Context, it Iteration) (wait bool, 
 	if err == nil {
 		err = x.try(ctx, it, at, ids, ref)
 	}
-	if f, ok := errors.AsType[*fault.Error](err); ok && (f.Kind == fault.Conflict || f.Kind == fault.TooLarge || f.Kind == fault.Malformed) {
+	if f, ok := errors.AsType[*fault.Error](err); ok &&
+		(f.Kind == fault.Conflict || f.Kind == fault.TooLarge || f.Kind == fault.Malformed) {
 		return false, x.refuse(ctx, it, f.Message)
 	}
 	return true, err
@@ -193,7 +192,8 @@ func (x *execution) tryCandidate(ctx context.Context, it Iteration) (wait bool, 
 // try starts a run of a candidate.
 func (x *execution) try(ctx context.Context, it Iteration, at step, ids []string, ref subject.Ref) error {
 	p, err := x.plan(ctx, order{
-		trial: trial{n: it.N, step: at, arm: candidateArm}, subject: ref, cases: ids, trials: x.r.Terms.Trials, seed: x.r.Seed, share: 1,
+		trial: trial{n: it.N, step: at, arm: candidateArm}, subject: ref, cases: ids, trials: x.r.Terms.Trials,
+		seed: x.r.Seed, share: 1,
 	})
 	if err != nil {
 		return err
@@ -311,6 +311,7 @@ func (x *execution) candidate(n, parent int, skillMD string) Iteration {
 	description = text.Clean(description)
 	id := store.NewID()
 	return Iteration{
-		N: n, Parent: parent, Description: &description, SkillMD: skillMD, stage: written, sourceID: &id, results: map[string]result{},
+		N: n, Parent: parent, Description: &description, SkillMD: skillMD, stage: written, sourceID: &id,
+		results: map[string]result{},
 	}
 }

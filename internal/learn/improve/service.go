@@ -11,7 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/learn/improve/about"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/writer"
@@ -164,7 +163,7 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n NewRun) (r R
 		},
 	}
 	for _, c := range cases {
-		r.cases = append(r.cases, Case{ID: c.ID, Digest: about.Digest(c), Group: about.Group(c), Calls: about.Calls(c, r.Judge)})
+		r.cases = append(r.cases, Case{ID: c.ID, Digest: caseDigest(c), Group: caseGroup(c), Calls: caseCalls(c, r.Judge)})
 	}
 	split := search.Count(searchCases(r.cases, retired, func(string) bool { return false }), r.Holdout, least(target))
 	r.Train, r.HeldOut = split.Train, split.Selection+split.Proof
@@ -212,7 +211,8 @@ func (s *Service) checkGain(ctx context.Context, r Run) error {
 			run.Total < len(r.cases) || run.CreatedAt.Before(r.CreatedAt.Add(-recent)) {
 			continue
 		}
-		if rate := run.Summary.PassRate; rate != nil && *rate > saturated && run.Summary.Passed+run.Summary.Failed >= len(r.cases) {
+		if rate := run.Summary.PassRate; rate != nil && *rate > saturated &&
+			run.Summary.Passed+run.Summary.Failed >= len(r.cases) {
 			return fault.New(fault.Conflict, nothingToGain, 100**rate, 100*saturated)
 		}
 		return nil // the newest one decides
@@ -239,8 +239,9 @@ func (s *Service) checkValid(ctx context.Context, r Run) (err error) {
 	}
 	for _, f := range report.Findings {
 		if f.Severity == lint.Error {
-			return fault.New(fault.Conflict, "The current version of %s fails its validation, and so would every candidate: %s (%s). "+
-				"Push a version that passes first", r.Subject.Name, f.Message, f.Code)
+			return fault.New(fault.Conflict,
+				"The current version of %s fails its validation, and so would every candidate: %s (%s). "+
+					"Push a version that passes first", r.Subject.Name, f.Message, f.Code)
 		}
 	}
 	return nil
@@ -428,7 +429,8 @@ func (s *Service) checkBudget(ctx context.Context, r Run) error {
 		return fault.Invalid("max_calls", "max_calls must be at least %d for one iteration and the proof with this suite", least)
 	}
 	_, err := s.Runs.Plan(ctx, access.Caller{OrgID: r.OrgID, UserID: r.CreatedBy}, r.SuiteID, runs.NewRun{
-		Subject: r.subject(), Trials: r.Terms.Trials, Baseline: runs.NoBaseline, CaseIDs: r.allCases(), MaxMicros: r.Terms.MaxMicros,
+		Subject: r.subject(), Trials: r.Terms.Trials, Baseline: runs.NoBaseline, CaseIDs: r.allCases(),
+		MaxMicros: r.Terms.MaxMicros,
 	})
 	if err != nil {
 		return fmt.Errorf("plan of the first run: %w", err)

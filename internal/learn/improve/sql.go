@@ -36,9 +36,11 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject, distractors, judge string
 	var terms, at, writing, cost, proof *string
 	err = row.Scan(append([]any{
-		&r.ID, &r.OrgID, &r.SuiteID, &r.Status, &subject, &r.Description, &distractors, &r.MaxIterations, &r.Holdout, &r.Seed, &judge,
+		&r.ID, &r.OrgID, &r.SuiteID, &r.Status, &subject, &r.Description, &distractors, &r.MaxIterations, &r.Holdout,
+		&r.Seed, &judge,
 		&r.Train, &r.HeldOut, &r.LeftOut, &r.Done, &r.Total, &r.Winner, &r.ProposalID, &r.Error, &r.CreatedBy,
-		store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt), store.NullTime(&r.FinishedAt), &terms, &at, &writing, &cost, &proof,
+		store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt), store.NullTime(&r.FinishedAt), &terms, &at, &writing,
+		&cost, &proof,
 	}, further...)...)
 	if err != nil {
 		return r, err
@@ -94,7 +96,8 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO improve_runs (id, org_id, suite_id, status, subject, description, distractors, max_iterations, holdout, seed, judge,
+		INSERT INTO improve_runs (id, org_id, suite_id, status, subject, description, distractors, max_iterations,
+		holdout, seed, judge,
 			train_count, holdout_count, left_out, done, total, created_by, created_at, queries)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, $15, $16, $17, $18)`,
 		r.ID, r.OrgID, r.SuiteID, r.Status, c[0], r.Description, c[1], r.MaxIterations, r.Holdout, r.Seed,
@@ -313,7 +316,8 @@ func updateIteration(ctx context.Context, tx *store.Tx, runID string, it Iterati
 }
 
 func trialsOf(ctx context.Context, q store.Querier, runID string) ([]trial, error) {
-	rows, err := q.Query(ctx, `SELECT n, step, arm, run_id FROM improve_trials WHERE improve_run_id = $1 ORDER BY n, step, arm`, runID)
+	rows, err := q.Query(ctx, `SELECT n, step, arm, run_id FROM improve_trials WHERE improve_run_id = $1 ORDER BY n, step, arm`,
+		runID)
 	return store.All(rows, err, func(row store.Row) (t trial, err error) {
 		return t, row.Scan(&t.n, &t.step, &t.arm, &t.runID)
 	})

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/learn/improve/about"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/writer"
@@ -23,7 +22,9 @@ import (
 // write has a candidate written from a parent and a minibatch, and says what that
 // cost. An iteration without a candidate says why. Cases of the selection and of the
 // proof must stay out of all requests.
-func (x *execution) write(ctx context.Context, n int, parent Iteration, batch []string) (it Iteration, cost spend.Cost, err error) {
+func (x *execution) write(ctx context.Context, n int, parent Iteration,
+	batch []string,
+) (it Iteration, cost spend.Cost, err error) {
 	guard, err := x.guard(ctx)
 	if err != nil {
 		return it, cost, err
@@ -41,7 +42,9 @@ func (x *execution) write(ctx context.Context, n int, parent Iteration, batch []
 			answer, err = writer.Write(ctx, x.s.Judge, ask)
 		}
 	}
-	if e, ok := errors.AsType[*judge.Error](err); ok && concernsOneRequest(e) {
+	// Unless the judge is misconfigured or unavailable, its failure says nothing about other requests.
+	if e, ok := errors.AsType[*judge.Error](err); ok && !isHopeless(e) && e.Code != judge.Unavailable &&
+		e.Code != judge.Timeout {
 		answer, err = writer.Answer{Reason: e.Error(), Record: e.Record}, nil
 	}
 	if err != nil {
@@ -55,7 +58,8 @@ func (x *execution) write(ctx context.Context, n int, parent Iteration, batch []
 	if len(answer.Edits) == 0 || problem != "" {
 		problem = runs.Truncate(problem)
 		return Iteration{
-			N: n, Parent: parent.N, Problem: &problem, stage: done, minibatch: batch, Edits: answer.Edits, results: map[string]result{},
+			N: n, Parent: parent.N, Problem: &problem, stage: done, minibatch: batch, Edits: answer.Edits,
+			results: map[string]result{},
 		}, cost, nil
 	}
 	it = x.candidate(n, parent.N, answer.Skill)
@@ -93,7 +97,7 @@ func (x *execution) guard(ctx context.Context) (g edit.Guard, err error) {
 	unseen := slices.Concat(x.r.of(search.Selection), x.r.of(search.Proof))
 	for _, c := range x.suite.Cases {
 		if slices.Contains(unseen, c.ID) {
-			g.HeldOut = append(g.HeldOut, about.Texts(c)...)
+			g.HeldOut = append(g.HeldOut, caseTexts(c)...)
 		}
 	}
 	return g, nil
@@ -118,7 +122,8 @@ func (x *execution) rewrite(ctx context.Context, parent Iteration, guard edit.Gu
 	for _, c := range x.suite.Cases {
 		if got, ok := r.known(parent.N, c.ID); ok && got.Verdict.Decided() && slices.Contains(train, c.ID) {
 			ask.Samples = append(ask.Samples, judge.Sample{
-				Query: c.Query, Wanted: c.Expectation == suites.ShouldTrigger, Right: got.Verdict == runs.Pass, Chosen: chosen[c.ID],
+				Query: c.Query, Wanted: c.Expectation == suites.ShouldTrigger, Right: got.Verdict == runs.Pass,
+				Chosen: chosen[c.ID],
 			})
 		}
 	}
@@ -188,7 +193,9 @@ func (x *execution) reports(ctx context.Context, n int, ids []string) (map[strin
 }
 
 // request asks for edits that mend the failing cases of the minibatch.
-func (x *execution) request(ctx context.Context, parent Iteration, batch []string, guard edit.Guard) (ask writer.Request, err error) {
+func (x *execution) request(ctx context.Context, parent Iteration, batch []string,
+	guard edit.Guard,
+) (ask writer.Request, err error) {
 	r := x.r
 	ask = writer.Request{Skill: parent.SkillMD, Original: r.skillMD, Target: r.Terms.Target, Guard: guard}
 	if parent.N == 0 {
@@ -217,7 +224,8 @@ func (x *execution) request(ctx context.Context, parent Iteration, batch []strin
 		r.ancestry(m.N, kept)
 	}
 	for _, it := range r.Iterations[1:] {
-		effect := fmt.Sprintf("%s of the cases that it was written from, and others did not get better", passedOf(it.minibatch, it.results))
+		effect := fmt.Sprintf("%s of the cases that it was written from, and others did not get better",
+			passedOf(it.minibatch, it.results))
 		if it.Problem != nil {
 			effect = *it.Problem
 		}
@@ -242,7 +250,10 @@ func (x *execution) production(ctx context.Context) (said []string, err error) {
 
 // newCase is a case as the writer sees it.
 func newCase(c suites.Case, t runs.Trial) writer.Case {
-	one := writer.Case{ID: c.ID, Prompt: c.Title(), Expectation: about.Expectation(c), Output: t.OutputTail, Quotation: t.Evidence.Summary}
+	one := writer.Case{
+		ID: c.ID, Prompt: c.Title(), Expectation: caseExpectation(c), Output: t.OutputTail,
+		Quotation: t.Evidence.Summary,
+	}
 	if c.Subject.Prompt != nil {
 		one.Prompt = *c.Subject.Prompt
 	}

@@ -49,7 +49,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handlePush, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/versions",
-		EntryKeys: true, Status: http.StatusCreated, Also: []int{http.StatusOK, http.StatusAccepted}, MaxBody: maxUpload, Form: form,
+		EntryKeys: true, Status: http.StatusCreated, Also: []int{http.StatusOK, http.StatusAccepted}, MaxBody: maxUpload,
+		Form:    form,
 		Summary: "Push a version",
 	})
 	httpapi.Add(a, s.handleVersions, httpapi.Route{

@@ -11,7 +11,8 @@ func latestVersions(ctx context.Context, q store.Querier, orgID string, entryIDs
 	in, list := q.Dialect().In("$2", entryIDs)
 	rows, err := q.Query(ctx, `
 		SELECT e.id, e.name, e.current_version_id, e.current_version, e.current_hash, e.org_id = $1 FROM registry_entries e
-		WHERE e.id`+in+` AND e.current_version_id <> '' AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`, orgID, list)
+		WHERE e.id`+in+` AND e.current_version_id <> '' AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`,
+		orgID, list)
 	latest := map[string]Latest{}
 	err = store.Each(rows, err, func(row store.Row) error {
 		var id string

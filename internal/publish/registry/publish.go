@@ -196,7 +196,8 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 
 func checkSameContent(there, fresh Version) error {
 	if there.ContentHash != fresh.ContentHash {
-		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one", there.Version)
+		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one",
+			there.Version)
 	}
 	return nil
 }

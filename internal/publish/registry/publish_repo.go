@@ -93,7 +93,9 @@ func (p *RepoPublication) publication(archive *spool.Spool) Publication {
 }
 
 // insertRepo writes the version, unless it was published at the same time.
-func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublication, fresh Version) (_ Version, made bool, err error) {
+func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublication,
+	fresh Version,
+) (_ Version, made bool, err error) {
 	e, err := lockEntry(ctx, tx, p.OrgID, p.EntryID)
 	if err != nil {
 		return fresh, false, err

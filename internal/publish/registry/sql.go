@@ -42,7 +42,8 @@ func scanEntry(row store.Row) (e Entry, err error) {
 
 func scanVersion(row store.Row) (v Version, err error) {
 	var manifest string
-	err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size, &v.Description,
+	err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size,
+		&v.Description,
 		&manifest, &v.ChangeSummary, &v.Source, &v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt),
 		&v.archiveKey, &v.canonicalKey, &v.EntryDescription, &v.State, &v.GateID, &v.WithdrawnReason, &v.ChosenBy, &v.Apart)
 	if err != nil {
@@ -94,7 +95,8 @@ func insertVersion(ctx context.Context, tx *store.Tx, v Version) error {
 	}
 	_, err = tx.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
-			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
+			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths,
+			skill_md,
 			archive_key, canonical_key, entry_description, state, gate_id, source_commit, source_path, chosen_by, apart)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19, $20, $21, $22,
 			NULLIF($23, ''), NULLIF($24, ''), $25, $26)`,
@@ -203,13 +205,15 @@ func setVisibility(ctx context.Context, q store.Querier, e Entry) error {
 func lastCurrent(ctx context.Context, q store.Querier, e Entry) (Version, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+versionColumns+ofEntry+`
-			AND v.id = (SELECT c.version_id FROM registry_currents c WHERE c.entry_id = $2 ORDER BY c.since DESC, c.id DESC LIMIT 1)`,
+			AND v.id = (SELECT c.version_id FROM registry_currents c WHERE c.entry_id = $2
+			ORDER BY c.since DESC, c.id DESC LIMIT 1)`,
 		e.OrgID, e.ID)
 	return store.One(rows, err, "Version", scanVersion)
 }
 
 func wasCurrent(ctx context.Context, q store.Querier, v Version) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM registry_currents WHERE entry_id = $1 AND version_id = $2)`, v.EntryID, v.ID)
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM registry_currents WHERE entry_id = $1 AND version_id = $2)`,
+		v.EntryID, v.ID)
 	return store.One(rows, err, "Version", store.Value[bool])
 }
 
@@ -303,7 +307,8 @@ func versionByTree(ctx context.Context, q store.Querier, e Entry, digest string)
 // hasRelease reports whether an entry has a published version that does not come
 // from a branch.
 func hasRelease(ctx context.Context, q store.Querier, e Entry) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1`+ofEntry+` AND v.state = 'published' AND v.version NOT LIKE $3)`, e.OrgID, e.ID, branchPrefix+"%")
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1`+ofEntry+` AND v.state = 'published' AND v.version NOT LIKE $3)`,
+		e.OrgID, e.ID, branchPrefix+"%")
 	return store.One(rows, err, "Version", store.Value[bool])
 }
 
@@ -326,12 +331,15 @@ func versionsAfter(ctx context.Context, q store.Querier, e Entry, own bool, curs
 		pushed, id = store.Micros(cursor.PushedAt), cursor.ID
 	}
 	rows, err := q.Query(ctx, `
-		SELECT v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest), v.change_summary, v.source,
-			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at, v.state, v.gate_id, v.withdrawn_reason`+ofEntry+`
+		SELECT v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest),
+		v.change_summary, v.source,
+			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at, v.state, v.gate_id,
+			v.withdrawn_reason`+ofEntry+`
 			AND (v.pushed_at, v.id) < ($3, $4) AND (v.state <> 'candidate' OR $6)
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $5`, e.OrgID, e.ID, pushed, id, limit, own)
 	versions, err := store.All(rows, err, func(row store.Row) (v Version, err error) {
-		err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.Size, &v.manifestSize, &v.ChangeSummary, &v.Source,
+		err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.Size, &v.manifestSize,
+			&v.ChangeSummary, &v.Source,
 			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt), &v.State, &v.GateID,
 			&v.WithdrawnReason)
 		return v, err

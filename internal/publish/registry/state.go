@@ -68,7 +68,8 @@ func (s *Service) Release(ctx context.Context, tx *store.Tx, e Entry, v Version,
 func (s *Service) Emit(ctx context.Context, tx *store.Tx, t events.Type, e Entry, v Version, more events.Data) error {
 	d := events.Data{
 		"entry_id": e.ID, "entry": e.Name, "entry_type": e.Type, "version": v.Version, "content_hash": v.ContentHash,
-		"source": v.Source, "gate_id": v.GateID, "current": t == events.VersionPublished && !v.Apart || t == events.VersionRolledBack,
+		"source": v.Source, "gate_id": v.GateID, "current": t == events.VersionPublished && !v.Apart ||
+			t == events.VersionRolledBack,
 	}
 	maps.Copy(d, more)
 	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: e.OrgID, Type: t, Path: "/registry/" + e.ID, Data: d})

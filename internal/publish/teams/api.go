@@ -165,7 +165,8 @@ type ownersAnswer struct {
 
 func newOwnersOutput(o Owners) ownerapi.Owners {
 	out := ownerapi.Owners{
-		Source: string(o.Source), Users: newPeopleOutput(o.Users), Teams: make([]ownerapi.Team, len(o.Teams)), Unknown: append([]string{}, o.Unknown...),
+		Source: string(o.Source), Users: newPeopleOutput(o.Users), Teams: make([]ownerapi.Team, len(o.Teams)),
+		Unknown: append([]string{}, o.Unknown...),
 	}
 	for i, t := range o.Teams {
 		out.Teams[i] = newTeamOutput(t)

@@ -14,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
-	"github.com/whetstone-dev/whetstone/internal/publish/teams/codeowners"
 )
 
 // A Source is where the owners of an entry are from.
@@ -178,9 +177,9 @@ func ownersOf(ctx context.Context, q store.Querier, orgID, entryID string) (o Ow
 func (o *Owners) resolve(ctx context.Context, q store.Querier, orgID string) (err error) {
 	slugs, emails := []string{}, []string{}
 	for _, owner := range o.File.Owners {
-		if team, ok := codeowners.Team(owner); ok {
+		if team, ok := ownerTeam(owner); ok {
 			slugs = append(slugs, team)
-		} else if email, ok := codeowners.Address(owner); ok {
+		} else if email, ok := ownerAddress(owner); ok {
 			emails = append(emails, email)
 		}
 	}
@@ -191,8 +190,8 @@ func (o *Owners) resolve(ctx context.Context, q store.Querier, orgID string) (er
 		return err
 	}
 	for _, owner := range o.File.Owners {
-		team, isTeam := codeowners.Team(owner)
-		email, _ := codeowners.Address(owner)
+		team, isTeam := ownerTeam(owner)
+		email, _ := ownerAddress(owner)
 		known := isTeam && slices.ContainsFunc(o.Teams, func(t Team) bool { return t.Slug == team }) ||
 			slices.ContainsFunc(o.Users, func(p Person) bool { return p.Email == email })
 		if !known {
@@ -304,7 +303,8 @@ func (s *Service) checkSelection(ctx context.Context, orgID string, n Selection)
 	teams, err := knownTeams(ctx, s.DB, orgID, n.Teams)
 	for i, id := range n.Teams {
 		if !slices.Contains(teams, id) {
-			issues = append(issues, fault.At(at("teams", i), "teams must be ids of teams of the organisation; %s is not", quote(id)))
+			issues = append(issues, fault.At(at("teams", i), "teams must be ids of teams of the organisation; %s is not",
+				quote(id)))
 		}
 	}
 	if err == nil && len(issues) > 0 {
@@ -319,10 +319,11 @@ func (s *Service) ReadOwners(
 	ctx context.Context, c repohost.Connection, commit string, file func(path string, limit int64) ([]byte, error),
 ) error {
 	r := Reading{
-		ConnectionID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, Repository: c.RepoFullName, Commit: commit, SkillPath: c.SkillPath,
+		ConnectionID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, Repository: c.RepoFullName, Commit: commit,
+		SkillPath: c.SkillPath,
 	}
-	for _, path := range codeowners.Paths() {
-		content, err := file(path, codeowners.MaxFile)
+	for _, path := range codeownersPaths() {
+		content, err := file(path, maxCodeowners)
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}
@@ -351,7 +352,7 @@ func (s *Service) ReadCodeowners(ctx context.Context, r Reading) (err error) {
 		ConnectionID: r.ConnectionID, OrgID: r.OrgID, EntryID: r.EntryID, Repository: r.Repository, Commit: r.Commit,
 		Path: r.Path, Owners: []string{}, ReadAt: store.Now(),
 	}
-	if rule, ok := codeowners.Match(codeowners.Parse(r.Text), strings.TrimPrefix(r.SkillPath+"/SKILL.md", "./")); ok {
+	if rule, ok := matchOwners(parseCodeowners(r.Text), strings.TrimPrefix(r.SkillPath+"/SKILL.md", "./")); ok {
 		n.Line, n.Pattern = rule.Line, rule.Pattern
 		n.Owners = append(n.Owners, rule.Owners...)
 	}

@@ -25,7 +25,8 @@ type Service struct {
 func (s *Service) Create(ctx context.Context, c access.Caller, name, description string) (t Team, err error) {
 	now := store.Now()
 	t = Team{
-		ID: store.NewID(), OrgID: c.OrgID, Name: name, Description: description, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
+		ID: store.NewID(), OrgID: c.OrgID, Name: name, Description: description, CreatedBy: c.UserID, CreatedAt: now,
+		UpdatedAt: now,
 	}
 	if err := t.check(); err != nil {
 		return t, err
@@ -126,7 +127,8 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) error {
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: orgID, Action: "teams.team.delete", Target: t.target(), Detail: audit.Detail{"members": t.Size, "owned": owned},
+			OrgID: orgID, Action: "teams.team.delete", Target: t.target(),
+			Detail: audit.Detail{"members": t.Size, "owned": owned},
 		})
 	})
 }
@@ -219,7 +221,8 @@ func (s *Service) people(ctx context.Context, orgID string) (map[string]Person, 
 func unknownUsers(known map[string]Person, wanted []string) (issues []fault.Issue) {
 	for i, id := range wanted {
 		if _, ok := known[id]; !ok {
-			issues = append(issues, fault.At(at("users", i), "users must be ids of members of the organisation who are people; %s is not", quote(id)))
+			issues = append(issues, fault.At(at("users", i),
+				"users must be ids of members of the organisation who are people; %s is not", quote(id)))
 		}
 	}
 	return issues

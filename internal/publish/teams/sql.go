@@ -12,7 +12,8 @@ const teamColumns = `t.id, t.org_id, t.name, t.slug, t.description, t.created_by
 	(SELECT COUNT(*) FROM team_members m JOIN users u ON u.id = m.user_id WHERE m.team_id = t.id AND u.removed_at IS NULL)`
 
 func scanTeam(row store.Row) (t Team, err error) {
-	err = row.Scan(&t.ID, &t.OrgID, &t.Name, &t.Slug, &t.Description, &t.CreatedBy, store.Time(&t.CreatedAt), store.Time(&t.UpdatedAt), &t.Size)
+	err = row.Scan(&t.ID, &t.OrgID, &t.Name, &t.Slug, &t.Description, &t.CreatedBy, store.Time(&t.CreatedAt),
+		store.Time(&t.UpdatedAt), &t.Size)
 	return t, err
 }
 
@@ -219,7 +220,8 @@ func upsertCodeowners(ctx context.Context, tx *store.Tx, c Codeowners) error {
 		ON CONFLICT (connection_id) DO UPDATE SET entry_id = excluded.entry_id, repository = excluded.repository,
 			commit_sha = excluded.commit_sha, path = excluded.path, line = excluded.line, pattern = excluded.pattern,
 			owners = excluded.owners, read_at = excluded.read_at`,
-		c.ConnectionID, c.OrgID, c.EntryID, c.Repository, c.Commit, c.Path, c.Line, c.Pattern, string(owners), store.Micros(c.ReadAt))
+		c.ConnectionID, c.OrgID, c.EntryID, c.Repository, c.Commit, c.Path, c.Line, c.Pattern, string(owners),
+		store.Micros(c.ReadAt))
 	return err
 }
 

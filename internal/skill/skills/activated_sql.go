@@ -61,7 +61,8 @@ func activationsAfter(ctx context.Context, q store.Querier, id string, limit int
 	rows, err := q.Query(ctx, `
 		SELECT id, org_id, user_id, skill_id, session_hash, EXISTS (
 			SELECT 1 FROM skill_observations o
-			WHERE o.skill_id = page.skill_id AND o.session_hash = page.session_hash AND o.triggered AND o.version_id <> page.version_id
+			WHERE o.skill_id = page.skill_id AND o.session_hash = page.session_hash AND o.triggered
+			AND o.version_id <> page.version_id
 		) FROM (
 			SELECT id, org_id, user_id, skill_id, session_hash, version_id FROM skill_observations
 			WHERE id > $1 AND triggered AND version_id IS NOT NULL AND session_hash <> '' ORDER BY id LIMIT $2

@@ -137,7 +137,8 @@ func (in *ingestion) attributeGradings(ctx context.Context, all map[string]gradi
 }
 
 func equalGradings(a, b grading) bool {
-	return a.skillID == b.skillID && a.originID == b.originID && equal(a.versionID, b.versionID) && a.sessionHash == b.sessionHash &&
+	return a.skillID == b.skillID && a.originID == b.originID && equal(a.versionID, b.versionID) &&
+		a.sessionHash == b.sessionHash &&
 		equal(a.passRate, b.passRate) && a.at.Equal(b.at) && a.ratedAt.Equal(b.ratedAt)
 }
 

@@ -78,7 +78,8 @@ const derivedAge = 100 * 365 * 24 * time.Hour
 
 func (in *ingestion) stored(o Observation) observation {
 	s := observation{
-		id: o.ID, originID: in.skillIDs[o.SkillName], skillName: o.SkillName, plugin: pluginOf(o.SkillName), sessionHash: o.SessionHash,
+		id: o.ID, originID: in.skillIDs[o.SkillName], skillName: o.SkillName, plugin: pluginOf(o.SkillName),
+		sessionHash: o.SessionHash,
 		versionHash: orNull(o.VersionHash), versionName: orNull(o.VersionName), isCheck: !o.Offered,
 		triggered: o.Triggered && !o.Offered, confidence: scaled(o.Confidence), weight: max(1, o.Weight), mode: orNull(o.Mode),
 		at: o.At.UTC().Truncate(time.Microsecond), normalizedAt: o.NormalizedAt.UTC().Truncate(time.Microsecond),
@@ -206,8 +207,10 @@ func newest[T any](a, b *T, ageA, ageB int64, compare func(x, y T) int) (*T, int
 
 // equalObservations compares everything that an update writes.
 func equalObservations(a, b observation) bool {
-	return a.skillID == b.skillID && a.originID == b.originID && equal(a.plugin, b.plugin) && equal(a.versionID, b.versionID) && equal(a.basis, b.basis) &&
-		a.sessionHash == b.sessionHash && equal(a.device, b.device) && equal(a.promptHash, b.promptHash) && equal(a.versionHash, b.versionHash) &&
+	return a.skillID == b.skillID && a.originID == b.originID && equal(a.plugin, b.plugin) &&
+		equal(a.versionID, b.versionID) && equal(a.basis, b.basis) &&
+		a.sessionHash == b.sessionHash && equal(a.device, b.device) && equal(a.promptHash, b.promptHash) &&
+		equal(a.versionHash, b.versionHash) &&
 		equal(a.versionName, b.versionName) && a.isCheck == b.isCheck && a.triggered == b.triggered &&
 		equal(a.confidence, b.confidence) && a.weight == b.weight && equal(a.mode, b.mode) && a.at.Equal(b.at) &&
 		equalTimes(a.until, b.until) && a.normalizedAt.Equal(b.normalizedAt) && maps.Equal(a.ages, b.ages)

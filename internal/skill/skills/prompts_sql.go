@@ -36,7 +36,8 @@ func PromptStatsOf(ctx context.Context, q store.Querier, orgID, skillID string, 
 		) o
 		LEFT JOIN (
 			SELECT session_hash, AVG(pass_rate) AS pass_rate, MAX(graded_at) AS graded_at FROM (
-				SELECT session_hash, pass_rate, graded_at, RANK() OVER (PARTITION BY session_hash ORDER BY CASE COALESCE(basis, 'pushed')
+				SELECT session_hash, pass_rate, graded_at,
+				RANK() OVER (PARTITION BY session_hash ORDER BY CASE COALESCE(basis, 'pushed')
 					WHEN 'person' THEN 1 WHEN 'pushed' THEN 2 WHEN 'judge' THEN 3 ELSE 4 END) AS place
 				FROM skill_gradings WHERE skill_id = $2 AND org_id = $1 AND pass_rate IS NOT NULL
 			) AS ranked WHERE place = 1 GROUP BY session_hash

@@ -117,8 +117,12 @@ type gradedWindows struct{ now, before dayCount } // grades of a window and of t
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
 	sum := func(column, when string) string { return `SUM(d.` + column + `) FILTER (WHERE d.day ` + when + ` $3)` }
 	rows, err := q.Query(ctx, sums.Query{
-		Keys: "k.id", From: "skills AS k", Where: "k.org_id = $1", Rows: "skill_days AS d", On: "d.subject_id = k.id AND d.day >= $2",
-		Columns: []string{sum("graded_sessions", "<"), sum("pass_rate_sum", "<"), sum("graded_sessions", ">="), sum("pass_rate_sum", ">=")},
+		Keys: "k.id", From: "skills AS k", Where: "k.org_id = $1", Rows: "skill_days AS d",
+		On: "d.subject_id = k.id AND d.day >= $2",
+		Columns: []string{
+			sum("graded_sessions", "<"), sum("pass_rate_sum", "<"), sum("graded_sessions", ">="),
+			sum("pass_rate_sum", ">="),
+		},
 	}.In(q.Dialect()), orgID, before, start)
 	sums := map[string]gradedWindows{}
 	err = store.Each(rows, err, func(row store.Row) error {

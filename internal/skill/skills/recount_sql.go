@@ -36,8 +36,10 @@ const (
 		WITH ` + recountSeen + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
-				SELECT subject_id AS subject, day, sessions AS a, trigger_sessions AS b, last_sessions AS c, last_trigger_sessions AS d,
-					checks AS e, triggers AS f, confidence_sum AS g, confidence_count AS h, last_offered_sessions AS i FROM skill_days
+				SELECT subject_id AS subject, day, sessions AS a, trigger_sessions AS b, last_sessions AS c,
+				last_trigger_sessions AS d,
+					checks AS e, triggers AS f, confidence_sum AS g, confidence_count AS h, last_offered_sessions AS i
+					FROM skill_days
 				UNION ALL SELECT subject, day,
 					-COUNT(DISTINCT CASE WHEN session_hash <> '' THEN session_hash END),
 					-COUNT(DISTINCT CASE WHEN session_hash <> '' AND triggered THEN session_hash END), 0, 0,
@@ -52,7 +54,8 @@ const (
 				UNION ALL SELECT subject, offer_day, 0, 0, 0, 0, 0, 0, 0, 0, -COUNT(*) FROM lasts
 				WHERE offer_day IS NOT NULL GROUP BY subject, offer_day
 			) AS recount GROUP BY subject, day
-			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
+			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0
+			OR SUM(h) <> 0
 				OR SUM(i) <> 0
 		) AS wrong`
 
@@ -62,7 +65,8 @@ const (
 				(2 * CAST(SUM(pass_rate) AS BIGINT) + COUNT(*)) / (2 * COUNT(*)) AS pass_rate FROM (
 				SELECT subject, session_hash, basis, day, pass_rate, RANK() OVER (PARTITION BY subject, session_hash
 					ORDER BY CASE basis WHEN 'person' THEN 1 WHEN 'pushed' THEN 2 WHEN 'judge' THEN 3 ELSE 4 END) AS place FROM (
-					SELECT skill_id AS subject, session_hash, COALESCE(basis, 'pushed') AS basis, graded_at / 86400000000 AS day, pass_rate
+					SELECT skill_id AS subject, session_hash, COALESCE(basis, 'pushed') AS basis,
+					graded_at / 86400000000 AS day, pass_rate
 					FROM skill_gradings WHERE pass_rate IS NOT NULL
 					UNION ALL SELECT version_id, session_hash, COALESCE(basis, 'pushed'), graded_at / 86400000000, pass_rate
 					FROM skill_gradings WHERE pass_rate IS NOT NULL AND version_id IS NOT NULL
@@ -73,7 +77,8 @@ const (
 		WITH ` + recountGraded + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
-				SELECT subject_id AS subject, day, graded_sessions AS a, pass_rate_sum AS b, person_sessions AS c, person_sum AS d,
+				SELECT subject_id AS subject, day, graded_sessions AS a, pass_rate_sum AS b, person_sessions AS c,
+				person_sum AS d,
 					judge_sessions AS e, judge_sum AS f, outcome_sessions AS g, outcome_sum AS h FROM skill_days
 				UNION ALL SELECT subject, day, -COUNT(*), -SUM(pass_rate),
 					-COUNT(CASE WHEN basis = 'person' THEN 1 END), -SUM(CASE WHEN basis = 'person' THEN pass_rate ELSE 0 END),
@@ -81,7 +86,8 @@ const (
 					-COUNT(CASE WHEN basis = 'outcome' THEN 1 END), -SUM(CASE WHEN basis = 'outcome' THEN pass_rate ELSE 0 END)
 				FROM graded GROUP BY subject, day
 			) AS recount GROUP BY subject, day
-			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
+			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0
+			OR SUM(h) <> 0
 		) AS wrong`
 
 	wrongTotals = `

@@ -169,7 +169,8 @@ func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []gradi
 			store.Col("graded_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.at) })),
 			store.Col("rated_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.ratedAt) })),
 		},
-		OnConflict: `ON CONFLICT (id) DO UPDATE SET skill_id = excluded.skill_id, origin_id = excluded.origin_id, version_id = excluded.version_id,
+		OnConflict: `ON CONFLICT (id) DO UPDATE SET skill_id = excluded.skill_id, origin_id = excluded.origin_id,
+			version_id = excluded.version_id,
 			session_hash = excluded.session_hash, pass_rate = excluded.pass_rate, graded_at = excluded.graded_at,
 			rated_at = excluded.rated_at`,
 	}.Insert(ctx, tx)

@@ -114,7 +114,8 @@ const observationColumns = `id, skill_id, COALESCE(origin_id, skill_id), plugin,
 
 func scanObservation(row store.Row) (o observation, err error) {
 	var ages *string
-	err = row.Scan(&o.id, &o.skillID, &o.originID, &o.plugin, &o.versionID, &o.basis, &o.sessionHash, &o.device, &o.promptHash, &o.versionHash,
+	err = row.Scan(&o.id, &o.skillID, &o.originID, &o.plugin, &o.versionID, &o.basis, &o.sessionHash, &o.device,
+		&o.promptHash, &o.versionHash,
 		&o.versionName, &o.isCheck, &o.triggered, &o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.NullTime(&o.until),
 		store.Time(&o.normalizedAt), &ages)
 	if err == nil && ages != nil {

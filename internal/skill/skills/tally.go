@@ -203,7 +203,10 @@ func (t *tally) diffSessions(before map[string]map[int64]seenCount) (changed []s
 		}
 		for day, d := range s.days {
 			is[day] = is[day].plus(d)
-			changed = append(changed, sessionDay{key: key, day: day, skillKey: s.skillKey, versionID: s.versionID, seenCount: is[day]})
+			changed = append(changed, sessionDay{
+				key: key, day: day, skillKey: s.skillKey, versionID: s.versionID,
+				seenCount: is[day],
+			})
 			count := t.day(s.subject, day)
 			count.sessions += appeared(was[day].seen, is[day].seen)
 			count.triggerSessions += appeared(was[day].triggers, is[day].triggers)

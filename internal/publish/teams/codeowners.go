@@ -1,6 +1,4 @@
-// Package codeowners reads CODEOWNERS files by the rules of GitHub: who owns a path of
-// a repository. It owns no tables.
-package codeowners
+package teams
 
 import (
 	"regexp"
@@ -13,18 +11,18 @@ import (
 
 // The limits. What lies beyond them is not read.
 const (
-	MaxFile   = 256 << 10 // bytes
-	maxOwners = 100       // of one line
-	maxOwner  = 254       // bytes, as an address
+	maxCodeowners = 256 << 10 // bytes
+	maxOwners     = 100       // of one line
+	maxOwner      = 254       // bytes, as an address
 )
 
-// Paths are where a repository has its file. The first one that exists counts.
-func Paths() []string {
+// codeownersPaths are where a repository has its file. The first one that exists counts.
+func codeownersPaths() []string {
 	return []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"}
 }
 
-// A Rule is one line that was understood: a pattern and the owners of what it matches.
-type Rule struct {
+// An ownersRule is one line that was understood: a pattern and the owners of what it matches.
+type ownersRule struct {
 	Line    int    // from 1
 	Pattern string // as it is written, e.g. "/skills/**"
 	Owners  []string
@@ -32,22 +30,22 @@ type Rule struct {
 	whole []glob.Pattern // one of them matches the path
 }
 
-// Parse returns the rules of a file. As on GitHub, a line that is not valid is left out:
+// parseCodeowners returns the rules of a file. As on GitHub, a line that is not valid is left out:
 // one with a negation (!), with a range ([a-z]), or with an owner that is neither a
 // @user, nor a @org/team, nor an address.
-func Parse(file string) []Rule {
-	if len(file) > MaxFile || !utf8.ValidString(file) {
+func parseCodeowners(file string) []ownersRule {
+	if len(file) > maxCodeowners || !utf8.ValidString(file) {
 		return nil
 	}
-	var rules []Rule
+	var rules []ownersRule
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(file, "\uFEFF")) {
 		n++
-		fields := split(line)
+		fields := splitOwnersLine(line)
 		if len(fields) == 0 {
 			continue
 		}
-		r := Rule{Line: n, Pattern: fields[0]}
+		r := ownersRule{Line: n, Pattern: fields[0]}
 		for _, owner := range fields[1:] {
 			if !slices.Contains(r.Owners, owner) {
 				r.Owners = append(r.Owners, owner)
@@ -60,9 +58,9 @@ func Parse(file string) []Rule {
 	return rules
 }
 
-// split returns the pattern and the owners of a line, without a comment. A backslash
+// splitOwnersLine returns the pattern and the owners of a line, without a comment. A backslash
 // escapes a space of the pattern.
-func split(line string) (fields []string) {
+func splitOwnersLine(line string) (fields []string) {
 	var field strings.Builder
 	end := func() {
 		if field.Len() > 0 {
@@ -103,7 +101,7 @@ func notOwner(s string) bool {
 // compile translates the pattern. It is anchored at the root if it has a slash that is
 // not its last character. What ends in a slash matches what lies below, what ends in the
 // segment * no folders, and everything else both.
-func (r *Rule) compile() bool {
+func (r *ownersRule) compile() bool {
 	p := r.Pattern
 	if strings.ContainsAny(p, "[]") || strings.HasPrefix(p, "!") || strings.HasPrefix(p, `\#`) {
 		return false
@@ -131,23 +129,19 @@ func (r *Rule) compile() bool {
 	return true
 }
 
-func (r *Rule) matches(path string) bool {
-	return slices.ContainsFunc(r.whole, func(p glob.Pattern) bool { return p.Match(path) })
-}
-
-// Match returns the rule of a file, e.g. "skills/pdf/SKILL.md": the last one that
+// matchOwners returns the rule of a file, e.g. "skills/pdf/SKILL.md": the last one that
 // matches it. Its owners may be none. ok is false if no rule does.
-func Match(rules []Rule, path string) (r Rule, ok bool) {
+func matchOwners(rules []ownersRule, path string) (r ownersRule, ok bool) {
 	for _, r := range slices.Backward(rules) {
-		if r.matches(path) {
+		if slices.ContainsFunc(r.whole, func(p glob.Pattern) bool { return p.Match(path) }) {
 			return r, true
 		}
 	}
 	return r, false
 }
 
-// Team returns the name of the team that an owner is, e.g. "docs" of "@acme/docs".
-func Team(owner string) (name string, ok bool) {
+// ownerTeam returns the name of the team that an owner is, e.g. "docs" of "@acme/docs".
+func ownerTeam(owner string) (name string, ok bool) {
 	if !strings.HasPrefix(owner, "@") {
 		return "", false
 	}
@@ -155,7 +149,7 @@ func Team(owner string) (name string, ok bool) {
 	return strings.ToLower(name), ok
 }
 
-// Address returns the mail address that an owner is, in lower case.
-func Address(owner string) (email string, ok bool) {
+// ownerAddress returns the mail address that an owner is, in lower case.
+func ownerAddress(owner string) (email string, ok bool) {
 	return strings.ToLower(owner), !strings.HasPrefix(owner, "@")
 }

@@ -1,6 +1,4 @@
-// Package about says what improve runs need to know of a case: what it asks and
-// expects, what it costs, and by what it is found again. It owns no tables.
-package about
+package improve
 
 import (
 	"crypto/sha256"
@@ -15,21 +13,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// Asked is what a case asks, without what does not make it another one.
-func Asked(c suites.Case) string {
+// caseAsked is what a case asks, without what does not make it another one.
+func caseAsked(c suites.Case) string {
 	asked := c.Query
 	switch {
 	case c.Kind == suites.TriggerQuery:
 	case c.Subject.Prompt != nil:
 		asked = *c.Subject.Prompt
 	default:
-		return Digest(c)
+		return caseDigest(c)
 	}
 	return text.OneLine(strings.ToLower(asked))
 }
 
-// Digest names a case by its content, whatever it is called.
-func Digest(c suites.Case) string {
+// caseDigest names a case by its content, whatever it is called.
+func caseDigest(c suites.Case) string {
 	fields := maps.Clone(c.Fields)
 	for _, name := range []string{"id", "name", "weight", "tags"} {
 		delete(fields, name)
@@ -39,15 +37,15 @@ func Digest(c suites.Case) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Group is the stratum of a case.
-func Group(c suites.Case) string {
+// caseGroup is the stratum of a case.
+func caseGroup(c suites.Case) string {
 	return strings.TrimSuffix(string(c.Kind)+" "+string(c.Expectation), " ")
 }
 
-// Calls is how many requests to the judge's model a trial of a case makes, at most:
+// caseCalls is how many requests to the judge's model a trial of a case makes, at most:
 // a verdict by a rubric may be asked to confirm its quotations. Requests that the
 // server refused and those of agents are not known.
-func Calls(c suites.Case, about judge.Description) int {
+func caseCalls(c suites.Case, about judge.Description) int {
 	if about.API == judge.Builtin {
 		return 0
 	}
@@ -66,9 +64,10 @@ func Calls(c suites.Case, about judge.Description) int {
 	return n
 }
 
-// Texts are all words of a case that a writer who must not know it could copy.
-func Texts(c suites.Case) []string {
-	all := slices.Concat([]string{c.Query, c.Rubric, c.Expected, c.Assertion, c.Package.Instruction, string(c.Schema)}, c.Expectations)
+// caseTexts are all words of a case that a writer who must not know it could copy.
+func caseTexts(c suites.Case) []string {
+	all := slices.Concat([]string{c.Query, c.Rubric, c.Expected, c.Assertion, c.Package.Instruction, string(c.Schema)},
+		c.Expectations)
 	if c.Subject.Prompt != nil {
 		all = append(all, *c.Subject.Prompt)
 	}
@@ -78,8 +77,8 @@ func Texts(c suites.Case) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// Expectation is what the output of a case should be like.
-func Expectation(c suites.Case) string {
+// caseExpectation is what the output of a case should be like.
+func caseExpectation(c suites.Case) string {
 	all := slices.Clone(c.Expectations)
 	switch c.Kind {
 	case suites.TriggerQuery:

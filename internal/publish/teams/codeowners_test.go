@@ -1,4 +1,4 @@
-package codeowners_test
+package teams_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/publish/teams/codeowners"
+	"github.com/whetstone-dev/whetstone/internal/publish/teams"
 )
 
 // TestMatch has the examples of GitHub's documentation, and their limits.
@@ -61,7 +61,7 @@ func TestMatch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			got := "-"
-			if r, ok := codeowners.Match(codeowners.Parse(c.file), c.path); ok {
+			if r, ok := teams.MatchOwners(teams.ParseCodeowners(c.file), c.path); ok {
 				got = strings.Join(r.Owners, " ")
 			}
 			if got != c.want {
@@ -73,7 +73,7 @@ func TestMatch(t *testing.T) {
 
 func TestRule(t *testing.T) {
 	t.Parallel()
-	r, ok := codeowners.Match(codeowners.Parse("# ours\n\n* @a\n/docs/ @b\n"), "x")
+	r, ok := teams.MatchOwners(teams.ParseCodeowners("# ours\n\n* @a\n/docs/ @b\n"), "x")
 	if !ok || r.Line != 3 || r.Pattern != "*" {
 		t.Errorf("rule %+v, %v", r, ok)
 	}
@@ -81,19 +81,19 @@ func TestRule(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	if got := codeowners.Parse("* @a\n" + strings.Repeat("#", codeowners.MaxFile)); got != nil {
+	if got := teams.ParseCodeowners("* @a\n" + strings.Repeat("#", teams.MaxCodeowners)); got != nil {
 		t.Errorf("a file that is too large has %d rules", len(got))
 	}
-	if got := codeowners.Parse("* @a\xff"); got != nil {
+	if got := teams.ParseCodeowners("* @a\xff"); got != nil {
 		t.Errorf("a file that is no text has %d rules", len(got))
 	}
-	if got := codeowners.Parse("*" + strings.Repeat(" @a", 50) + "\n" + strings.Repeat("x", 2000) + " @b"); len(got) != 1 {
+	if got := teams.ParseCodeowners("*" + strings.Repeat(" @a", 50) + "\n" + strings.Repeat("x", 2000) + " @b"); len(got) != 1 {
 		t.Errorf("%d rules, want 1", len(got))
 	}
 	// The most expensive file: every line fails only at its end.
 	hostile := strings.Repeat(strings.Repeat("**/*a/", 20)+"b @a\n", 2000)
 	deep := strings.Repeat("aaaaaaaa/", 60) + "c"
-	if r, ok := codeowners.Match(codeowners.Parse(hostile), deep); ok {
+	if r, ok := teams.MatchOwners(teams.ParseCodeowners(hostile), deep); ok {
 		t.Errorf("rule %+v", r)
 	}
 }
@@ -107,10 +107,10 @@ func TestOwnerKinds(t *testing.T) {
 		"Ada@Example.org": {Address: "ada@example.org"},
 	} {
 		var got kinds
-		if team, ok := codeowners.Team(owner); ok {
+		if team, ok := teams.OwnerTeam(owner); ok {
 			got.Team = team
 		}
-		if email, ok := codeowners.Address(owner); ok {
+		if email, ok := teams.OwnerAddress(owner); ok {
 			got.Address = email
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -123,8 +123,8 @@ func FuzzParse(f *testing.F) {
 	f.Add("* @a\n/skills/ @acme/docs\n", "skills/pdf/SKILL.md")
 	f.Add(`a\ b/**/c?* x@y`, "a b/c")
 	f.Fuzz(func(t *testing.T, file, path string) {
-		rules := codeowners.Parse(file)
-		r, ok := codeowners.Match(rules, path)
+		rules := teams.ParseCodeowners(file)
+		r, ok := teams.MatchOwners(rules, path)
 		if ok && (r.Line < 1 || r.Pattern == "") {
 			t.Errorf("rule %+v of %q", r, file)
 		}

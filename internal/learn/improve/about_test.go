@@ -1,4 +1,4 @@
-package about_test
+package improve_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/learn/improve/about"
+	"github.com/whetstone-dev/whetstone/internal/learn/improve"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
@@ -26,27 +26,27 @@ func TestDigest(t *testing.T) {
 	const asks = `"case_kind":"llm_rubric","prompt":"Bill  Ada","rubric":"is polite"`
 	one, renamed := parse(t, `{"id":"a",`+asks+`}`), parse(t, `{"id":"b","name":"B","weight":2,"tags":["x"],`+asks+`}`)
 	other := parse(t, `{"id":"a","case_kind":"llm_rubric","prompt":"bill ada","rubric":"is short"}`)
-	if about.Digest(one) != about.Digest(renamed) || about.Digest(one) == about.Digest(other) {
+	if improve.CaseDigest(one) != improve.CaseDigest(renamed) || improve.CaseDigest(one) == improve.CaseDigest(other) {
 		t.Error("the digest is not that of the content")
 	}
-	if about.Asked(one) != about.Asked(other) {
-		t.Errorf("%q and %q ask the same", about.Asked(one), about.Asked(other))
+	if improve.CaseAsked(one) != improve.CaseAsked(other) {
+		t.Errorf("%q and %q ask the same", improve.CaseAsked(one), improve.CaseAsked(other))
 	}
-	if got := about.Texts(one); !slices.Equal(got, []string{"is polite", "Bill  Ada"}) {
+	if got := improve.CaseTexts(one); !slices.Equal(got, []string{"is polite", "Bill  Ada"}) {
 		t.Errorf("the texts are %q", got)
 	}
-	if got := about.Expectation(one); got != "is polite" {
+	if got := improve.CaseExpectation(one); got != "is polite" {
 		t.Errorf("it expects %q", got)
 	}
 	model := judge.Description{API: judge.OpenAI}
-	if got := about.Calls(one, model); got != 3 {
+	if got := improve.CaseCalls(one, model); got != 3 {
 		t.Errorf("a prompt with a rubric takes %d calls", got)
 	}
 	query := parse(t, `{"case_kind":"trigger_query","query":"bill","expectation":"should_trigger"}`)
-	if model, builtin := about.Calls(query, model), about.Calls(query, judge.Description{API: judge.Builtin}); model != 1 || builtin != 0 {
+	if model, builtin := improve.CaseCalls(query, model), improve.CaseCalls(query, judge.Description{API: judge.Builtin}); model != 1 || builtin != 0 {
 		t.Errorf("a query takes %d calls, and %d without a model", model, builtin)
 	}
-	if got := about.Group(query); got != "trigger_query should_trigger" {
+	if got := improve.CaseGroup(query); got != "trigger_query should_trigger" {
 		t.Errorf("the group is %q", got)
 	}
 }
