@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/considered"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/prove/runs/failures"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
@@ -75,7 +75,7 @@ func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion
 			delete(e, key)
 		}
 	}
-	failed, err := failures.OfSource(ctx, s.DB, src.OrgID, src.ID)
+	failed, err := runs.FailedCases(ctx, s.DB, src.OrgID, src.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (e evidence) addPrompt(p considered.Prompt) {
 	}
 }
 
-func (e evidence) addFailure(f failures.Failure) {
+func (e evidence) addFailure(f runs.FailedCase) {
 	c := e.of(f.Query, f.ShouldTrigger)
 	c.query = f.Query
 	c.mode = cmp.Or(f.Invocation, c.mode)

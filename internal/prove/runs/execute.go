@@ -17,7 +17,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
-	"github.com/whetstone-dev/whetstone/internal/prove/runs/watch"
 )
 
 const (
@@ -53,9 +52,9 @@ func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) 
 		return s.retryOrFail(ctx, r, err)
 	}
 	defer x.close()
-	err = watch.While(ctx, x.running, x.work)
+	err = while(ctx, x.running, x.work)
 	switch {
-	case errors.Is(err, watch.ErrOver):
+	case errors.Is(err, errOver):
 		return nil
 	case errors.Is(err, errTurn):
 		return jobs.Snooze(0)
@@ -274,7 +273,7 @@ func (x *execution) record(ctx context.Context, trials <-chan Trial) error {
 }
 
 // flush stores trials, the progress and the events that follow from them. The
-// error is watch.ErrOver if the run has ended meanwhile: then they do not count.
+// error is errOver if the run has ended meanwhile: then they do not count.
 func (x *execution) flush(ctx context.Context, batch []Trial) error {
 	activity := x.activity.Take()
 	if len(batch) == 0 && len(activity) == 0 {
@@ -289,7 +288,7 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 			return err
 		}
 		if !running {
-			return watch.ErrOver
+			return errOver
 		}
 		n, err := insertTrials(ctx, tx, x.run.ID, batch)
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
-	"github.com/whetstone-dev/whetstone/internal/prove/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
@@ -75,15 +74,15 @@ func TestFailures(t *testing.T) {
 		choose("none yet") // so that the run cannot end before it is cancelled
 		c.Post(runsPath+c.Start(triggers, object{"subject": source})["id"].(string)+"/cancel", nil).Want(http.StatusOK)
 		close(cancelled)
-		got, err := failures.OfSource(t.Context(), db, c.Org.ID, ownedID)
+		got, err := runs.FailedCases(t.Context(), db, c.Org.ID, ownedID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []failures.Failure{
+		want := []runs.FailedCase{
 			{SuiteID: prompts["id"].(string), RunID: third["id"].(string), CaseID: "p", Query: "say it", ShouldTrigger: true, Failed: 1, Runs: 1},
 			{SuiteID: triggers["id"].(string), RunID: second["id"].(string), CaseID: "a", Query: "good", ShouldTrigger: true, Failed: 1, Runs: 2, Regression: true},
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(failures.Failure{}, "LastAt")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(runs.FailedCase{}, "LastAt")); diff != "" {
 			t.Errorf("failures (-want +got):\n%s", diff)
 		}
 		for _, f := range got {
@@ -91,7 +90,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("last at %v", f.LastAt)
 			}
 		}
-		other, err := failures.OfSource(t.Context(), db, w.Org("other").Org.ID, ownedID)
+		other, err := runs.FailedCases(t.Context(), db, w.Org("other").Org.ID, ownedID)
 		if err != nil || len(other) != 0 {
 			t.Errorf("another organisation gets %v, %v", other, err)
 		}

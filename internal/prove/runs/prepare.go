@@ -15,7 +15,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
-	"github.com/whetstone-dev/whetstone/internal/prove/runs/grading"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
@@ -64,7 +63,7 @@ func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) 
 	}
 	x.checks = make([]func() (verify.Check, error), len(x.cases))
 	for i, c := range x.cases {
-		x.checks[i] = sync.OnceValues(func() (verify.Check, error) { return grading.Compile(c) })
+		x.checks[i] = sync.OnceValues(func() (verify.Check, error) { return compileCheck(c) })
 	}
 	x.prices = pricing.Embedded()
 	if s.Prices != nil {

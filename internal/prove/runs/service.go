@@ -21,7 +21,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
-	"github.com/whetstone-dev/whetstone/internal/prove/runs/failures"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/recording"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/spend"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
@@ -454,7 +453,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	for i, result := range results {
 		verdicts[i] = string(*result.Verdict)
 	}
-	if err := failures.Insert(ctx, tx, r.ID, cases, verdicts); err != nil {
+	if err := insertCases(ctx, tx, r.ID, cases, verdicts); err != nil {
 		return r, err
 	}
 	if err := markRunFinished(ctx, tx, r); err != nil {

@@ -13,8 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/attempt"
-	"github.com/whetstone-dev/whetstone/internal/prove/runs/command"
-	"github.com/whetstone-dev/whetstone/internal/prove/runs/grading"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
@@ -154,13 +152,13 @@ func (x *execution) grade(ctx context.Context, c suites.Case, t *Trial) error {
 	if err != nil {
 		return err
 	}
-	criteria := grading.Criteria(c)
+	criteria := criteriaOf(c)
 	task := strings.Join(c.Subject.Command, " ")
 	if c.Subject.Prompt != nil {
 		task = *c.Subject.Prompt
 	}
 	got, err := x.s.Judge.Grade(ctx, judge.GradeRequest{
-		Task: task, Criteria: criteria, Material: grading.Material(sample), Others: x.otherCriteria(t.Case),
+		Task: task, Criteria: criteria, Material: materialOf(sample), Others: x.otherCriteria(t.Case),
 		Seed: x.run.Seed, Trial: t.N,
 	})
 	if err != nil {
@@ -193,7 +191,7 @@ const maxOthers = 50
 func (x *execution) otherCriteria(of int) (all []string) {
 	for i := 1; i < len(x.cases) && len(all) < maxOthers; i++ {
 		if c := x.cases[(of+i)%len(x.cases)]; c.Kind == suites.LLMRubric {
-			all = append(all, grading.Criteria(c)...)
+			all = append(all, criteriaOf(c)...)
 		}
 	}
 	return all
@@ -212,14 +210,14 @@ func (x *execution) decideGraders(ctx context.Context, c suites.Case, t *Trial) 
 	if err != nil {
 		return err
 	}
-	r := grading.Request{
+	r := gradeRequest{
 		Graders: c.Graders, Check: check, Sample: sample, Compared: x.run.Baseline == NoSkill, Without: t.Arm == WithoutSkill,
 		Others: x.otherCriteria(t.Case), Seed: x.run.Seed, Trial: t.N,
 	}
 	if c.Subject.Prompt != nil {
 		r.Task = *c.Subject.Prompt
 	}
-	got, err := grading.Decide(ctx, x.s.Judge, r)
+	got, err := decideGraders(ctx, x.s.Judge, r)
 	if got.Judge != nil {
 		t.Evidence.Judge = truncatedRecord(*got.Judge)
 	}
@@ -282,7 +280,7 @@ func (x *execution) produce(ctx context.Context, c suites.Case, t *Trial) (s ver
 			s, err = x.answer(ctx, *c.Subject.Prompt, t)
 		}
 	default:
-		s, err = command.Run(ctx, command.Request{
+		s, err = runCommand(ctx, commandRequest{
 			Sandbox: x.s.Sandbox, Argv: c.Subject.Command, Dir: x.dir, SkillDir: x.skills[t.Arm].dir, Most: x.resources,
 			Files: c.Kind == suites.BooleanAssertion,
 		})

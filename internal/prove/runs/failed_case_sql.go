@@ -1,4 +1,4 @@
-package failures
+package runs
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 // recentRuns is how many runs of a suite OfSource looks back.
 const recentRuns = 20
 
-// Insert stores the verdicts of a run that is over, by case.
-func Insert(ctx context.Context, tx *store.Tx, runID string, cases []suites.Case, verdicts []string) error {
+// insertCases stores the verdicts of a run that is over, by case.
+func insertCases(ctx context.Context, tx *store.Tx, runID string, cases []suites.Case, verdicts []string) error {
 	n := len(cases)
 	ids, queries := make([]string, n), make([]*string, n)
 	trigger, invocations := make([]bool, n), make([]string, n)
@@ -33,10 +33,10 @@ func Insert(ctx context.Context, tx *store.Tx, runID string, cases []suites.Case
 	return err
 }
 
-// OfSource returns the cases with a query that failed in the newest succeeded run of
+// FailedCases returns the cases with a query that failed in the newest succeeded run of
 // each suite on a source, with their verdict in the run before it and their failures
 // in the recent runs.
-func OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error) {
+func FailedCases(ctx context.Context, q store.Querier, orgID, sourceID string) ([]FailedCase, error) {
 	rows, err := q.Query(ctx, `
 		WITH ranked AS (
 			SELECT id, suite_id, finished_at, ROW_NUMBER() OVER (PARTITION BY suite_id ORDER BY id DESC) AS place
@@ -56,7 +56,7 @@ func OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]F
 		LEFT JOIN eval_run_cases before ON before.run_id = earlier.id AND before.case_id = c.case_id
 		WHERE newest.place = 1
 		ORDER BY newest.id DESC, c.case_id`, orgID, sourceID, recentRuns)
-	return store.All(rows, err, func(row store.Row) (f Failure, err error) {
+	return store.All(rows, err, func(row store.Row) (f FailedCase, err error) {
 		err = row.Scan(&f.SuiteID, &f.RunID, &f.CaseID, &f.Query, &f.ShouldTrigger, &f.Invocation, &f.Failed, &f.Runs,
 			store.Time(&f.LastAt), &f.Regression)
 		return f, err

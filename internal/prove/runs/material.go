@@ -1,4 +1,4 @@
-package grading
+package runs
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 
-// Material is what the judge reads of a sample: the output, and the files that an
+// materialOf is what the judge reads of a sample: the output, and the files that an
 // agent left.
-func Material(s verify.Sample) string {
+func materialOf(s verify.Sample) string {
 	if s.Agent == nil || len(s.Files) == 0 {
 		return s.Output
 	}
@@ -35,8 +35,8 @@ const (
 	maxMaterial     = 64 << 10
 )
 
-// Criteria returns what the judge holds the output of a rubric case against.
-func Criteria(c suites.Case) []string {
+// criteriaOf returns what the judge holds the output of a rubric case against.
+func criteriaOf(c suites.Case) []string {
 	switch {
 	case c.Graders != nil:
 		var all []string

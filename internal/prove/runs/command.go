@@ -1,6 +1,4 @@
-// Package command runs the command of a case in the sandbox, with the skill mounted,
-// and says what it wrote and left. It owns no tables.
-package command
+package runs
 
 import (
 	"context"
@@ -28,12 +26,12 @@ const (
 
 // Exit statuses of a shell that could not run a program.
 const (
-	notExecutable = 126
-	notFound      = 127
+	exitNotExecutable = 126
+	exitNotFound      = 127
 )
 
-// A Request is a command to run.
-type Request struct {
+// A commandRequest is a command to run.
+type commandRequest struct {
 	Sandbox sandbox.Sandbox
 	Argv    []string
 	// Dir is the run's folder, for the working folder, and SkillDir has the skill; it is
@@ -45,9 +43,9 @@ type Request struct {
 	Files bool
 }
 
-// Run runs a command in an empty working folder. The error is an *attempt.Defect if
+// runCommand runs a command in an empty working folder. The error is an *attempt.Defect if
 // the trial fails, and an *attempt.Problem if it has no verdict.
-func Run(ctx context.Context, r Request) (s verify.Sample, err error) {
+func runCommand(ctx context.Context, r commandRequest) (s verify.Sample, err error) {
 	work, err := os.MkdirTemp(r.Dir, "work-*")
 	if err != nil {
 		return s, err
@@ -63,7 +61,7 @@ func Run(ctx context.Context, r Request) (s verify.Sample, err error) {
 		return s, attempt.NewDefect("timeout", "the command was ended: it took longer than it may")
 	case got.Exceeded != "":
 		return s, attempt.NewDefect("limit_exceeded", "the command was ended: it used more "+string(got.Exceeded)+" than it may")
-	case got.ExitCode == notExecutable, got.ExitCode == notFound:
+	case got.ExitCode == exitNotExecutable, got.ExitCode == exitNotFound:
 		return s, r.notStarted(ctx, got)
 	case got.Stdout.Discarded > 0:
 		return s, attempt.NewDefect("output_too_large", "the command wrote more than is kept of an output")
@@ -77,7 +75,7 @@ func Run(ctx context.Context, r Request) (s verify.Sample, err error) {
 // notStarted decides what an exit status of 126 or 127 means: a problem of the
 // case if its program is not installed here, else a defect of the skill or of
 // what the command calls.
-func (r Request) notStarted(ctx context.Context, got sandbox.Result) error {
+func (r commandRequest) notStarted(ctx context.Context, got sandbox.Result) error {
 	const code = "command_not_started"
 	program := r.Argv[0]
 	mounted := strings.HasPrefix(program, skillTarget+"/") || strings.HasPrefix(program, workTarget+"/")
@@ -88,19 +86,19 @@ func (r Request) notStarted(ctx context.Context, got sandbox.Result) error {
 		}
 		if !found {
 			return &attempt.Problem{
-				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", text.Clean(text.Truncate(program, 2*maxText))),
+				Code: code, Message: fmt.Sprintf("there is no program %q on the machine that runs the cases", text.Clean(text.Truncate(program, 2*maxStartError))),
 			}
 		}
 	}
 	wrote := strings.TrimSpace(string(got.Stderr.Tail))
-	wrote = text.Clean(text.Tail(wrote[strings.LastIndexByte(wrote, '\n')+1:], maxText))
+	wrote = text.Clean(text.Tail(wrote[strings.LastIndexByte(wrote, '\n')+1:], maxStartError))
 	return attempt.NewDefect(code, fmt.Sprintf("the command, or one that it calls, could not be run (status %d); it wrote %q",
 		got.ExitCode, wrote))
 }
 
 // spec describes the sandbox of a command. The skill is mounted read-only: trials
 // share it, and one must not change it for the others.
-func (r Request) spec(work string) sandbox.Spec {
+func (r commandRequest) spec(work string) sandbox.Spec {
 	workAt, skillAt, skillDir := workTarget, skillTarget, r.SkillDir
 	if !r.Sandbox.Binds() {
 		workAt, skillAt = work, skillDir
@@ -109,7 +107,7 @@ func (r Request) spec(work string) sandbox.Spec {
 		Argv: r.Argv, Dir: workAt,
 		Env:    map[string]string{"WORK_DIR": workAt, "SKILL_MODE": "no_skill"},
 		Mounts: []sandbox.Mount{{Source: work, Target: workAt, Writable: true}},
-		Limits: limits(r.Most),
+		Limits: commandLimits(r.Most),
 	}
 	if skillDir != "" {
 		spec.Env["SKILL_MODE"], spec.Env["SKILL_DIR"] = "with_skill", skillAt
@@ -122,11 +120,11 @@ func (r Request) spec(work string) sandbox.Spec {
 // assertion. A real result is far smaller.
 const maxOutput = 1 << 20
 
-// maxText is how much of its last line is shown of a command that did not start.
-const maxText = 512
+// maxStartError is how much of its last line is shown of a command that did not start.
+const maxStartError = 512
 
-// limits are those of a command: the suite's, and no more than the machine gives.
-func limits(r taskfile.Resources) sandbox.Limits {
+// commandLimits are those of a command: the suite's, and no more than the machine gives.
+func commandLimits(r taskfile.Resources) sandbox.Limits {
 	r = r.AtMost(taskpkg.Machine())
 	return sandbox.Limits{
 		Wall: r.Timeout, CPUs: r.CPUs, Memory: r.Memory, Disk: r.Storage, Processes: r.Processes, Output: maxOutput,

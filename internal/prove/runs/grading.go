@@ -1,7 +1,4 @@
-// Package grading decides cases that have several graders, as `claude plugin eval`
-// has them: deterministic ones by what the agent did, the others by a judge. It
-// owns no tables.
-package grading
+package runs
 
 import (
 	"context"
@@ -12,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 
-// A Request asks for the graders' verdicts on what one trial produced.
-type Request struct {
+// A gradeRequest asks for the graders' verdicts on what one trial produced.
+type gradeRequest struct {
 	Graders []verify.Grader
 	Check   verify.GraderCheck // of the graders
 	Sample  verify.Sample
@@ -27,15 +24,15 @@ type Request struct {
 	Trial  int
 }
 
-// A Grading is the verdict of each grader that applies.
-type Grading struct {
+// A grading is the verdict of each grader that applies.
+type grading struct {
 	Results []verify.GraderResult
 	Judge   *judge.Record // nil if no judge was asked
 }
 
-// Decide decides. Deterministic graders come first: where they cannot be decided,
+// decideGraders decides. Deterministic graders come first: where they cannot be decided,
 // no judge is paid. Its errors are those of the judge and of the checks.
-func Decide(ctx context.Context, j *judge.Judge, r Request) (g Grading, err error) {
+func decideGraders(ctx context.Context, j *judge.Judge, r gradeRequest) (g grading, err error) {
 	decided, err := r.Check(ctx, r.Sample)
 	if err != nil {
 		return g, err
@@ -74,8 +71,8 @@ func Decide(ctx context.Context, j *judge.Judge, r Request) (g Grading, err erro
 const maxAsked = 50
 
 // ask lets the judge decide the graders that read one target.
-func (g *Grading) ask(
-	ctx context.Context, j *judge.Judge, r Request, target verify.Target, indexes []int, criteria map[string]string,
+func (g *grading) ask(
+	ctx context.Context, j *judge.Judge, r gradeRequest, target verify.Target, indexes []int, criteria map[string]string,
 ) error {
 	material, err := r.Sample.Read(target)
 	if err != nil {
@@ -93,23 +90,23 @@ func (g *Grading) ask(
 		}
 		got, err := j.Grade(ctx, request)
 		if failed, ok := errors.AsType[*judge.Error](err); ok && g.Judge != nil {
-			failed.Record.Usage = sum(failed.Record.Usage, g.Judge.Usage)
+			failed.Record.Usage = sumUsage(failed.Record.Usage, g.Judge.Usage)
 		}
 		if err != nil {
 			return err
 		}
 		for k, i := range some {
-			g.Results[i].Passed, g.Results[i].Details = got.Results[k].Passed, details(got.Results[k])
+			g.Results[i].Passed, g.Results[i].Details = got.Results[k].Passed, verdictDetails(got.Results[k])
 		}
 		if g.Judge != nil {
-			got.Record.Usage = sum(got.Record.Usage, g.Judge.Usage)
+			got.Record.Usage = sumUsage(got.Record.Usage, g.Judge.Usage)
 		}
 		g.Judge = &got.Record
 	}
 	return nil
 }
 
-func details(r judge.Result) string {
+func verdictDetails(r judge.Result) string {
 	switch {
 	case r.Downgraded:
 		return "the judge's quotation does not stand in the output"
@@ -121,7 +118,7 @@ func details(r judge.Result) string {
 	return "the judge found nothing that shows this"
 }
 
-func sum(a, b judge.Usage) judge.Usage {
+func sumUsage(a, b judge.Usage) judge.Usage {
 	return judge.Usage{
 		Attempts: a.Attempts + b.Attempts, InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
 		CacheReadTokens: a.CacheReadTokens + b.CacheReadTokens, CacheWriteTokens: a.CacheWriteTokens + b.CacheWriteTokens,

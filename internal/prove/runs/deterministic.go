@@ -1,4 +1,4 @@
-package grading
+package runs
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 
-// Compile compiles the check of a deterministic case.
-func Compile(c suites.Case) (verify.Check, error) {
+// compileCheck compiles the check of a deterministic case.
+func compileCheck(c suites.Case) (verify.Check, error) {
 	switch c.Kind {
 	case suites.ExactMatch:
 		by := make([]verify.Normalization, len(c.Normalize))

@@ -1,6 +1,4 @@
-// Package watch ends the work on a run soon after the run itself has ended. It
-// owns no tables.
-package watch
+package runs
 
 import (
 	"context"
@@ -9,18 +7,18 @@ import (
 	"time"
 )
 
-// ErrOver means that a run ended while a worker was busy with it: it was
+// errOver means that a run ended while a worker was busy with it: it was
 // cancelled or deleted, or another process finished it.
-var ErrOver = errors.New("the run is over")
+var errOver = errors.New("the run is over")
 
 // pollEvery is how often a worker looks whether its run was cancelled.
 const pollEvery = 500 * time.Millisecond
 
-// While calls work with a context that is cancelled within a second
+// while calls work with a context that is cancelled within a second
 // after the run has ended, and returns ErrOver then. The function running
 // reports whether the run is still running; it may also store the progress. Its
 // errors are ignored: the work is too expensive to be lost to one failed query.
-func While(
+func while(
 	ctx context.Context,
 	running func(context.Context) (bool, error),
 	work func(context.Context, context.CancelCauseFunc) error,
@@ -37,16 +35,16 @@ func While(
 			case <-ticker.C:
 			}
 			if ok, err := running(ctx); err == nil && !ok {
-				stop(ErrOver)
+				stop(errOver)
 			}
 		}
 	})
 	err := work(ctx, stop)
-	over := errors.Is(context.Cause(ctx), ErrOver)
+	over := errors.Is(context.Cause(ctx), errOver)
 	stop(nil)
 	watching.Wait()
 	if over {
-		return ErrOver
+		return errOver
 	}
 	return err
 }

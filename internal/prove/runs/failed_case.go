@@ -1,11 +1,9 @@
-// Package failures finds the cases that failed in the newest runs of a source, from
-// which suggestions are made. It writes the table eval_run_cases of package runs.
-package failures
+package runs
 
 import "time"
 
-// A Failure is a case with a query that failed in the newest run of its suite.
-type Failure struct {
+// A FailedCase is a case with a query that failed in the newest run of its suite.
+type FailedCase struct {
 	SuiteID, RunID, CaseID string
 	Query                  string
 	// ShouldTrigger is false for a query that must not trigger the skill.
