@@ -1,10 +1,6 @@
 package judge
 
-import (
-	"fmt"
-
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/lexical"
-)
+import "fmt"
 
 // BuiltinModel is the version of the built-in judge's ranking, stop words and
 // threshold. A change of one of them needs a new version: results of different
@@ -16,15 +12,11 @@ const BuiltinModel = "bm25-1"
 func (j *Judge) routeByBM25(r RouteRequest, catalogue []Skill) Routing {
 	rec := j.newRecord(BuiltinModel, "")
 	rec.Seed, rec.Trial = r.Seed, r.Trial
-	skills := make([]lexical.Skill, len(catalogue))
-	for i, s := range catalogue {
-		skills[i] = lexical.Skill(s)
-	}
-	chosen, best, second := lexical.New(skills).Route(r.Query)
+	chosen, best, second := NewLexicalRouter(catalogue).Route(r.Query)
 	if chosen == "" {
 		return Routing{
-			Confidence: 1 - best/(2*lexical.Threshold),
-			Reason:     fmt.Sprintf("builtin BM25: no skill scores %.2f or more; the best has %.2f", lexical.Threshold, best),
+			Confidence: 1 - best/(2*lexicalThreshold),
+			Reason:     fmt.Sprintf("builtin BM25: no skill scores %.2f or more; the best has %.2f", lexicalThreshold, best),
 			Record:     rec,
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
 )
 
 // maxOthers is how many criteria of other cases controls take words from.
@@ -29,7 +27,7 @@ func newControls(r GradeRequest) *controls {
 	c := &controls{known: map[string]bool{}}
 	others := r.Others[:min(len(r.Others), maxOthers)]
 	for _, text := range append([]string{r.Material, r.Task}, r.Criteria...) {
-		for _, word := range words.Stems(text) {
+		for _, word := range Stems(text) {
 			c.known[word] = true
 		}
 	}
@@ -39,7 +37,7 @@ func newControls(r GradeRequest) *controls {
 		}
 	}
 	for _, text := range others {
-		c.add(words.Lower(text))
+		c.add(Words(text))
 	}
 	c.add(foreignWords)
 	if len(c.foreign) < minForeign { // the material has nearly all of them
@@ -54,8 +52,8 @@ const minForeign = 20
 // add adds the content words that are not known to foreign.
 func (c *controls) add(all []string) {
 	for _, word := range all {
-		if isContent(word) && !c.known[words.Stem(word)] {
-			c.known[words.Stem(word)] = true
+		if isContent(word) && !c.known[Stem(word)] {
+			c.known[Stem(word)] = true
 			c.foreign = append(c.foreign, word)
 		}
 	}
@@ -127,7 +125,7 @@ func plural(word string) string {
 func isContent(word string) bool {
 	word = strings.ToLower(word)
 	return utf8.RuneCountInString(word) > 2 && !strings.ContainsFunc(word, unicode.IsNumber) &&
-		!words.IsStop(word) && !gradingWords[word]
+		!isStopWord(word) && !gradingWords[word]
 }
 
 // maxBase is the longest criterion that controls are made of, in bytes: a second
@@ -147,7 +145,7 @@ func isUnsuitable(criterion string) bool {
 
 // limitingWords occur in criteria that ask for something to be absent. It is
 // read only.
-var limitingWords = words.Set(`
+var limitingWords = wordSet(`
 no not never none neither nor without avoid avoids avoided avoiding absent free lack lacks lacking omit
 omits omitted omitting exclude excludes excluded excluding except refrain refrains only fewer less most
 maximum instead rather don doesn isn aren won mustn shouldn cannot dont doesnt isnt nicht kein keine
@@ -156,7 +154,7 @@ keinen ohne nie sans pas jamais sin nunca ningún senza non mai
 
 // gradingWords say how an output fulfils a criterion, not what it is about. It
 // is read only.
-var gradingWords = words.Set(`
+var gradingWords = wordSet(`
 answer answers answered asks call calls called check checks cites cite clear clearly contain contains
 containing correct correctly describe describes end ends example examples explain explains first
 following format gives given identifies identify include includes including last least line lines list

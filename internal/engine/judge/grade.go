@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
 )
 
 // maxCriteria is the limit of a grading; more would not fit into an answer.
@@ -190,7 +189,7 @@ func (s gradeSheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
 		return Prompt{}, 0, rejected(
 			"the task and the criteria alone are longer than the %d tokens that a prompt may have", maxTokens)
 	}
-	material, omitted := truncateMiddle(special.Escape(s.Material), left*bytesPerToken)
+	material, omitted := truncateMiddle(EscapeTokens(s.Material), left*bytesPerToken)
 	p.User = user(material)
 	return p, omitted, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge/judgetest"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
 )
 
 // fakeVerdict is what a material would like the judge to say. Its evidence
@@ -175,8 +174,8 @@ func mostAlike(n int) func([]string) []bool {
 	return func(criteria []string) []bool {
 		shares := make([]int, len(criteria))
 		for i, c := range criteria {
-			others := words.Stems("Explain how to deploy. " + strings.Join(slices.Concat(criteria[:i], criteria[i+1:]), " "))
-			for _, word := range words.Stems(c) {
+			others := judge.Stems("Explain how to deploy. " + strings.Join(slices.Concat(criteria[:i], criteria[i+1:]), " "))
+			for _, word := range judge.Stems(c) {
 				if slices.Contains(others, word) {
 					shares[i]++
 				}

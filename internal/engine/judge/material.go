@@ -9,7 +9,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
 )
 
 // bytesPerToken is low for English (four) and right for Chinese (three, one
@@ -93,7 +92,7 @@ func countLetters(s string) (n int) {
 // fold maps texts that differ in case, compatibility characters (NFKC),
 // quotation marks, dashes, markdown and white space only to one text.
 func fold(s string) string {
-	s = strings.ToLower(norm.NFKC.String(special.Escape(s)))
+	s = strings.ToLower(norm.NFKC.String(EscapeTokens(s)))
 	return text.OneLine(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.In(r, unicode.Pd), r == '\u2212': // dashes, the minus sign
@@ -110,7 +109,7 @@ func fold(s string) string {
 func foldQuotation(s string) string { return strings.Trim(fold(s), " .,;:!?") }
 
 // normalise returns a text as the model saw it, with white space collapsed.
-func normalise(s string) string { return text.OneLine(special.Escape(s)) }
+func normalise(s string) string { return text.OneLine(EscapeTokens(s)) }
 
 // trimQuotes removes the quotation marks that models put around quotations.
 func trimQuotes(text string) string {

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
 )
 
 // A RewriteRequest asks for a better description of a skill.
@@ -111,13 +110,13 @@ func (r RewriteRequest) text(delimiter string) string {
 		}
 	}
 	for _, a := range r.Tried {
-		description := excerpt(special.Escape(a.Description), MaxDescription)
+		description := excerpt(EscapeTokens(a.Description), MaxDescription)
 		tried = append(tried, fmt.Sprintf("- %d of %d: %s", a.Right, a.Of, description))
 	}
 	return fmt.Sprintf(rewriteUser, delimiter,
-		excerpt(special.Escape(r.Skill.Name), maxSampleText),
-		special.Escape(text.Truncate(text.Clean(r.Skill.Description), maxDescription)),
-		special.Escape(text.Truncate(text.Clean(r.Opening), maxOpening)),
+		excerpt(EscapeTokens(r.Skill.Name), maxSampleText),
+		EscapeTokens(text.Truncate(text.Clean(r.Skill.Description), maxDescription)),
+		EscapeTokens(text.Truncate(text.Clean(r.Opening), maxOpening)),
 		joinLines(wrong, maxWrong), joinLines(right, maxRight), joinLines(tried, len(tried)))
 }
 
@@ -135,9 +134,9 @@ func (s Sample) line() string {
 		should = "should load the skill"
 	}
 	if s.Chosen != "" {
-		did = "loaded " + excerpt(special.Escape(s.Chosen), maxSampleText)
+		did = "loaded " + excerpt(EscapeTokens(s.Chosen), maxSampleText)
 	}
-	return fmt.Sprintf("- %s, %s: %s", should, did, excerpt(special.Escape(s.Query), maxSampleText))
+	return fmt.Sprintf("- %s, %s: %s", should, did, excerpt(EscapeTokens(s.Query), maxSampleText))
 }
 
 // read parses and validates an answer.

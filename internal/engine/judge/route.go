@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
 )
 
 // A Skill is the part of a skill that agents always show to the model.
@@ -117,7 +116,7 @@ func catalogueText(all []Skill) string {
 	return b.String()
 }
 
-func escaped(text string) string { return html.EscapeString(special.Escape(text)) }
+func escaped(text string) string { return html.EscapeString(EscapeTokens(text)) }
 
 func readRouting(answer string, catalogue []Skill) (Routing, error) {
 	var got struct {

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
 )
 
 // BuiltinWriter is the version of the built-in judge's way to write
@@ -112,14 +111,14 @@ func addWords(description string, more []string) string {
 func (r RewriteRequest) prune() (description string, dropped []string) {
 	wanted, blamed := map[string]bool{}, map[string]bool{}
 	for _, s := range r.Samples {
-		for _, word := range words.Stems(s.Query) {
+		for _, word := range Stems(s.Query) {
 			wanted[word] = wanted[word] || s.Wanted
 			blamed[word] = blamed[word] || !s.Wanted && !s.Right
 		}
 	}
 	harmful := func(text string) bool {
 		bad := false
-		for _, word := range words.Stems(text) {
+		for _, word := range Stems(text) {
 			if wanted[word] {
 				return false
 			}
@@ -143,7 +142,7 @@ func (r RewriteRequest) prune() (description string, dropped []string) {
 // queries.
 func (r RewriteRequest) distinctiveWords(description string) (found []string, shared int) {
 	present := map[string]bool{}
-	for _, word := range words.Stems(r.Skill.Name + " " + description) {
+	for _, word := range Stems(r.Skill.Name + " " + description) {
 		present[word] = true
 	}
 	distinctive := slices.DeleteFunc(r.candidates(), func(c *candidate) bool {
@@ -174,10 +173,10 @@ func (r RewriteRequest) candidates() (all []*candidate) {
 	known := map[string]*candidate{}
 	for _, s := range r.Samples {
 		seen := map[string]bool{}
-		for _, word := range words.Lower(s.Query) {
-			c := known[words.Stem(word)]
+		for _, word := range Words(s.Query) {
+			c := known[Stem(word)]
 			if c == nil {
-				c = &candidate{word: word, stem: words.Stem(word)}
+				c = &candidate{word: word, stem: Stem(word)}
 				known[c.stem] = c
 				all = append(all, c)
 			}
@@ -189,7 +188,7 @@ func (r RewriteRequest) candidates() (all []*candidate) {
 	}
 	for _, d := range r.Distractors {
 		has := map[string]bool{}
-		for _, word := range words.Stems(d.Name + " " + d.Description) {
+		for _, word := range Stems(d.Name + " " + d.Description) {
 			if c := known[word]; c != nil && !has[word] {
 				c.docFreq++
 			}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/special"
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/edit"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/rewrite"
 )
@@ -107,7 +106,7 @@ func (p *prompt) block(title, untrusted string) {
 	if strings.TrimSpace(untrusted) == "" {
 		untrusted = "(none)"
 	}
-	fmt.Fprintf(&p.b, "%s:\nBEGIN %s\n%s\nEND %s\n\n", title, p.code, special.Escape(untrusted), p.code)
+	fmt.Fprintf(&p.b, "%s:\nBEGIN %s\n%s\nEND %s\n\n", title, p.code, judge.EscapeTokens(untrusted), p.code)
 }
 
 // cases shows cases, numbered from n. Their own ids are untrusted text.

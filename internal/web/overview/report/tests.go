@@ -6,8 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/lexical"
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
@@ -101,18 +100,18 @@ func overlapsOfRuns(choices []choice, skillOf map[string]string) (all []Overlap)
 // model use: by the whole descriptions, and by what the agent's model sees.
 func (r *Report) route(requests []request, skillOf map[string]string) {
 	lines := map[string]listing.Line{}
-	var whole, cut []lexical.Skill
+	var whole, cut []judge.Skill
 	for _, k := range r.Skills {
 		if !k.InRegistry || k.Line.Form == listing.Hidden {
 			continue
 		}
 		lines[k.Name] = k.Line
-		whole = append(whole, lexical.Skill{Name: k.Name, Description: k.Line.Text})
+		whole = append(whole, judge.Skill{Name: k.Name, Description: k.Line.Text})
 		if k.Line.Form != listing.Omitted {
-			cut = append(cut, lexical.Skill{Name: k.Name, Description: k.Line.Seen()})
+			cut = append(cut, judge.Skill{Name: k.Name, Description: k.Line.Seen()})
 		}
 	}
-	before, after := lexical.New(whole), lexical.New(cut)
+	before, after := judge.NewLexicalRouter(whole), judge.NewLexicalRouter(cut)
 	for _, q := range requests {
 		skill := skillOf[q.runID]
 		line, ok := lines[skill]
@@ -144,14 +143,14 @@ func (r *Report) route(requests []request, skillOf map[string]string) {
 // is cut.
 func lost(query, name string, line listing.Line) (all []string) {
 	seen, cut := map[string]bool{}, map[string]bool{}
-	for _, w := range words.Stems(name + " " + line.Seen()) {
+	for _, w := range judge.Stems(name + " " + line.Seen()) {
 		seen[w] = true
 	}
-	for _, w := range words.Stems(line.Cut()) {
+	for _, w := range judge.Stems(line.Cut()) {
 		cut[w] = true
 	}
-	for _, w := range words.Lower(query) {
-		if stem := words.Stem(w); cut[stem] && !seen[stem] && !slices.Contains(all, w) {
+	for _, w := range judge.Words(query) {
+		if stem := judge.Stem(w); cut[stem] && !seen[stem] && !slices.Contains(all, w) {
 			all = append(all, w)
 		}
 	}

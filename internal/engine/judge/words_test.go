@@ -1,10 +1,10 @@
-package words_test
+package judge_test
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
+	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 )
 
 func TestStems(t *testing.T) {
@@ -17,7 +17,7 @@ func TestStems(t *testing.T) {
 		"数据 análisis 42":                              "[数据 análisi 42]",
 		"":                                            "[]",
 	} {
-		if got := fmt.Sprint(words.Stems(text)); got != want {
+		if got := fmt.Sprint(judge.Stems(text)); got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}

@@ -1,23 +1,20 @@
-// Package bm25 ranks documents, which have a name and a text, by how well they match a
-// query.
-package bm25
+package judge
 
 import (
 	"math"
-
-	"github.com/whetstone-dev/whetstone/internal/engine/judge/words"
 )
 
 // The parameters of BM25.
 const (
-	k1         = 1.2  // term frequency saturation
-	b          = 0.75 // length normalisation
-	nameWeight = 2    // occurrences that a word in the name counts as
+	bm25K1         = 1.2  // term frequency saturation
+	bm25B          = 0.75 // length normalisation
+	bm25NameWeight = 2    // occurrences that a word in the name counts as
 )
 
-// An Index ranks documents. Scores are normalised to a word that occurs once, in one
-// document of average length, so that a threshold does not depend on their number.
-type Index struct {
+// An index ranks documents, which have a name and a text, by BM25. Scores are
+// normalised to a word that occurs once, in one document of average length, so that a
+// threshold does not depend on their number.
+type index struct {
 	postings map[string][]posting // by word: the documents that have it
 	lengths  []float64
 	average  float64
@@ -29,19 +26,19 @@ type posting struct {
 	freq     float64
 }
 
-// New indexes so many documents.
-func New(count int, document func(i int) (name, text string)) *Index {
-	x := &Index{postings: map[string][]posting{}}
+// newIndex indexes so many documents.
+func newIndex(count int, document func(i int) (name, text string)) *index {
+	x := &index{postings: map[string][]posting{}}
 	for i := range count {
 		name, text := document(i)
 		termFreq, length := map[string]float64{}, 0.0
 		add := func(text string, weight float64) {
-			for _, word := range words.Stems(text) {
+			for _, word := range Stems(text) {
 				termFreq[word] += weight
 				length += weight
 			}
 		}
-		add(name, nameWeight)
+		add(name, bm25NameWeight)
 		add(text, 1)
 		for word, freq := range termFreq {
 			x.postings[word] = append(x.postings[word], posting{i, freq})
@@ -53,24 +50,24 @@ func New(count int, document func(i int) (name, text string)) *Index {
 }
 
 // Scores returns the score of each document for a query.
-func (x *Index) Scores(query string) []float64 {
+func (x *index) Scores(query string) []float64 {
 	seen := map[string]bool{}
 	scores := make([]float64, len(x.lengths))
-	for _, word := range words.Stems(query) {
+	for _, word := range Stems(query) {
 		if seen[word] {
 			continue
 		}
 		seen[word] = true
 		found := x.postings[word]
 		for _, p := range found {
-			norm := k1 * (1 - b + b*x.lengths[p.document]/x.average)
-			scores[p.document] += x.idf(len(found)) / x.idf(1) * p.freq * (k1 + 1) / (p.freq + norm)
+			norm := bm25K1 * (1 - bm25B + bm25B*x.lengths[p.document]/x.average)
+			scores[p.document] += x.idf(len(found)) / x.idf(1) * p.freq * (bm25K1 + 1) / (p.freq + norm)
 		}
 	}
 	return scores
 }
 
 // idf is the inverse document frequency of a word in n documents.
-func (x *Index) idf(n int) float64 {
+func (x *index) idf(n int) float64 {
 	return math.Log(1 + (float64(len(x.lengths)-n)+0.5)/(float64(n)+0.5))
 }

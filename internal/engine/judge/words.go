@@ -1,6 +1,4 @@
-// Package words splits texts into words and their stems, for rankings and comparisons
-// that need no model.
-package words
+package judge
 
 import (
 	"strings"
@@ -10,15 +8,15 @@ import (
 // Stems returns the stems of a text's words, without stop words. Identifiers are
 // split: pdf-forms and fillForm are two words each.
 func Stems(text string) []string {
-	all := Lower(text)
+	all := Words(text)
 	for i, word := range all {
 		all[i] = Stem(word)
 	}
 	return all
 }
 
-// Lower returns the same words without stemming, in lower case.
-func Lower(text string) []string {
+// Words returns the same words without stemming, in lower case.
+func Words(text string) []string {
 	var all []string
 	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 	for _, word := range strings.FieldsFunc(splitCamel(text), notInWord) {
@@ -71,7 +69,7 @@ func Stem(word string) string {
 
 // stopWords are ignored by the ranking. They include words that are common in
 // requests and descriptions. It is read only.
-var stopWords = Set(`
+var stopWords = wordSet(`
 a about above after again all also am an and any are as asks asked at be because been before being below
 between both but by can could did do does doing done during each etc even few for from further get give go got
 had has have having he her here hers him his how i if in into is it its itself just let like me might more
@@ -83,11 +81,11 @@ im ive id ill dont cant doesnt didnt isnt wont ll ve re t s d m
 skill skills help helps make makes making someone something anything everything thing things work works working
 `)
 
-// IsStop reports whether a word, in lower case, says nothing about a text.
-func IsStop(word string) bool { return stopWords[word] }
+// isStopWord reports whether a word, in lower case, says nothing about a text.
+func isStopWord(word string) bool { return stopWords[word] }
 
-// Set returns the words of a list that white space separates.
-func Set(text string) map[string]bool {
+// wordSet returns the words of a list that white space separates.
+func wordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {
 		set[word] = true
