@@ -27,7 +27,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/watch"
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
@@ -90,7 +89,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.metrics = newRegistry(o.Version)
-	statements := &watch.Statements{
+	statements := &store.Statements{
 		Metrics: metrics.NewStatements(a.metrics), Slow: time.Duration(o.Config.SlowQuery), Log: a.logFor("store"),
 		Traces: a.tracer != nil,
 	}

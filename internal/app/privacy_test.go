@@ -23,7 +23,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/integrity"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/web/privacy"
 )
@@ -69,7 +68,7 @@ func TestOrganisationLeaves(t *testing.T) {
 		m.wantGone(ours)
 		m.wantBlobsGone(ours, theirs)
 		m.wantSame(before, m.look())
-		if wrong, err := integrity.Verify(t.Context(), m.service.DB(), false); err != nil || len(wrong) > 0 {
+		if wrong, err := store.VerifyIntegrity(t.Context(), m.service.DB(), false); err != nil || len(wrong) > 0 {
 			t.Errorf("the database has %v, %v", wrong, err)
 		}
 	})

@@ -22,7 +22,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/integrity"
 )
 
 // A Doctor checks an installation from outside, whether it is running or not.
@@ -71,7 +70,8 @@ func (d *Doctor) Examine(ctx context.Context) []invariants.Finding {
 	o := store.Options{URL: d.Config.URL(), MaxConns: 4}
 	if d.Config.DatabaseReadURL != "" {
 		o.Replica = &store.Replica{
-			URL: string(d.Config.DatabaseReadURL), MaxLag: time.Duration(d.Config.DatabaseReadLag), Log: slog.New(slog.DiscardHandler),
+			URL: string(d.Config.DatabaseReadURL), MaxLag: time.Duration(d.Config.DatabaseReadLag),
+			Log: slog.New(slog.DiscardHandler),
 		}
 	}
 	db, err := store.Open(opening, o)
@@ -100,7 +100,7 @@ func (d *Doctor) Examine(ctx context.Context) []invariants.Finding {
 }
 
 func (d *Doctor) checkDatabase(ctx context.Context, db *store.DB) invariants.Finding {
-	wrong, err := integrity.Verify(ctx, db, d.Quick)
+	wrong, err := store.VerifyIntegrity(ctx, db, d.Quick)
 	switch {
 	case err != nil:
 		return invariants.Fail("database", "cannot be read: %s; restore a backup", err)

@@ -46,7 +46,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "List the deliveries of an event webhook, newest first",
 	})
 	httpapi.Add(a, s.handleReplay, httpapi.Route{
-		Permission: access.Admin, Method: "POST", Path: path + "/{id}/deliveries/{delivery_id}/replay", Status: http.StatusAccepted,
+		Permission: access.Admin, Method: "POST", Path: path + "/{id}/deliveries/{delivery_id}/replay",
+		Status:  http.StatusAccepted,
 		Also:    []int{http.StatusConflict},
 		Summary: "Send the event of a delivery again",
 	})

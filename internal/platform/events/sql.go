@@ -139,7 +139,8 @@ func scanDelivery(row store.Row) (d Delivery, err error) {
 func insertDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO event_deliveries (`+deliveryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		d.ID, d.OrgID, d.WebhookID, d.EventID, d.EventType, d.ReplayOf, d.queued, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
+		d.ID, d.OrgID, d.WebhookID, d.EventID, d.EventType, d.ReplayOf, d.queued, d.Status, d.Attempts,
+		d.ResponseStatus, d.Detail,
 		store.Micros(d.CreatedAt), store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
 	return err
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fair"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/watch"
 )
 
 // sqliteEngine has one connection that writes and several that read.
@@ -33,7 +32,7 @@ type sqliteEngine struct {
 	writer  *sqliteConn   // the one connection of writers
 	turn    chan struct{} // a mutex for writer that a context can interrupt: holds one token
 	closed  chan struct{}
-	watch   *watch.Statements
+	watch   *Statements
 
 	closeOnce func() error
 	group     fair.GroupCommit[struct{}, func(*Tx) error]
@@ -338,7 +337,7 @@ func (e *sqliteEngine) closeAll() error {
 // sqliteConn is a single connection with a cache of prepared statements.
 type sqliteConn struct {
 	conn       *sql.Conn
-	watch      *watch.Statements
+	watch      *Statements
 	statements map[string]*sql.Stmt
 }
 
@@ -431,7 +430,7 @@ func (c *sqliteConn) execEach(
 type closingRows struct {
 	*sql.Rows
 	ctx     context.Context
-	running *watch.Statement // nil if statements are not observed
+	running *Statement // nil if statements are not observed
 	read    int64
 }
 
@@ -454,7 +453,7 @@ func (r *closingRows) Close() {
 func (r *closingRows) Err() error { return full(r.Rows.Err()) }
 
 // sqlRows queries a statement that is being watched.
-func sqlRows(ctx context.Context, running *watch.Statement, stmt *sql.Stmt, args []any) (Rows, error) {
+func sqlRows(ctx context.Context, running *Statement, stmt *sql.Stmt, args []any) (Rows, error) {
 	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
 		running.End(ctx, 0, err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/watch"
 )
 
 // A Querier runs statements, inside a transaction (*Tx) or outside (*DB).
@@ -76,7 +75,7 @@ type Options struct {
 	// CacheMemory bounds what the page caches of SQLite take; MaxCache when 0.
 	CacheMemory int64
 	// Watch, if not nil, observes the statements.
-	Watch *watch.Statements
+	Watch *Statements
 	// Replica, if not nil, is a replica of the database, which must be PostgreSQL.
 	Replica *Replica
 }

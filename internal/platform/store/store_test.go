@@ -17,7 +17,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/sums"
 )
 
 const insertOrg = `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $1, $2, $3)`
@@ -343,7 +342,7 @@ func TestSums(t *testing.T) {
 				t.Error(diff, err)
 			}
 		}
-		check([]string{"a 2 5", "b 0 0"}, sums.Query{
+		check([]string{"a 2 5", "b 0 0"}, store.SumQuery{
 			Keys: "o.id", From: "organisations AS o", Where: "o.plan = $1", Rows: "skills AS k", On: "k.org_id = o.id",
 			Columns: []string{"COUNT(k.id)", "SUM(k.created_at) FILTER (WHERE k.created_at > $2)"},
 		}.In(d)+` ORDER BY o.id`, "free", 4)

@@ -210,7 +210,9 @@ func (tx *Tx) DeleteSome(ctx context.Context, t Table, limit int, condition stri
 }
 
 // deleteSome returns a text of each row that it deletes.
-func (tx *Tx) deleteSome(ctx context.Context, table string, limit int, condition, returning string, args ...any) (_ []string, err error) {
+func (tx *Tx) deleteSome(
+	ctx context.Context, table string, limit int, condition, returning string, args ...any,
+) (_ []string, err error) {
 	defer fault.Wrap(&err, "delete from %s", table)
 	if tx.dialect.postgres {
 		// A row of another partition may have the same ctid: it must meet the condition, too.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/integrity"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 )
 
@@ -18,7 +17,7 @@ func TestClock(t *testing.T) {
 		if off := time.Until(got).Abs(); err != nil || off > time.Minute {
 			t.Errorf("the database's clock is %v off, %v", off, err)
 		}
-		if wrong, err := integrity.Verify(t.Context(), db, false); err != nil || len(wrong) > 0 {
+		if wrong, err := store.VerifyIntegrity(t.Context(), db, false); err != nil || len(wrong) > 0 {
 			t.Errorf("Verify of a new database: %v, %v", wrong, err)
 		}
 	})
@@ -63,7 +62,7 @@ func wantWrong(t *testing.T, path, words string) {
 		return // it cannot even be opened
 	}
 	defer db.Close()
-	wrong, err := integrity.Verify(t.Context(), db, true)
+	wrong, err := store.VerifyIntegrity(t.Context(), db, true)
 	if err == nil && (len(wrong) == 0 || !strings.Contains(strings.Join(wrong, " "), words)) {
 		t.Errorf("Verify: %v, want %q", wrong, words)
 	}

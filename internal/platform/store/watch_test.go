@@ -14,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/metrics"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/watch"
 )
 
 // watched opens a database of each kind whose statements are all slow.
@@ -24,7 +23,7 @@ func watched(t *testing.T, slow time.Duration, test func(t *testing.T, db *store
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log, registry := &logged{}, prometheus.NewRegistry()
-			db, err := store.Open(t.Context(), store.Options{URL: storetest.URL(t, name), Watch: &watch.Statements{
+			db, err := store.Open(t.Context(), store.Options{URL: storetest.URL(t, name), Watch: &store.Statements{
 				Metrics: metrics.NewStatements(registry), Slow: slow, Log: slog.New(slog.NewJSONHandler(log, nil)),
 			}})
 			if err != nil {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/sums"
 )
 
 func selectSkills(q store.Querier) string {
@@ -116,7 +115,7 @@ type gradedWindows struct{ now, before dayCount } // grades of a window and of t
 // gradesOfOrg sums the grades of an organisation's skills in [before, start) and from start on.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
 	sum := func(column, when string) string { return `SUM(d.` + column + `) FILTER (WHERE d.day ` + when + ` $3)` }
-	rows, err := q.Query(ctx, sums.Query{
+	rows, err := q.Query(ctx, store.SumQuery{
 		Keys: "k.id", From: "skills AS k", Where: "k.org_id = $1", Rows: "skill_days AS d",
 		On: "d.subject_id = k.id AND d.day >= $2",
 		Columns: []string{

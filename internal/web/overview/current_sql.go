@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/platform/store/sums"
 )
 
 // currentVersions sums the graded sessions of current versions since a day: of these
@@ -18,7 +17,7 @@ func currentVersions(ctx context.Context, q store.Querier, orgID string, from in
 		in, arg = q.Dialect().In("$3", skillIDs)
 		which = `AND e.skill_id` + in
 	}
-	rows, err := q.Query(ctx, sums.Query{
+	rows, err := q.Query(ctx, store.SumQuery{
 		Keys: "e.id, e.skill_id, e.current_version", From: "registry_entries AS e",
 		Where: `e.org_id = $1 AND e.skill_id IS NOT NULL AND e.current_version_id <> '' ` + which,
 		Rows:  "skill_days AS d", On: "d.subject_id = e.current_version_id AND d.day >= $2",

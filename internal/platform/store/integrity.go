@@ -1,19 +1,17 @@
-// Package integrity looks for defects of the database itself. It owns no tables.
-package integrity
+package store
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Verify lists the defects that SQLite finds in its pages, indexes and foreign
+// VerifyIntegrity lists the defects that SQLite finds in its pages, indexes and foreign
 // keys. It reads the whole file; the quick form skips the comparison of indexes
 // with their tables. On PostgreSQL it does nothing: the server enforces foreign
 // keys and checks pages as it reads them.
-func Verify(ctx context.Context, db *store.DB, quick bool) (wrong []string, err error) {
+func VerifyIntegrity(ctx context.Context, db *DB, quick bool) (wrong []string, err error) {
 	defer fault.Wrap(&err, "verify database")
 	if db.Dialect().Name() == "postgres" {
 		return nil, nil
@@ -23,7 +21,7 @@ func Verify(ctx context.Context, db *store.DB, quick bool) (wrong []string, err 
 		check = "PRAGMA quick_check(10)"
 	}
 	rows, err := db.Query(ctx, check)
-	lines, err := store.All(rows, err, store.Value[string])
+	lines, err := All(rows, err, Value[string])
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +31,7 @@ func Verify(ctx context.Context, db *store.DB, quick bool) (wrong []string, err 
 		}
 	}
 	rows, err = db.Query(ctx, `SELECT "table", COUNT(*), MIN(parent) FROM pragma_foreign_key_check GROUP BY 1`)
-	dangling, err := store.All(rows, err, func(row store.Row) (string, error) {
+	dangling, err := All(rows, err, func(row Row) (string, error) {
 		var table, parent string
 		var n int64
 		err := row.Scan(&table, &n, &parent)

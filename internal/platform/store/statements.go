@@ -1,6 +1,4 @@
-// Package watch observes the statements of a database: it counts them, adds them to
-// traces, and logs those that are slow. It owns no tables.
-package watch
+package store
 
 import (
 	"context"
@@ -141,7 +139,7 @@ func caller() string {
 		f, more := frames.Next()
 		if name, ok := strings.CutPrefix(f.Function, module); ok {
 			dir, rest := path.Split(name)
-			if pkg, _, _ := strings.Cut(rest, "."); dir+pkg != own && dir+pkg != own+"/watch" {
+			if pkg, _, _ := strings.Cut(rest, "."); dir+pkg != own {
 				return dir + pkg + "/" + path.Base(f.File) + ":" + strconv.Itoa(f.Line)
 			}
 		}

@@ -1,18 +1,14 @@
-// Package sums has queries that add up rows for each row of another table, in the
-// words of both databases. It owns no tables.
-package sums
+package store
 
 import (
 	"fmt"
 	"strings"
-
-	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Query adds up, for each row of a table, the rows of another one that
-// meet a condition, e.g. the days of each skill of an organisation. Like store.Dialect.Lookup, it
-// finds them by an index, and reads nothing else.
-type Query struct {
+// A SumQuery adds up, for each row of a table, the rows of another one that
+// meet a condition, e.g. the days of each skill of an organisation, in the words of both
+// databases. Like Dialect.Lookup, it finds them by an index, and reads nothing else.
+type SumQuery struct {
 	Keys    string   // columns of From: what is selected before the sums
 	From    string   // the table with its alias: "skills AS k"
 	Where   string   // the condition on From
@@ -22,7 +18,7 @@ type Query struct {
 }
 
 // In is the query in SQL, without an order. A sum of no rows is 0.
-func (s Query) In(d store.Dialect) string {
+func (s SumQuery) In(d Dialect) string {
 	sums := make([]string, len(s.Columns))
 	for i, column := range s.Columns {
 		sums[i] = fmt.Sprintf("CAST(COALESCE(%s, 0) AS BIGINT) AS sum_%d", column, i)
