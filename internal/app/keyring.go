@@ -127,7 +127,9 @@ func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, 
 
 // WithSigningKeys calls do with the keys that sign versions, for a command on the
 // server's machine. Without a secret key the error is fs.ErrNotExist.
-func WithSigningKeys(ctx context.Context, d config.Database, setting config.Secret, do func(s *attestations.Service) error) error {
+func WithSigningKeys(
+	ctx context.Context, d config.Database, setting config.Secret, do func(s *attestations.Service) error,
+) error {
 	db, err := OpenExisting(ctx, d)
 	if err != nil {
 		return err

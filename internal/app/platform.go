@@ -107,7 +107,8 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
 	})
-	if p.targets, err = outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, Peer: p.outbound.To("webhook")}); err != nil {
+	p.targets, err = outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, Peer: p.outbound.To("webhook")})
+	if err != nil {
 		return p, err
 	}
 	if p.sender, err = notify.New(notify.Options{HTTP: p.targets, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom}); err != nil {
@@ -122,7 +123,9 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	if p.sandbox, err = newSandbox(c, a.logFor("sandbox")); err != nil {
 		return p, err
 	}
-	fetch, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, MaxRedirects: 3, Peer: p.outbound.To("fetch")})
+	fetch, err := outbound.New(outbound.Options{
+		AllowPrivate: c.AllowPrivateTargets, MaxRedirects: 3, Peer: p.outbound.To("fetch"),
+	})
 	if err != nil {
 		return p, err
 	}
@@ -245,7 +248,9 @@ func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger, peer *metri
 	if err != nil {
 		return nil, err
 	}
-	models, err := gateway.New(gateway.Options{Models: c.Models(), Prices: prices, Secrets: c.SecretValues(), Log: log, Peer: peer})
+	models, err := gateway.New(gateway.Options{
+		Models: c.Models(), Prices: prices, Secrets: c.SecretValues(), Log: log, Peer: peer,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/mcpserver"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/tokens"
 	"github.com/whetstone-dev/whetstone/internal/deliver/installations"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"
@@ -166,7 +166,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.telemetry = &telemetry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions,
-		Curate: p.curate, Evidence: p.evidence, Auth: on.auth, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
+		Curate: p.curate, Evidence: p.evidence, Auth: on.auth, Quota: on.quota,
+		Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
 	}
 	p.alerts = &alerts.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),
@@ -174,7 +175,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.repohost = &repohost.Service{
 		DB: db, Jobs: queue, Host: on.host, Registry: p.registry, Secrets: []string{on.hookSecret}, Seal: a.keyring,
-		Claims: claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator}, Interval: time.Duration(c.RepohostInterval),
+		Claims:    claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator},
+		Interval:  time.Duration(c.RepohostInterval),
 		PublicURL: a.URL(), Guard: guard{p.teams}, Owners: p.teams, Log: log("repohost"),
 	}
 	p.incidents = &incidents.Service{
@@ -195,7 +197,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.runs = &runs.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Sources: p.sources, Registry: p.registry, Judge: on.judge, Sandbox: on.sandbox,
-		Packages: on.packages, Agents: on.agents, Recordings: &recording.Store{DB: db, Blobs: on.blobs}, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
+		Packages: on.packages, Agents: on.agents, Recordings: &recording.Store{DB: db, Blobs: on.blobs},
+		Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
 		Catalogs: p.report,
 		Closing:  a.closing, Log: log("runs"),
 	}
@@ -233,18 +236,22 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Interval: time.Duration(c.RepohostInterval), PublicURL: a.URL(), Log: log("proposals"),
 	}
 	p.improve = &improve.Service{
-		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Judge: on.judge, Proposals: p.proposals, Log: log("improve"),
+		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Judge: on.judge,
+		Proposals: p.proposals, Log: log("improve"),
 	}
 	p.unattended = &unattended.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Sources: p.sources, Suites: p.suites, Gates: p.gates,
 		Improve: p.improve, Apply: p.apply, Log: log("unattended"),
 	}
 	p.mcp = &mcpserver.Service{
-		DB: db, Catalog: p.catalog, Registry: p.registry, Auth: on.auth, Gates: p.gates, Telemetry: p.telemetry, Sessions: p.sessions,
-		Grades: p.grades, Memory: on.memory.work, PublicURL: a.URL(), Version: on.version, Log: log("mcp"),
+		DB: db, Catalog: p.catalog, Registry: p.registry, Auth: on.auth, Gates: p.gates, Telemetry: p.telemetry,
+		Sessions: p.sessions,
+		Grades:   p.grades, Memory: on.memory.work, PublicURL: a.URL(), Version: on.version, Log: log("mcp"),
 	}
 	p.web, err = web.New(web.Parts{
-		Privacy: p.privacy, Auth: on.auth, SignIn: p.signIn, Members: p.members, SCIM: p.scim, Events: p.events, Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers, Overview: &overview.Service{DB: db}, Skills: p.skills,
+		Privacy: p.privacy, Auth: on.auth, SignIn: p.signIn, Members: p.members, SCIM: p.scim, Events: p.events,
+		Audit: on.audit, Quota: on.quota, Tokens: p.tokens, Publishers: p.publishers,
+		Overview: &overview.Service{DB: db}, Skills: p.skills,
 		Curate: p.curate, Costs: p.costs,
 		Report:   p.report,
 		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Release: p.release,
@@ -254,7 +261,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Installations: p.installations,
 		Locks:         web.LockChecker{Registry: p.resolve, PublicURL: a.URL()},
 		Telemetry:     p.telemetry,
-		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
+		Alerts:        p.alerts, Incidents: p.incidents, Sources: p.sources, Suggestions: p.suggestions,
+		Suites: p.suites, Runs: p.runs,
 		Trials: p.trials, Gates: p.gates, Attestations: p.attestations,
 		Approvals: p.approvals,
 		Improve:   p.improve, Unattended: p.unattended, Apply: p.apply,
@@ -287,9 +295,11 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	for _, s := range []interface{ Register() }{
 		p.events, on.audit, p.members, p.approvals, p.privacy,
 		p.hostReviews,
-		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations, p.clawhub, p.alerts, p.incidents,
+		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.requirements, p.installations,
+		p.clawhub, p.alerts, p.incidents,
 		p.telemetry, p.sources,
-		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended, p.repohost, p.checks, p.proposals,
+		p.suggestions, p.grades, p.suites, p.runs, p.trials, p.gates, p.attestations, p.improve, p.unattended,
+		p.repohost, p.checks, p.proposals,
 		p.apply,
 	} {
 		s.Register()
@@ -299,8 +309,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.events,
 		p.scim,
 		p.accounts, &keyrules.Service{DB: db},
-		authapi.API{Service: on.auth},
-		p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release, p.installations, p.catalog, p.tokens,
+		auth.API{Service: on.auth},
+		p.members, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.release,
+		p.installations, p.catalog, p.tokens,
 		p.privacy,
 		p.clawhub, p.mcp,
 		p.resolve,
@@ -309,7 +320,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.requirements,
 		p.approvals,
 		p.teams,
-		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.trials, p.gates,
+		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions,
+		p.suites, p.runs, p.trials, p.gates,
 		p.attestations, p.improve, p.unattended,
 		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},
 		hostapi.API{Service: p.repohost},

@@ -30,7 +30,8 @@ func (c *Config) SecretValues() []string {
 		}
 	}
 	urls := []URL{
-		c.DatabaseURL, c.DatabaseReadURL, c.BlobURL, c.SMTPURL, c.JudgeURL, c.RepohostURL, c.AuditOTLPEndpoint, c.TraceOTLPEndpoint,
+		c.DatabaseURL, c.DatabaseReadURL, c.BlobURL, c.SMTPURL, c.JudgeURL, c.RepohostURL, c.AuditOTLPEndpoint,
+		c.TraceOTLPEndpoint,
 	}
 	for _, u := range slices.AppendSeq(urls, maps.Values(c.Model)) {
 		all = append(all, u.secrets()...)

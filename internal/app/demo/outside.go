@@ -118,8 +118,9 @@ func (f *filling) addAlerts(ctx context.Context) error {
 		{alerts.PassRateBelow, .75, alerts.Confident, f.find("invoice-reader").entry.SkillID, &rollback},
 	} {
 		_, err := f.Alerts.Create(ctx, f.owner, alerts.NewRule{
-			SkillID: r.skillID, Type: r.kind, Threshold: &r.threshold, Sensitivity: r.sensitivity, Action: r.action, Channel: notify.Email,
-			Config: alerts.Config{Email: mailbox},
+			SkillID: r.skillID, Type: r.kind, Threshold: &r.threshold, Sensitivity: r.sensitivity, Action: r.action,
+			Channel: notify.Email,
+			Config:  alerts.Config{Email: mailbox},
 		})
 		if err != nil {
 			return err

@@ -103,7 +103,8 @@ func (s *Service) probe(ctx context.Context, name string, a adapter) (agent Agen
 		return unavailable(publicReason(err))
 	}
 	result, err := s.Sandbox.Run(ctx, sandbox.Spec{
-		Argv: []string{p.path, "--version"}, Mounts: p.mounts(), Limits: sandbox.Limits{Wall: versionTimeout, Memory: agentMemory},
+		Argv: []string{p.path, "--version"}, Mounts: p.mounts(),
+		Limits: sandbox.Limits{Wall: versionTimeout, Memory: agentMemory},
 	})
 	if err != nil {
 		return unavailable(publicReason(err))

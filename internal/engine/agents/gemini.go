@@ -17,7 +17,8 @@ func (gemini) start(t task) invocation {
 	return invocation{
 		args: []string{"--prompt=" + t.instruction, "--yolo", "--skip-trust", "--output-format", "stream-json", "--model", t.model},
 		env: map[string]string{
-			"GEMINI_API_KEY": placeholderKey, "GOOGLE_GEMINI_BASE_URL": t.url, "GEMINI_CLI_NO_RELAUNCH": "true", "DO_NOT_TRACK": "1",
+			"GEMINI_API_KEY": placeholderKey, "GOOGLE_GEMINI_BASE_URL": t.url, "GEMINI_CLI_NO_RELAUNCH": "true",
+			"DO_NOT_TRACK": "1",
 		},
 		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},` +
 			`"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false},` +

@@ -333,7 +333,8 @@ func (e *exchange) end() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.record.add(Exchange{
-		At: e.started, Duration: time.Since(e.started), Path: e.to.path, Status: e.status, Metered: e.to.metered, Tokens: used.Tokens,
+		At: e.started, Duration: time.Since(e.started), Path: e.to.path, Status: e.status, Metered: e.to.metered,
+		Tokens:  used.Tokens,
 		Request: string(e.body), Answer: string(e.answer.kept),
 	})
 	return used

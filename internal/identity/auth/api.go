@@ -1,5 +1,4 @@
-// Package authapi has the routes of keys, device logins and the caller.
-package authapi
+package auth
 
 import (
 	"context"
@@ -7,8 +6,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/keycache"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -17,14 +14,14 @@ import (
 
 // API is the service of people and keys with its routes.
 type API struct {
-	*auth.Service
+	*Service
 
-	keys *keycache.Cache[auth.Key] // by id; made by Mount
+	keys *keyCache[Key] // by id; made by Mount
 }
 
 // Mount adds the routes of keys, device logins and the caller.
 func (s API) Mount(a *httpapi.API) {
-	s.keys = &keycache.Cache[auth.Key]{}
+	s.keys = &keyCache[Key]{}
 	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
 	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
 	httpapi.Add(a, s.handleMe, httpapi.Route{
@@ -79,7 +76,7 @@ type KeyOutput struct {
 }
 
 // NewKeyOutput says what of the policy the key does not follow.
-func NewKeyOutput(k auth.Key, p keyrules.Policy) KeyOutput {
+func NewKeyOutput(k Key, p keyrules.Policy) KeyOutput {
 	out := KeyOutput{
 		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
 		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
@@ -121,8 +118,8 @@ func (s API) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error)
 }
 
 // own is the key that the caller used. That it is valid was checked before; what is said
-// of it may be as old as the check, i.e. up to keycache.TTL.
-func (s API) own(ctx context.Context, c access.Caller) (auth.Key, error) {
+// of it may be as old as the check, i.e. up to keyCacheTTL.
+func (s API) own(ctx context.Context, c access.Caller) (Key, error) {
 	if k, ok := s.keys.Get(c.KeyID); ok {
 		return k, nil
 	}
@@ -177,7 +174,7 @@ type createKeyOutput struct {
 
 func (s API) handleCreateKey(ctx context.Context, in createKeyInput) (out createKeyOutput, err error) {
 	b := in.Body
-	n := auth.NewKey{Name: b.Name, Permissions: b.Permissions, ExpiresAt: (*time.Time)(b.ExpiresAt), Relay: b.Relay}
+	n := NewKey{Name: b.Name, Permissions: b.Permissions, ExpiresAt: (*time.Time)(b.ExpiresAt), Relay: b.Relay}
 	if n.AllowedIPs, err = keyrules.ParseAllowList(b.AllowedIPs); err != nil {
 		return out, err
 	}
@@ -188,7 +185,7 @@ func (s API) handleCreateKey(ctx context.Context, in createKeyInput) (out create
 		at := store.Now().AddDate(0, 0, *b.ExpiresIn)
 		n.ExpiresAt = &at
 	}
-	var k auth.Key
+	var k Key
 	if b.AccountID == "" {
 		k, out.APIKey, err = s.CreateKeyFor(ctx, access.From(ctx), n)
 	} else {
@@ -239,10 +236,10 @@ type pollDeviceInput struct {
 }
 
 type pollDeviceOutput struct {
-	Status      auth.DeviceStatus `json:"status" enum:"pending,approved,denied,expired"`
-	APIKey      string            `json:"api_key,omitempty"`
-	CloudUserID string            `json:"cloud_user_id,omitempty"`
-	OrgID       string            `json:"org_id,omitempty"`
+	Status      DeviceStatus `json:"status" enum:"pending,approved,denied,expired"`
+	APIKey      string       `json:"api_key,omitempty"`
+	CloudUserID string       `json:"cloud_user_id,omitempty"`
+	OrgID       string       `json:"org_id,omitempty"`
 }
 
 func (s API) handlePollDevice(ctx context.Context, in pollDeviceInput) (pollDeviceOutput, error) {

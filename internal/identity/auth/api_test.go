@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
@@ -25,7 +23,7 @@ type site struct{ *apptest.World }
 func newSite(t *testing.T, db *store.DB) site {
 	t.Helper()
 	w := apptest.NewWorld(t, db, apptest.Options{})
-	authapi.API{Service: w.Auth}.Mount(w.API)
+	auth.API{Service: w.Auth}.Mount(w.API)
 	return site{w}
 }
 

@@ -46,7 +46,7 @@ func (*Service) PublisherHolder(ctx context.Context, tx *store.Tx, orgID string)
 }
 
 // RevokeEntryKeys revokes those of the keys that are still active, in a transaction.
-// The caller calls Forget after it: other replicas may use them for keycache.TTL.
+// The caller calls Forget after it: other replicas may use them for keyCacheTTL.
 func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
 	keys, err := activeEntryKeys(ctx, tx, orgID, ids)
 	if err != nil {

@@ -1,4 +1,4 @@
-package inactive
+package auth
 
 import (
 	"context"
@@ -17,17 +17,17 @@ func lockOwners(ctx context.Context, tx *store.Tx, orgID string) error {
 	return err
 }
 
-// listed reports whether the provider lists a user. They are active there while they are a
+// isProvisioned reports whether the provider lists a user. They are active there while they are a
 // member.
-func listed(ctx context.Context, q store.Querier, orgID, userID string) (bool, error) {
+func isProvisioned(ctx context.Context, q store.Querier, orgID, userID string) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM scim_users WHERE org_id = $1 AND user_id = $2`, orgID, userID)
 	n, err := store.One(rows, err, "Users", store.Value[int])
 	return n > 0, err
 }
 
-// has reports whether an inactive person has an address: any that the provider lists,
+// hasInactive reports whether an inactive person has an address: any that the provider lists,
 // their user name there, or the one that they had here.
-func has(ctx context.Context, q store.Querier, orgID, address string) (bool, error) {
+func hasInactive(ctx context.Context, q store.Querier, orgID, address string) (bool, error) {
 	quoted, err := json.Marshal(address) // as in the column profile
 	if err != nil {
 		return false, err
@@ -41,7 +41,7 @@ func has(ctx context.Context, q store.Querier, orgID, address string) (bool, err
 	return n > 0, err
 }
 
-func unlisted(ctx context.Context, q store.Querier, orgID string, addresses []string) ([]string, error) {
+func unprovisionedMembers(ctx context.Context, q store.Querier, orgID string, addresses []string) ([]string, error) {
 	in, arg := q.Dialect().In("$2", addresses)
 	rows, err := q.Query(ctx, `
 		SELECT id FROM users

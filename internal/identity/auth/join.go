@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
@@ -84,7 +83,7 @@ func Join(ctx context.Context, tx *store.Tx, j Joiner) (u User, k Key, raw strin
 	if err := j.normalise(); err != nil {
 		return u, k, "", err
 	}
-	if err := inactive.Refuse(ctx, tx, j.OrgID, "", j.Email); err != nil {
+	if err := RefuseInactive(ctx, tx, j.OrgID, "", j.Email); err != nil {
 		return u, k, "", err
 	}
 	u = User{ID: store.NewID(), OrgID: j.OrgID, Email: j.Email, Name: j.Name, Role: j.Role, CreatedAt: store.Now()}

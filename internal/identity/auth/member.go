@@ -29,7 +29,7 @@ func checkMayGive(c access.Caller, permissions []access.Permission) error {
 
 // SetRole changes the role of a member of the caller's organisation, who may be the
 // caller. Only owners make and unmake owners, and the last owner stays one. Other
-// replicas may use the old role for keycache.TTL.
+// replicas may use the old role for keyCacheTTL.
 func (s *Service) SetRole(ctx context.Context, c access.Caller, userID string, role access.Role) (User, error) {
 	return s.setRole(ctx, &c, User{ID: userID, OrgID: c.OrgID, Role: role})
 }

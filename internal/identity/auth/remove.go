@@ -23,7 +23,7 @@ type Removal struct {
 // Remove removes a member from the caller's organisation. In one transaction their
 // keys are revoked, their sessions end, the logins that they approved are denied, and
 // the invitations that they made end. What they made stays, with their name. Other
-// replicas may accept a key for keycache.TTL. Admins remove everybody but owners, and
+// replicas may accept a key for keyCacheTTL. Admins remove everybody but owners, and
 // the last owner stays.
 func (s *Service) Remove(ctx context.Context, c access.Caller, r Removal) (User, error) {
 	if c.UserID == r.UserID {

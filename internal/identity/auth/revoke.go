@@ -12,7 +12,7 @@ import (
 // RevokeKey revokes any key of an organisation, for the operator. In the same
 // transaction it ends the sessions that were signed in with the key, revokes the
 // keys of device logins that it approved, and denies those that have no key yet.
-// The key stops working at once in this process, and after keycache.TTL on other
+// The key stops working at once in this process, and after keyCacheTTL on other
 // replicas. Revoking a revoked key is not an error.
 func (s *Service) RevokeKey(ctx context.Context, orgID, id string) error {
 	return s.revoke(ctx, orgID, id, onlyLogins, nil)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/keycache"
-
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -32,7 +30,7 @@ type Service struct {
 	// RequireSSO lets people sign in to the dashboard with an identity provider only.
 	RequireSSO bool
 
-	keys     keycache.Cache[holder]
+	keys     keyCache[holder]
 	refusals keyrules.Refusals
 }
 
@@ -81,7 +79,7 @@ func (s *Service) OrgByName(ctx context.Context, name string) (Organisation, err
 }
 
 // SetPlan changes the plan of an organisation. Other replicas may use the old
-// one for keycache.TTL.
+// one for keyCacheTTL.
 func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (Organisation, error) {
 	if err := checkPlan(plan); err != nil {
 		return Organisation{}, err
@@ -97,7 +95,8 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: o.ID, Action: "auth.organisation.set-plan", Target: o.target(), Detail: audit.Detail{"from": before, "to": plan},
+			OrgID: o.ID, Action: "auth.organisation.set-plan", Target: o.target(),
+			Detail: audit.Detail{"from": before, "to": plan},
 		})
 	})
 	s.keys.Clear()

@@ -30,7 +30,7 @@ func LockKeysOf(ctx context.Context, tx *store.Tx, orgID, userID string, made bo
 
 // RevokeKeysOf revokes the keys that LockKeysOf locks, and those that were made until
 // the user was locked. The caller of it calls Forget after the transaction: other
-// replicas may use them for keycache.TTL.
+// replicas may use them for keyCacheTTL.
 func RevokeKeysOf(ctx context.Context, tx *store.Tx, c access.Caller, userID string, made bool) (int, error) {
 	doomed, err := lockKeysOfUser(ctx, tx, c.OrgID, userID, cascade(made))
 	if err != nil {

@@ -111,7 +111,8 @@ func (t *turn) addOutcomes(e entry, callID string, c shellCall) {
 	}
 	if made := t.calls[callID]; made != nil && commitHash.MatchString(c.commit) && c.dir != "" {
 		t.commits = append(t.commits, sessionCommit{
-			Session: t.file.sessionOf(e), ToolCall: callID, File: t.file.stem, Dir: c.dir, Hash: c.commit, From: made.OccurredAt, To: e.at,
+			Session: t.file.sessionOf(e), ToolCall: callID, File: t.file.stem, Dir: c.dir, Hash: c.commit,
+			From: made.OccurredAt, To: e.at,
 		})
 	}
 }
@@ -227,8 +228,9 @@ func (r *run) sendCommits(ctx context.Context) error {
 				continue
 			}
 			err := r.add(ctx, outcomeRecord{
-				base: newBase(outcomeKind, c.Session, c.To, source{Path: c.File + ".jsonl"}), OutcomeID: c.ToolCall, OccurredAt: c.To,
-				Outcome: commitSurvived, Passed: fate == commits.Survived,
+				base: newBase(outcomeKind, c.Session, c.To, source{Path: c.File + ".jsonl"}), OutcomeID: c.ToolCall,
+				OccurredAt: c.To,
+				Outcome:    commitSurvived, Passed: fate == commits.Survived,
 			})
 			if err != nil {
 				return err

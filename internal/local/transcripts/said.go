@@ -99,8 +99,10 @@ func (t *turn) transcript() []record {
 		if words := t.said.answers[id]; words != "" && m.Model != synthetic && (m.RequestID != "" || m.MessageID != "") {
 			all = append(all, t.transcriptOf(m.base, transcriptRecord{
 				Role: "assistant", OccurredAt: m.OccurredAt, Text: words, SourcePromptID: m.SourcePromptID,
-				RequestID: m.RequestID, MessageID: m.MessageID, Model: m.Model, InputTokens: m.InputTokens, OutputTokens: m.OutputTokens,
-				CacheReadTokens: m.CacheReadTokens, CacheCreationTokens: m.CacheCreationTokens, CacheCreationHour: m.CacheCreationHour,
+				RequestID: m.RequestID, MessageID: m.MessageID, Model: m.Model, InputTokens: m.InputTokens,
+				OutputTokens:    m.OutputTokens,
+				CacheReadTokens: m.CacheReadTokens, CacheCreationTokens: m.CacheCreationTokens,
+				CacheCreationHour: m.CacheCreationHour,
 			}))
 		}
 	}

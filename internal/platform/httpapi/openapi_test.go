@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi/reference"
@@ -128,7 +127,7 @@ func TestOpenAPISchemas(t *testing.T) {
 	}
 }
 
-// createKeyInput is the name of a type in package authapi too.
+// createKeyInput is the name of a type in package auth too.
 type createKeyInput struct {
 	Body struct {
 		Colour string `json:"colour"`
@@ -137,7 +136,7 @@ type createKeyInput struct {
 
 func TestOneNameInTwoPackages(t *testing.T) {
 	f := newFrame(t, nil, func(a *httpapi.API) {
-		authapi.API{Service: &auth.Service{}}.Mount(a)
+		auth.API{Service: &auth.Service{}}.Mount(a)
 		httpapi.Add(a, func(context.Context, createKeyInput) (httpapi.None, error) { return httpapi.None{}, nil },
 			httpapi.Route{Method: "POST", Path: "/colours"})
 	})

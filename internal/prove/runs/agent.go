@@ -84,7 +84,8 @@ func (x *execution) prepareAttempts(ctx context.Context) (err error) {
 // task returns the task of an agent in a trial.
 func (x *execution) task(a suites.Agent, t *Trial) attempt.Task {
 	task := attempt.Task{
-		Agent: a, Without: t.Arm == WithoutSkill, Skills: maps.Clone(x.distractors), Answered: x.activity.Of(x.cases[t.Case].ID, string(t.Arm), t.N),
+		Agent: a, Without: t.Arm == WithoutSkill, Skills: maps.Clone(x.distractors),
+		Answered: x.activity.Of(x.cases[t.Case].ID, string(t.Arm), t.N),
 	}
 	skill := x.skills[t.Arm]
 	if task.Without {

@@ -262,7 +262,8 @@ func newReportOutput(r Report) ReportOutput {
 func NewTrialOutput(t Trial, limit int) TrialOutput {
 	out := TrialOutput{
 		N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
-		OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error, CostUSD: t.costUSD(), Turns: t.turns(),
+		OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error,
+		CostUSD: t.costUSD(), Turns: t.turns(),
 	}
 	if id := t.Evidence.Recording; id != "" {
 		out.SessionID = &id

@@ -120,7 +120,8 @@ func verdictDetails(r judge.Result) string {
 
 func sumUsage(a, b judge.Usage) judge.Usage {
 	return judge.Usage{
-		Attempts: a.Attempts + b.Attempts, InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
+		Attempts: a.Attempts + b.Attempts, InputTokens: a.InputTokens + b.InputTokens,
+		OutputTokens:    a.OutputTokens + b.OutputTokens,
 		CacheReadTokens: a.CacheReadTokens + b.CacheReadTokens, CacheWriteTokens: a.CacheWriteTokens + b.CacheWriteTokens,
 		LatencyMS: a.LatencyMS + b.LatencyMS,
 	}

@@ -62,7 +62,8 @@ func (s *Service) Import(
 func newImported(caller access.Caller, suiteID string, result imported.Result) (Run, []Trial, error) {
 	ended := result.StartedAt.Add(result.Duration)
 	r := Run{
-		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suiteID, Status: Succeeded, Baseline: NoBaseline, Imported: &result.Origin,
+		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suiteID, Status: Succeeded, Baseline: NoBaseline,
+		Imported:  &result.Origin,
 		CreatedBy: caller.UserID, CreatedAt: store.Now(), StartedAt: &result.StartedAt, FinishedAt: &ended,
 		verifier: suites.Deterministic, caseCount: len(result.Cases),
 	}

@@ -27,7 +27,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Comment on a candidate without a decision",
 	})
 	httpapi.Add(a, s.handleOverride, httpapi.Route{
-		Permission: access.RegistryRollback, Plan: access.Pro, People: true, Method: "POST", Path: version + "/approvals/override", Also: conflict,
+		Permission: access.RegistryRollback, Plan: access.Pro, People: true, Method: "POST",
+		Path: version + "/approvals/override", Also: conflict,
 		Summary: "Make a candidate current without the approvals that it lacks",
 	})
 	httpapi.Add(a, s.handleWaiting, httpapi.Route{

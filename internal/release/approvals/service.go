@@ -44,7 +44,9 @@ func (s *Service) Missing(ctx context.Context, q store.Querier, e registry.Entry
 type Promoting struct{ *Service }
 
 // Missing implements release.Approvals.
-func (p Promoting) Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, byOwner bool) (string, error) {
+func (p Promoting) Missing(
+	ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, byOwner bool,
+) (string, error) {
 	if byOwner {
 		return p.Service.Missing(ctx, q, e, v)
 	}

@@ -64,7 +64,8 @@ func NewKeyOutput(k Key) (out KeyOutput, err error) {
 	}
 	jwk, err := public[0].JWK()
 	return KeyOutput{
-		KeyID: k.ID, Algorithm: dsse.Algorithm, PEM: k.PEM, JWK: jwk, Status: k.State(), CreatedAt: k.CreatedAt, NotAfter: k.RetiredAt,
+		KeyID: k.ID, Algorithm: dsse.Algorithm, PEM: k.PEM, JWK: jwk, Status: k.State(), CreatedAt: k.CreatedAt,
+		NotAfter:  k.RetiredAt,
 		RevokedAt: k.RevokedAt, RevokedReason: k.Reason, EndorsedBy: k.Endorsement,
 	}, err
 }

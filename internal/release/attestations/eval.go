@@ -67,8 +67,9 @@ func ofDecision(f facts, g gates.Gate, trials []trialRun) intoto.EvalPredicate {
 		for i, suite := range p.Suites {
 			if suite.ID == compared.SuiteID {
 				p.Suites[i].Comparison = &intoto.Comparison{
-					Cases: compared.Cases, Better: len(compared.Better), Worse: len(compared.Worse), Unchanged: compared.Unchanged,
-					Errors: compared.Errors, AdjustedP: compared.AdjustedP, Interval: compared.Interval,
+					Cases: compared.Cases, Better: len(compared.Better), Worse: len(compared.Worse),
+					Unchanged: compared.Unchanged,
+					Errors:    compared.Errors, AdjustedP: compared.AdjustedP, Interval: compared.Interval,
 				}
 			}
 		}

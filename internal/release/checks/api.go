@@ -66,7 +66,8 @@ type listOutput struct {
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	all, total, err := listPulls(ctx, s.DB, access.From(ctx).OrgID, filter{
-		connectionID: in.ConnectionID, entryID: in.EntryID, state: in.State, status: in.Status, limit: in.PerPage, offset: in.Offset(),
+		connectionID: in.ConnectionID, entryID: in.EntryID, state: in.State, status: in.Status, limit: in.PerPage,
+		offset: in.Offset(),
 	})
 	out := listOutput{Pagination: in.Of(total)}
 	if err != nil {
@@ -120,8 +121,9 @@ func (s *Service) outputs(ctx context.Context, all []Pull) ([]PullOutput, error)
 	for i, p := range all {
 		out[i] = PullOutput{
 			ID: p.ID, ConnectionID: p.ConnectionID, EntryID: p.EntryID, Number: p.Number, Title: p.Title, URL: p.URL,
-			State: p.State(), Status: p.Status, Message: p.Message, WriteBackStatus: p.WriteBack, WriteBackDetail: p.WriteBackDetail,
-			CreatedAt: httpapi.Time(p.CreatedAt), UpdatedAt: httpapi.Time(p.UpdatedAt),
+			State: p.State(), Status: p.Status, Message: p.Message, WriteBackStatus: p.WriteBack,
+			WriteBackDetail: p.WriteBackDetail,
+			CreatedAt:       httpapi.Time(p.CreatedAt), UpdatedAt: httpapi.Time(p.UpdatedAt),
 		}
 		if p.Head != "" {
 			out[i].Head = &p.Head

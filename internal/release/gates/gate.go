@@ -151,8 +151,10 @@ func (g Gate) Shown() string {
 // Output is the gate as the API shows it.
 func (g Gate) Output() gateapi.Gate {
 	out := gateapi.Gate{
-		ID: g.ID, EntryID: g.EntryID, Version: g.Version, Against: g.Against, Mode: string(g.Policy.Mode), Status: string(g.Status),
-		Reason: g.Reason, Suites: append([]gateapi.Suite{}, g.Result.Suites...), Floors: append([]gateapi.Floor{}, g.Result.Floors...),
+		ID: g.ID, EntryID: g.EntryID, Version: g.Version, Against: g.Against, Mode: string(g.Policy.Mode),
+		Status: string(g.Status),
+		Reason: g.Reason, Suites: append([]gateapi.Suite{}, g.Result.Suites...),
+		Floors:         append([]gateapi.Floor{}, g.Result.Floors...),
 		FalseBlockRate: decision.FalseBlockRate, CostUSD: g.Result.CostUSD,
 		CreatedAt: httpapi.Time(g.CreatedAt), DecidedAt: httpapi.NullTime(g.DecidedAt),
 		Attempt: len(g.Previous) + 1, Previous: append([]string{}, g.Previous...),

@@ -65,7 +65,9 @@ func (s *Service) gateOf(ctx context.Context, q store.Querier, v registry.Versio
 }
 
 // settle is the one place where gate and people meet.
-func (s *Service) settle(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate) (waits string, err error) {
+func (s *Service) settle(
+	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate,
+) (waits string, err error) {
 	if waits, err = s.missing(ctx, tx, e, v); waits != "" || err != nil {
 		return waits, err
 	}

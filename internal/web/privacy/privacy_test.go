@@ -18,7 +18,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
@@ -45,7 +44,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) world {
 	w.privacy = &privacy.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Auth: w.Auth, Log: w.Log, Settle: time.Microsecond}
 	w.privacy.Register()
 	w.privacy.Mount(w.API)
-	authapi.API{Service: w.Auth}.Mount(w.API)
+	auth.API{Service: w.Auth}.Mount(w.API)
 	return w
 }
 

@@ -35,7 +35,8 @@ func (h *Host) Pull(ctx context.Context, r host.Repo, number int64) (out host.Pu
 func pull(p *api.PullRequest) host.Pull {
 	from, to := p.GetHead().GetRepo().GetID(), p.GetBase().GetRepo().GetID()
 	return host.Pull{
-		Number: int64(p.GetNumber()), Title: p.GetTitle(), URL: p.GetHTMLURL(), Head: p.GetHead().GetSHA(), Base: p.GetBase().GetRef(),
+		Number: int64(p.GetNumber()), Title: p.GetTitle(), URL: p.GetHTMLURL(), Head: p.GetHead().GetSHA(),
+		Base: p.GetBase().GetRef(),
 		Fork: from == 0 || from != to, Draft: p.GetDraft(), Closed: p.GetState() != "open",
 		Merged:    p.GetMerged() || p.MergedAt != nil, // lists have the time only
 		CreatedAt: p.GetCreatedAt().UTC(),

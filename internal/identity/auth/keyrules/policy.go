@@ -111,7 +111,8 @@ func Save(ctx context.Context, db *store.DB, c access.Caller, p Policy) (Policy,
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: c.OrgID, Action: "auth.keypolicy.set", Target: audit.Target{Kind: "organisation", ID: c.OrgID, Name: c.OrgName},
+			OrgID: c.OrgID, Action: "auth.keypolicy.set",
+			Target: audit.Target{Kind: "organisation", ID: c.OrgID, Name: c.OrgName},
 			Detail: audit.Detail{"from": before.detail(), "to": p.detail()},
 		})
 	})

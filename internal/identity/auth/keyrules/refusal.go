@@ -76,7 +76,8 @@ func (u Use) record(ctx context.Context) error {
 			return err
 		}
 		return audit.Record(access.With(ctx, u.Caller), tx, audit.Entry{
-			OrgID: u.Caller.OrgID, Action: "auth.key.refuse", Target: audit.Target{Kind: "key", ID: u.Caller.KeyID, Name: u.KeyName},
+			OrgID: u.Caller.OrgID, Action: "auth.key.refuse",
+			Target: audit.Target{Kind: "key", ID: u.Caller.KeyID, Name: u.KeyName},
 			Detail: audit.Detail{"address": httpapi.ClientAddr(ctx).String()},
 		})
 	})

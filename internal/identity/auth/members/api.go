@@ -33,7 +33,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Remove a member: keys, sessions and invitations end, what they created stays",
 	})
 	httpapi.Add(a, s.handleLeave, httpapi.Route{
-		Permission: access.Read, People: true, Method: "POST", Path: "/api/v1/me/leave", Status: http.StatusNoContent, Also: conflict,
+		Permission: access.Read, People: true, Method: "POST", Path: "/api/v1/me/leave",
+		Status: http.StatusNoContent, Also: conflict,
 		Summary: "Leave the organisation: your keys, sessions and invitations end",
 	})
 	httpapi.Add(a, s.handleInvitations, httpapi.Route{
@@ -49,7 +50,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Revoke an invitation immediately",
 	})
 	httpapi.Add(a, s.handleAccept, httpapi.Route{
-		Public: true, Method: "POST", Path: invitations + "/accept", Status: http.StatusCreated, Also: append(conflict, http.StatusNotFound),
+		Public: true, Method: "POST", Path: invitations + "/accept", Status: http.StatusCreated,
+		Also:    append(conflict, http.StatusNotFound),
 		Limit:   &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress},
 		Summary: "Accept an invitation without a browser; the first key is shown once",
 	})

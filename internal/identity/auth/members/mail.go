@@ -102,7 +102,8 @@ func (s *Service) sendMail(ctx context.Context, orgID, id string) error {
 		return updateLetter(ctx, s.DB, l)
 	}
 	result := s.Mailer.SendMail(ctx, notify.Mail{
-		ID: id, To: *p.Email, Subject: "Invitation to " + p.OrgName + " on Whetstone", Text: p.text(s.Link(token)), Secrets: []string{token},
+		ID: id, To: *p.Email, Subject: "Invitation to " + p.OrgName + " on Whetstone", Text: p.text(s.Link(token)),
+		Secrets: []string{token},
 	})
 	ctx = context.WithoutCancel(ctx) // what was sent is recorded
 	if result.Throttled {            // not an attempt

@@ -11,7 +11,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
@@ -37,7 +36,7 @@ func newWorld(t *testing.T, db *store.DB) world {
 	t.Helper()
 	w := world{World: apptest.NewWorld(t, db, apptest.Options{})}
 	w.members = &members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}
-	authapi.API{Service: w.Auth}.Mount(w.API)
+	auth.API{Service: w.Auth}.Mount(w.API)
 	w.members.Mount(w.API)
 	return w
 }

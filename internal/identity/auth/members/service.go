@@ -9,7 +9,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
@@ -142,7 +141,7 @@ func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) er
 		if taken {
 			return fault.New(fault.Conflict, "%s is a member of this organisation already", *i.Email)
 		}
-		if err := inactive.Refuse(ctx, tx, i.OrgID, "", *i.Email); err != nil {
+		if err := auth.RefuseInactive(ctx, tx, i.OrgID, "", *i.Email); err != nil {
 			return err
 		}
 	}

@@ -338,7 +338,8 @@ func (s *Service) updateGroup(r *http.Request, change func(*roster) error) (g Gr
 		}
 		g = ro.Group
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: g.OrgID, Action: "scim.group.update", Target: g.target(), Detail: audit.Detail{"members": len(ro.members), "changed": moved},
+			OrgID: g.OrgID, Action: "scim.group.update", Target: g.target(),
+			Detail: audit.Detail{"members": len(ro.members), "changed": moved},
 		})
 	})
 	return g, err

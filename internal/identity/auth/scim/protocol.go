@@ -137,7 +137,8 @@ func (s *Service) unknown(r *http.Request) (answer, error) {
 	}
 	status := http.StatusMethodNotAllowed
 	return answer{status: status, allow: allow, body: errorOutput{
-		Schemas: []string{errorSchema}, Status: strconv.Itoa(status), Detail: r.Method + " is not allowed here; allowed: " + allow,
+		Schemas: []string{errorSchema}, Status: strconv.Itoa(status),
+		Detail: r.Method + " is not allowed here; allowed: " + allow,
 	}}, nil
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/scim"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
@@ -41,7 +40,7 @@ func newWorld(t *testing.T, db *store.DB) world {
 	t.Helper()
 	w := world{World: apptest.NewWorld(t, db, apptest.Options{})}
 	w.scim = &scim.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL, Log: w.Log}
-	authapi.API{Service: w.Auth}.Mount(w.API)
+	auth.API{Service: w.Auth}.Mount(w.API)
 	(&members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}).Mount(w.API)
 	w.scim.Mount(w.API)
 	return w

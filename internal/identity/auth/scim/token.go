@@ -62,7 +62,9 @@ func hash(raw string) string {
 
 // CreateToken makes a token of the caller's organisation, and returns it as it is, for
 // the only time. Only owners make them: a token manages owners, too.
-func (s *Service) CreateToken(ctx context.Context, c access.Caller, name string, expiresAt *time.Time) (t Token, raw string, err error) {
+func (s *Service) CreateToken(
+	ctx context.Context, c access.Caller, name string, expiresAt *time.Time,
+) (t Token, raw string, err error) {
 	if !auth.MayGive(c, access.Owner) {
 		return t, "", fault.New(fault.Denied, "Only an owner can create a SCIM token: it manages the organisation's members, owners too")
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -101,7 +100,8 @@ func (s *Service) createIn(ctx context.Context, tx *store.Tx, u *user) error {
 		return err
 	}
 	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: u.OrgID, Action: "scim.user.create", Target: u.target(), Detail: audit.Detail{"user": u.UserID, "active": u.Active},
+		OrgID: u.OrgID, Action: "scim.user.create", Target: u.target(),
+		Detail: audit.Detail{"user": u.UserID, "active": u.Active},
 	})
 }
 
@@ -166,7 +166,8 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, u *user, wasActive boo
 		return err
 	}
 	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: u.OrgID, Action: "scim.user.update", Target: u.target(), Detail: audit.Detail{"user": u.UserID, "active": u.Active},
+		OrgID: u.OrgID, Action: "scim.user.update", Target: u.target(),
+		Detail: audit.Detail{"user": u.UserID, "active": u.Active},
 	})
 }
 
@@ -222,7 +223,7 @@ func (s *Service) deactivate(ctx context.Context, tx *store.Tx, u *user) error {
 		}
 		addresses = append(addresses, former)
 	}
-	members, err := inactive.Members(ctx, tx, u.OrgID, slices.DeleteFunc(addresses, auth.IsMachineAddress))
+	members, err := auth.MembersAtAddresses(ctx, tx, u.OrgID, slices.DeleteFunc(addresses, auth.IsMachineAddress))
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
-
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
@@ -139,7 +138,7 @@ type updateKeyInput struct {
 }
 
 type keyAnswer struct {
-	Key authapi.KeyOutput `json:"key"`
+	Key auth.KeyOutput `json:"key"`
 }
 
 func (s *Service) handleUpdateKey(ctx context.Context, in updateKeyInput) (out keyAnswer, err error) {
@@ -156,5 +155,5 @@ func (s *Service) handleUpdateKey(ctx context.Context, in updateKeyInput) (out k
 		return out, err
 	}
 	policy, err := keyrules.Load(ctx, s.DB, k.OrgID)
-	return keyAnswer{authapi.NewKeyOutput(k, policy)}, err
+	return keyAnswer{auth.NewKeyOutput(k, policy)}, err
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/authapi"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/keyrules"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/members"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth/serviceaccounts"
@@ -47,7 +46,7 @@ func newWorld(t *testing.T, db *store.DB) *apptest.World {
 
 func mount(a *httpapi.API, s *auth.Service) {
 	for _, m := range []interface{ Mount(a *httpapi.API) }{
-		authapi.API{Service: s}, &members.Service{DB: s.DB, Auth: s, PublicURL: apptest.PublicURL}, &serviceaccounts.Service{DB: s.DB, Auth: s}, &keyrules.Service{DB: s.DB},
+		auth.API{Service: s}, &members.Service{DB: s.DB, Auth: s, PublicURL: apptest.PublicURL}, &serviceaccounts.Service{DB: s.DB, Auth: s}, &keyrules.Service{DB: s.DB},
 	} {
 		m.Mount(a)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -123,10 +122,10 @@ func (s *Service) Link(ctx context.Context, c access.Caller, sessionID, cookie s
 		if err != nil {
 			return err
 		}
-		if err := inactive.RefuseFormer(ctx, tx, u.OrgID, former, who.email); err != nil {
+		if err := auth.RefuseInactiveFormer(ctx, tx, u.OrgID, former, who.email); err != nil {
 			return err
 		}
-		if err := inactive.Refuse(ctx, tx, u.OrgID, u.ID, u.Email, who.email); err != nil {
+		if err := auth.RefuseInactive(ctx, tx, u.OrgID, u.ID, u.Email, who.email); err != nil {
 			return err
 		}
 		found, err := identityOf(ctx, tx, u.OrgID, who)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth/inactive"
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
@@ -237,7 +236,7 @@ func enter(ctx context.Context, tx *store.Tx, p Provider, e entrance) (w Welcome
 	if err != nil {
 		return w, err
 	}
-	if err := inactive.Refuse(ctx, tx, e.orgID, u.ID, u.Email, e.who.email); err != nil {
+	if err := auth.RefuseInactive(ctx, tx, e.orgID, u.ID, u.Email, e.who.email); err != nil {
 		return w, err
 	}
 	asMember := access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
@@ -269,7 +268,7 @@ func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i iden
 	if err != nil {
 		return i, "", err
 	}
-	if err := inactive.RefuseFormer(ctx, tx, e.orgID, former, e.who.email); err != nil {
+	if err := auth.RefuseInactiveFormer(ctx, tx, e.orgID, former, e.who.email); err != nil {
 		return i, "", err
 	}
 	i = identity{id: store.NewID(), orgID: e.orgID}
@@ -328,7 +327,8 @@ func (s *Service) recordRefusal(ctx context.Context, p Provider, orgID string, w
 			}
 		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: orgID, Action: "auth.identity.refuse", Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email}, Detail: detail,
+			OrgID: orgID, Action: "auth.identity.refuse",
+			Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email}, Detail: detail,
 		})
 	})
 }

@@ -44,7 +44,8 @@ func (c *Client) config() *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: c.Redirect, Scopes: scopes,
 		Endpoint: oauth2.Endpoint{
-			AuthURL: c.URL + "/login/oauth/authorize", TokenURL: c.URL + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams,
+			AuthURL: c.URL + "/login/oauth/authorize", TokenURL: c.URL + "/login/oauth/access_token",
+			AuthStyle: oauth2.AuthStyleInParams,
 		},
 	}
 }

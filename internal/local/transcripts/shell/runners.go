@@ -16,13 +16,15 @@ func base(program string) string {
 
 // wrappers run another program. Their options that take a value are listed.
 var wrappers = map[string][]string{
-	"bunx": nil, "command": nil, "env": {"-u", "--unset", "-C"}, "exec": nil, "nice": {"-n"}, "nohup": nil, "npx": {"-p", "--package"},
+	"bunx": nil, "command": nil, "env": {"-u", "--unset", "-C"}, "exec": nil, "nice": {"-n"}, "nohup": nil,
+	"npx":    {"-p", "--package"},
 	"stdbuf": nil, "sudo": {"-u"}, "time": nil, "timeout": {"-k", "-s"}, "xvfb-run": nil,
 }
 
 // runners are subcommands that run another program, by program.
 var runners = map[string][]string{
-	"bundle": {"exec"}, "hatch": {"run"}, "npm": {"exec"}, "pdm": {"run"}, "pipenv": {"run"}, "pnpm": {"dlx", "exec"}, "poetry": {"run"},
+	"bundle": {"exec"}, "hatch": {"run"}, "npm": {"exec"}, "pdm": {"run"}, "pipenv": {"run"},
+	"pnpm": {"dlx", "exec"}, "poetry": {"run"},
 	"rye": {"run"}, "uv": {"run"}, "yarn": {"dlx", "exec"},
 }
 
@@ -82,9 +84,11 @@ var testPrograms = []string{
 
 // testCommands are subcommands that run tests, by program.
 var testCommands = map[string][]string{
-	"bazel": {"test"}, "bun": {"test"}, "cabal": {"test"}, "cargo": {"t", "test", "nextest"}, "cypress": {"run"}, "dart": {"test"},
-	"deno": {"test"}, "dotnet": {"test"}, "flutter": {"test"}, "go": {"test"}, "lein": {"test"}, "meson": {"test"}, "mix": {"test"},
-	"ng": {"test"}, "npm": {"t", "test", "tst"}, "nx": {"test"}, "playwright": {"test"}, "pnpm": {"t", "test"}, "rails": {"test"},
+	"bazel": {"test"}, "bun": {"test"}, "cabal": {"test"}, "cargo": {"t", "test", "nextest"}, "cypress": {"run"},
+	"dart": {"test"},
+	"deno": {"test"}, "dotnet": {"test"}, "flutter": {"test"}, "go": {"test"}, "lein": {"test"}, "meson": {"test"},
+	"mix": {"test"},
+	"ng":  {"test"}, "npm": {"t", "test", "tst"}, "nx": {"test"}, "playwright": {"test"}, "pnpm": {"t", "test"}, "rails": {"test"},
 	"sbt": {"test"}, "stack": {"test"}, "swift": {"test"}, "turbo": {"test"}, "yarn": {"test"},
 }
 

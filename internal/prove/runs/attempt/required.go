@@ -14,7 +14,9 @@ import (
 
 // WriteRequired writes the skills that the one under test requires into a folder, and
 // adds their own folders by name, in place of distractors.
-func WriteRequired(ctx context.Context, dir string, find subject.Finder, orgID string, all []subject.Required, folders map[string]string) error {
+func WriteRequired(
+	ctx context.Context, dir string, find subject.Finder, orgID string, all []subject.Required, folders map[string]string,
+) error {
 	for i, r := range all {
 		if !r.Present() {
 			continue

@@ -184,7 +184,8 @@ func (f file) origin(raw []byte) Origin {
 	sum := sha256.Sum256(compact.Bytes())
 	o := Origin{
 		Tool: Tool, Version: line(f.ClaudeVersion), Model: line(f.Suite.Model), JudgeModel: line(f.Suite.JudgeModel),
-		Plugins: []Plugin{}, Threshold: f.Suite.Threshold, CasesPassed: f.Aggregates.CasesPassed, Score: f.Aggregates.OverallScore,
+		Plugins: []Plugin{}, Threshold: f.Suite.Threshold, CasesPassed: f.Aggregates.CasesPassed,
+		Score:     f.Aggregates.OverallScore,
 		MeanDelta: f.Aggregates.MeanDelta, CostUSD: f.CostUSD, Digest: hex.EncodeToString(sum[:]),
 	}
 	if o.Model == "" {
@@ -254,7 +255,8 @@ func (c fileCase) fields(id string) (fields map[string]json.RawMessage, judged b
 		kind = "llm_rubric"
 	}
 	return map[string]json.RawMessage{
-		"id": encode(id), "name": encode(line(cmp.Or(c.Name, id))), "case_kind": encode(kind), "prompt": encode(text.Clean(c.Prompt)),
+		"id": encode(id), "name": encode(line(cmp.Or(c.Name, id))), "case_kind": encode(kind),
+		"prompt":  encode(text.Clean(c.Prompt)),
 		"graders": encode(graders), "agent": encode(map[string]int{"max_turns": c.MaxTurns, "timeout_s": c.Timeout}),
 	}, judged
 }
@@ -283,7 +285,8 @@ func (t fileTrial) trial(c fileCase) Trial {
 			scored = *g.Scored
 		}
 		out.Graders = append(out.Graders, verify.GraderResult{
-			Name: line(g.Name), Type: types[g.Name], Passed: g.Passed, Weight: g.Weight, Scored: scored, Details: long(g.Explanation),
+			Name: line(g.Name), Type: types[g.Name], Passed: g.Passed, Weight: g.Weight, Scored: scored,
+			Details: long(g.Explanation),
 		})
 	}
 	problem := ""

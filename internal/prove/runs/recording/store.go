@@ -36,7 +36,9 @@ type Ref struct {
 
 // Put stores the bytes of a recording of an organisation's run, without secrets. The
 // caller inserts the row; without one the bytes are swept.
-func (s *Store) Put(ctx context.Context, orgID, runID string, r Recording, redact func(string) string, limit int) (_ Ref, err error) {
+func (s *Store) Put(
+	ctx context.Context, orgID, runID string, r Recording, redact func(string) string, limit int,
+) (_ Ref, err error) {
 	defer fault.Wrap(&err, "recording of run %s", runID)
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
@@ -48,7 +50,8 @@ func (s *Store) Put(ctx context.Context, orgID, runID string, r Recording, redac
 	}
 	ref, sum := Ref{ID: store.NewID(), RunID: runID}, sha256.Sum256(packed.Bytes())
 	ref.Blob = blob.Ref{
-		Key: prefix + orgID + "/" + runID + "/" + ref.ID + ".json.gz", SHA256: hex.EncodeToString(sum[:]), Size: int64(packed.Len()),
+		Key: prefix + orgID + "/" + runID + "/" + ref.ID + ".json.gz", SHA256: hex.EncodeToString(sum[:]),
+		Size: int64(packed.Len()),
 	}
 	return ref, s.Blobs.Put(ctx, ref.Blob.Key, &packed, ref.Blob.Size)
 }

@@ -116,7 +116,8 @@ func (r *Runner) openWeb(ctx context.Context, ref string) (io.ReadCloser, error)
 		return nil, errorf(FetchRefused, "environments are not fetched from the web here")
 	}
 	client := r.HTTP.With(outbound.Limits{
-		Timeout: cmp.Or(r.overrides.FetchTimeout, defaultFetchTimeout), MaxBody: r.archiveLimits().Packed, MaxRedirects: maxRedirects,
+		Timeout: cmp.Or(r.overrides.FetchTimeout, defaultFetchTimeout), MaxBody: r.archiveLimits().Packed,
+		MaxRedirects: maxRedirects,
 	})
 	resp, err := client.Get(ctx, ref)
 	if err != nil {

@@ -148,7 +148,8 @@ func (t *Trial) add(r recording.Recording) {
 	one.Turns = 0
 	for i, s := range r.Steps {
 		step := sessions.Step{
-			ID: stepID(i), Kind: sessions.Kind(s.Kind), At: s.At, Name: s.Name, Duration: s.Took, OK: s.OK, Tokens: s.Tokens, Micros: s.Micros,
+			ID: stepID(i), Kind: sessions.Kind(s.Kind), At: s.At, Name: s.Name, Duration: s.Took, OK: s.OK,
+			Tokens: s.Tokens, Micros: s.Micros,
 		}
 		if s.Text != "" {
 			step.Text = &s.Text

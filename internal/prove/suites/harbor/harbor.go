@@ -181,7 +181,8 @@ func (t *Task) Case(ctx context.Context, s Service, oracle bool) (map[string]jso
 		return nil, err
 	}
 	c := harborCase{
-		Kind: "task_package", Name: cmp.Or(settings.Title(), t.Name), TaskID: t.Name, Source: "harbor", Tags: settings.Tags(), Weight: 1,
+		Kind: "task_package", Name: cmp.Or(settings.Title(), t.Name), TaskID: t.Name, Source: "harbor",
+		Tags: settings.Tags(), Weight: 1,
 		EnvironmentRef: ref, Instruction: instruction, VerifierRef: taskfile.DefaultVerifier, SkillBundleRef: t.skillBundle(),
 		Hints: harborHints{WorkingDir: workingDir, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings)},
 	}

@@ -43,8 +43,9 @@ func (c Case) fields() map[string]any {
 	d.UseNumber()
 	_ = d.Decode(&graders) // they were parsed before
 	return map[string]any{
-		"name": c.Name, "description": c.Description, "tags": append([]string{}, c.Tags...), "expected_outcome": c.ExpectedOutcome,
-		"prompt": c.Prompt, "max_turns": c.MaxTurns, "timeout_seconds": c.TimeoutS, "graders": graders,
+		"name": c.Name, "description": c.Description, "tags": append([]string{}, c.Tags...),
+		"expected_outcome": c.ExpectedOutcome,
+		"prompt":           c.Prompt, "max_turns": c.MaxTurns, "timeout_seconds": c.TimeoutS, "graders": graders,
 	}
 }
 

@@ -113,7 +113,8 @@ func ParseGraders(raw json.RawMessage) ([]Grader, error) {
 func parseGrader(fields map[string]json.RawMessage) (g Grader, err error) {
 	p := graderParser{fields: fields}
 	g = Grader{
-		Name: p.text("name", true), Type: GraderType(p.text("type", true)), Weight: p.number("weight", 1), Arm: p.text("arm", false),
+		Name: p.text("name", true), Type: GraderType(p.text("type", true)), Weight: p.number("weight", 1),
+		Arm: p.text("arm", false),
 	}
 	if p.err != nil {
 		return g, p.err

@@ -265,7 +265,8 @@ func (r *reading) count(ctx context.Context, p host.MergedPull, all []approval, 
 			continue
 		}
 		review := approvals.HostReview{
-			Host: r.CodeHost, Repository: r.connection.RepoFullName, Number: p.Number, ReviewID: a.review.ID, URL: a.review.URL, Own: own,
+			Host: r.CodeHost, Repository: r.connection.RepoFullName, Number: p.Number, ReviewID: a.review.ID,
+			URL: a.review.URL, Own: own,
 		}
 		seen.Approved = append(seen.Approved, approvals.MemberReview{HostReview: review, UserID: a.user.ID, Email: a.user.Email})
 	}

@@ -123,7 +123,9 @@ func (s *Service) look(ctx context.Context, c repohost.Connection, job look) (ta
 	return s.take(ctx, e, v, seen)
 }
 
-func (s *Service) take(ctx context.Context, e registry.Entry, v registry.Version, seen approvals.Sighting) (taken bool, err error) {
+func (s *Service) take(
+	ctx context.Context, e registry.Entry, v registry.Version, seen approvals.Sighting,
+) (taken bool, err error) {
 	taken = true
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		locked, err := s.Registry.Lock(ctx, tx, e.OrgID, e.ID)

@@ -15,7 +15,8 @@ func Suite(f decision.Findings, cases []decision.Case, names map[string]string, 
 	adjusted := f.AdjustedP
 	out := gateapi.Suite{
 		SuiteID: f.Suite, RunIDs: append([]string{}, runIDs...), Cases: len(cases), Better: append([]string{}, f.Better...),
-		Worse: append([]string{}, f.Worse...), Unchanged: f.Unchanged, Errors: f.Undecided, Broken: append([]string{}, f.Broken...),
+		Worse: append([]string{}, f.Worse...), Unchanged: f.Unchanged, Errors: f.Undecided,
+		Broken:    append([]string{}, f.Broken...),
 		SignTestP: f.SignTestP, Confirmed: make([]gateapi.Confirmed, len(f.Confirmed)), AdjustedP: &adjusted,
 		NoSkillP: f.WorseThanNoSkill, NoSkillAdjustedP: f.AdjustedNoSkill, Interval: f.Interval, Results: []gateapi.CaseOutcome{},
 	}
@@ -44,7 +45,8 @@ func score(cases []decision.Case) *gateapi.Score {
 		return nil
 	}
 	return &gateapi.Score{
-		New: stats.Score(now).Value, Current: stats.Score(before).Value, Difference: compared.Difference, Interval: compared.Interval,
+		New: stats.Score(now).Value, Current: stats.Score(before).Value, Difference: compared.Difference,
+		Interval: compared.Interval,
 	}
 }
 
