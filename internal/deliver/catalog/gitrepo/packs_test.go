@@ -225,7 +225,7 @@ func TestChangeDuringClone(t *testing.T) {
 				case ok:
 					mustGit(t, "-C", dir, "fsck", "--strict", "--full")
 					got := files(t, dir)
-					if _, has := got["plugins/"+name+"/plugin.json"]; c.remove || !has || got["plugins/stays/plugin.json"] == "" {
+					if _, has := got["plugins/"+name+"/plugin.json"]; c.remove == has || got["plugins/stays/plugin.json"] == "" {
 						t.Errorf("%s, protocol %s: the clone has the skill: %t", c.name, version, has)
 					}
 				case c.remove && strings.Contains(out, "a skill was removed meanwhile: clone again"):
