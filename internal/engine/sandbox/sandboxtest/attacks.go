@@ -340,7 +340,7 @@ func spinIgnoring(t *testing.T, w *world) {
 
 func sleepPast(t *testing.T, w *world) {
 	l := limits()
-	l.Wall = 500 * time.Millisecond
+	l.Wall, l.Grace = 500*time.Millisecond, 10*time.Second // a busy machine is slow to end it
 	spec := w.spec(l)
 	spec.Argv = []string{"sleep", w.marker}
 	result, err := w.sandbox.Run(t.Context(), spec)
