@@ -96,7 +96,7 @@ func TestSlowStatements(t *testing.T) {
 		if read == nil {
 			t.Fatalf("the query is not logged; %v", found)
 		}
-		if at, _ := read["at"].(string); !strings.HasPrefix(at, "internal/store_test/watch_test.go:") {
+		if at, _ := read["at"].(string); !strings.HasPrefix(at, "internal/platform/store_test/watch_test.go:") {
 			t.Errorf("it is from %q", at)
 		}
 		if read["rows"] != 2.0 || read["level"] != "WARN" || read["took"] == nil {
