@@ -56,7 +56,7 @@ func fromVerdictToTrial(t *testing.T, c *chromium, database string) {
 	for range 2 {
 		b.press("j")
 	}
-	if at := run(b, chromedp.Evaluate[string](`document.activeElement.querySelector("h3")?.textContent ?? ""`)); at != "Turn 1" {
+	if at := run(b, chromedp.Evaluate[string](`document.activeElement.querySelector("h3")?.textContent.trim() ?? ""`)); at != "Turn 1" {
 		t.Errorf("the key j leads to %q", at)
 	}
 	b.checkLooks("trial")

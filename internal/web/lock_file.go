@@ -30,5 +30,5 @@ func (s *Service) checkLockFile(v *visit) (lockReport, error) {
 	if len(files) != 1 {
 		return lockReport{}, fault.Invalid("file", "Choose a file")
 	}
-	return s.Locks.Check(v.Context(), v.Caller.OrgID, files[0].Filename, files[0].Content)
+	return s.Locks.check(v.Context(), v.Caller.OrgID, files[0].Filename, files[0].Content)
 }

@@ -33,9 +33,9 @@ type lockRow struct {
 	Installed string // version
 }
 
-// Check reads a lock file. The configuration of Codex is refused: it has keys of other
+// check reads a lock file. The configuration of Codex is refused: it has keys of other
 // programs, and no versions.
-func (c LockChecker) Check(ctx context.Context, orgID, name string, content *io.SectionReader) (r lockReport, err error) {
+func (c LockChecker) check(ctx context.Context, orgID, name string, content *io.SectionReader) (r lockReport, err error) {
 	if lockfiles.ClientOf(name) == lockfiles.Codex {
 		return r, fault.Invalid("file", "config.toml may have keys of yours in it; check it with whetstone status --lock ~/.codex/config.toml")
 	}

@@ -32,7 +32,7 @@ type loginOutput struct {
 // Run stores a key after trying it: the given one, the first one of an invitation, or
 // one from a device login that a person approves in a browser.
 func (c *loginCommand) Run(ctx context.Context, p *term.Program) (err error) {
-	if c.invite.Invite != "" {
+	if c.Invite != "" {
 		address, key, refused := c.accept(ctx, p)
 		if refused != nil {
 			return refused

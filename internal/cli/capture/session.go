@@ -221,7 +221,7 @@ func (c *gradeCommand) skill(ctx context.Context, s *server.Session) (string, er
 	if c.Skill != "" {
 		return c.Skill, nil
 	}
-	detail, err := s.Client.Session(ctx, c.Session)
+	detail, err := s.Session(ctx, c.Session)
 	if err != nil {
 		return "", err
 	}

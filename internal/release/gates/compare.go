@@ -51,7 +51,7 @@ func (s *Service) compare(ctx context.Context, g Gate, own []trialRun) (c compar
 		if err != nil {
 			return c, err
 		}
-		all = append(earlier, own...)
+		all = slices.Concat(earlier, own)
 	}
 	pairs := map[string][]*pair{}
 	var suiteIDs []string
