@@ -22,6 +22,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/identity/oidc/oidctest"
 )
 
 const (
@@ -60,7 +61,7 @@ const axeRun = `(async () => {
 // notHTML are the routes of the dashboard that answer with something else than a page
 // of their own.
 var notHTML = []string{
-	"/account/export", "/login/oidc/{}", "/login/oidc/{}/callback", "/improve-runs/{}/events", "/runs/{}/events",
+	"/account/export", "/account/link/{}", "/login/oidc/{}", "/login/oidc/{}/callback", "/improve-runs/{}/events", "/runs/{}/events",
 	"/registry/{}/versions/{}/diff", "/registry/{}/versions/{}/download", "/registry/{}/versions/{}/files/{}",
 	"/sources/{}/changes.diff", "/sources/{}/files/{}", "/sources/{}/validation.sarif", "/suites/{}/compare", "/suites/{}/export",
 }
@@ -106,6 +107,10 @@ func TestAxe(t *testing.T) {
 			a.check("/", chromedp.Navigate(a.site+"/login"), chromedp.SendKeys("#api_key", d.api.Key+"\r"), chromedp.WaitVisible(".side"))
 			for path := range queue {
 				a.check(path, chromedp.Navigate(a.site+path))
+			}
+			if i == axeTabs-1 {
+				a.check("/account", chromedp.Navigate(a.site+"/login/oidc/corp?next=/account"))
+				a.check("/account/link", chromedp.Navigate(a.site+"/account/link/second"), chromedp.WaitReady(`form[action="/account/link"]`))
 			}
 		})
 	}
@@ -169,9 +174,14 @@ var demoKey = regexp.MustCompile(`(?m)^API key of .*: (st_\w+)$`)
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	dir := t.TempDir()
+	args := []string{"serve", "--demo", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data")}
+	for _, name := range []string{"corp", "second"} {
+		args = append(args, "--oidc", name+"="+oidctest.New(t).URL, "--oidc-client-id", name+"="+oidctest.ClientID,
+			"--oidc-client-secret", name+"="+oidctest.ClientSecret)
+	}
 	var printed strings.Builder
 	server, err := servertest.Start(servertest.Command{
-		Path: site.binary, Args: []string{"serve", "--demo", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data")}, Dir: dir,
+		Path: site.binary, Args: args, Dir: dir,
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Stdout: &printed,
 	})
 	if err != nil {
@@ -213,7 +223,7 @@ func (d *demo) pages(t *testing.T) (all []string) {
 		}
 	}
 	patterns := slices.Collect(maps.Keys(missing))
-	for _, path := range []string{"/login", "/login/device", "/invite/{}"} {
+	for _, path := range []string{"/login", "/login/device", "/invite/{}", "/account/link"} { // seen by TestAxe itself
 		delete(missing, path)
 	}
 	seen, read, kept := map[string]bool{}, map[string]int{}, map[string]int{}
