@@ -362,7 +362,7 @@ func (s *Service) handleTestAlert(v *visit) (answer, error) {
 		outcome = " The receiver responded with " + strconv.Itoa(*d.ResponseStatus) + "."
 	}
 	if d.Status == delivery.Delivered {
-		return redirect(pathTo("alerts", d.RuleID), "The test notification was delivered."+outcome), nil
+		return redirect(pathTo("alerts", d.SourceID), "The test notification was delivered."+outcome), nil
 	}
 	if d.Detail != nil {
 		outcome += " " + *d.Detail

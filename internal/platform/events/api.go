@@ -171,7 +171,7 @@ type deliveryOutput struct {
 
 func newDeliveryOutput(d Delivery) deliveryOutput {
 	return deliveryOutput{
-		ID: d.ID, WebhookID: d.WebhookID, EventID: d.EventID, EventType: d.EventType, ReplayOf: d.ReplayOf, Status: d.Status,
+		ID: d.ID, WebhookID: d.SourceID, EventID: d.EventID, EventType: d.EventType, ReplayOf: d.ReplayOf, Status: d.Status,
 		Attempts: d.Attempts, ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
 		AttemptedAt: httpapi.NullTime(d.AttemptedAt), NextAttemptAt: httpapi.NullTime(d.NextAttemptAt),
 	}

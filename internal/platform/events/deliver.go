@@ -13,71 +13,54 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Delivery is an event on its way to a webhook.
+// A Delivery is an event on its way to a webhook, its source.
 type Delivery struct {
-	ID        string
-	OrgID     string
-	WebhookID string
-	EventID   *string // nil for a test
+	delivery.Delivery
 	EventType Type
 	ReplayOf  *string // the delivery that a person sent again
-	CreatedAt time.Time
-	delivery.Progress
 
 	queued bool // it has a job
 }
 
-func newDelivery(r record, webhookID string) Delivery {
-	return Delivery{
-		ID: store.NewID(), OrgID: r.OrgID, WebhookID: webhookID, EventID: &r.ID, EventType: r.Type, CreatedAt: store.Now(),
-		Progress: delivery.Progress{Status: delivery.Pending},
-	}
+var deliveries = delivery.Table[Delivery]{
+	Name: "event_deliveries", Source: "webhook_id", Own: "event_type, replay_of, queued",
+	Fields: func(d *Delivery) (*delivery.Delivery, []any) {
+		return &d.Delivery, []any{&d.EventType, &d.ReplayOf, &d.queued}
+	},
+	Job: func(id string) jobs.Args { return deliver{DeliveryID: id} },
 }
 
-// deliver makes one attempt to send an event when it is due. It is idempotent for
-// deliveries that have ended. A crash between sending and recording repeats the
-// attempt: receivers deduplicate by the event's id.
-func (s *Service) deliver(ctx context.Context, id string) error {
-	d, err := deliveryByID(ctx, s.DB, id)
-	if fault.Is(err, fault.NotFound) || err == nil && !d.Open() {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	w, err := s.webhookByID(ctx, s.DB, d.OrgID, d.WebhookID, "")
+func (s *Service) outbox() delivery.Outbox[Delivery] {
+	return delivery.Outbox[Delivery]{Table: deliveries, DB: s.DB, Prepare: s.prepare, Backoff: s.testBackoff}
+}
+
+func newDelivery(r record, webhookID string) Delivery {
+	return Delivery{Delivery: delivery.New(r.OrgID, webhookID, &r.ID), EventType: r.Type}
+}
+
+// prepare is delivery.Outbox's.
+func (s *Service) prepare(ctx context.Context, d Delivery) (a delivery.Attempt, err error) {
+	w, err := s.webhookByID(ctx, s.DB, d.OrgID, d.SourceID, "")
 	if fault.Is(err, fault.NotFound) {
-		return nil // deleted meanwhile
+		return a, delivery.ErrDeleted
 	}
 	if err != nil {
-		return err
+		return a, err
 	}
 	if w.Paused {
-		return s.abandon(ctx, d, "not sent: the webhook is paused")
+		return delivery.Attempt{Refusal: "not sent: the webhook is paused"}, nil
 	}
-	if early := d.Early(); early > 0 {
-		return jobs.Snooze(early)
+	if a.Wait = d.Early(); a.Wait > 0 {
+		return a, nil
 	}
 	r, err := recordByID(ctx, s.DB, d.OrgID, *d.EventID)
 	if fault.Is(err, fault.NotFound) {
-		return s.abandon(ctx, d, "not sent: the event is too old")
+		return delivery.Attempt{Refusal: "not sent: the event is too old"}, nil
 	}
-	if err != nil {
-		return err
-	}
-	result, err := s.send(ctx, w, r, false)
-	if err != nil {
-		return err
-	}
-	if result.Throttled { // rate limited before anything was sent: not an attempt
-		return jobs.Snooze(result.RetryAfter)
-	}
-	return s.recordAttempt(ctx, w, d, result)
-}
-
-func (s *Service) abandon(ctx context.Context, d Delivery, reason string) error {
-	d.Progress = d.Abandoned(reason)
-	return updateDelivery(ctx, s.DB, d)
+	return delivery.Attempt{
+		Send: func(ctx context.Context) (notify.Result, error) { return s.send(ctx, w, r, false) },
+		Gone: func(ctx context.Context, tx *store.Tx) error { return s.pauseGone(ctx, tx, w) },
+	}, err
 }
 
 func (s *Service) send(ctx context.Context, w Webhook, r record, immediate bool) (notify.Result, error) {
@@ -88,37 +71,22 @@ func (s *Service) send(ctx context.Context, w Webhook, r record, immediate bool)
 	return s.Sender.Post(ctx, w.target(time.Now()), notify.Message{ID: r.ID, Body: raw, Immediate: immediate}), nil
 }
 
-// recordAttempt writes the result of an attempt. A target that is gone for good (410)
-// pauses the webhook, unless it got another address since.
-func (s *Service) recordAttempt(ctx context.Context, sent Webhook, d Delivery, result notify.Result) error {
-	d.Progress = d.After(result, s.backoff())
-	if result.Outcome == notify.Gone {
-		err := s.change(ctx, sent.OrgID, sent.ID, func(tx *store.Tx, w Webhook) error {
-			if w.URL != sent.URL || w.Paused {
-				return nil
-			}
-			reason := "The target answered that it is gone (410)"
-			w.Paused, w.PausedReason = true, &reason
-			if err := s.update(ctx, tx, &w); err != nil {
-				return err
-			}
-			return w.record(ctx, tx, "events.webhook.pause", audit.Detail{"reason": reason})
-		})
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return err
-		}
+// pauseGone pauses a webhook whose target is gone for good (410), unless it was deleted
+// or got another address since.
+func (s *Service) pauseGone(ctx context.Context, tx *store.Tx, sent Webhook) error {
+	w, err := s.webhookByID(ctx, tx, sent.OrgID, sent.ID, tx.Dialect().ForUpdate())
+	if fault.Is(err, fault.NotFound) || err == nil && (w.URL != sent.URL || w.Paused) {
+		return nil
 	}
-	if err := updateDelivery(ctx, s.DB, d); err != nil {
+	if err != nil {
 		return err
 	}
-	return d.Again()
-}
-
-func (s *Service) backoff() delivery.Backoff {
-	if s.testBackoff != nil {
-		return s.testBackoff
+	reason := "The target answered that it is gone (410)"
+	w.Paused, w.PausedReason = true, &reason
+	if err := s.update(ctx, tx, &w); err != nil {
+		return err
 	}
-	return delivery.DefaultBackoff()
+	return w.record(ctx, tx, "events.webhook.pause", audit.Detail{"reason": reason})
 }
 
 // Test sends a test now, whether the webhook is paused or not, and returns the finished
@@ -129,7 +97,7 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 	if err != nil {
 		return d, err
 	}
-	d = Delivery{ID: store.NewID(), OrgID: orgID, WebhookID: id, EventType: test, CreatedAt: store.Now(), queued: true}
+	d = Delivery{Delivery: delivery.New(orgID, id, nil), EventType: test, queued: true}
 	data, err := json.Marshal(Data{"actor": newActor(ctx)})
 	if err != nil {
 		return d, err
@@ -140,7 +108,7 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 	}
 	d.Progress = d.After(result, nil)
 	return d, s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := insertDelivery(ctx, tx, d); err != nil {
+		if err := deliveries.Insert(ctx, tx, d); err != nil {
 			return err
 		}
 		return w.record(ctx, tx, "events.webhook.test", audit.Detail{"status": d.Status})
@@ -151,8 +119,8 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 func (s *Service) Replay(ctx context.Context, orgID, id, deliveryID string) (d Delivery, err error) {
 	defer fault.Wrap(&err, "replay delivery %s", deliveryID)
 	err = s.change(ctx, orgID, id, func(tx *store.Tx, w Webhook) error {
-		before, err := deliveryByID(ctx, tx, deliveryID)
-		if err == nil && (before.OrgID != orgID || before.WebhookID != w.ID) {
+		before, err := deliveries.ByID(ctx, tx, deliveryID)
+		if err == nil && (before.OrgID != orgID || before.SourceID != w.ID) {
 			err = fault.New(fault.NotFound, "Delivery not found")
 		}
 		switch {
@@ -187,5 +155,5 @@ func (s *Service) Deliveries(ctx context.Context, orgID, id string, limit, offse
 	if _, err := s.Webhook(ctx, orgID, id); err != nil {
 		return nil, 0, err
 	}
-	return deliveriesOfWebhook(ctx, s.DB, id, limit, offset)
+	return deliveries.Page(ctx, s.DB, id, limit, offset)
 }

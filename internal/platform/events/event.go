@@ -93,11 +93,10 @@ func Emit(ctx context.Context, tx *store.Tx, q *jobs.Queue, e Event) (err error)
 
 // enqueue writes a delivery and the job that sends it.
 func enqueue(ctx context.Context, tx *store.Tx, q *jobs.Queue, d Delivery) error {
-	d.queued = q != nil
-	if err := insertDelivery(ctx, tx, d); err != nil || q == nil {
-		return err
+	if d.queued = q != nil; !d.queued {
+		return deliveries.Insert(ctx, tx, d)
 	}
-	return d.enqueue(ctx, tx, q)
+	return deliveries.Enqueue(ctx, tx, q, d)
 }
 
 // actor is who caused an event.

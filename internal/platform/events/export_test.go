@@ -10,4 +10,4 @@ import (
 func (s *Service) SetBackoff(waits delivery.Backoff) { s.testBackoff = waits }
 
 // Deliver makes one attempt of a delivery, as its job does.
-func (s *Service) Deliver(ctx context.Context, id string) error { return s.deliver(ctx, id) }
+func (s *Service) Deliver(ctx context.Context, id string) error { return s.outbox().Deliver(ctx, id) }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
-	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -32,7 +31,7 @@ const (
 
 // Register makes the queue run the jobs of events.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args deliver) error { return s.deliver(ctx, args.DeliveryID) },
+	jobs.Handle(s.Jobs, func(ctx context.Context, args deliver) error { return s.outbox().Deliver(ctx, args.DeliveryID) },
 		jobs.Timeout(time.Minute))
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ dispatch) error { return s.Dispatch(ctx) })
 	s.Jobs.Every(dispatchInterval, dispatch{})
@@ -43,13 +42,8 @@ func (s *Service) Dispatch(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		found, err := lockUnqueued(ctx, tx, maxDispatch)
 		for _, d := range found {
-			err = errors.Join(err, d.enqueue(ctx, tx, s.Jobs))
+			err = errors.Join(err, deliveries.EnqueueJob(ctx, tx, s.Jobs, d.ID, d.OrgID))
 		}
 		return err
 	})
-}
-
-// enqueue enqueues the job of a delivery.
-func (d Delivery) enqueue(ctx context.Context, tx *store.Tx, q *jobs.Queue) error {
-	return q.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns), jobs.For(d.OrgID))
 }

@@ -171,21 +171,11 @@ func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err erro
 		return 0, err
 	}
 	for _, w := range all {
-		before := count
-		for column, text := range w.sealedColumns() {
-			renewed, changed, err := s.Seal.Renew([]byte(*text), place(w.ID, column))
-			if err != nil {
-				return count, err
-			}
-			if changed {
-				*text = string(renewed)
-				count++
-			}
+		n, err := s.Seal.RenewRow(w.sealedRow())
+		if err == nil && n > 0 {
+			err = updateWebhook(ctx, tx, w)
 		}
-		if count == before {
-			continue
-		}
-		if err := updateWebhook(ctx, tx, w); err != nil {
+		if count += n; err != nil {
 			return count, err
 		}
 	}

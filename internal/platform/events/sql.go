@@ -127,53 +127,6 @@ func recordByID(ctx context.Context, q store.Querier, orgID, id string) (record,
 	return store.One(rows, err, "Event", scanRecord)
 }
 
-const deliveryColumns = `id, org_id, webhook_id, event_id, event_type, replay_of, queued, status, attempts, response_status, detail,
-	created_at, attempted_at, next_attempt_at`
-
-func scanDelivery(row store.Row) (d Delivery, err error) {
-	err = row.Scan(&d.ID, &d.OrgID, &d.WebhookID, &d.EventID, &d.EventType, &d.ReplayOf, &d.queued, &d.Status,
-		&d.Attempts, &d.ResponseStatus, &d.Detail, store.Time(&d.CreatedAt), store.NullTime(&d.AttemptedAt), store.NullTime(&d.NextAttemptAt))
-	return d, err
-}
-
-func insertDelivery(ctx context.Context, q store.Querier, d Delivery) error {
-	_, err := q.Exec(ctx, `
-		INSERT INTO event_deliveries (`+deliveryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		d.ID, d.OrgID, d.WebhookID, d.EventID, d.EventType, d.ReplayOf, d.queued, d.Status, d.Attempts,
-		d.ResponseStatus, d.Detail,
-		store.Micros(d.CreatedAt), store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
-	return err
-}
-
-func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
-	_, err := q.Exec(ctx, `
-		UPDATE event_deliveries SET status = $2, attempts = $3, response_status = $4, detail = $5, attempted_at = $6,
-			next_attempt_at = $7
-		WHERE id = $1`, d.ID, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
-		store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
-	return err
-}
-
-func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM event_deliveries
-		WHERE id = $1 AND org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL)`, id)
-	return store.One(rows, err, "Delivery", scanDelivery)
-}
-
-func deliveriesOfWebhook(ctx context.Context, q store.Querier, webhookID string, limit, offset int) ([]Delivery, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM event_deliveries WHERE webhook_id = $1`, webhookID)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM event_deliveries WHERE webhook_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`,
-		webhookID, limit, offset)
-	all, err := store.All(rows, err, scanDelivery)
-	return all, total, err
-}
-
 // lockUnqueued marks deliveries without a job as queued, and returns their ids and
 // organisations.
 func lockUnqueued(ctx context.Context, tx *store.Tx, limit int) ([]Delivery, error) {

@@ -82,35 +82,18 @@ func (s *Service) sealed(w Webhook) Webhook {
 		old := *w.OldSecret
 		w.OldSecret = &old
 	}
-	for column, text := range w.sealedColumns() {
-		*text = string(s.Seal.Seal([]byte(*text), place(w.ID, column)))
-	}
+	s.Seal.SealRow(w.sealedRow())
 	return w
 }
 
 // open decrypts the URL and the secrets of a stored webhook.
 func (s *Service) open(w Webhook) (Webhook, error) {
-	for column, text := range w.sealedColumns() {
-		plain, err := s.Seal.Open([]byte(*text), place(w.ID, column))
-		if err != nil {
-			return w, err
-		}
-		*text = string(plain)
-	}
-	return w, nil
+	err := s.Seal.OpenRow(w.sealedRow())
+	return w, err
 }
 
-// sealedColumns maps the encrypted columns that have a value to it.
-func (w *Webhook) sealedColumns() map[string]*string {
-	all := map[string]*string{"url": &w.URL, "secret": &w.Secret}
-	if w.OldSecret != nil {
-		all["old_secret"] = w.OldSecret
-	}
-	return all
-}
-
-// place binds a sealed value to its column and row, so that one that is copied to
-// another webhook does not decrypt.
-func place(id, column string) seal.Place {
-	return seal.Place{Table: "event_webhooks", Column: column, Row: id}
+func (w *Webhook) sealedRow() seal.Row {
+	return seal.Row{Table: "event_webhooks", ID: w.ID, Texts: map[string]*string{
+		"url": &w.URL, "secret": &w.Secret, "old_secret": w.OldSecret,
+	}}
 }

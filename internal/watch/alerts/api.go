@@ -326,7 +326,7 @@ type deliveryOutput struct {
 
 func newDeliveryOutput(d Delivery) deliveryOutput {
 	return deliveryOutput{
-		ID: d.ID, AlertID: d.RuleID, EventID: d.EventID, Channel: d.Channel, RecipientID: d.RecipientID, Status: d.Status, Attempts: d.Attempts,
+		ID: d.ID, AlertID: d.SourceID, EventID: d.EventID, Channel: d.Channel, RecipientID: d.RecipientID, Status: d.Status, Attempts: d.Attempts,
 		ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
 		AttemptedAt: httpapi.NullTime(d.AttemptedAt), NextAttemptAt: httpapi.NullTime(d.NextAttemptAt),
 	}

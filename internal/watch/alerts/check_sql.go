@@ -11,13 +11,7 @@ import (
 // Check finds notifications that do not arrive.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "alerts", []invariants.Rule{
-		{
-			Broken: `
-				SELECT COUNT(*), COALESCE(MIN(id), '') FROM alert_deliveries
-				WHERE status = 'pending' AND created_at < $1`,
-			Args:  []any{store.Micros(store.Now().Add(-time.Hour))},
-			Wrong: "notifications that were not attempted for an hour", Do: "is there a process with --roles worker?",
-		},
+		deliveries.Waiting("notifications that were not attempted for an hour"),
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(rule_id), '') FROM alert_deliveries

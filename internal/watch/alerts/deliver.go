@@ -15,25 +15,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Delivery is a notification on its way to a channel.
+// A Delivery is a notification on its way to a channel. Its source is the rule.
 type Delivery struct {
-	ID        string
-	OrgID     string
-	RuleID    string
-	EventID   *string // nil for a test
-	Channel   notify.Channel
-	CreatedAt time.Time
+	delivery.Delivery
+	Channel notify.Channel
 	// RecipientID is the member whom a mail to owners is for; nil for other channels.
 	RecipientID *string
-	delivery.Progress
 }
 
-// due is the time of the next attempt.
-func (d Delivery) due() time.Time {
-	if d.NextAttemptAt != nil {
-		return *d.NextAttemptAt
-	}
-	return d.CreatedAt
+var deliveries = delivery.Table[Delivery]{
+	Name: "alert_deliveries", Source: "rule_id", Own: "channel, recipient_id",
+	Fields: func(d *Delivery) (*delivery.Delivery, []any) { return &d.Delivery, []any{&d.Channel, &d.RecipientID} },
+	Job:    func(id string) jobs.Args { return deliver{DeliveryID: id} },
+}
+
+func (s *Service) outbox() delivery.Outbox[Delivery] {
+	return delivery.Outbox[Delivery]{Table: deliveries, DB: s.DB, Prepare: s.prepare, Backoff: s.testBackoff}
 }
 
 // enqueueDeliveries writes the deliveries of an event, one for each recipient, and the
@@ -44,14 +41,8 @@ func (s *Service) enqueueDeliveries(ctx context.Context, tx *store.Tx, r Rule, e
 		return err
 	}
 	for _, recipient := range recipients {
-		d := Delivery{
-			ID: store.NewID(), OrgID: r.OrgID, RuleID: r.ID, EventID: &e.ID, Channel: r.Channel, RecipientID: recipient,
-			CreatedAt: store.Now(), Progress: delivery.Progress{Status: delivery.Pending},
-		}
-		if err := insertDelivery(ctx, tx, d); err != nil {
-			return err
-		}
-		if err := s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(delivery.MaxRuns), jobs.For(r.OrgID)); err != nil {
+		d := Delivery{delivery.New(r.OrgID, r.ID, &e.ID), r.Channel, recipient}
+		if err := deliveries.Enqueue(ctx, tx, s.Jobs, d); err != nil {
 			return err
 		}
 	}
@@ -76,52 +67,35 @@ func (s *Service) emit(ctx context.Context, tx *store.Tx, e Event) error {
 	}})
 }
 
-// deliver makes one attempt to send a notification when it is due. It is
-// idempotent for deliveries that have ended. A crash between sending and
-// recording repeats the attempt: receivers deduplicate by the notice's id.
-func (s *Service) deliver(ctx context.Context, id string) error {
-	d, err := deliveryByID(ctx, s.DB, id)
-	if fault.Is(err, fault.NotFound) || err == nil && !d.Open() {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r, err := s.ruleByID(ctx, s.DB, d.OrgID, d.RuleID, "")
+// prepare is delivery.Outbox's.
+func (s *Service) prepare(ctx context.Context, d Delivery) (a delivery.Attempt, err error) {
+	r, err := s.ruleByID(ctx, s.DB, d.OrgID, d.SourceID, "")
 	if fault.Is(err, fault.NotFound) {
-		return nil // deleted meanwhile
+		return a, delivery.ErrDeleted
 	}
 	if err != nil {
-		return err
+		return a, err
 	}
 	if !r.Enabled {
-		d.Progress = d.Abandoned("not sent: the alert is disabled")
-		return updateDelivery(ctx, s.DB, d)
+		return delivery.Attempt{Refusal: "not sent: the alert is disabled"}, nil
 	}
 	e, err := eventByID(ctx, s.DB, *d.EventID)
 	if err != nil {
-		return err
+		return a, err
 	}
-	wait, err := s.waitTime(ctx, d, e)
-	if err != nil {
-		return err
-	}
-	if wait > 0 {
-		return jobs.Snooze(wait)
+	if a.Wait, err = s.waitTime(ctx, d, e); err != nil || a.Wait > 0 {
+		return a, err
 	}
 	target, refusal, err := s.targetOf(ctx, r, d)
-	if err != nil {
-		return err
-	}
-	if refusal != "" {
-		d.Progress = d.Abandoned(refusal)
-		return updateDelivery(ctx, s.DB, d)
-	}
-	result := s.Sender.Send(ctx, target, s.notice(r, e))
-	if result.Throttled { // rate limited before anything was sent: not an attempt
-		return jobs.Snooze(result.RetryAfter)
-	}
-	return s.recordAttempt(ctx, r, d, result)
+	return delivery.Attempt{
+		Refusal: refusal,
+		Send: func(ctx context.Context) (notify.Result, error) {
+			return s.Sender.Send(ctx, target, s.notice(r, e)), nil
+		},
+		Gone: func(ctx context.Context, tx *store.Tx) error {
+			return s.disable(ctx, tx, r, "The target answered that it is gone (410)")
+		},
+	}, err
 }
 
 const (
@@ -146,28 +120,10 @@ func (s *Service) waitTime(ctx context.Context, d Delivery, e Event) (time.Durat
 	if fault.Is(err, fault.NotFound) {
 		return 0, nil
 	}
-	if err != nil || !before.Open() || time.Since(before.due()) > orderTimeout {
+	if err != nil || !before.Open() || time.Since(before.Due()) > orderTimeout {
 		return 0, err
 	}
-	return max(orderPoll, time.Until(before.due())), nil
-}
-
-// recordAttempt writes the result of an attempt. A failure that may pass is
-// retried with backoff; a target that is gone for good (410) disables the rule.
-func (s *Service) recordAttempt(ctx context.Context, r Rule, d Delivery, result notify.Result) error {
-	d.Progress = d.After(result, s.backoff())
-	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if result.Outcome == notify.Gone {
-			if err := s.disable(ctx, tx, r, "The target answered that it is gone (410)"); err != nil {
-				return err
-			}
-		}
-		return updateDelivery(ctx, tx, d)
-	})
-	if err != nil {
-		return err
-	}
-	return d.Again()
+	return max(orderPoll, time.Until(before.Due())), nil
 }
 
 // disable turns a rule off, unless it was deleted or got another address since
@@ -187,13 +143,6 @@ func (s *Service) disable(ctx context.Context, tx *store.Tx, sent Rule, reason s
 	return r.recordAudit(ctx, tx, "alerts.rule.disable", audit.Detail{"reason": reason})
 }
 
-func (s *Service) backoff() delivery.Backoff {
-	if s.testBackoff != nil {
-		return s.testBackoff
-	}
-	return delivery.DefaultBackoff()
-}
-
 // Test sends a test notification now, without a change of any state, and
 // returns the finished delivery. That of a rule for owners is sent to the caller.
 func (s *Service) Test(ctx context.Context, c access.Caller, id string) (d Delivery, err error) {
@@ -202,7 +151,7 @@ func (s *Service) Test(ctx context.Context, c access.Caller, id string) (d Deliv
 	if err != nil {
 		return d, err
 	}
-	d = Delivery{ID: store.NewID(), OrgID: c.OrgID, RuleID: id, Channel: r.Channel, CreatedAt: store.Now()}
+	d = Delivery{Delivery: delivery.New(c.OrgID, id, nil), Channel: r.Channel}
 	if r.Channel == ToOwners {
 		d.RecipientID = &c.UserID
 	}
@@ -222,7 +171,7 @@ func (s *Service) Test(ctx context.Context, c access.Caller, id string) (d Deliv
 		d.Progress = delivery.Progress{}.After(s.Sender.Send(ctx, target, n), nil)
 	}
 	return d, s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := insertDelivery(ctx, tx, d); err != nil {
+		if err := deliveries.Insert(ctx, tx, d); err != nil {
 			return err
 		}
 		return r.recordAudit(ctx, tx, "alerts.rule.test", audit.Detail{"status": d.Status})
@@ -257,7 +206,7 @@ func (s *Service) Deliveries(ctx context.Context, orgID, ruleID string, limit, o
 	if _, err := s.Rule(ctx, orgID, ruleID); err != nil {
 		return nil, 0, err
 	}
-	return deliveriesOfRule(ctx, s.DB, ruleID, limit, offset)
+	return deliveries.Page(ctx, s.DB, ruleID, limit, offset)
 }
 
 // eventState is how the rule of an event is now for its skill.

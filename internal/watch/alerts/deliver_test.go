@@ -14,7 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/notify/notifytest"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
 // quick is the backoff with six short waits.
@@ -127,29 +126,6 @@ func TestNeverAnswers(t *testing.T) {
 	w.Work()
 	if got := ada.outcome(id); !strings.HasPrefix(got, "failed after 1: <nil> ") || !strings.Contains(got, "timed out") {
 		t.Errorf("got %q", got)
-	}
-}
-
-// TestSchedule checks the documented backoff, and Retry-After.
-func TestSchedule(t *testing.T) {
-	s := &alerts.Service{}
-	for i, planned := range []time.Duration{
-		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
-	} {
-		seen := map[time.Duration]bool{}
-		for range 100 {
-			got := s.RetryWait(i+1, 0)
-			if got < planned-planned/10 || got > planned+planned/10 {
-				t.Errorf("after attempt %d: %v, want %v give or take a tenth", i+1, got, planned)
-			}
-			seen[got] = true
-		}
-		if len(seen) < 10 {
-			t.Errorf("after attempt %d: only %d different waits", i+1, len(seen))
-		}
-		if got := s.RetryWait(i+1, 11*time.Hour+time.Second); got != 11*time.Hour+time.Second {
-			t.Errorf("after attempt %d: %v, want what the target asks for", i+1, got)
-		}
 	}
 }
 

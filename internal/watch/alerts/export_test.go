@@ -15,12 +15,7 @@ func (s *Service) SetBackoff(waits []time.Duration) { s.testBackoff = waits }
 func (s *Service) OnTransition(f func()) { s.testTransition = f }
 
 // Deliver makes one attempt of a delivery, as its job does.
-func (s *Service) Deliver(ctx context.Context, id string) error { return s.deliver(ctx, id) }
-
-// RetryWait is the wait after an attempt.
-func (s *Service) RetryWait(attempt int, retryAfter time.Duration) time.Duration {
-	return s.backoff().Wait(attempt, retryAfter)
-}
+func (s *Service) Deliver(ctx context.Context, id string) error { return s.outbox().Deliver(ctx, id) }
 
 // Transitions evaluates a rule on a skill from a time to another, every minute or, if
 // sparse, in the first minute in which it is due. It returns when the state machine

@@ -42,7 +42,7 @@ func (s *Service) Register() {
 		return s.Evaluate(ctx, args.OrgID)
 	})
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ evaluateAll) error { return s.EvaluateDue(ctx) })
-	jobs.Handle(s.Jobs, func(ctx context.Context, args deliver) error { return s.deliver(ctx, args.DeliveryID) },
+	jobs.Handle(s.Jobs, func(ctx context.Context, args deliver) error { return s.outbox().Deliver(ctx, args.DeliveryID) },
 		jobs.Timeout(time.Minute))
 	s.Jobs.Every(s.Interval, evaluateAll{})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/notify"
+	"github.com/whetstone-dev/whetstone/internal/platform/notify/delivery"
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -42,8 +43,8 @@ type Service struct {
 	Seal *seal.Keyring
 	Log  *slog.Logger
 
-	testBackoff    []time.Duration // replaces backoff in tests
-	testTransition func()          // called in the transaction of a transition, in tests
+	testBackoff    delivery.Backoff // replaces DefaultBackoff in tests
+	testTransition func()           // called in the transaction of a transition, in tests
 }
 
 // NewRule describes a rule to be created.

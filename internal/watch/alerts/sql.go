@@ -308,39 +308,6 @@ func eventsOfOrg(ctx context.Context, q store.Querier, orgID string, f EventFilt
 	return events, total, err
 }
 
-const deliveryColumns = `id, org_id, rule_id, event_id, channel, status, attempts, response_status, detail, created_at,
-	attempted_at, next_attempt_at, recipient_id`
-
-func scanDelivery(row store.Row) (d Delivery, err error) {
-	err = row.Scan(&d.ID, &d.OrgID, &d.RuleID, &d.EventID, &d.Channel, &d.Status, &d.Attempts, &d.ResponseStatus, &d.Detail,
-		store.Time(&d.CreatedAt), store.NullTime(&d.AttemptedAt), store.NullTime(&d.NextAttemptAt), &d.RecipientID)
-	return d, err
-}
-
-func insertDelivery(ctx context.Context, q store.Querier, d Delivery) error {
-	_, err := q.Exec(ctx, `
-		INSERT INTO alert_deliveries (`+deliveryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		d.ID, d.OrgID, d.RuleID, d.EventID, d.Channel, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
-		store.Micros(d.CreatedAt), store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt), d.RecipientID)
-	return err
-}
-
-func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
-	_, err := q.Exec(ctx, `
-		UPDATE alert_deliveries SET status = $2, attempts = $3, response_status = $4, detail = $5, attempted_at = $6,
-			next_attempt_at = $7
-		WHERE id = $1`, d.ID, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
-		store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
-	return err
-}
-
-func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM alert_deliveries
-		WHERE id = $1 AND org_id IN (SELECT id FROM organisations WHERE deleted_at IS NULL)`, id)
-	return store.One(rows, err, "Delivery", scanDelivery)
-}
-
 // deliveryBefore finds the delivery of the event before this one about the same
 // skill to the same recipient. Ids are ordered by time (UUIDv7), which makes both lookups index scans
 // of few rows.
@@ -352,21 +319,6 @@ func deliveryBefore(ctx context.Context, q store.Querier, e Event, recipient *st
 	if err != nil {
 		return Delivery{}, err
 	}
-	rows, err = q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM alert_deliveries WHERE rule_id = $1 AND event_id = $2 AND id > $2
-			AND COALESCE(recipient_id, '') = COALESCE($3, '')
-		ORDER BY id LIMIT 1`, e.RuleID, before, recipient)
-	return store.One(rows, err, "Delivery", scanDelivery)
-}
-
-func deliveriesOfRule(ctx context.Context, q store.Querier, ruleID string, limit, offset int) ([]Delivery, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_deliveries WHERE rule_id = $1`, ruleID)
-	total, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM alert_deliveries WHERE rule_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, ruleID, limit, offset)
-	deliveries, err := store.All(rows, err, scanDelivery)
-	return deliveries, total, err
+	return deliveries.First(ctx, q, `rule_id = $1 AND event_id = $2 AND id > $2 AND COALESCE(recipient_id, '') = COALESCE($3, '')`,
+		e.RuleID, before, recipient)
 }

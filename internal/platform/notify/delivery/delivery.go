@@ -1,6 +1,6 @@
-// Package delivery keeps the progress of a message that is attempted until it
-// arrives: results of attempts, and the backoff between them. It owns no tables:
-// the rows are those of the capability that sends.
+// Package delivery is the outbox: it stores messages with the change that causes them,
+// and attempts to send each until it arrives, with backoff between the attempts. It owns
+// no tables: the rows are those of the capability that sends (Table).
 package delivery
 
 import (
