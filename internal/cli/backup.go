@@ -15,13 +15,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// backupCommand saves the database, the blobs and the bare repositories into one file.
+// It embeds all settings of the server, since it must find the same database and
+// storage.
 type backupCommand struct {
 	config.Config `embed:""`
 
 	File string `arg:"" help:"Where to write the backup, such as whetstone.tar.zst; - is standard output."`
 }
 
-// backupOutput is the result of a backup or a restore.
+// backupOutput is the result of a backup or a restore, as --json prints it.
 type backupOutput struct {
 	File string `json:"file"`
 	backup.Manifest
@@ -30,7 +33,8 @@ type backupOutput struct {
 	Seconds float64  `json:"seconds"`
 }
 
-// Run writes a backup. The service may be running.
+// Run writes a backup. The service may be running. With "-" the archive goes to
+// standard output, so the summary goes to standard error instead.
 func (c *backupCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -56,6 +60,8 @@ func (c *backupCommand) Run(ctx context.Context, p *term.Program) error {
 	return warnIncomplete(p, m)
 }
 
+// summary is the line for people, e.g. "saved 1200 rows, 3 jobs, 40 blobs (1.5 MiB) and
+// 2 files of repositories in 0.4 s (3000 rows/s): whetstone.tar.zst, 900.0 KiB".
 func (o backupOutput) summary(verb string) string {
 	rowsPerSecond := float64(o.Rows()) / max(o.Seconds, 0.001)
 	text := fmt.Sprintf("%s %s, %s, %s (%s) and %s of repositories in %.1f s (%.0f rows/s)", verb,
@@ -67,9 +73,10 @@ func (o backupOutput) summary(verb string) string {
 	return text
 }
 
-// warnIncomplete reports blobs that are not in a backup. Blobs that were lost or
-// damaged before make the command fail, although the rest is saved, so that a
-// scheduled backup draws attention to them.
+// warnIncomplete reports blobs that are missing from a backup. Blobs that a running
+// service deleted meanwhile are only noted. Blobs that were lost or damaged before make
+// the command fail, although the rest is saved, so that a scheduled backup draws
+// attention to them.
 func warnIncomplete(p *term.Program, m backup.Manifest) error {
 	if n := len(m.Deleted); n > 0 {
 		p.Note("%s deleted while the backup ran, together with the rows that need them, e.g. %s; "+
@@ -88,6 +95,8 @@ func warnIncomplete(p *term.Program, m backup.Manifest) error {
 	return nil
 }
 
+// restoreCommand restores a backup. Without --unverified the signature must verify with
+// the secret key of this installation.
 type restoreCommand struct {
 	config.Config `embed:""`
 
@@ -95,7 +104,10 @@ type restoreCommand struct {
 	File       string `arg:"" help:"Backup to read; - is standard input."`
 }
 
-// Run restores a backup into an empty database and storage.
+// Run restores a backup into an empty database and storage. It refuses a database with
+// data. The rows are committed at the end, so a failed restore leaves the database
+// empty; blobs and repositories that it wrote stay behind, and the note asks to delete
+// them.
 func (c *restoreCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -142,7 +154,8 @@ func (c *restoreCommand) Run(ctx context.Context, p *term.Program) error {
 	return warnIncomplete(p, m.Manifest)
 }
 
-// showBackup returns a function that shows the progress of a backup or restore.
+// showBackup returns a callback that draws the progress of a backup or restore on the
+// terminal; label is "backup" or "restore".
 func showBackup(progress *term.Progress, label string) func(backup.Progress) {
 	return func(now backup.Progress) {
 		progress.Show("%s: %s  %s, %s  %s", label, now.Stage, term.Count(int(now.Rows), "row"),

@@ -1,7 +1,10 @@
-// Package cli is the command line: it reads flags, calls one operation, and
-// prints the result for a person, or as JSON for a script. The commands in this
-// package run on the server's machine and open its database; those of the packages
-// versions, quality, capture and account talk to a server.
+// Package cli is the command line: it parses flags, calls one operation, and prints the
+// result as text for people or as JSON for scripts.
+//
+// The commands in this package run on the server's machine and open its database. Those
+// in the packages versions, quality, capture and account talk to a server by its API.
+// Package server has the connection and the stored login, package term the output and
+// the exit codes.
 package cli
 
 import (
@@ -22,6 +25,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/versions"
 )
 
+// commands is the grammar that kong parses: a field with the tag cmd is a command, and
+// the structs with the tag embed contribute the commands of their package. The order
+// here does not matter for the help; see helpGroups.
 type commands struct {
 	ConfigFile string `name:"config" placeholder:"FILE" help:"TOML file with settings, one per line, named like the flags."`
 	JSON       bool   `env:"-" help:"Print JSON, for scripts."`
@@ -54,13 +60,16 @@ type commands struct {
 	Account  account.Commands  `embed:""`
 }
 
-// Run runs the command line and returns the exit code.
+// Run parses args (without the program's name), runs the command and returns the exit
+// code for the process: one of the term.Exit constants. ctx ends with Ctrl-C.
 func Run(ctx context.Context, p *term.Program, args []string) int {
 	root, helped := &commands{}, false
 	options := []kong.Option{
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { helped = true }), // by default --help ends the process
 	}
+	// A completion script calls on every Tab, so the words are not parsed as a command
+	// line: they are incomplete by nature.
 	if len(args) > 0 && args[0] == completionCallback {
 		parser, err := newParser(root, options...)
 		if err != nil {
@@ -69,16 +78,19 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		writeCandidates(p.Stdout, parser.Model, args[1:])
 		return term.ExitOK
 	}
-	if len(args) > 0 && args[0] == "--version" { // not a flag of the root, since push has one of that name
+	// Not a flag of the root, since push has its own --version.
+	if len(args) > 0 && args[0] == "--version" {
 		args = append([]string{"version"}, args[1:]...)
 	}
-	// The file must be read before kong parses, since its values are defaults of flags.
+	// The file must be read before kong parses: its values are defaults of flags. It
+	// may hold settings of any command, so the parser needs all of them and `only` does
+	// not apply.
 	if path := config.FilePath(args); path != "" {
 		file, err := config.ReadFile(path)
 		if err != nil {
 			return p.Fail(err)
 		}
-		options = append(options, kong.Resolvers(file)) // which has settings of any command
+		options = append(options, kong.Resolvers(file))
 	} else {
 		options = append(options, only(args)...)
 	}
@@ -86,34 +98,41 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 	if err != nil {
 		return p.Fail(err)
 	}
+	// A first trace finds a group without a command, e.g. `whetstone eval`: it prints
+	// its help instead of the error "expected one of".
 	if trace, err := kong.Trace(parser, args); err == nil && trace.Error == nil {
 		node := cmp.Or(trace.Selected(), trace.Model.Node)
-		if len(node.Children) > 0 && node.DefaultCmd == nil { // a group of commands and none of them, e.g. "eval"
+		if len(node.Children) > 0 && node.DefaultCmd == nil {
 			args = append(args, "--help")
 		}
 	}
 	kctx, err := parser.Parse(args)
+	// kong has printed the help and returns no command to run.
 	if helped {
 		return term.ExitOK
 	}
-	if fault.Is(err, fault.Malformed) { // a setting of the file, which the message names
+	// A setting from the file is invalid; the message names it, so a usage hint would
+	// mislead.
+	if fault.Is(err, fault.Malformed) {
 		return p.Fail(err)
 	}
 	if err != nil {
-		// Kong lists the empty choice of a flag that may be left out, too, which says nothing.
+		// Kong lists the empty choice of an optional flag, too, which tells the user
+		// nothing.
 		message := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
 		fmt.Fprintf(p.Stderr, "whetstone: %s\n%s\n", message, usageHint(err))
 		return term.ExitUsage
 	}
+	// --json is known only after parsing; errors until here are printed as text.
 	p.JSON = root.JSON
 	p.UseProcess()
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	return p.End(ctx, kctx.Run(p))
 }
 
-// only leaves out all commands but the one that is run, if the first argument names
-// it. The parser of all of them takes a third of the time of a short command to make,
-// since many accept all settings of the server.
+// only returns options that make kong ignore all commands but the one that args[0]
+// names, or nil if it names none. Building the full parser takes a third of the time of
+// a short command, since many commands accept all settings of the server.
 func only(args []string) []kong.Option {
 	if len(args) == 0 || args[0] == "help" || strings.HasPrefix(args[0], "-") {
 		return nil
@@ -121,6 +140,8 @@ func only(args []string) []kong.Option {
 	named, others := false, []string{}
 	for _, field := range commandFields(reflect.TypeFor[commands]()) {
 		name := cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name))
+		// Dashes are ignored because kong derives "service-account" from
+		// ServiceAccount.
 		if strings.ReplaceAll(name, "-", "") == strings.ReplaceAll(args[0], "-", "") {
 			named = true
 		} else {
@@ -133,7 +154,8 @@ func only(args []string) []kong.Option {
 	return []kong.Option{kong.IgnoreFields(`^commands\.(` + strings.Join(others, "|") + `)$`)}
 }
 
-// commandFields returns the fields that are commands, also of embedded structs.
+// commandFields returns the fields that are commands, including those of embedded
+// structs.
 func commandFields(t reflect.Type) (fields []reflect.StructField) {
 	for field := range t.Fields() {
 		if _, embedded := field.Tag.Lookup("embed"); embedded {
@@ -145,7 +167,8 @@ func commandFields(t reflect.Type) (fields []reflect.StructField) {
 	return fields
 }
 
-// newParser returns the parser of the command line, whose help is arranged.
+// newParser returns the parser of the command line, with its help sorted into sections.
+// Flags with settings of the server also read the environment, e.g. WHETSTONE_DATA.
 func newParser(root *commands, options ...kong.Option) (*kong.Kong, error) {
 	parser, err := kong.New(root, append([]kong.Option{
 		kong.Name("whetstone"),

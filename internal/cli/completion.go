@@ -12,19 +12,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// completionCallback is the first argument with which the scripts call the program. The words
-// of the command line follow, the last one being the one to complete.
+// completionCallback is the first argument with which the completion scripts call the
+// program. The words of the command line follow, the last one being the one to
+// complete.
 const completionCallback = "__complete"
 
+// completionScripts has one file per shell, named as in completionCommand.Shell.
+//
 //go:embed scripts
 var completionScripts embed.FS
 
-// completionCommand prints the script of a shell.
+// completionCommand prints the completion script of a shell.
 type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"The shell: ${enum}."`
 }
 
-// Help says how to install a script.
+// Help explains how to install the script, below the description of the command.
 func (completionCommand) Help() string {
 	return `bash: add 'source <(whetstone completion bash)' to ~/.bashrc.
 
@@ -35,7 +38,8 @@ fish: write it to ~/.config/fish/completions/whetstone.fish.
 powershell: add 'whetstone completion powershell | Out-String | Invoke-Expression' to $PROFILE.`
 }
 
-// Run prints the script.
+// Run prints the script. It goes to standard output unchanged, also with --json,
+// because the shell evaluates it.
 func (c *completionCommand) Run(p *term.Program) error {
 	script, err := completionScripts.ReadFile("scripts/" + c.Shell)
 	if err != nil {
@@ -45,14 +49,16 @@ func (c *completionCommand) Run(p *term.Program) error {
 	return err
 }
 
-// A candidate is a word that may stand at the cursor, and what it means.
+// A candidate is a word that could complete the last one, e.g. "--json", and its help;
+// the shells that can show it do. Values of flags have no help.
 type candidate struct{ word, help string }
 
-// filesFollow is the line that tells a script to complete names of files.
+// filesFollow is the line that tells a script to complete file names.
 const filesFollow = ":files"
 
-// writeCandidates prints the candidates for the last word, one on each line as
-// "word<TAB>help", or ":files" where names of files belong.
+// writeCandidates prints the candidates for the last word, one per line as
+// "word<TAB>help", and ":files" where file names belong. With no candidates it prints
+// nothing, which is not an error.
 func writeCandidates(w io.Writer, app *kong.Application, words []string) {
 	found, files := completeWords(app.Node, words)
 	for _, c := range found {
@@ -63,19 +69,21 @@ func writeCandidates(w io.Writer, app *kong.Application, words []string) {
 	}
 }
 
-// completeWords walks through the words before the last one to the command that they
-// name, and to the flag or argument at the cursor.
+// completeWords returns the candidates for the last of words. It walks through the
+// words before it to the command that they name, and to the flag or argument at the
+// cursor; files is true if file names are possible, too. It never fails: words that it
+// does not understand count as arguments.
 func completeWords(node *kong.Node, words []string) (found []candidate, files bool) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	before, last := words[:len(words)-1], words[len(words)-1]
-	// Bash splits --plan=team into three words.
+	// Bash splits --plan=team into three words at the "=".
 	before = slices.DeleteFunc(slices.Clone(before), func(word string) bool { return word == "=" })
 	if last == "=" {
 		last = ""
 	}
-	var flag *kong.Flag // whose value comes next
+	var flag *kong.Flag // set while the next word is this flag's value
 	args, onlyArgs := 0, false
 	for _, word := range before {
 		child := childOf(node, word)
@@ -99,6 +107,8 @@ func completeWords(node *kong.Node, words []string) (found []candidate, files bo
 			args++
 		}
 	}
+	// The form --flag=value: candidates repeat the flag, since the shell replaces the
+	// word.
 	if name, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(last, "--") && flag == nil {
 		if flag = takesValue(node, name); flag == nil {
 			return nil, false
@@ -128,6 +138,7 @@ func completeWords(node *kong.Node, words []string) (found []candidate, files bo
 	return found, false
 }
 
+// childOf returns the command below node with that name, or nil.
 func childOf(node *kong.Node, word string) *kong.Node {
 	i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == word })
 	if i < 0 {
@@ -136,7 +147,8 @@ func childOf(node *kong.Node, word string) *kong.Node {
 	return node.Children[i]
 }
 
-// takesValue returns the flag of that name, if the next word is its value.
+// takesValue returns the flag that word names, e.g. "--org" or "-m", if the next word
+// is its value; nil for an unknown flag and for one without a value.
 func takesValue(node *kong.Node, word string) *kong.Flag {
 	for _, level := range flagsOf(node) {
 		for _, flag := range level {
@@ -149,8 +161,8 @@ func takesValue(node *kong.Node, word string) *kong.Flag {
 	return nil
 }
 
-// flagsOf returns the flags of a command, and those of the command that it runs by
-// default.
+// flagsOf returns the flags of a command by level, including those of the subcommand
+// that runs by default, e.g. of `audit list` for `audit`.
 func flagsOf(node *kong.Node) [][]*kong.Flag {
 	if node.DefaultCmd != nil {
 		return node.DefaultCmd.AllFlags(false)
@@ -158,6 +170,7 @@ func flagsOf(node *kong.Node) [][]*kong.Flag {
 	return node.AllFlags(false)
 }
 
+// matchingCommands returns the subcommands that begin with prefix, without hidden ones.
 func matchingCommands(node *kong.Node, prefix string) (found []candidate) {
 	for _, child := range node.Children {
 		if !child.Hidden && strings.HasPrefix(child.Name, prefix) {
@@ -167,6 +180,8 @@ func matchingCommands(node *kong.Node, prefix string) (found []candidate) {
 	return found
 }
 
+// matchingFlags returns the flags that begin with prefix, e.g. "--js", without hidden
+// ones.
 func matchingFlags(node *kong.Node, prefix string) (found []candidate) {
 	for _, level := range flagsOf(node) {
 		for _, flag := range level {
@@ -178,7 +193,8 @@ func matchingFlags(node *kong.Node, prefix string) (found []candidate) {
 	return found
 }
 
-// argumentAt returns the argument at that position; the last one may take many words.
+// argumentAt returns the positional argument at that index, or nil if there are not so
+// many. A last argument that takes a list takes all words that follow.
 func argumentAt(node *kong.Node, at int) *kong.Value {
 	n := len(node.Positional)
 	if n > 0 && at >= n && node.Positional[n-1].IsCumulative() {
@@ -190,8 +206,9 @@ func argumentAt(node *kong.Node, at int) *kong.Value {
 	return node.Positional[at]
 }
 
-// matchingValues returns the possible values of a flag or an argument; files is true for one
-// that takes a file or a folder.
+// matchingValues returns the possible values of a flag or an argument that has an enum;
+// files is true for one that takes a file or a folder, judged by its name or
+// placeholder.
 func matchingValues(value *kong.Value, prefix string) (found []candidate, files bool) {
 	if value.Enum != "" {
 		for _, word := range value.EnumSlice() {

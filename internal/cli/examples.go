@@ -8,7 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// examples has one command line on each line, in the order in which help shows them.
+// examples has one command line per line, in the order in which help shows them. A test
+// parses each, so none can go stale.
 //
 //go:embed examples.txt
 var examples string
@@ -16,8 +17,8 @@ var examples string
 // maxExamples is how many examples the help of a group of commands shows.
 const maxExamples = 5
 
-// examplesOf returns the examples of a command. A group of commands shows the first
-// one of each.
+// examplesOf returns the examples of a command. A group shows the first one of each
+// command below it, up to maxExamples.
 func examplesOf(node *kong.Node) []string {
 	path, group := strings.Fields(node.FullPath()), len(node.Children) > 0
 	var found []string

@@ -15,12 +15,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// keyCommands are the commands `whetstone key`. Unlike the API they check no
+// permission: they can create an owner's key when all owners are locked out.
 type keyCommands struct {
 	Create keyCreate `cmd:"" help:"Create an API key; it is printed once."`
 	List   keyList   `cmd:"" help:"List the API keys of an organisation."`
 	Revoke keyRevoke `cmd:"" help:"Revoke an API key."`
 }
 
+// keyCreate has the flags of a new key.
 type keyCreate struct {
 	config.Database `embed:""`
 	Org             string              `env:"-" default:"default" help:"Name of the organisation."`
@@ -33,6 +36,8 @@ type keyCreate struct {
 	Relay           bool                `env:"-" help:"For a server that relays contributors' signals: the key may name the contributors (user_cohort)."`
 }
 
+// keyCreateOutput is the new key as --json prints it. APIKey is in no other output: the
+// database has only its hash.
 type keyCreateOutput struct {
 	ID          string              `json:"id"`
 	APIKey      string              `json:"api_key"`
@@ -44,7 +49,8 @@ type keyCreateOutput struct {
 	Relay       bool                `json:"relay,omitempty"`
 }
 
-// Run creates a key.
+// Run creates a key and prints it alone on standard output, so that a script can
+// capture it. A holder who is unknown is created as a member, or with --role.
 func (c *keyCreate) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		n := auth.NewKey{OrgID: o.ID, Name: c.Name, Permissions: c.Permissions, Relay: c.Relay}
@@ -62,6 +68,7 @@ func (c *keyCreate) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		out := keyCreateOutput{k.ID, raw, o.ID, u.ID, o.Plan, u.Role, c.Permissions, c.Relay}
+		// Without --permissions the key has all permissions of its holder's role.
 		if out.Permissions == nil {
 			out.Permissions = u.Role.Permissions()
 		}
@@ -74,6 +81,8 @@ type keyList struct {
 	Org             string `env:"-" default:"default" help:"Name of the organisation."`
 }
 
+// keyOutput is a key as --json prints it, without the secret: Prefix is its public
+// beginning, by which people recognise it.
 type keyOutput struct {
 	ID          string              `json:"id"`
 	UserID      string              `json:"user_id"`
@@ -90,10 +99,11 @@ type keyOutput struct {
 	AllowedIPs  []string            `json:"allowed_ips"`
 }
 
-// maxListed limits the list of keys; no organisation is expected to have more.
+// maxListed limits the list of keys. It is read as one page, because no organisation is
+// expected to have more.
 const maxListed = 10_000
 
-// Run lists keys.
+// Run lists the keys of an organisation, including revoked and expired ones.
 func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		keys, _, err := s.Keys(ctx, o.ID, store.Page{Limit: maxListed})
@@ -117,6 +127,7 @@ func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// keyRevoke revokes a key by its id, which `key list` prints.
 type keyRevoke struct {
 	config.Database `embed:""`
 	ID              string `arg:"" help:"Id of the key."`
@@ -124,13 +135,16 @@ type keyRevoke struct {
 	Cascade         bool   `env:"-" help:"Also revoke the keys that were created with it, directly or indirectly: for a stolen key."`
 }
 
+// keyRevokeOutput is the result of a revocation, as --json prints it.
 type keyRevokeOutput struct {
 	ID     string   `json:"id"`
 	Status string   `json:"status"`
 	Left   []string `json:"made_keys_left"` // ids of active keys that were created with it
 }
 
-// Run revokes a key. The operator may revoke any key, whoever created it.
+// Run revokes a key. The operator may revoke any key, no matter who created it. Keys
+// that were created with it stay active without --cascade, so the output lists them:
+// whoever stole a key may have made others with it.
 func (c *keyRevoke) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		revoke := s.RevokeKey

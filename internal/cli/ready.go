@@ -12,15 +12,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// readyCommand is the health check of containers: the image has no curl.
+// readyCommand is the health check of containers: the image has no curl. It embeds all
+// settings, so that it reads --addr from the same environment and file as the server.
 type readyCommand struct {
 	config.Config `embed:""`
 }
 
-// readyTimeout is shorter than the usual timeout of a health check, 5 seconds.
+// readyTimeout is below the usual timeout of a health check, 5 seconds, so that the
+// container's log shows this command's message and not just a kill.
 const readyTimeout = 4 * time.Second
 
-// Run fails unless the process that listens at the address reports ready.
+// Run asks the process that listens at --addr whether it is ready (GET /readyz), and
+// fails unless it is. An unspecified address, e.g. ":8080" or "0.0.0.0:8080", means
+// localhost.
 func (c *readyCommand) Run(ctx context.Context, p *term.Program) error {
 	host, port, err := net.SplitHostPort(c.Addr)
 	if err != nil {

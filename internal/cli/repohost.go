@@ -19,6 +19,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// repohostCommands are the commands `whetstone repohost`. Assigning accounts is for the
+// operator: the claim lets an organisation read the account's private repositories with
+// the server's own access.
 type repohostCommands struct {
 	InitRepo repohostInitRepo `cmd:"" help:"Create a bare repository that can be connected to an entry."`
 	Allow    repohostAllow    `cmd:"" help:"Assign an account of the code host to an organisation."`
@@ -27,6 +30,8 @@ type repohostCommands struct {
 	Hook     repohostHook     `cmd:"" hidden:"" help:"Report a push to the server; the hook of a repository runs this."`
 }
 
+// repohostInitRepo creates a bare repository on the server's disk, for installations
+// without a code host such as GitHub or Gitea.
 type repohostInitRepo struct {
 	config.Database `embed:""`
 	RepohostURL     config.URL `placeholder:"DIR" help:"Folder of the bare repositories; repos in --data when empty."`
@@ -34,7 +39,9 @@ type repohostInitRepo struct {
 	FullName        string     `arg:"" name:"owner/name" help:"Name of the repository."`
 }
 
-// Run creates a repository with its post-receive hook in the server's folder.
+// Run creates a repository in the server's folder with a post-receive hook that runs
+// `whetstone repohost hook`. It creates no data folder: with a mistyped --data the
+// repository would end up where no server looks for it.
 func (c *repohostInitRepo) Run(ctx context.Context, p *term.Program) error {
 	if err := host.CheckFullName(c.FullName); err != nil {
 		return fault.Invalid("owner/name", "the name of a repository must be OWNER/NAME")
@@ -70,6 +77,7 @@ func (c *repohostInitRepo) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// repohostHook is run by git, as the post-receive hook that repohostInitRepo installs.
 type repohostHook struct {
 	Config string `arg:"" help:"File with the address of the server."`
 }
@@ -78,7 +86,8 @@ type repohostHook struct {
 const hookTimeout = 10 * time.Second
 
 // Run reads the updated refs that git writes to standard input, in the pushed
-// repository as working directory, and sends them to the server as a webhook.
+// repository as working directory, and sends them to the server as a signed webhook. A
+// failure cannot undo the push: reconciling finds it later, and the message says so.
 func (c *repohostHook) Run(ctx context.Context, p *term.Program) error {
 	lines, err := io.ReadAll(p.Stdin)
 	if err != nil {
@@ -90,6 +99,8 @@ func (c *repohostHook) Run(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
+// sendHook sends lines ("OLD NEW REF" each) as a push event. configPath names the file
+// that has the server's address and the secret for the signature.
 func sendHook(ctx context.Context, configPath, lines, agent string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()

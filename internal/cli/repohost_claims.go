@@ -16,8 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
 )
 
-// withClaims opens the database for a command about accounts. The server may be
-// running.
+// withClaims opens the database for a command about claims: which organisation an
+// account of the code host is assigned to. The server may be running.
 func withClaims(
 	ctx context.Context, d config.Database,
 	do func(ctx context.Context, db *store.DB, orgs *auth.Service) error,
@@ -27,6 +27,7 @@ func withClaims(
 	})
 }
 
+// repohostAllow assigns an account, e.g. "acme" of github.com/acme, to an organisation.
 type repohostAllow struct {
 	config.Database `embed:""`
 	Org             string `arg:"" help:"Name of the organisation."`
@@ -34,7 +35,8 @@ type repohostAllow struct {
 	Move            bool   `env:"-" help:"Take it from the organisation that has it."`
 }
 
-// Run assigns an account to an organisation.
+// Run assigns an account to an organisation. Without --move, an account that another
+// organisation has is a conflict.
 func (c *repohostAllow) Run(ctx context.Context, p *term.Program) error {
 	if err := allowAccount(ctx, c.Database, c.Org, c.Account, c.Move); err != nil {
 		return err
@@ -44,6 +46,7 @@ func (c *repohostAllow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// allowAccount assigns the account to the organisation with that name.
 func allowAccount(ctx context.Context, d config.Database, org, account string, move bool) error {
 	return withClaims(ctx, d, func(ctx context.Context, db *store.DB, orgs *auth.Service) error {
 		o, err := orgs.OrgByName(ctx, org)
@@ -54,6 +57,8 @@ func allowAccount(ctx context.Context, d config.Database, org, account string, m
 	})
 }
 
+// repohostRelease takes an account from its organisation, whose installations of it
+// become inactive.
 type repohostRelease struct {
 	config.Database `embed:""`
 	Account         string `arg:"" help:"Login of the account on the code host."`
@@ -71,10 +76,12 @@ func (c *repohostRelease) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// repohostClaims lists the claims of all organisations.
 type repohostClaims struct {
 	config.Database `embed:""`
 }
 
+// claimOutput is a claim as --json prints it.
 type claimOutput struct {
 	Account      string       `json:"account"`
 	Organisation string       `json:"organisation"` // "" for a contested account
@@ -82,7 +89,9 @@ type claimOutput struct {
 	ClaimedAt    httpapi.Time `json:"claimed_at"`
 }
 
-// Run lists the accounts.
+// Run lists the accounts with their organisations. BoundBy names the organisations that
+// are connected to the account; with several the account is contested and belongs to
+// none until the operator assigns it.
 func (c *repohostClaims) Run(ctx context.Context, p *term.Program) error {
 	return withClaims(ctx, c.Database, func(ctx context.Context, db *store.DB, orgs *auth.Service) error {
 		all, err := claims.All(ctx, db)

@@ -14,14 +14,17 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 )
 
+// serveCommand starts the service: the server, its jobs and the dashboard in one
+// process.
 type serveCommand struct {
 	config.Config `embed:""`
 
 	Demo bool `help:"Fill an empty database with example data."`
 }
 
-// Run starts the service. It returns after ctx is done and requests and jobs
-// are drained.
+// Run starts the service. It returns after ctx is done and requests and jobs are
+// drained. Once the port is open, it prints the address, and the key of the default
+// organisation if this is the first start.
 func (c *serveCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -54,11 +57,14 @@ func (c *serveCommand) Run(ctx context.Context, p *term.Program) error {
 	return a.Run(ctx)
 }
 
+// migrateCommand migrates without starting the service, e.g. before the replicas of a
+// new version start.
 type migrateCommand struct {
 	config.Database `embed:""`
 }
 
-// Run migrates the schema.
+// Run migrates the schema, creating the database if there is none. A database that is
+// up to date is not an error.
 func (c *migrateCommand) Run(ctx context.Context, p *term.Program) error {
 	db, err := app.OpenDatabase(ctx, c.Database)
 	if err != nil {
@@ -70,6 +76,7 @@ func (c *migrateCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// configCommand prints settings to answer "which value is used, and is it valid?".
 type configCommand struct {
 	config.Config `embed:""`
 }
@@ -89,13 +96,15 @@ func (c *configCommand) Run(p *term.Program) error {
 	return c.Check()
 }
 
+// doctorCommand checks an installation; see package app/doctor for the checks.
 type doctorCommand struct {
 	config.Config `embed:""`
 
 	Quick bool `env:"-" help:"Do not read the content of the blobs."`
 }
 
-// Run checks the installation and fails if something is broken.
+// Run checks the installation and fails if something is broken. It prints all findings,
+// and a warning alone does not fail it. The service may be running.
 func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -116,16 +125,18 @@ func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	for _, f := range findings {
-		if f.Status == invariants.Broken { // a warning does not fail a script
+		if f.Status == invariants.Broken {
 			return term.ErrPrinted
 		}
 	}
 	return nil
 }
 
+// versionCommand prints what was built, for bug reports.
 type versionCommand struct{}
 
-// Run prints the version.
+// Run prints the version. The commit is "" in a binary that was built outside of a
+// repository.
 func (versionCommand) Run(p *term.Program) error {
 	v := map[string]string{"version": p.Version, "go": runtime.Version(), "commit": ""}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -140,6 +151,7 @@ func (versionCommand) Run(p *term.Program) error {
 	})
 }
 
+// newLog returns the logger of the server; format is "text" or "json".
 func newLog(w io.Writer, format, level string) *slog.Logger {
 	var lowest slog.Level
 	_ = lowest.UnmarshalText([]byte(level)) // the flag allows only levels

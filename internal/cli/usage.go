@@ -14,7 +14,7 @@ import (
 )
 
 // helpGroups are the sections of the overview, in this order. Commands that are in none
-// of them are listed last.
+// of them are listed last, under lastGroup.
 var helpGroups = []struct {
 	title    string
 	commands []string
@@ -37,6 +37,7 @@ var helpGroups = []struct {
 	}},
 }
 
+// lastGroup is the section of commands that helpGroups does not name, e.g. a new one.
 const lastGroup = "Other commands"
 
 // shownSettings are the settings of the server that the help of a command shows. The
@@ -50,15 +51,18 @@ var shownSettings = map[string][]string{
 	"config":  {"data"},
 }
 
+// moreSettings is shown below the help of the commands in shownSettings.
 const moreSettings = "It reads the settings of the server: all flags of `whetstone serve`, their environment variables and " +
 	"--config."
 
-// arrangeHelp prepares the model of the command line for its help.
+// arrangeHelp prepares the model of the command line for its help: it sorts commands
+// into sections, hides the settings that shownSettings leaves out, and names values. It
+// changes only what is printed, not what is accepted.
 func arrangeHelp(app *kong.Application) {
 	order := map[string]int{}
 	for _, child := range app.Children {
 		title := lastGroup
-		order[child.Name] = 1_000_000
+		order[child.Name] = 1_000_000 // after all sections
 		for i, g := range helpGroups {
 			if j := slices.Index(g.commands, child.Name); j >= 0 {
 				title, order[child.Name] = g.title, 1_000*i+j
@@ -85,12 +89,13 @@ func arrangeHelp(app *kong.Application) {
 	})
 }
 
-// isSetting reports whether a flag is a setting of the server: those of commands
-// have no environment variable.
+// isSetting reports whether a flag is a setting of the server: other flags have no
+// environment variable (env:"-").
 func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 }
 
-// nameValue gives a flag a placeholder that names its value. By default kong shows the
-// default there, which looks like a value to type; see Value.
+// nameValue gives a flag a placeholder that names its value, e.g. DURATION. By default
+// kong shows the flag's default there, which looks like a value to type; helpOfValue
+// shows it instead.
 func nameValue(flag *kong.Flag) {
 	list := flag.IsSlice() && flag.Tag.Sep != -1
 	switch {
@@ -99,8 +104,10 @@ func nameValue(flag *kong.Flag) {
 		flag.PlaceHolder = "DURATION"
 	case flag.Target.Kind() == reflect.Int && flag.PlaceHolder == "":
 		flag.PlaceHolder = "N"
-	case flag.PlaceHolder != "" && flag.PlaceHolder == strings.ToUpper(flag.PlaceHolder): // another one is an example of a value
-		if list { // kong adds it
+	// In capitals it is a name; otherwise it is an example of a value, e.g. "30d".
+	case flag.PlaceHolder != "" && flag.PlaceHolder == strings.ToUpper(flag.PlaceHolder):
+		// Kong adds ",..." to the placeholder of a list itself.
+		if list {
 			flag.PlaceHolder = strings.TrimSuffix(flag.PlaceHolder, ",...")
 		}
 	case flag.Target.Kind() != reflect.Map:
@@ -109,8 +116,8 @@ func nameValue(flag *kong.Flag) {
 	}
 }
 
-// helpOfValue is the help of a flag or an argument, with its default and its environment
-// variable.
+// helpOfValue returns the help of a flag or an argument, followed by its default and
+// its environment variable, e.g. "Lifetime of the link (default 7d)."
 func helpOfValue(value *kong.Value) string {
 	var notes []string
 	if value.HasDefault && value.Default != "" && !value.IsBool() {
@@ -130,11 +137,14 @@ func helpOfValue(value *kong.Value) string {
 	return strings.TrimSpace(text)
 }
 
-// printHelp is the printer of help.
+// printHelp prints the help of a command with its examples, and for the overview a line
+// about --version and completion. It is kong's help printer.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	node := cmp.Or(ctx.Selected(), ctx.Model.Node)
 	for _, flag := range ctx.Model.Flags {
-		if flag.Name == "config" { // the file has settings of the server
+		// The file has settings of the server, so only commands that accept those show
+		// --config. Having the flag --data identifies them.
+		if flag.Name == "config" {
 			accepted := slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Name == "data" })
 			flag.Hidden = !accepted && node != ctx.Model.Node
 		}
@@ -152,8 +162,8 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// usageHint tells where the help of a mistyped command is: that of the deepest command
-// that was understood.
+// usageHint names the command whose help to read after a usage error: the deepest one
+// that was understood, e.g. `whetstone eval run --help`.
 func usageHint(err error) string {
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
 		if node := parse.Context.Selected(); node != nil {
@@ -163,7 +173,7 @@ func usageHint(err error) string {
 	return "Run `whetstone --help` for the commands."
 }
 
-// eachNode calls do for the node and all commands below it.
+// eachNode calls do for the node and all commands below it, depth first.
 func eachNode(node *kong.Node, do func(*kong.Node)) {
 	do(node)
 	for _, child := range node.Children {
@@ -171,12 +181,13 @@ func eachNode(node *kong.Node, do func(*kong.Node)) {
 	}
 }
 
-// helpCommand has the command help.
+// helpCommand is `whetstone help COMMAND`, for people who expect that form of --help.
 type helpCommand struct {
 	Command []string `arg:"" optional:"" help:"The command, e.g. eval run; all commands when empty."`
 }
 
-// Run prints the help of a command.
+// Run prints the help of a command. kong prints help for the path that it parsed, so
+// the path is replaced by the one to the named command.
 func (c *helpCommand) Run(ctx *kong.Context) error {
 	node := ctx.Model.Node
 	for _, word := range c.Command {

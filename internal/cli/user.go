@@ -15,6 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
+// userInvite invites a person to an organisation. The invitation is not mailed: the
+// command prints a link to pass on.
 type userInvite struct {
 	config.Database `embed:""`
 	Org             string          `env:"-" default:"default" help:"Name of the organisation."`
@@ -24,7 +26,8 @@ type userInvite struct {
 	PublicURL       string          `default:"http://127.0.0.1:8080" help:"Base of the link: that of the server."`
 }
 
-// Run makes an invitation.
+// Run makes an invitation and prints its link alone, so that a script can capture it.
+// The token in the link is stored as a hash and cannot be printed again.
 func (c *userInvite) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		service := members.Service{DB: s.DB, Auth: s, PublicURL: strings.TrimRight(c.PublicURL, "/")}
@@ -41,6 +44,7 @@ func (c *userInvite) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// userSetRole changes the role of a user, also to and from owner.
 type userSetRole struct {
 	config.Database `embed:""`
 	Org             string      `env:"-" default:"default" help:"Name of the organisation."`
@@ -48,7 +52,8 @@ type userSetRole struct {
 	Role            access.Role `arg:"" enum:"viewer,member,admin,owner" help:"The new role: ${enum}."`
 }
 
-// Run changes a role.
+// Run changes the role of a user. The last owner must stay one, and the shared holders
+// of machine keys keep their role: both are conflicts.
 func (c *userSetRole) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		u, err := s.UserByEmail(ctx, o.ID, c.Email)
@@ -62,6 +67,7 @@ func (c *userSetRole) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// userRemove removes a user by email address.
 type userRemove struct {
 	config.Database `embed:""`
 	Org             string `env:"-" default:"default" help:"Name of the organisation."`
@@ -69,7 +75,7 @@ type userRemove struct {
 	Cascade         bool   `env:"-" help:"Also revoke the keys that were created with theirs: of machines, and of people they invited."`
 }
 
-// Run removes a user.
+// Run removes a user: their keys and sessions end. What they created stays.
 func (c *userRemove) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		u, err := s.UserByEmail(ctx, o.ID, c.Email)

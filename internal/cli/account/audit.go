@@ -17,13 +17,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// auditCommand has the commands of the audit log.
+// auditCommand has the commands of the audit log. `whetstone audit` alone is `audit
+// list`.
 type auditCommand struct {
 	List   auditList   `cmd:"" default:"withargs" help:"List who changed what, newest first."`
 	Export auditExport `cmd:"" help:"Print the audit log as JSON lines, oldest first."`
 }
 
-// An auditList lists who changed what.
+// auditList has the filters of the list, which the server applies.
 type auditList struct {
 	server.Flags `embed:""`
 	Actor        string `env:"-" placeholder:"WHO" help:"Only by this actor: id of a user or key, email address, or user, key, system or command."`
@@ -34,7 +35,7 @@ type auditList struct {
 	Limit        int    `env:"-" default:"50" placeholder:"N" help:"How many entries, newest first; 0 for all."`
 }
 
-// Run lists the audit log, newest first.
+// Run lists the audit log, newest first. It needs the permission admin.
 func (c *auditList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entries, err := s.Audit(ctx, client.AuditFilter{
@@ -56,11 +57,13 @@ func (c *auditList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// detailText says the detail of an entry in words, e.g. "role: admin, was: member".
+// detailText formats the detail of an entry, a JSON object, as one line, e.g. "role:
+// admin, was: member". Keys are sorted, so that equal details look alike.
 func detailText(raw json.RawMessage) string {
 	var fields map[string]any
 	if json.Unmarshal(raw, &fields) != nil {
-		return term.Cell(string(raw)) // of another shape
+		// Not an object: print it as it is rather than fail.
+		return term.Cell(string(raw))
 	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -71,7 +74,8 @@ func detailText(raw json.RawMessage) string {
 	return term.Cell(strings.Join(all, ", "))
 }
 
-// valueText is "" for what is empty.
+// valueText formats one JSON value. It returns "" for null and for an empty value,
+// which detailText leaves out.
 func valueText(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -90,15 +94,18 @@ func valueText(value any) string {
 		return strings.Join(all, " ")
 	}
 	raw, err := json.Marshal(value)
-	if err != nil { // it was JSON
+	if err != nil {
 		return ""
 	}
 	return detailText(raw)
 }
 
-// auditPage is how many entries are asked for at once.
+// auditPage is the page size of an export: large enough that a request is rare, small
+// enough to hold a page in memory.
 const auditPage = 2_000
 
+// auditExport has the filters of the export. Unlike the list it can resume: Cursor is
+// the id of the last entry of an earlier export.
 type auditExport struct {
 	server.Flags `embed:""`
 	Actor        string `env:"-" placeholder:"WHO" help:"Only by this actor: id of a user or key, email address, or user, key, system or command."`
@@ -109,7 +116,9 @@ type auditExport struct {
 	Cursor       string `env:"-" placeholder:"ID" help:"Only after the entry with this id: the last one of an earlier export."`
 }
 
-// Run prints entries as they are, one in a line, with or without --json.
+// Run prints entries as JSON lines, as the server sends them, with or without --json.
+// Pages are written as they arrive, so that a log of any size needs little memory. A
+// page that is not full is the last one.
 func (c *auditExport) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		query := url.Values{"limit": {strconv.Itoa(auditPage)}}

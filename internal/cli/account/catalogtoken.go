@@ -13,6 +13,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// catalogTokenCommands are the commands `whetstone catalog-token`. The tokens stand in
+// the addresses from which installers of agents fetch a catalog, so they can read the
+// catalog and nothing else.
 type catalogTokenCommands struct {
 	Create catalogTokenCreate `cmd:"" help:"Create a catalog token; it is printed once."`
 	List   catalogTokenList   `cmd:"" help:"List the organisation's catalog tokens."`
@@ -20,7 +23,8 @@ type catalogTokenCommands struct {
 	Delete catalogTokenDelete `cmd:"" help:"Revoke a catalog token immediately."`
 }
 
-// A catalogToken is a catalog token, as the server describes it.
+// catalogToken is a catalog token, as the API describes it. Prefix is its public
+// beginning; the secret is only in newCatalogToken.
 type catalogToken struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
@@ -33,6 +37,7 @@ type catalogToken struct {
 	ReplacedAt *time.Time `json:"replaced_at"`
 }
 
+// catalogTokens is the list of catalog tokens, and how it is printed.
 var catalogTokens = server.Resource[catalogToken]{
 	Path: "/api/v1/catalog-tokens", Field: "catalog_tokens", List: term.List[catalogToken]{
 		None: "No catalog tokens; `whetstone catalog-token create NAME` makes one.",
@@ -43,20 +48,21 @@ var catalogTokens = server.Resource[catalogToken]{
 	},
 }
 
-// newCatalogToken is a new token, which is shown once.
+// newCatalogToken is the reply to a creation or rotation, the only one with the secret.
 type newCatalogToken struct {
 	CatalogToken catalogToken  `json:"catalog_token"`
 	Token        string        `json:"token"`
-	Replaced     *catalogToken `json:"replaced,omitempty"`
+	Replaced     *catalogToken `json:"replaced,omitempty"` // by a rotation
 }
 
+// catalogTokenCreate has the flags of a new token.
 type catalogTokenCreate struct {
 	server.Flags `embed:""`
 	Name         string          `arg:"" help:"What the token is for, e.g. the project."`
 	Expires      config.Duration `env:"-" placeholder:"90d" help:"Lifetime of the token; it does not expire when empty."`
 }
 
-// Run creates a token.
+// Run creates a token and prints it alone, so that a script can capture it.
 func (c *catalogTokenCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		body := map[string]any{"name": c.Name}
@@ -71,23 +77,24 @@ func (c *catalogTokenCreate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// catalogTokenList lists the tokens of the organisation.
 type catalogTokenList struct {
 	server.Flags `embed:""`
 }
 
-// Run lists tokens.
+// Run lists tokens. It needs the permission admin, as do all commands here.
 func (c *catalogTokenList) Run(ctx context.Context, p *term.Program) error {
 	return catalogTokens.Show(ctx, p, &c.Flags, nil)
 }
 
-// catalogTokenName names a token.
+// catalogTokenName is the argument of the commands about one token: its name or id.
 type catalogTokenName struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"token" help:"Name or id of the token."`
 }
 
-// with calls do after it has found the id of the token. A name means the token that
-// works: a rotated one has it, too.
+// with resolves the token to its id, and calls do. Only active tokens are searched:
+// after a rotation the old token keeps the name, but is no longer what the name means.
 func (c *catalogTokenName) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		c.ID, err = server.ID("active catalog token", "catalog-token list", c.ID, func() ([]catalogToken, error) {
@@ -101,13 +108,15 @@ func (c *catalogTokenName) with(ctx context.Context, p *term.Program, do func(s 
 	})
 }
 
+// catalogTokenRotate replaces a token with a new one of the same name.
 type catalogTokenRotate struct {
 	catalogTokenName `embed:""`
 	Overlap          config.Duration `env:"-" default:"7d" help:"How long the old token still works, in whole hours."`
 	Now              bool            `env:"-" help:"Revoke the old token immediately."`
 }
 
-// Run replaces a token.
+// Run replaces a token. The old one still works for the overlap, so that clients can be
+// changed one by one; the server counts it in whole hours, and 0 ends it now.
 func (c *catalogTokenRotate) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		hours := int(time.Duration(c.Overlap).Hours())
@@ -126,11 +135,12 @@ func (c *catalogTokenRotate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// catalogTokenDelete revokes a token.
 type catalogTokenDelete struct {
 	catalogTokenName `embed:""`
 }
 
-// Run deletes a token.
+// Run deletes a token, without an overlap.
 func (c *catalogTokenDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		return s.Delete(ctx, p, catalogTokens.At(c.ID), c.ID, "deleted", "Deleted; installers that use it find nothing any more.")

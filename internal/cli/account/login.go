@@ -15,11 +15,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// loginCommand logs in to a server in one of three ways: with a key, with an
+// invitation, or by approving a code in a browser.
 type loginCommand struct {
 	server.Flags `embed:""`
 	invite       `embed:""`
 }
 
+// loginOutput is the stored login as --json prints it, without the key.
 type loginOutput struct {
 	Server       string   `json:"server"`
 	Email        string   `json:"email"`
@@ -30,7 +33,8 @@ type loginOutput struct {
 }
 
 // Run stores a key after trying it: the given one, the first one of an invitation, or
-// one from a device login that a person approves in a browser.
+// one from a device login that a person approves in a browser. The server becomes the
+// default of later commands.
 func (c *loginCommand) Run(ctx context.Context, p *term.Program) (err error) {
 	if c.Invite != "" {
 		address, key, refused := c.accept(ctx, p)
@@ -39,7 +43,9 @@ func (c *loginCommand) Run(ctx context.Context, p *term.Program) (err error) {
 		}
 		c.Server, c.APIKey = address, config.Secret(key)
 		defer func() {
-			if err != nil { // the key is the only way in
+			if err != nil {
+				// The invitation is used up and the key is shown once: losing it would
+				// lock the person out.
 				p.Note("You are a member, but not logged in. Keep your API key, which is not shown again: %s", key)
 			}
 		}()
@@ -62,7 +68,7 @@ func (c *loginCommand) Run(ctx context.Context, p *term.Program) (err error) {
 			return err
 		}
 	}
-	// A key is stored only after it has worked: a typo must not replace a good one.
+	// Store a key only after it has worked: a typo must not replace a good key.
 	me, err := server.New(p, address, key).Me(ctx)
 	if err != nil {
 		return server.AsFault(err, address)
@@ -79,14 +85,16 @@ func (c *loginCommand) Run(ctx context.Context, p *term.Program) (err error) {
 	})
 }
 
-// deviceLogin prints a code, and polls until a person has approved it in a
-// browser (the flow of RFC 8628).
+// deviceLogin prints a code, and polls until a person has approved it in a browser (the
+// device authorization grant of RFC 8628). It returns the new key.
 func deviceLogin(ctx context.Context, p *term.Program, address string) (key string, err error) {
 	s := server.New(p, address, "")
 	device, unique := server.DeviceID()
 	clientID := "whetstone on " + device
 	if !unique {
-		device = "" // another machine's key must not be revoked
+		// The server revokes the earlier key of the same device id. An id that may be
+		// shared with another machine must not revoke that machine's key.
+		device = ""
 	}
 	start, err := s.StartDeviceLogin(ctx, clientID, device)
 	if err != nil {
@@ -96,7 +104,9 @@ func deviceLogin(ctx context.Context, p *term.Program, address string) (key stri
 	fmt.Fprintf(p.Stderr, "Open %s and enter the code %s\n", term.Plain(start.VerificationURL), term.Plain(start.UserCode))
 	fmt.Fprintf(p.Stderr, "or open %s\n", term.Plain(page))
 	if p.Interactive && p.Browser != nil && !p.JSON {
-		go func(ctx context.Context) { // the login may be approved elsewhere while this waits for Enter
+		// In the background: the login may be approved on another device while this
+		// waits for Enter.
+		go func(ctx context.Context) {
 			p.Ask(ctx, "Press Enter to open it in a browser.")
 			if ctx.Err() == nil {
 				p.OpenPage(ctx, address, page)
@@ -104,7 +114,7 @@ func deviceLogin(ctx context.Context, p *term.Program, address string) (key stri
 		}(ctx)
 	}
 	fmt.Fprintf(p.Stderr, "Waiting for up to %s; press Ctrl-C to cancel.\n", start.ExpiresIn)
-	// One interval longer than the code is valid, so that the last poll can say that
+	// One interval longer than the code is valid, so that the last poll can return that
 	// it has expired.
 	ctx, cancel := context.WithTimeout(ctx, start.ExpiresIn+start.Interval)
 	defer cancel()
@@ -117,9 +127,11 @@ func deviceLogin(ctx context.Context, p *term.Program, address string) (key stri
 		case <-ticks.C:
 		}
 		poll, err := s.PollDeviceLogin(ctx, start.DeviceCode)
+		// Only a refusal ends the wait. Network errors, 429 and 5xx may be gone at the
+		// next poll.
 		if status := client.Status(err); err != nil && status != 0 &&
 			status != http.StatusTooManyRequests && status < http.StatusInternalServerError {
-			return "", err // any other error may be gone at the next poll
+			return "", err
 		}
 		switch poll.Status {
 		case client.DeviceApproved:
@@ -133,11 +145,13 @@ func deviceLogin(ctx context.Context, p *term.Program, address string) (key stri
 	}
 }
 
+// logoutCommand has no server.Flags, since it needs no key.
 type logoutCommand struct {
 	Server string `placeholder:"URL" help:"Address of the server; that of the last login when empty."`
 }
 
-// Run deletes a stored login. The key itself is valid until it is revoked.
+// Run deletes the stored login of a server. The key itself is valid until it is
+// revoked. Being logged out already is not an error.
 func (c *logoutCommand) Run(p *term.Program) error {
 	stored, err := server.LoadCredentials()
 	if err != nil {

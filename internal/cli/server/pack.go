@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// A PackedFolder is a folder's archive, and the package that the server will
-// read from it.
+// A PackedFolder is a folder's archive, and the package that the server will read from
+// it. The caller must Close it.
 type PackedFolder struct {
 	*skillpkg.Packed
 	Archive []byte
@@ -20,8 +20,9 @@ type PackedFolder struct {
 // Close releases the package.
 func (f PackedFolder) Close() { _ = f.Package.Close() } // opened for reading only
 
-// PackFolder packs a folder and opens the archive as the server does, so that
-// what the server would reject is rejected before it is sent.
+// PackFolder packs a folder and opens the archive as the server does, so that what the
+// server would reject is rejected before it is sent. The archive is held in memory: the
+// limits of skillpkg bound it.
 func PackFolder(ctx context.Context, dir string) (PackedFolder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -12,19 +12,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// A Resource is what the server has a list of, e.g. the teams of an organisation.
+// A Resource is something that the server has a list of, e.g. the teams of an
+// organisation. T is one of them, as the API describes it.
 type Resource[T any] struct {
 	Path  string // e.g. "/api/v1/teams"
-	Field string // of the list in the answer, e.g. "teams"
+	Field string // name of the list in the reply, e.g. "teams"
 	term.List[T]
 }
 
-// All reads the list to its end; query may be nil.
+// All reads all pages of the list; query filters it and may be nil.
 func (r Resource[T]) All(ctx context.Context, s *Session, query url.Values) ([]T, error) {
 	return client.List[T](ctx, s.Client, r.Path, r.Field, query)
 }
 
-// Show is the command that prints the list.
+// Show runs a command that prints the whole list.
 func (r Resource[T]) Show(ctx context.Context, p *term.Program, f *Flags, query url.Values) error {
 	return f.WithSession(p, func(s *Session) error {
 		all, err := r.All(ctx, s, query)
@@ -35,7 +36,8 @@ func (r Resource[T]) Show(ctx context.Context, p *term.Program, f *Flags, query 
 	})
 }
 
-// Find returns the first one that matches, or an error with the message missing.
+// Find returns the first item that matches. If none does, the error is fault.NotFound
+// with the text of missing.
 func (r Resource[T]) Find(ctx context.Context, s *Session, missing string, match func(T) bool) (found T, err error) {
 	all, err := r.All(ctx, s, nil)
 	if err != nil {
@@ -49,10 +51,11 @@ func (r Resource[T]) Find(ctx context.Context, s *Session, missing string, match
 	return found, fault.New(fault.NotFound, "%s", missing)
 }
 
-// At is the path of one.
+// At returns the path of the item with that id, e.g. "/api/v1/teams/ID".
 func (r Resource[T]) At(id string) string { return r.Path + "/" + url.PathEscape(id) }
 
-// Delete deletes what is at a path, and prints its id with the status that it has now.
+// Delete deletes the resource at path, and prints its id with its new status as JSON,
+// or the message for people.
 func (s *Session) Delete(ctx context.Context, p *term.Program, path, id, status, message string) error {
 	if err := s.Call(ctx, http.MethodDelete, path, nil, nil); err != nil {
 		return err

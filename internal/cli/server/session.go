@@ -21,7 +21,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// defaultServer is where `whetstone serve` listens by default.
+// defaultServer is where `whetstone serve` listens by default, so that a first try on
+// one machine needs no --server.
 const defaultServer = "http://127.0.0.1:8080"
 
 // Flags are the flags of every command that talks to a server.
@@ -37,16 +38,17 @@ func (Flags) Help() string {
 		`5 no key or an invalid one, or the plan or a permission forbids it.`
 }
 
-// A Session is a client with the address of its server.
+// A Session is a client with the address of its server. Its methods return the client's
+// errors; WithSession converts them with AsFault.
 type Session struct {
 	*client.Client
 	Server string
 }
 
-// Address returns the server's address in canonical form, which is also its key
-// in the stored credentials: "HTTPS://Example.com/" is "https://example.com".
-// An address with a user or a query is refused: it would end up in messages and
-// in the lock file, with its password.
+// Address returns the server's address in canonical form, which is also its key in the
+// stored credentials: "HTTPS://Example.com/" becomes "https://example.com". An address
+// with a user or a query is refused: it would end up in messages and in the lock file,
+// with its password.
 func (f *Flags) Address(stored Credentials) (string, error) {
 	u, err := url.Parse(cmp.Or(f.Server, stored.Default, defaultServer))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
@@ -56,8 +58,9 @@ func (f *Flags) Address(stored Credentials) (string, error) {
 	return strings.TrimRight(u.Scheme+"://"+strings.ToLower(u.Host)+u.EscapedPath(), "/"), nil
 }
 
-// WithSession calls do with a session that has a key, and converts the server's
-// errors to faults.
+// WithSession calls do with a session that has a key: --api-key, else the stored login
+// of that server. Without one, do is not called. It converts the server's errors to
+// faults.
 func (f *Flags) WithSession(p *term.Program, do func(s *Session) error) error {
 	stored, err := LoadCredentials()
 	if err != nil {
@@ -75,12 +78,15 @@ func (f *Flags) WithSession(p *term.Program, do func(s *Session) error) error {
 	return AsFault(do(New(p, server, key)), server)
 }
 
+// uuidPattern matches the ids of the server, which are UUIDs in lower case.
 var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// IsID reports whether a name has the form of an id.
+// IsID reports whether a name has the form of an id. The name of an entry may have it,
+// too, so callers that accept both look names up first or fall back to them.
 func IsID(name string) bool { return uuidPattern.MatchString(name) }
 
-// OwnEntry finds an entry of the caller's organisation by its name or its id.
+// OwnEntry finds an entry of the caller's organisation by its name or its id. The name
+// is tried first; without an entry the error has the status 404.
 func (s *Session) OwnEntry(ctx context.Context, name string) (client.Entry, error) {
 	entry, err := s.EntryByName(ctx, name)
 	if client.Status(err) != http.StatusNotFound || !IsID(name) {
@@ -90,12 +96,13 @@ func (s *Session) OwnEntry(ctx context.Context, name string) (client.Entry, erro
 	return detail.Entry, err
 }
 
-// New returns a session with a key, which may be "".
+// New returns a session with a key, which may be "" for the requests of a login.
 func New(p *term.Program, server, key string) *Session {
 	return &Session{client.New(client.Options{Server: server, APIKey: key, UserAgent: "whetstone/" + p.Version}), server}
 }
 
-// Page is the address of a page of the dashboard, e.g. Page("skills", "pdf").
+// Page returns the address of a page of the dashboard, e.g. Page("skills", "pdf") is
+// "https://whetstone.example/skills/pdf". It escapes path in place.
 func (s *Session) Page(path ...string) string {
 	for i := range path {
 		path[i] = url.PathEscape(path[i])
@@ -103,8 +110,8 @@ func (s *Session) Page(path ...string) string {
 	return s.Server + "/" + strings.Join(path, "/")
 }
 
-// AsFault converts an error of the client to a fault, whose kind decides the
-// exit code.
+// AsFault converts an error of the client to a fault, whose kind decides the exit code.
+// nil, faults and errors that it doesn't know are returned unchanged.
 func AsFault(err error, server string) error {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		return statusFault(e, server)
@@ -116,7 +123,8 @@ func AsFault(err error, server string) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	// The errors of the system are net.Errors, too, so those of files come first.
+	// A *fs.PathError also implements net.Error (it has Timeout), so files come before
+	// the network.
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fileFault(e.Op, e.Path, e.Err).Because(err)
 	}
@@ -125,15 +133,16 @@ func AsFault(err error, server string) error {
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		cause := err
+		// The innermost error is the most useful one, e.g. "connection refused".
 		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-			cause = inner // the innermost says it best: "connection refused"
+			cause = inner
 		}
 		return fault.New(fault.Unavailable, "Cannot reach %s: %s", server, cause).Because(err)
 	}
 	return err
 }
 
-// fileFault names the file that could not be read or written, and says what to do.
+// fileFault names the file that could not be read or written, and suggests a remedy.
 func fileFault(op, path string, err error) *fault.Error {
 	advice := "check the path, and run the command again"
 	switch {
@@ -147,8 +156,9 @@ func fileFault(op, path string, err error) *fault.Error {
 	return fault.New(fault.Conflict, "Cannot %s %s: %s; %s", op, term.Plain(path), err, advice)
 }
 
-// statusFault keeps the server's words, stripped of control characters: the server
-// may be anyone's, and the terminal would obey them (escape sequence injection).
+// statusFault keeps the server's message, stripped of control characters: the server
+// may be anyone's, and the terminal would interpret them (escape sequence injection). A
+// status without a case, e.g. 500, becomes fault.BadGateway.
 func statusFault(e *client.Error, server string) error {
 	message := term.Plain(e.Message)
 	switch e.Status {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// PrintDiff writes a unified diff, whose lines may come from other people.
+// PrintDiff prints a unified diff. Its lines may come from other people, so control
+// characters are stripped.
 func PrintDiff(w io.Writer, diff string, colour bool) {
 	for line := range strings.Lines(diff) {
 		begin, end := "", ""

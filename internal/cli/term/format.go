@@ -12,9 +12,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
-// Plain replaces unprintable characters, terminal escape sequences among them,
-// with spaces: names and descriptions come from other people and must neither
-// move the cursor nor break a table.
+// Plain replaces unprintable characters, terminal escape sequences among them, with
+// spaces: names and descriptions come from other people and must neither move the
+// cursor nor break a table.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -24,10 +24,10 @@ func Plain(s string) string {
 	}, s)
 }
 
-// maxCell is the width of a text in a table.
+// maxCell is the maximum width of a text in a table, in characters.
 const maxCell = 60
 
-// Cell truncates a text to one line that fits into a table.
+// Cell truncates a text to one line that fits into a table, at maxCell characters.
 func Cell(s string) string {
 	line := text.OneLine(Plain(s))
 	if short := text.TruncateRunes(line, maxCell); short == line {
@@ -36,7 +36,7 @@ func Cell(s string) string {
 	return text.TruncateRunes(line, maxCell-3) + "..." // ASCII, for every terminal
 }
 
-// OrDash is Cell's counterpart for a text that may be missing.
+// OrDash is Plain for a text that may be missing. It does not truncate.
 func OrDash(s *string) string {
 	if s == nil {
 		return "-"
@@ -44,7 +44,7 @@ func OrDash(s *string) string {
 	return Plain(*s)
 }
 
-// Size formats a number of bytes, e.g. "1.5 MiB".
+// Size formats a number of bytes, e.g. "1.5 MiB". It knows no larger unit.
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:
@@ -55,7 +55,8 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// Count formats a number of things: "1 file", "2 files".
+// Count formats a number of things: "1 file", "2 files". The plural is formed with an
+// s.
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -63,7 +64,7 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Percent formats a share; one that is not known is a dash.
+// Percent formats a share of 1, e.g. 0.8 as "80%"; an unknown one (nil) is a dash.
 func Percent(share *float64) string {
 	if share == nil {
 		return "-"
@@ -71,7 +72,7 @@ func Percent(share *float64) string {
 	return fmt.Sprintf("%.0f%%", math.Round(100**share))
 }
 
-// Number formats a count; one that is not known is a dash.
+// Number formats a count; an unknown one (nil) is a dash, since it is not zero.
 func Number(n *int64) string {
 	if n == nil {
 		return "-"
@@ -79,7 +80,7 @@ func Number(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// Dollars formats an amount of money; one that is not known is a dash.
+// Dollars formats an amount in US dollars; an unknown one (nil) is a dash.
 func Dollars(amount *float64) string {
 	if amount == nil {
 		return "-"
@@ -87,8 +88,8 @@ func Dollars(amount *float64) string {
 	return pricing.Format(*amount)
 }
 
-// Rate is Percent with the share's confidence interval, which shows how little
-// a few observations prove: "80% (38% to 96%)".
+// Rate is Percent with the share's confidence interval, which shows how little a few
+// observations prove: "80% (38% to 96%)".
 func Rate(share *float64, interval *[2]float64) string {
 	if share == nil || interval == nil {
 		return Percent(share)
@@ -96,10 +97,11 @@ func Rate(share *float64, interval *[2]float64) string {
 	return fmt.Sprintf("%s (%s to %s)", Percent(share), Percent(&interval[0]), Percent(&interval[1]))
 }
 
-// Basis names what a pass rate rests on, from the graded sessions and the rates by
+// Basis formats who graded the sessions behind a pass rate, with the rate of each
 // basis: "judge 80% of 5, outcome 100% of 2". Without a graded session it is a dash.
 func Basis(graded map[string]int64, rates map[string]float64) string {
 	var parts []string
+	// The most trusted basis first.
 	for _, name := range []string{"person", "pushed", "judge", "outcome"} {
 		if n := graded[name]; n > 0 {
 			rate := rates[name]
@@ -112,7 +114,7 @@ func Basis(graded map[string]int64, rates map[string]float64) string {
 	return strings.Join(parts, ", ")
 }
 
-// Day formats a time as its date in UTC; a missing one is a dash.
+// Day formats a time as its date in UTC; a missing one (nil) is a dash.
 func Day(t *time.Time) string {
 	if t == nil {
 		return "-"

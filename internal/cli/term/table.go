@@ -22,10 +22,11 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// judged are the headings of the columns whose words are coloured.
+// judged are the headings of the columns whose words get a colour.
 var judged = []string{"STATUS", "VERDICT", "BASELINE", "HEALTH", "STATE", "OUTCOME", "DECISION"}
 
-// tones are the words that are coloured in those columns.
+// tones maps a colour to the words that have it in those columns: statuses of the API
+// as the tables print them.
 var tones = map[string][]string{
 	green: {
 		"pass", "passed", "ok", "healthy", "up to date", "succeeded", "delivered", "approved", "applied", "active",
@@ -41,7 +42,8 @@ var tones = map[string][]string{
 	},
 }
 
-// toneOf returns the colour of a word, or "". What follows a comma or colon is detail.
+// toneOf returns the colour of a cell by its first word or words, or "". What follows a
+// comma or colon is detail, e.g. "modified: kept".
 func toneOf(cell string) string {
 	word, _, _ := strings.Cut(cell, ",")
 	word, _, _ = strings.Cut(word, ":")
@@ -53,9 +55,9 @@ func toneOf(cell string) string {
 	return ""
 }
 
-// Colour reports whether the result may have colours: it goes to a terminal, and
-// the person has not turned them off (no-color.org), or has asked for them anyway
-// (bixense.com/clicolors).
+// Colour reports whether the result may have colours. It may if it goes to a terminal
+// that can show them, and the person has not turned them off (no-color.org) or has
+// asked for them anyway (bixense.com/clicolors). JSON never has them.
 func (p *Program) Colour() bool {
 	if p.JSON || os.Getenv("NO_COLOR") != "" {
 		return false
@@ -66,8 +68,8 @@ func (p *Program) Colour() bool {
 	return isTerminal(p.Stdout) && os.Getenv("TERM") != "dumb"
 }
 
-// width returns the columns of the terminal that the result goes to, or 0 if it
-// goes elsewhere: what a script reads is never truncated.
+// width returns the columns of the terminal that the result goes to, or 0 if it goes
+// elsewhere: output for a script is never truncated.
 func (p *Program) width() int {
 	if f, ok := p.Stdout.(*os.File); ok && p.Columns == 0 {
 		if columns, _, err := xterm.GetSize(int(f.Fd())); err == nil {
@@ -77,9 +79,11 @@ func (p *Program) width() int {
 	return p.Columns
 }
 
-// A grid is text whose cells are separated by tabs, line by line.
+// A grid is text whose cells are separated by tabs, line by line. Lines may have
+// different numbers of cells.
 type grid [][]string
 
+// newGrid splits what a command printed into lines and cells.
 func newGrid(text string) grid {
 	var g grid
 	for line := range strings.Lines(text) {
@@ -88,8 +92,8 @@ func newGrid(text string) grid {
 	return g
 }
 
-// write aligns the columns. Tables, which have headings, are truncated to the width
-// of the terminal, unless that is 0, and get colours.
+// write aligns the columns. Tables, which have headings, are truncated to the width of
+// the terminal, unless that is 0, and get colours. Other lines stay whole.
 func (g grid) write(w io.Writer, width int, colour bool) error {
 	tables := g.tables()
 	if width > 0 {
@@ -100,13 +104,15 @@ func (g grid) write(w io.Writer, width int, colour bool) error {
 	var text bytes.Buffer
 	aligned := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, line := range g {
-		_, _ = io.WriteString(aligned, strings.Join(line, "\t")+"\n") // a buffer takes everything
+		// Writes to a bytes.Buffer never fail.
+		_, _ = io.WriteString(aligned, strings.Join(line, "\t")+"\n")
 	}
 	_ = aligned.Flush()
 	if !colour {
 		_, err := text.WriteTo(w)
 		return err
 	}
+	// Colours come last: their escape sequences would count as width in tabwriter.
 	lines := strings.SplitAfter(text.String(), "\n")
 	for _, t := range tables {
 		for n := t.at; n < t.at+len(t.grid); n++ {
@@ -124,11 +130,14 @@ func (g grid) write(w io.Writer, width int, colour bool) error {
 // A table is a part of a grid: a line of headings, and lines with as many cells.
 type table struct {
 	grid
-	at int // its first line in the grid
+	at int // index of its heading in the grid
 }
 
+// heading matches the cell of a heading, e.g. "LAST USED" or "CHECK-RUN".
 var heading = regexp.MustCompile(`^[A-Z][A-Z /-]*$`)
 
+// tables finds the tables of a grid: a line of at least two headings starts one, and
+// the first line with another number of cells ends it.
 func (g grid) tables() (all []table) {
 	for i := 0; i < len(g); i++ {
 		if len(g[i]) < 2 || slices.ContainsFunc(g[i], func(cell string) bool { return !heading.MatchString(cell) }) {
@@ -144,14 +153,16 @@ func (g grid) tables() (all []table) {
 	return all
 }
 
-// minColumn is the width below which no column is truncated.
+// minColumn is the width below which no column is truncated, in characters.
 const minColumn = 10
 
-// fit truncates the widest columns until a line fits into the width. Ids are left
-// whole, since people copy them: a column with a cell that is one long word.
+// fit truncates the widest columns until a line fits into the width. A column with a
+// cell of 32 or more characters without a space is an id, a hash or a URL: it stays
+// whole, since people copy it. If nothing can shrink further, lines stay too long.
 func (t table) fit(width int) {
 	widths := make([]int, len(t.grid[0]))
 	fixed := make([]bool, len(widths))
+	// Columns are two spaces apart.
 	total := 2 * (len(widths) - 1)
 	for column := range widths {
 		for _, line := range t.grid {
@@ -161,6 +172,8 @@ func (t table) fit(width int) {
 		}
 		total += widths[column]
 	}
+	// One character per round, always from the widest column, so that the widths even
+	// out.
 	for ; total > width; total-- {
 		widest := -1
 		for column, n := range widths {
@@ -178,7 +191,8 @@ func (t table) fit(width int) {
 	}
 }
 
-// shorten cuts a text to n characters, of which the last three are dots.
+// shorten truncates a text to n characters, of which the last three are dots. n must be
+// at least 3.
 func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -186,7 +200,8 @@ func shorten(s string, n int) string {
 	return string([]rune(s)[:n-3]) + "..."
 }
 
-// paint colours the judged cells of an aligned line.
+// paint colours the judged cells of an aligned line. It searches each cell in the rest
+// of the line: alignment has added only spaces.
 func (t table) paint(line string, cells []string) string {
 	var out strings.Builder
 	for column, cell := range cells {

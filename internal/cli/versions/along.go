@@ -11,14 +11,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
-// installAlong installs what a plan has, and marks in the lock file who requires what.
-// A failure of one skill does not affect the others. All is that of installPlan.mark.
+// installAlong installs the skills of a plan, and records in the lock file which skill
+// requires which. A failure of one skill does not affect the others: its outcome has
+// the reason. See installPlan.mark for all.
 func installAlong(ctx context.Context, i *installer, plan installPlan, all bool) ([]alongOutcome, error) {
 	noteWarnings(i.Program, plan.Warnings)
 	before := i.skills()
+	// The records as they were before, so that decide and mark see what was already
+	// there.
 	outcomes := plan.decide(before, i.Server)
 	for n := range outcomes {
 		o, needed := &outcomes[n], plan.Skills[n]
+		// The plan has decided already, e.g. that the skill is up to date.
 		if o.Status != "" {
 			continue
 		}
@@ -47,6 +51,8 @@ func installAlong(ctx context.Context, i *installer, plan installPlan, all bool)
 }
 
 // along installs what a skill requires, after the skill itself was installed by name.
+// It marks the skill as explicit if others require it, too, so that it is not reported
+// as unneeded once they are gone.
 func (c *installCommand) along(ctx context.Context, i *installer, t installTarget) ([]alongOutcome, error) {
 	r := i.skills()[t.Name]
 	r.Explicit, r.NoRequires = len(r.RequiredBy) > 0, c.NoRequires
@@ -60,8 +66,8 @@ func (c *installCommand) along(ctx context.Context, i *installer, t installTarge
 	return installAlong(ctx, i, plan, false)
 }
 
-// planOf asks what skills of a folder require, all or the named ones, as far as they are
-// on this server.
+// planOf asks the server what skills of a folder require, all of them or the named
+// ones. Skills from other servers and those installed with --no-requires are left out.
 func planOf(ctx context.Context, s *server.Session, skills map[string]install.Record, names []string) (installPlan, error) {
 	var versions []plannedVersion
 	for name, r := range skills {
@@ -72,7 +78,8 @@ func planOf(ctx context.Context, s *server.Session, skills map[string]install.Re
 	return askPlan(ctx, s, versions)
 }
 
-// wouldAlong adds to the output of a dry run what would be installed along.
+// wouldAlong adds to the output of a dry run what would be installed along. It plans
+// with the versions that the sync would install, not with the present ones.
 func (c *syncCommand) wouldAlong(
 	ctx context.Context, s *server.Session, skills map[string]install.Record, out []syncOutput,
 ) ([]syncOutput, error) {
@@ -95,8 +102,8 @@ func (c *syncCommand) wouldAlong(
 	return out, err
 }
 
-// along adds to the output of a sync what is installed because updated skills came to
-// require it.
+// along adds to the output of a sync the skills that it installs because updated skills
+// came to require them.
 func (c *syncCommand) along(ctx context.Context, i *installer, out []syncOutput) ([]syncOutput, error) {
 	if c.NoRequires {
 		return out, nil
@@ -112,6 +119,7 @@ func (c *syncCommand) along(ctx context.Context, i *installer, out []syncOutput)
 	return out, err
 }
 
+// alongOutput converts an outcome to a line of a sync's output.
 func alongOutput(o alongOutcome) syncOutput {
 	s := syncOutput{
 		Name: o.Name, Version: o.Version, LatestVersion: o.Version, Edits: []install.Edit{}, Status: drift(o.Status),

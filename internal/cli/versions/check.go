@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
-// A checkCommand checks the skill in a folder.
+// A checkCommand lints the skill in a folder, e.g. in a pre-commit hook.
 type checkCommand struct {
 	Dir    string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
 	Strict bool   `env:"-" help:"Fail on warnings, too."`
@@ -28,6 +28,7 @@ func (checkCommand) Help() string {
 }
 
 // Run packs a folder as push does and lints the skill in it. It needs no server.
+// Warnings fail it only with --strict.
 func (c *checkCommand) Run(ctx context.Context, p *term.Program) error {
 	report, err := c.check(ctx)
 	if err != nil {
@@ -43,6 +44,8 @@ func (c *checkCommand) Run(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
+// check lints the folder. A folder that cannot be packed for a reason that has a rule,
+// e.g. because it is too large, is a report with that finding and not an error.
 func (c *checkCommand) check(ctx context.Context) (lint.Report, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -63,10 +66,12 @@ func (c *checkCommand) check(ctx context.Context) (lint.Report, error) {
 		return lint.Report{}, err
 	}
 	defer packed.Close()
+	// Rules compare the skill's name with that of its folder.
 	packed.Package.Folder = filepath.Base(dir)
 	return lint.Check(ctx, packed.Package)
 }
 
+// checkOutput is the report as --json prints it; Engine is the version of the rules.
 type checkOutput struct {
 	Engine string      `json:"engine"`
 	Status string      `json:"status"`
@@ -74,9 +79,13 @@ type checkOutput struct {
 	lint.Report
 }
 
+// print prints the report as SARIF, as JSON, or for people with one finding per
+// paragraph: "PATH:LINE SEVERITY CODE MESSAGE".
 func (c *checkCommand) print(p *term.Program, r lint.Report) error {
 	if c.SARIF {
-		base := "" // code hosts want paths relative to where the command runs
+		// Code hosts want paths relative to the root of the repository, where CI runs
+		// the command.
+		base := ""
 		if filepath.IsLocal(c.Dir) {
 			base = filepath.ToSlash(c.Dir)
 		}
@@ -85,6 +94,7 @@ func (c *checkCommand) print(p *term.Program, r lint.Report) error {
 	out := checkOutput{lint.Engine, r.Status(), r.Counts(), r}
 	return p.Print(out, func(w io.Writer) {
 		for _, f := range r.Findings {
+			// A finding about the skill as a whole has no path.
 			location := cmp.Or(f.Path, ".")
 			if f.Line > 0 {
 				location = fmt.Sprintf("%s:%d", location, f.Line)

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 )
 
+// diffCommand compares two versions, or a version with a folder.
 type diffCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -29,6 +30,7 @@ func (diffCommand) Help() string {
 	return "Exit codes: 0 done, whether there are changes or not; 1 failed; 2 a flag is not valid."
 }
 
+// diffOutput is the diff as --json prints it; Diff is unified, and "" without a change.
 type diffOutput struct {
 	EntryID string `json:"entry_id"`
 	Name    string `json:"name"`
@@ -37,7 +39,8 @@ type diffOutput struct {
 	Diff    string `json:"diff"`
 }
 
-// Run prints a unified diff.
+// Run prints a unified diff. Like git diff it exits with 0 whether there are changes or
+// not.
 func (c *diffCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Dir != "" && c.To != "" {
 		return fault.Invalid("to", "with --dir name one version at most")
@@ -70,7 +73,8 @@ func (c *diffCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// ofVersions asks the server for the diff of two versions.
+// ofVersions asks the server for the diff of two versions: by default the current one
+// and the one before it.
 func (o *diffOutput) ofVersions(ctx context.Context, s *server.Session, versions []client.Version) error {
 	if o.To == "" {
 		o.To = currentVersion(versions)
@@ -90,7 +94,8 @@ func (o *diffOutput) ofVersions(ctx context.Context, s *server.Session, versions
 	return err
 }
 
-// withFolder compares a version with a folder, as a push would send it.
+// withFolder compares a version with a folder, packed as a push would send it. The diff
+// is computed here, from the downloaded version: the folder is not uploaded.
 func (o *diffOutput) withFolder(ctx context.Context, s *server.Session, versions []client.Version, dir string) error {
 	if o.From == "" {
 		o.From = currentVersion(versions)
@@ -118,7 +123,8 @@ func (o *diffOutput) withFolder(ctx context.Context, s *server.Session, versions
 	if err != nil {
 		return err
 	}
-	defer func() { _ = old.Close() }() // it was only read
+	defer func() { _ = old.Close() }() // opened for reading only
+	// The plan names the files that differ; only their contents are read.
 	plan := compare.NewPlan(old.Manifest(), packed.Package.Manifest())
 	contents := map[string][]byte{}
 	if err := readContents(ctx, old, plan.Before, contents); err != nil {
@@ -132,7 +138,8 @@ func (o *diffOutput) withFolder(ctx context.Context, s *server.Session, versions
 	return err
 }
 
-// readContents adds the contents of the wanted files of a package, by their digests.
+// readContents adds the contents of the wanted files of a package to contents, by their
+// SHA-256. The keys of wanted are digests.
 func readContents(ctx context.Context, pkg *skillpkg.Package, wanted map[string]int64, contents map[string][]byte) error {
 	return pkg.Walk(ctx, func(f skillpkg.File, r io.Reader) error {
 		if _, ok := wanted[f.SHA256]; !ok {
@@ -144,6 +151,7 @@ func readContents(ctx context.Context, pkg *skillpkg.Package, wanted map[string]
 	})
 }
 
+// currentVersion returns the version that is current, or "" if none is.
 func currentVersion(versions []client.Version) string {
 	for _, v := range versions {
 		if v.IsCurrent {
@@ -153,7 +161,8 @@ func currentVersion(versions []client.Version) string {
 	return ""
 }
 
-// versionBefore is the version that was pushed before another one. The list is newest first.
+// versionBefore returns the version that was pushed before another one, or "" for the
+// first and for an unknown one. The list is newest first.
 func versionBefore(versions []client.Version, version string) string {
 	for i, v := range versions {
 		if v.Version == version && i+1 < len(versions) {

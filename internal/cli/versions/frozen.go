@@ -18,13 +18,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 )
 
-// frozenInstall is the command `whetstone install --frozen`.
+// frozenInstall is the command `whetstone install --frozen`: like `npm ci`, it
+// reproduces a lock file exactly and never changes it.
 type frozenInstall struct {
 	Dir   string
-	Name  string // "" for all
-	Force bool
+	Name  string // a skill of the lock file; "" for all of them
+	Force bool   // replace edited folders, keeping a copy
 }
 
+// frozenOutput is a skill as --json prints it.
 type frozenOutput struct {
 	Name        string         `json:"name"`
 	Status      string         `json:"status"` // installed, unchanged, modified
@@ -35,8 +37,9 @@ type frozenOutput struct {
 	Backup      string         `json:"backup,omitempty"`
 }
 
-// Run installs what the lock file of a folder says, and never writes it. Nothing is
-// installed if one of the versions is not available any more.
+// Run installs the versions of a folder's lock file, and never writes it. All versions
+// are checked first, so that nothing is installed if one is no longer available. Skills
+// with local edits are kept and exit with ExitEdited, after the others were installed.
 func (c frozenInstall) Run(ctx context.Context, p *term.Program, flags *server.Flags) error {
 	file := filepath.Join(c.Dir, install.LockName)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +81,9 @@ func (c frozenInstall) Run(ctx context.Context, p *term.Program, flags *server.F
 	})
 }
 
-// checkAvailable checks that the registry still has every version, with the same content.
+// checkAvailable checks that the registry still has every version, with the same
+// content, not withdrawn, and that the key may see it. The error lists all that are
+// not.
 func checkAvailable(ctx context.Context, s *server.Session, skills map[string]install.Record, names []string) error {
 	queries := make([]skillQuery, len(names))
 	for n, name := range names {
@@ -103,6 +108,8 @@ func checkAvailable(ctx context.Context, s *server.Session, skills map[string]in
 	var gone []error
 	for n, name := range names {
 		name, version := term.Plain(name), term.Plain(skills[name].Version)
+		// The answer is in the order of the queries. Another or no entry means that
+		// this one is deleted or invisible; the server does not tell which.
 		switch f := answers[n]; {
 		case f.EntryID != queries[n].EntryID:
 			gone = append(gone, fmt.Errorf("%s is gone from the registry, or not visible with this key", name))
@@ -119,7 +126,8 @@ func checkAvailable(ctx context.Context, s *server.Session, skills map[string]in
 	return nil
 }
 
-// restore installs one skill, unless it is there unchanged.
+// restore installs one skill, unless its folder is there unchanged. With local edits
+// and without Force it is left alone, with the status "modified".
 func (c frozenInstall) restore(ctx context.Context, i *installer, name string, r install.Record) (frozenOutput, error) {
 	o := frozenOutput{
 		Name: name, Status: "unchanged", Version: r.Version, ContentHash: r.ContentHash, Path: i.pathOf(name),
@@ -148,6 +156,7 @@ func (c frozenInstall) restore(ctx context.Context, i *installer, name string, r
 	return o, nil
 }
 
+// print writes a line for each skill.
 func (c frozenInstall) print(w io.Writer, out []frozenOutput) {
 	if len(out) == 0 {
 		fmt.Fprintf(w, "The lock file of %s has no skills\n", term.Plain(c.Dir))

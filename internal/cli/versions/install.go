@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
+// installCommand has the flags of `whetstone install`.
 type installCommand struct {
 	server.Flags `embed:""`
 	skillsFlag   `embed:""`
@@ -26,6 +27,7 @@ type installCommand struct {
 	Frozen       bool   `env:"-" help:"Install exactly what the folder's .whetstone-lock.json says, all of it or NAME, without changing it."`
 }
 
+// installOutput is the result as --json prints it.
 type installOutput struct {
 	Name         string `json:"name"`
 	Organisation string `json:"organisation"`
@@ -33,13 +35,15 @@ type installOutput struct {
 	ContentHash  string `json:"content_hash"`
 	Path         string `json:"path"`
 	Pinned       bool   `json:"pinned"`
-	Recorded     bool   `json:"recorded"`         // the server has a record of the installation
-	Backup       string `json:"backup,omitempty"` // the copy of the replaced folder
+	Recorded     bool   `json:"recorded"`         // whether the server has a record of the installation
+	Backup       string `json:"backup,omitempty"` // path of the copy of the replaced folder
 
-	Required []alongOutcome `json:"required,omitempty"` // what was installed along
+	Required []alongOutcome `json:"required,omitempty"` // skills that were installed with it
 }
 
-// Run installs a version of an entry into the folder of skills.
+// Run installs a version of an entry into the folder of skills, and then the skills
+// that it requires. If one of those fails, the skill itself stays installed and the
+// exit code is ExitFailed.
 func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Frozen {
 		dir, err := c.path()
@@ -103,8 +107,9 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// unpack installs the archive. A folder with local edits is replaced only with
-// --force or after a confirmation.
+// unpack installs the archive. A folder with local edits, or one that whetstone did not
+// install, is replaced only with --force or after a confirmation; backup is the path of
+// its copy. Otherwise it ends with ExitEdited.
 func (c *installCommand) unpack(ctx context.Context, i *installer, t installTarget, archive []byte) (backup string, err error) {
 	backup, err = i.unpack(ctx, t, archive, c.Force)
 	edited, ok := errors.AsType[*install.EditedError](err)
@@ -122,9 +127,10 @@ func (c *installCommand) unpack(ctx context.Context, i *installer, t installTarg
 	return "", term.ExitCode(term.ExitEdited)
 }
 
-// maxEdits is how many edits a message lists.
+// maxEdits is how many edits a message lists before it says "N more".
 const maxEdits = 5
 
+// editList formats edits for a message, e.g. "SKILL.md modified, notes.txt added".
 func editList(edits []install.Edit) string {
 	var words []string
 	for _, e := range edits[:min(len(edits), maxEdits)] {
@@ -136,12 +142,13 @@ func editList(edits []install.Edit) string {
 	return strings.Join(words, ", ")
 }
 
-// resolve finds the version to install. A public entry of another organisation
-// must be named with its organisation or by its id, or be confirmed: otherwise
-// anyone could publish under a name that this organisation does not use yet
-// (name squatting) and have it installed.
+// resolve finds the version to install: NAME@VERSION pins one, a bare name means the
+// current one. A public entry of another organisation must be named with its
+// organisation or by its id, or be confirmed: otherwise anyone could publish under a
+// name that this organisation does not use yet (name squatting) and have it installed.
 func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server.Session) (installTarget, error) {
 	name, version, pinned := c.Name, "", false
+	// at > 0, since a name cannot be empty: "@x" is a name.
 	if at := strings.LastIndex(c.Name, "@"); at > 0 {
 		name, version, pinned = c.Name[:at], c.Name[at+1:], true
 	}
@@ -183,7 +190,8 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server
 		term.Plain(e.Name), term.Plain(version), term.Plain(name))
 }
 
-// errWithdrawn says why a version was withdrawn, and what to do about it.
+// errWithdrawn explains why a version was withdrawn, and how to install it anyway. The
+// flag is not suggested for an entry of another organisation.
 func errWithdrawn(e client.Entry, v client.Version, foreign bool) error {
 	reason, advice := ".", ""
 	if v.WithdrawnReason != nil {
@@ -202,9 +210,9 @@ type foundEntry struct {
 	explicit bool // named with its organisation, or by its id
 }
 
-// findEntry looks an entry up by its id, as ORG/NAME, or by its name: first in
-// the caller's organisation, then among the public ones of others. ORG/NAME also
-// finds an unlisted one.
+// findEntry looks an entry up by its id, as ORG/NAME, or by its name: first in the
+// caller's organisation, then among the public ones of others. ORG/NAME also finds an
+// unlisted one. Several public entries of one name are a conflict.
 func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry, error) {
 	if server.IsID(name) {
 		detail, err := s.Entry(ctx, name)
@@ -213,7 +221,8 @@ func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry,
 			foreign := !slices.ContainsFunc(own, func(e client.ListedEntry) bool { return e.ID == name })
 			return foundEntry{detail, foreign, true}, err
 		}
-		if client.Status(err) != http.StatusNotFound { // else it may be a name that looks like an id
+		// On 404 it may still be a name that looks like an id.
+		if client.Status(err) != http.StatusNotFound {
 			return foundEntry{}, err
 		}
 	}
@@ -249,9 +258,10 @@ func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry,
 	return foundEntry{}, fault.New(fault.NotFound, "No entry is named %s; `whetstone list` lists them", term.Plain(name))
 }
 
-// fullName is ORG/NAME, which every organisation can install an entry by.
+// fullName returns ORG/NAME, by which every organisation can install an entry, or the
+// id if the server does not send the organisation (an older version).
 func fullName(e client.Entry) string {
-	if e.Organisation == "" { // an older server does not send it
+	if e.Organisation == "" {
 		return e.ID
 	}
 	return e.Organisation + "/" + e.Name

@@ -12,13 +12,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// listCommand lists entries of the registry.
 type listCommand struct {
 	server.Flags `embed:""`
 	Query        string `arg:"" optional:"" help:"Text to find in name or description."`
 	Public       bool   `env:"-" help:"List the public entries of all organisations."`
 }
 
-// Run lists entries.
+// Run lists the entries of the caller's organisation, or with --public the public
+// entries of all organisations.
 func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entries, err := s.ListEntries(ctx, client.Filter{Query: c.Query, Public: c.Public})
@@ -42,6 +44,7 @@ func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// historyCommand lists what happened to an entry.
 type historyCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -63,15 +66,15 @@ func (c *historyCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// A historyEvent is one line of an entry's history.
+// A historyEvent is one line of an entry's history: a pushed version or a rollback.
 type historyEvent struct {
 	at       time.Time
-	passRate string // of a version
+	passRate string // of a version; "" for a rollback
 	what     string
 	reason   string
 }
 
-// historyOf returns the versions and rollbacks of an entry, newest first.
+// historyOf merges the versions and rollbacks of an entry into one list, newest first.
 func historyOf(detail client.EntryDetail) []historyEvent {
 	var all []historyEvent
 	for _, v := range detail.Versions {

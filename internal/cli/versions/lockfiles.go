@@ -17,13 +17,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
-// A lockFile is one that was read.
+// A lockFile is a lock file of some client, e.g. skills-lock.json, and where it is.
 type lockFile struct {
 	lockfiles.File
 	path string // absolute
 }
 
-// readAll reads lock files, and those that a folder has at their usual places.
+// readAll reads the named lock files. A path that is a folder means the lock files at
+// the usual places in it. A file that is named twice is read once.
 func readAll(paths []string) ([]lockFile, error) {
 	var names []string
 	for _, p := range paths {
@@ -64,6 +65,8 @@ func readAll(paths []string) ([]lockFile, error) {
 	return all, nil
 }
 
+// unwrap drops the operation from the error of a file: "PATH: no such file" instead of
+// "open PATH: no such file".
 func unwrap(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return errors.New(e.Path + ": " + e.Err.Error())
@@ -71,7 +74,9 @@ func unwrap(err error) error {
 	return err
 }
 
-// readFile reads a file up to one byte more than Parse accepts.
+// readFile reads a regular file, up to one byte more than Parse accepts so that Parse
+// can refuse a larger one. A FIFO or a device is refused: reading it could block
+// forever.
 func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -84,6 +89,8 @@ func readFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, lockfiles.MaxSize+1))
 }
 
+// nearFolder gives a parser access to the files beside the lock file, which some
+// clients need to tell what is installed. Names have forward slashes.
 func nearFolder(dir string) lockfiles.Near {
 	return lockfiles.Near{
 		ReadFile: func(name string) ([]byte, error) { return readFile(filepath.Join(dir, filepath.FromSlash(name))) },
@@ -99,18 +106,20 @@ func nearFolder(dir string) lockfiles.Near {
 	}
 }
 
-// A lockRow is a skill of a lock file, as it is installed.
+// A lockRow is a skill of a lock file, as it is installed. It is a line of `status
+// --lock`.
 type lockRow struct {
 	lockfiles.Item
-	plugin string // that it is in, if it is one of several
-	path   string // of its folder; "" if that is not found
-	digest string // of its folder: the clawhub hash; "" if it is not known
+	plugin string // the plugin that it is one of several skills of, or ""
+	path   string // its folder; "" if that is not found
+	digest string // ClawHub hash of the folder; "" if it is unknown
 }
 
 // rows finds the folders of a file's items. A plugin with several skills becomes a row
-// for each.
+// for each; one without a folder is a row with only what the lock file has.
 func (f lockFile) rows(ctx context.Context) []lockRow {
 	var all []lockRow
+	// Only the pattern may have wildcards, not the name of the folder.
 	escaped := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`)
 	for _, item := range f.Items {
 		r := lockRow{Item: item, path: f.folderOf(item)}
@@ -125,7 +134,8 @@ func (f lockFile) rows(ctx context.Context) []lockRow {
 		for _, skill := range skills {
 			dir := filepath.Dir(skill)
 			inner := lockRow{Item: item, plugin: item.Name, path: dir}
-			// The version is the plugin's; only the files tell that of the skill.
+			// The version and the hashes are the plugin's. That of the skill is found
+			// by its files.
 			inner.Name, inner.Version, inner.Hashes = filepath.Base(dir), "", nil
 			all = append(all, inner)
 		}
@@ -136,13 +146,15 @@ func (f lockFile) rows(ctx context.Context) []lockRow {
 	return all
 }
 
+// isFile reports whether name is a regular file or a link to one.
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// folderOf returns the first folder of an item that there is. An absolute one must be
-// below the lock file's: the file may be anybody's.
+// folderOf returns the first of an item's folders that exists, or "". An absolute one
+// must be below the folder of the lock file, which may be written by anyone: otherwise
+// it could make the command hash, and report, any folder of the machine.
 func (f lockFile) folderOf(item lockfiles.Item) string {
 	dir := filepath.Dir(f.path)
 	for _, name := range item.Folders {
@@ -162,8 +174,9 @@ func (f lockFile) folderOf(item lockfiles.Item) string {
 	return ""
 }
 
-// digestOf is the hash of a folder without what clients keep there for themselves, in
-// hidden files. A folder that is no skill has none.
+// digestOf returns the ClawHub hash of a folder. It leaves out hidden files, where
+// clients keep their own data. It is "" for a folder without a SKILL.md or that cannot
+// be packed.
 func digestOf(ctx context.Context, dir string) string {
 	if dir == "" || !isFile(filepath.Join(dir, "SKILL.md")) {
 		return ""

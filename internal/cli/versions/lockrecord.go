@@ -11,11 +11,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 )
 
-// A recordedPlace tells the installations of a person apart.
+// A recordedPlace identifies an installation of this device: the same entry may be
+// installed in several folders.
 type recordedPlace struct{ entryID, path string }
 
-// recordLocks writes what was found to the installation records of this device. What is on
-// record already is synchronised, so that a second report changes nothing.
+// recordLocks reports the skills of lock files to the server as installations of this
+// device. Installations on record with the same client are synced instead of recorded
+// again, so that a second report changes nothing. Skills that the registry does not
+// have are skipped.
 func recordLocks(ctx context.Context, s *server.Session, out []lockFileOutput) error {
 	device, _ := server.DeviceID()
 	known, err := recorded(ctx, s, device)
@@ -27,6 +30,7 @@ func recordLocks(ctx context.Context, s *server.Session, out []lockFileOutput) e
 	for i := range out {
 		for n := range out[i].Skills {
 			o := &out[i].Skills[n]
+			// A skill whose folder is unknown is recorded at the path of its lock file.
 			path := cmp.Or(o.Path, out[i].File)
 			at := recordedPlace{o.EntryID, path}
 			if o.EntryID == "" || o.contentHash == "" {
@@ -59,7 +63,8 @@ func recordLocks(ctx context.Context, s *server.Session, out []lockFileOutput) e
 	return err
 }
 
-// recorded returns the clients of the installations on this device.
+// recorded returns the installations of this device that the server has on record, with
+// the client that each was reported for.
 func recorded(ctx context.Context, s *server.Session, device string) (map[recordedPlace]lockfiles.Client, error) {
 	var out struct {
 		Installations []struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/lockfiles"
 )
 
-// A skillQuery is an item of POST /api/v1/registry/resolve.
+// A skillQuery is an item of POST /api/v1/registry/resolve: what a lock file has about
+// a skill. All fields are optional; the server matches with what is there.
 type skillQuery struct {
 	Name         string           `json:"name,omitempty"`
 	Organisation string           `json:"organisation,omitempty"`
@@ -18,7 +19,8 @@ type skillQuery struct {
 	Hashes       []lockfiles.Hash `json:"hashes,omitempty"`
 }
 
-// A foundSkill is what the registry knows of a query.
+// A foundSkill is the registry's answer to a query. EntryID is "" if it has no such
+// skill that the key may see.
 type foundSkill struct {
 	State             string `json:"state"`
 	MatchedBy         string `json:"matched_by"`
@@ -31,7 +33,7 @@ type foundSkill struct {
 	LatestContentHash string `json:"latest_content_hash"`
 }
 
-// The states of the registry.
+// The states that the registry answers with; others are printed as they are.
 const (
 	lockUpToDate = "up_to_date"
 	withdrawn    = "withdrawn"
@@ -42,7 +44,8 @@ const (
 // resolveBatch is the API's limit of items per request.
 const resolveBatch = 1000
 
-// resolveSkills asks the registry about all queries, and answers in their order.
+// resolveSkills asks the registry about all queries, in batches, and returns the
+// answers in their order. An answer that is missing is the zero foundSkill.
 func resolveSkills(ctx context.Context, s *server.Session, queries []skillQuery) ([]foundSkill, error) {
 	all := make([]foundSkill, 0, len(queries))
 	for len(queries) > 0 {
