@@ -31,7 +31,13 @@ func retry(ctx context.Context, idempotent bool, try func() error) error {
 		if err == nil {
 			return nil
 		}
-		wait := backoff(n, err)
+		// Double with each try. The jitter keeps clients that failed together from retrying
+		// together.
+		wait := firstWait << n
+		wait = wait/2 + rand.N(wait/2)
+		if e, ok := errors.AsType[*Error](err); ok {
+			wait = max(wait, e.RetryAfter)
+		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 			return err
 		}
@@ -75,15 +81,4 @@ func isPermanent(err error) bool {
 	}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	return untrusted
-}
-
-// backoff doubles with each try. The jitter keeps clients that failed together
-// from retrying together.
-func backoff(n int, err error) time.Duration {
-	wait := firstWait << n
-	wait = wait/2 + rand.N(wait/2)
-	if e, ok := errors.AsType[*Error](err); ok {
-		wait = max(wait, e.RetryAfter)
-	}
-	return wait
 }

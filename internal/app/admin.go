@@ -43,20 +43,13 @@ func (a *App) adminHandler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	// /debug/pprof/cmdline is left out: a secret may be given as a flag.
 	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
-	return refuseRebinding(mux)
-}
-
-// refuseRebinding refuses names in the Host header that are not the local one's, if
-// the request comes to the loopback address: a page in the operator's browser could
-// else read the answers through a name of its own that points to 127.0.0.1.
-func refuseRebinding(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 		if local != nil && local.IP.IsLoopback() && !isLocalHost(r.Host) {
 			http.Error(w, "this address is reached as localhost or by its number", http.StatusForbidden)
 			return
 		}
-		next.ServeHTTP(w, r)
+		mux.ServeHTTP(w, r)
 	})
 }
 

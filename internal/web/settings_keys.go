@@ -96,7 +96,11 @@ func (s *Service) keyList(ctx context.Context, c access.Caller, l listing.Reques
 	if err != nil {
 		return view, err
 	}
-	view.Policy = newKeyPolicyForm(policy)
+	f := keyPolicyForm{Networks: policy.RequireAllowedIPs}
+	if policy.MaxDays != nil {
+		f.MaxDays = strconv.Itoa(*policy.MaxDays)
+	}
+	view.Policy = f
 	if view.Violating, err = keyrules.CountViolating(ctx, s.Auth.DB, c.OrgID, policy); err != nil {
 		return view, err
 	}
@@ -226,14 +230,6 @@ func (s *Service) revokeKey(ctx context.Context, c access.Caller, r *http.Reques
 		out.To = accountPath(account)
 	}
 	return out, s.Auth.RevokeKeyFor(ctx, c, id, cascade)
-}
-
-func newKeyPolicyForm(policy keyrules.Policy) keyPolicyForm {
-	f := keyPolicyForm{Networks: policy.RequireAllowedIPs}
-	if policy.MaxDays != nil {
-		f.MaxDays = strconv.Itoa(*policy.MaxDays)
-	}
-	return f
 }
 
 // setKeyPolicy sets the policy of a form.

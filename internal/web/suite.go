@@ -254,7 +254,16 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 		NoSkill: v.FormValue("no_skill") != "", Text: strings.ReplaceAll(v.FormValue("cases"), "\r\n", "\n"),
 	}
 	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // 0 if invalid, which is not the suite's
-	f.Rows = readRows(v)
+	// Read the trigger queries and skips empty rows.
+	places, expectations := v.PostForm["n"], v.PostForm["expectation"]
+	var rows []caseRow
+	for i, query := range v.PostForm["query"] {
+		if strings.TrimSpace(query) == "" || i >= len(places) || i >= len(expectations) {
+			continue
+		}
+		rows = append(rows, caseRow{places[i], strings.TrimSpace(query), suites.Expectation(expectations[i])})
+	}
+	f.Rows = rows
 	if !slices.Contains(verifierKinds, suites.VerifierKind(f.Verifier)) {
 		return f, nil, fault.Invalid("verifier", "verifier must be llm_judge, deterministic or structured_rubric")
 	}
@@ -270,19 +279,6 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 		err = fault.Invalid("cases_json", "a suite needs at least one case")
 	}
 	return f, cases, err
-}
-
-// readRows reads the trigger queries and skips empty rows.
-func readRows(v *visit) []caseRow {
-	places, expectations := v.PostForm["n"], v.PostForm["expectation"]
-	var rows []caseRow
-	for i, query := range v.PostForm["query"] {
-		if strings.TrimSpace(query) == "" || i >= len(places) || i >= len(expectations) {
-			continue
-		}
-		rows = append(rows, caseRow{places[i], strings.TrimSpace(query), suites.Expectation(expectations[i])})
-	}
-	return rows
 }
 
 // cases applies the rows to the suite's cases: other kinds of cases stay, cases

@@ -102,7 +102,16 @@ func printSession(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintf(w, "Skills\t%s\n", term.Plain(activated(d.Session)))
 	fmt.Fprintf(w, "Grade\t%s\n", gradeOf(d.Session))
 	for _, g := range d.Grades {
-		printGrade(w, g)
+		// Print a grade and what it rests on.
+		by := g.Basis
+		if g.GradedBy != nil {
+			by += ", " + term.Plain(*g.GradedBy)
+		}
+		fmt.Fprintf(w, "  %s\t%s\tby %s\t%s\n", term.Plain(g.Skill), term.Percent(&g.PassRate), by, term.Cell(orEmpty(g.Reason)))
+		for _, e := range g.Evidence {
+			verdict := map[bool]string{true: "passed", false: "failed"}[e.Passed]
+			fmt.Fprintf(w, "    %s\t%s\t%s\n", verdict, term.Cell(e.Expectation), term.Cell(orEmpty(e.Quotation)))
+		}
 	}
 	fmt.Fprintln(w)
 	PrintEvents(w, d)
@@ -121,19 +130,6 @@ func PrintEvents(w io.Writer, d client.SessionDetail) {
 	}
 	if d.Truncated {
 		fmt.Fprintln(w, "There were more events than are kept.")
-	}
-}
-
-// printGrade prints a grade and what it rests on.
-func printGrade(w io.Writer, g client.Grade) {
-	by := g.Basis
-	if g.GradedBy != nil {
-		by += ", " + term.Plain(*g.GradedBy)
-	}
-	fmt.Fprintf(w, "  %s\t%s\tby %s\t%s\n", term.Plain(g.Skill), term.Percent(&g.PassRate), by, term.Cell(orEmpty(g.Reason)))
-	for _, e := range g.Evidence {
-		verdict := map[bool]string{true: "passed", false: "failed"}[e.Passed]
-		fmt.Fprintf(w, "    %s\t%s\t%s\n", verdict, term.Cell(e.Expectation), term.Cell(orEmpty(e.Quotation)))
 	}
 }
 

@@ -180,7 +180,17 @@ func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 	} else {
 		fmt.Fprintln(w, "Unused\tunknown: agents reported nothing")
 	}
-	c.printRouting(w, r)
+	// Print what a model chose in runs on the catalogue, or else what the router chooses
+	// that runs without a model use.
+	switch m := r.Routing.Measured; {
+	case m != nil:
+		fmt.Fprintf(w, "Routing\tby %s, recall is %s by whole descriptions (n=%d) and %s by what is listed (n=%d), p=%.3g\n",
+			plainNames(m.Judges), term.Percent(&m.Recall), m.Cases, term.Percent(&m.CutRecall), m.Cases, m.P)
+	case r.Routing.Cases > 0:
+		fmt.Fprintf(w, "Routing\t%d of %s find their skill by whole descriptions, %d by what is listed, by the built-in router\n",
+			r.Routing.Right, term.Count(r.Routing.Cases, "trigger case"), r.Routing.RightTruncated)
+		fmt.Fprintf(w, "\t`whetstone eval run SUITE --entry NAME --catalog %s` asks the model\n", r.Agent)
+	}
 	c.printSkills(w, r)
 	if len(r.Overlaps) > 0 {
 		fmt.Fprintln(w, "\nREQUESTS OF\tTAKEN BY\tTAKEN\tOF\tFROM")
@@ -194,20 +204,6 @@ func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 		fmt.Fprintf(w, "\n%s can be switched off: %d tokens per session then. `whetstone report --agent %s --days %d "+
 			"--settings` prints what to copy.\n",
 			term.Count(r.SwitchOff.Skills, "skill"), r.SwitchOff.TokensPerSession, r.Agent, r.Days)
-	}
-}
-
-// printRouting prints what a model chose in runs on the catalogue, or else what the
-// router chooses that runs without a model use.
-func (c *reportCommand) printRouting(w io.Writer, r catalogueReport) {
-	switch m := r.Routing.Measured; {
-	case m != nil:
-		fmt.Fprintf(w, "Routing\tby %s, recall is %s by whole descriptions (n=%d) and %s by what is listed (n=%d), p=%.3g\n",
-			plainNames(m.Judges), term.Percent(&m.Recall), m.Cases, term.Percent(&m.CutRecall), m.Cases, m.P)
-	case r.Routing.Cases > 0:
-		fmt.Fprintf(w, "Routing\t%d of %s find their skill by whole descriptions, %d by what is listed, by the built-in router\n",
-			r.Routing.Right, term.Count(r.Routing.Cases, "trigger case"), r.Routing.RightTruncated)
-		fmt.Fprintf(w, "\t`whetstone eval run SUITE --entry NAME --catalog %s` asks the model\n", r.Agent)
 	}
 }
 

@@ -181,7 +181,17 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 	}
-	if err := p.Print(out, func(w io.Writer) { printStatus(w, dir, out) }); err != nil {
+	if err := p.Print(out, func(w io.Writer) {
+		if len(out) == 0 {
+			fmt.Fprintf(w, "Nothing is installed in %s\n", dir)
+			return
+		}
+		fmt.Fprintln(w, "NAME\tINSTALLED\tLATEST\tSTATUS")
+		for _, o := range out {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n",
+				term.Plain(o.Name), term.Plain(o.Version), term.Plain(o.LatestVersion), o.statusText())
+		}
+	}); err != nil {
 		return err
 	}
 	// What the user chose (pinned), or what this server cannot know, is not drift: the
@@ -192,18 +202,6 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 	}
 	return nil
-}
-
-func printStatus(w io.Writer, dir string, out []statusOutput) {
-	if len(out) == 0 {
-		fmt.Fprintf(w, "Nothing is installed in %s\n", dir)
-		return
-	}
-	fmt.Fprintln(w, "NAME\tINSTALLED\tLATEST\tSTATUS")
-	for _, o := range out {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n",
-			term.Plain(o.Name), term.Plain(o.Version), term.Plain(o.LatestVersion), o.statusText())
-	}
 }
 
 func (o statusOutput) statusText() string {

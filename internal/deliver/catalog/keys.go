@@ -34,8 +34,8 @@ func (s *Service) WarnOfKey(w http.ResponseWriter, sh Shelf) {
 	s.once.Do(s.init)
 	end := s.keysEnd()
 	h := w.Header()
-	h.Set("Deprecation", "@"+strconv.FormatInt(keysDeprecated().Unix(), 10)) // RFC 9745
-	h.Set("Sunset", end.UTC().Format(http.TimeFormat))                       // RFC 8594
+	h.Set("Deprecation", "@"+strconv.FormatInt(time.Date(2026, time.November, 16, 0, 0, 0, 0, time.UTC).Unix(), 10)) // RFC 9745
+	h.Set("Sunset", end.UTC().Format(http.TimeFormat))                                                               // RFC 8594
 	h.Set("Warning", `299 - "API keys open catalogs until `+end.UTC().Format(time.DateOnly)+`; use a catalog token"`)
 	if last, ok := s.warned.Get(sh.keyID); !ok || time.Since(last) >= keyWarning {
 		s.warned.Put(sh.keyID, time.Now(), 1)
@@ -43,6 +43,3 @@ func (s *Service) WarnOfKey(w http.ResponseWriter, sh Shelf) {
 			"org", sh.OrgName, "key", sh.keyID, "works_until", end)
 	}
 }
-
-// keysDeprecated is when catalog tokens replaced keys.
-func keysDeprecated() time.Time { return time.Date(2026, time.November, 16, 0, 0, 0, 0, time.UTC) }

@@ -60,7 +60,12 @@ func (gemini) read(output []byte) *transcript {
 		case "result":
 			ended = true
 			if line.Status == "error" {
-				t.endGemini(line.Error.Type, line.Error.Message)
+				switch line.Error.Type {
+				case "FatalTurnLimitedError", "MaxSessionTurnsError":
+					t.fail(OutOfTurns, line.Error.Message)
+				default:
+					t.fail(ModelError, line.Error.Message)
+				}
 			}
 		}
 	}
@@ -72,15 +77,6 @@ func (gemini) read(output []byte) *transcript {
 		t.fail(Crashed, "Gemini CLI ended without a result")
 	}
 	return &t
-}
-
-func (t *transcript) endGemini(kind, message string) {
-	switch kind {
-	case "FatalTurnLimitedError", "MaxSessionTurnsError":
-		t.fail(OutOfTurns, message)
-	default:
-		t.fail(ModelError, message)
-	}
 }
 
 func (gemini) call(tool, input string) Call { return callOf(tool, "activate_skill", input) }

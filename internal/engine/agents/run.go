@@ -286,7 +286,11 @@ func (s *Service) relayBinary() (string, error) {
 	if s.relay != "" && (s.relayDir == "" || isReachable(s.relay)) {
 		return s.relay, nil
 	}
-	own, err := ownPath()
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	own, err := filepath.EvalSymlinks(self)
 	if err != nil {
 		return "", err
 	}
@@ -299,14 +303,6 @@ func (s *Service) relayBinary() (string, error) {
 	}
 	s.relay = filepath.Join(s.relayDir, "relay")
 	return s.relay, copyFile(s.relay, own)
-}
-
-func ownPath() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(self)
 }
 
 // isReachable reports whether the sandbox's user can execute a program.

@@ -44,7 +44,14 @@ func (r *answerReader) Write(p []byte) (int, error) {
 		line, rest, ended := bytes.Cut(p, []byte("\n"))
 		r.keep(line)
 		if ended {
-			r.endLine()
+			data, ok := bytes.CutPrefix(r.line, []byte("data:"))
+			if ok && bytes.Contains(data, []byte(`"usage`)) { // the others are not worth decoding
+				r.add(data)
+			}
+			if ok {
+				r.wire.said(data, &r.said)
+			}
+			r.line, r.skip = r.line[:0], false
 		}
 		p = rest
 	}
@@ -57,17 +64,6 @@ func (r *answerReader) keep(part []byte) {
 		return
 	}
 	r.line = append(r.line, part...)
-}
-
-func (r *answerReader) endLine() {
-	data, ok := bytes.CutPrefix(r.line, []byte("data:"))
-	if ok && bytes.Contains(data, []byte(`"usage`)) { // the others are not worth decoding
-		r.add(data)
-	}
-	if ok {
-		r.wire.said(data, &r.said)
-	}
-	r.line, r.skip = r.line[:0], false
 }
 
 // add takes over what a part of the answer reports. Later parts repeat earlier

@@ -125,7 +125,7 @@ func plural(word string) string {
 func isContent(word string) bool {
 	word = strings.ToLower(word)
 	return utf8.RuneCountInString(word) > 2 && !strings.ContainsFunc(word, unicode.IsNumber) &&
-		!isStopWord(word) && !gradingWords[word]
+		!stopWords[word] && !gradingWords[word]
 }
 
 // maxBase is the longest criterion that controls are made of, in bytes: a second

@@ -81,9 +81,6 @@ im ive id ill dont cant doesnt didnt isnt wont ll ve re t s d m
 skill skills help helps make makes making someone something anything everything thing things work works working
 `)
 
-// isStopWord reports whether a word, in lower case, says nothing about a text.
-func isStopWord(word string) bool { return stopWords[word] }
-
 // wordSet returns the words of a list that white space separates.
 func wordSet(text string) map[string]bool {
 	set := map[string]bool{}

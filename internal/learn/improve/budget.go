@@ -41,12 +41,11 @@ func (r Run) callsOf(ids []string, trials int) (n int64) {
 // caseCount is also known where only the columns of the run were read.
 func (r Run) caseCount() int { return r.Train + r.HeldOut }
 
-// minibatchSize is how many cases a candidate is first tried on.
-func (r Run) minibatchSize() int { return min(search.MinibatchSize, r.Train) }
-
 // roundTrials is how many trials a round has at most: those of the minibatch, with
 // the candidate and with its parent, and those of the selection.
-func (r Run) roundTrials() int { return (2*r.minibatchSize() + r.Terms.Selection) * r.Terms.Trials }
+func (r Run) roundTrials() int {
+	return (2*min(search.MinibatchSize, r.Train) + r.Terms.Selection) * r.Terms.Trials
+}
 
 // finalTrials is how many trials the proof has, with those of the other cases.
 func (r Run) finalTrials() int {
@@ -70,10 +69,6 @@ func (r Run) roundCalls() int64 {
 }
 
 func (r Run) finalCalls() int64 { return int64(float64(r.finalTrials())*r.callsPerTrial() + 0.999) }
-
-func (r Run) wholeCalls() int64 {
-	return int64(float64(r.wholeTrials())*r.callsPerTrial()+0.999) + int64(r.MaxIterations)*r.writerCalls()
-}
 
 // writerCalls is how many calls the writer makes: an answer that cannot be used is
 // asked for once more.

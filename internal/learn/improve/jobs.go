@@ -9,7 +9,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
-	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 )
 
@@ -39,15 +38,9 @@ const (
 	maxPoll = 2 * time.Second // a run that is cancelled ends its eval runs within that time
 )
 
-func (r Run) poll() time.Duration { return min(max(r.elapsed()/20, minPoll), maxPoll) }
-
 // Register makes the queue run the jobs of improve runs.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, s.step, jobs.Timeout(stepTimeout), jobs.NeedsRoom())
-}
-
-func (s *Service) enqueue(ctx context.Context, tx *store.Tx, r Run) error {
-	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(runs.MaxStarts))
 }
 
 // step takes a run one step further, or cleans up after it.
@@ -64,7 +57,7 @@ func (s *Service) step(ctx context.Context, args advance) error {
 	case err != nil:
 		return s.retryOrFail(ctx, r, err)
 	case wait:
-		return jobs.Snooze(r.poll())
+		return jobs.Snooze(min(max(r.elapsed()/20, minPoll), maxPoll))
 	}
 	return jobs.Snooze(0)
 }

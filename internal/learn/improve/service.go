@@ -119,7 +119,7 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r 
 				return err
 			}
 		}
-		return s.enqueue(ctx, tx, r)
+		return s.Jobs.Enqueue(ctx, tx, advance{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(runs.MaxStarts))
 	})
 }
 
@@ -343,7 +343,7 @@ const (
 
 func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 	e.Trials = r.wholeTrials()
-	e.Calls = r.wholeCalls()
+	e.Calls = int64(float64(r.wholeTrials())*r.callsPerTrial()+0.999) + int64(r.MaxIterations)*r.writerCalls()
 	if known, err := s.repeated(ctx, r, &e); err != nil || known {
 		return e, err
 	}

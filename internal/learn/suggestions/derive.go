@@ -80,7 +80,14 @@ func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion
 		return nil, err
 	}
 	for _, f := range failed {
-		e.addFailure(f)
+		c := e.of(f.Query, f.ShouldTrigger)
+		c.query = f.Query
+		c.mode = cmp.Or(f.Invocation, c.mode)
+		p := RunFailure
+		if f.Regression {
+			p = RunRegression
+		}
+		c.add(p, f.Failed, f.Runs, &f.LastAt)
 	}
 	return e.suggestions(src.ID), nil
 }
@@ -142,17 +149,6 @@ func (e evidence) addPrompt(p considered.Prompt) {
 			c.mode = p.Mode
 		}
 	}
-}
-
-func (e evidence) addFailure(f runs.FailedCase) {
-	c := e.of(f.Query, f.ShouldTrigger)
-	c.query = f.Query
-	c.mode = cmp.Or(f.Invocation, c.mode)
-	p := RunFailure
-	if f.Regression {
-		p = RunRegression
-	}
-	c.add(p, f.Failed, f.Runs, &f.LastAt)
 }
 
 // suggestions ranks the cases that went wrong, best first, and truncates the

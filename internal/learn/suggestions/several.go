@@ -45,7 +45,15 @@ func (s *Service) ReviewSeveral(ctx context.Context, c access.Caller, refs []Ref
 			if err != nil {
 				return err
 			}
-			pending, err := pendingAmong(ctx, tx, src, group)
+			ids := make([]string, len(group))
+			for i, r := range group {
+				ids[i] = r.SuggestionID
+			}
+			found, err := pendingByID(ctx, tx, src, ids)
+			if err != nil {
+				return err
+			}
+			pending, err := withTexts(ctx, tx, src, found)
 			if err != nil {
 				return err
 			}
@@ -65,19 +73,6 @@ func (s *Service) ReviewSeveral(ctx context.Context, c access.Caller, refs []Ref
 		return nil
 	})
 	return done, err
-}
-
-// pendingAmong returns those of the suggestions that have no review, with their texts.
-func pendingAmong(ctx context.Context, tx *store.Tx, src sources.Source, group []Ref) ([]Suggestion, error) {
-	ids := make([]string, len(group))
-	for i, r := range group {
-		ids[i] = r.SuggestionID
-	}
-	found, err := pendingByID(ctx, tx, src, ids)
-	if err != nil {
-		return nil, err
-	}
-	return withTexts(ctx, tx, src, found)
 }
 
 // withTexts reads the queries that are prompts of telemetry, and leaves out suggestions

@@ -90,7 +90,12 @@ func upsertSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, al
 	if len(all) == 0 {
 		return nil
 	}
-	reviewed, err := reviewedIDs(ctx, tx, src)
+	rows, err := tx.Query(ctx, `SELECT suggestion_id FROM source_reviews WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
+	ids, err := store.All(rows, err, store.Value[string])
+	reviewed := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		reviewed[id] = true
+	}
 	if err != nil {
 		return err
 	}
@@ -144,16 +149,6 @@ func setReviewed(ctx context.Context, tx *store.Tx, src sources.Source, suggesti
 	_, err := tx.Exec(ctx, `UPDATE source_suggestions SET reviewed = $4 WHERE org_id = $1 AND source_id = $2 AND id = $3`,
 		src.OrgID, src.ID, suggestionID, reviewed)
 	return err
-}
-
-func reviewedIDs(ctx context.Context, q store.Querier, src sources.Source) (map[string]bool, error) {
-	rows, err := q.Query(ctx, `SELECT suggestion_id FROM source_reviews WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
-	ids, err := store.All(rows, err, store.Value[string])
-	found := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		found[id] = true
-	}
-	return found, err
 }
 
 const reviewColumns = `id, org_id, source_id, suggestion_id, review_status, accept_target, applied_suite_id,

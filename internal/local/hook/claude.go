@@ -68,7 +68,9 @@ func (claudeSettings) add(content []byte, program string, flags []string) ([]byt
 		case matchers.kind != '[':
 			return nil, broken("hooks."+event+" must be an array", lineAt(content, matchers.start))
 		default:
-			content = insertItem(content, matchers, matcher)
+			// Add an item to an array, after the others.
+			indent, compact := matchers.indent(content)
+			content = insertText(content, matchers, marshal(matcher, indent, compact))
 		}
 	}
 	return content, nil
@@ -177,10 +179,4 @@ func insertMember(content []byte, object value, name string, v any) []byte {
 		colon = ":"
 	}
 	return insertText(content, object, fmt.Sprintf("%q%s%s", name, colon, marshal(v, indent, compact)))
-}
-
-// insertItem adds an item to an array, after the others.
-func insertItem(content []byte, array value, v any) []byte {
-	indent, compact := array.indent(content)
-	return insertText(content, array, marshal(v, indent, compact))
 }

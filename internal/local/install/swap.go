@@ -50,8 +50,14 @@ func (f *Folder) Install(
 	ctx context.Context, name string, pkg *skillpkg.Package, r Record, force bool,
 ) (backup string, err error) {
 	defer fault.Wrap(&err, "install %s", name)
-	if err := f.checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return "", err
+	}
+	for other := range f.skills {
+		if other != name && strings.EqualFold(other, name) {
+			return "", fault.New(fault.Conflict,
+				"%s is installed, and some systems would take %s for the same folder", other, name)
+		}
 	}
 	old, known := f.skills[name]
 	found, err := scan(f.root, name, old.Files)
@@ -103,21 +109,6 @@ func (f *Folder) Restore(ctx context.Context, name string, pkg *skillpkg.Package
 		return "", fault.New(fault.Conflict, "the lock file has other files of %s %s than the version itself", name, r.Version)
 	}
 	return f.Install(ctx, name, pkg, r, force)
-}
-
-// checkName also refuses a name that differs from another one only in case: they
-// are one folder on file systems that ignore case.
-func (f *Folder) checkName(name string) error {
-	if err := CheckName(name); err != nil {
-		return err
-	}
-	for other := range f.skills {
-		if other != name && strings.EqualFold(other, name) {
-			return fault.New(fault.Conflict,
-				"%s is installed, and some systems would take %s for the same folder", other, name)
-		}
-	}
-	return nil
 }
 
 // matches reports whether the folder has the content of the package.

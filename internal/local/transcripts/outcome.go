@@ -240,18 +240,15 @@ func (r *run) sendCommits(ctx context.Context) error {
 	if err := r.push(ctx); err != nil || len(byDir) == 0 {
 		return err
 	}
-	r.State.settleCommits(done, now.Add(commitAge))
-	return nil
-}
-
-// settleCommits removes the commits that are done, by key, and puts the others that
-// were looked at off until a time.
-func (s *State) settleCommits(done map[string]bool, until time.Time) {
-	s.content.Commits = slices.DeleteFunc(s.content.Commits, func(c sessionCommit) bool { return done[c.key()] })
-	for i, c := range s.content.Commits {
+	// Remove the commits that are done, by key, and puts the others that were looked at off
+	// until a time.
+	until := now.Add(commitAge)
+	r.State.content.Commits = slices.DeleteFunc(r.State.content.Commits, func(c sessionCommit) bool { return done[c.key()] })
+	for i, c := range r.State.content.Commits {
 		if _, asked := done[c.key()]; asked {
-			s.content.Commits[i].Due = until
+			r.State.content.Commits[i].Due = until
 		}
 	}
-	s.changed = true
+	r.State.changed = true
+	return nil
 }

@@ -43,7 +43,16 @@ func classify(text string) (userMessage, bool) {
 		return userMessage{}, false
 	}
 	if strings.HasPrefix(text, "<command-") {
-		return parseCommand(text)
+		// "/deploy prod".
+		name := commandName.FindStringSubmatch(text)
+		if name == nil || strings.HasPrefix(text, "<command-name>") && slices.Contains(agentCommands, name[1]) {
+			return userMessage{}, false
+		}
+		s := userMessage{kind: kindUser, text: "/" + name[1], command: name[1]}
+		if args := commandArgs.FindStringSubmatch(text); args != nil && strings.TrimSpace(args[1]) != "" {
+			s.text += " " + strings.TrimSpace(args[1])
+		}
+		return s, true
 	}
 	for _, prefix := range noPrompt {
 		if strings.HasPrefix(text, prefix) {
@@ -57,19 +66,6 @@ func classify(text string) (userMessage, bool) {
 		return userMessage{kind: kindTeammate, text: text}, true
 	}
 	return userMessage{kind: kindUser, text: text}, true
-}
-
-// parseCommand returns a slash command as the user typed it, e.g. "/deploy prod".
-func parseCommand(text string) (userMessage, bool) {
-	name := commandName.FindStringSubmatch(text)
-	if name == nil || strings.HasPrefix(text, "<command-name>") && slices.Contains(agentCommands, name[1]) {
-		return userMessage{}, false
-	}
-	s := userMessage{kind: kindUser, text: "/" + name[1], command: name[1]}
-	if args := commandArgs.FindStringSubmatch(text); args != nil && strings.TrimSpace(args[1]) != "" {
-		s.text += " " + strings.TrimSpace(args[1])
-	}
-	return s, true
 }
 
 // agentCommands are the commands of the agent's program. Newer transcripts mark them;

@@ -45,10 +45,6 @@ type said struct {
 	answers, inputs, outputs map[string]string
 }
 
-func newSaid() *said {
-	return &said{answers: map[string]string{}, inputs: map[string]string{}, outputs: map[string]string{}}
-}
-
 // add notes what a line says. Thoughts of the model are left out.
 func (s *said) add(e entry) {
 	if e.Type == "assistant" {

@@ -47,7 +47,7 @@ func newTurn(f *file, number int) *turn {
 		byCall: map[string]*invocationRecord{}, invoked: map[string]bool{},
 	}
 	if f.content {
-		t.said = newSaid()
+		t.said = &said{answers: map[string]string{}, inputs: map[string]string{}, outputs: map[string]string{}}
 	}
 	return t
 }

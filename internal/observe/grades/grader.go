@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/grades/draft"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
+	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
@@ -157,7 +158,7 @@ func (s *Service) SetGrader(ctx context.Context, c access.Caller, idOrName strin
 				return err
 			}
 		}
-		return s.enqueueBacklog(ctx, tx, c.OrgID)
+		return s.Jobs.Enqueue(ctx, tx, backlog{OrgID: c.OrgID}, jobs.Unique(c.OrgID), jobs.For(c.OrgID))
 	})
 }
 

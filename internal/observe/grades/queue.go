@@ -114,10 +114,6 @@ func (s *Service) enqueue(ctx context.Context, tx *store.Tx, orgID string, ids [
 	return insertQueued(ctx, tx, orgID, used, now, now.Add(after))
 }
 
-func (s *Service) enqueueBacklog(ctx context.Context, tx *store.Tx, orgID string) error {
-	return s.Jobs.Enqueue(ctx, tx, backlog{OrgID: orgID}, jobs.Unique(orgID), jobs.For(orgID))
-}
-
 // queueBacklog queues the sessions of the last days, page by page, to be graded at
 // once: whoever enabled a grader waits for it. It may run twice.
 func (s *Service) queueBacklog(ctx context.Context, orgID string) (err error) {

@@ -198,7 +198,9 @@ func (in *ingestion) ingestEvents(ctx context.Context) error {
 		}
 	}
 	var changed []event
-	for _, key := range in.sortedKeys() {
+	for _, key := range slices.SortedFunc(maps.Keys(in.events), func(a, b eventKey) int {
+		return cmp.Or(in.events[a].at.Compare(in.events[b].at), cmp.Compare(a.session, b.session), cmp.Compare(a.id, b.id))
+	}) {
 		e, s := in.events[key], in.sessions[key.session]
 		old, isKnown := in.stored[key]
 		if isKnown && e.kind != Activation {
@@ -218,14 +220,6 @@ func (in *ingestion) ingestEvents(ctx context.Context) error {
 		return err
 	}
 	return writeEvents(ctx, in.tx, changed)
-}
-
-// sortedKeys returns the keys of the reported events by time, so that the first
-// ones are stored if there are too many, and in the same order as elsewhere.
-func (in *ingestion) sortedKeys() []eventKey {
-	return slices.SortedFunc(maps.Keys(in.events), func(a, b eventKey) int {
-		return cmp.Or(in.events[a].at.Compare(in.events[b].at), cmp.Compare(a.session, b.session), cmp.Compare(a.id, b.id))
-	})
 }
 
 // room reports whether one more event can be stored.
@@ -368,7 +362,9 @@ func (in *ingestion) writeSessions(ctx context.Context) error {
 		if !equalCounts(s, old) {
 			changed = append(changed, s)
 		}
-		if !equalListing(s, old) {
+		if !(s.Agent == old.Agent && s.StartedAt.Equal(old.StartedAt) && s.ToolErrors == old.ToolErrors &&
+			s.FactErrors == old.FactErrors && s.Outcome == old.Outcome &&
+			s.ReportedAt.Equal(old.ReportedAt)) {
 			relisted = append(relisted, s)
 		}
 		if !s.StartedAt.Equal(old.StartedAt) {
@@ -392,13 +388,6 @@ func equalCounts(a, b Session) bool {
 	return a.LastAt.Equal(b.LastAt) && a.Provisional == b.Provisional && sameTime(a.EndedAt, b.EndedAt) && a.Counts == b.Counts &&
 		a.Events == b.Events && a.Truncated == b.Truncated && same(a.PassRate, b.PassRate) &&
 		a.Basis == b.Basis
-}
-
-// equalListing compares the columns listed.
-func equalListing(a, b Session) bool {
-	return a.Agent == b.Agent && a.StartedAt.Equal(b.StartedAt) && a.ToolErrors == b.ToolErrors &&
-		a.FactErrors == b.FactErrors && a.Outcome == b.Outcome &&
-		a.ReportedAt.Equal(b.ReportedAt)
 }
 
 func sameTime(a, b *time.Time) bool { return a == b || a != nil && b != nil && a.Equal(*b) }

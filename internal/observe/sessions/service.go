@@ -66,8 +66,16 @@ const maxCompared = 500
 // fault.NotFound.
 func (s *Service) List(ctx context.Context, c access.Caller, f Filter) (_ []Session, next string, err error) {
 	defer fault.Wrap(&err, "sessions")
-	if err := f.check(c); err != nil {
-		return nil, "", err
+	// Resolve "me", and refuse what the caller may not see: whose session it is, admins
+	// only.
+	if f.UserID == "me" {
+		f.UserID = c.UserID
+	}
+	if f.UserID != "" && f.UserID != c.UserID && !c.May(access.Admin) {
+		return nil, "", fault.New(fault.Denied, "The sessions of another user need the permission %s", access.Admin)
+	}
+	if f.Activated != nil && f.Skill == "" {
+		return nil, "", fault.Invalid("activated", "activated needs skill")
 	}
 	if f.Cursor != "" {
 		if f.after, err = parsePosition(f.Cursor); err != nil {
@@ -86,21 +94,6 @@ func (s *Service) List(ctx context.Context, c access.Caller, f Filter) (_ []Sess
 		next = last.String()
 	}
 	return all, next, s.complete(ctx, c.OrgID, all)
-}
-
-// check resolves "me", and refuses what the caller may not see: whose session it
-// is, admins only.
-func (f *Filter) check(c access.Caller) error {
-	if f.UserID == "me" {
-		f.UserID = c.UserID
-	}
-	if f.UserID != "" && f.UserID != c.UserID && !c.May(access.Admin) {
-		return fault.New(fault.Denied, "The sessions of another user need the permission %s", access.Admin)
-	}
-	if f.Activated != nil && f.Skill == "" {
-		return fault.Invalid("activated", "activated needs skill")
-	}
-	return nil
 }
 
 // resolve looks up the skill and the version of a filter.

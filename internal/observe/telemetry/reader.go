@@ -80,7 +80,16 @@ func (r *reader) read(e envelope) batch {
 		}
 		k.read(r, k, raw)
 	}
-	r.addMissingSessions()
+	// Add a record for every session that only other records refer to.
+	for id, hasRecord := range r.sessions {
+		if hasRecord {
+			continue
+		}
+		r.batch.records = append(r.batch.records, record{
+			id: r.id("session", id), kind: "session", normalizedAt: time.Unix(0, 0),
+			body: bodyOf(map[string]string{"session_id": id}),
+		})
+	}
 	return r.batch
 }
 
@@ -160,20 +169,6 @@ func (r *reader) session(c sessionRecord, item json.RawMessage) error {
 	r.sessions[id], r.models[id] = true, textIn(c.Model)
 	r.sightSession(c)
 	return r.addRecord("session", id, c.base, item)
-}
-
-// addMissingSessions adds a record for every session that only other records
-// refer to.
-func (r *reader) addMissingSessions() {
-	for id, hasRecord := range r.sessions {
-		if hasRecord {
-			continue
-		}
-		r.batch.records = append(r.batch.records, record{
-			id: r.id("session", id), kind: "session", normalizedAt: time.Unix(0, 0),
-			body: bodyOf(map[string]string{"session_id": id}),
-		})
-	}
 }
 
 func (r *reader) prompt(c promptRecord, _ json.RawMessage) error {

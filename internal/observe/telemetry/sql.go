@@ -135,7 +135,16 @@ func upsertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records [
 	if len(byID) == 0 {
 		return nil
 	}
-	known, err := recordsByID(ctx, tx, sortedKeys(byID))
+	from, list := tx.Dialect().ByKey("telemetry_records", "id", "$1", sortedKeys(byID))
+	rows, err := tx.Query(ctx, `SELECT id, kind, body, normalized_at FROM `+from, list)
+	known, err := store.All(rows, err, func(row store.Row) (r record, err error) {
+		var body string
+		if err := row.Scan(&r.id, &r.kind, &body, store.Time(&r.normalizedAt)); err != nil {
+			return r, err
+		}
+		r.body = json.RawMessage(body)
+		return r, nil
+	})
 	if err != nil {
 		return err
 	}
@@ -170,19 +179,6 @@ func updateRecords(ctx context.Context, tx *store.Tx, records []record) error {
 			store.Col("normalized_at", each(records, func(r record) int64 { return store.Micros(r.normalizedAt) })),
 		},
 	}.Run(ctx, tx)
-}
-
-func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, error) {
-	from, list := tx.Dialect().ByKey("telemetry_records", "id", "$1", ids)
-	rows, err := tx.Query(ctx, `SELECT id, kind, body, normalized_at FROM `+from, list)
-	return store.All(rows, err, func(row store.Row) (r record, err error) {
-		var body string
-		if err := row.Scan(&r.id, &r.kind, &body, store.Time(&r.normalizedAt)); err != nil {
-			return r, err
-		}
-		r.body = json.RawMessage(body)
-		return r, nil
-	})
 }
 
 // deleteRaw deletes the prompts and records that match a condition on $1.

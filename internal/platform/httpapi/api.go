@@ -253,7 +253,12 @@ func (a *API) newTyped(r Route, in, out reflect.Type) *typed {
 			Description: http.StatusText(r.Status), Content: a.content(r.Produces),
 		}
 	default:
-		t.operation.Responses[strconv.Itoa(r.Status)] = a.jsonResponse(r.Status, out)
+		// Describe an answer of that type.
+		schema := a.huma.OpenAPI().Components.Schemas.Schema(out, true, "")
+		t.operation.Responses[strconv.Itoa(r.Status)] = &huma.Response{
+			Description: http.StatusText(r.Status),
+			Content:     map[string]*huma.MediaType{jsonType: {Schema: schema}},
+		}
 	}
 	return t
 }
@@ -292,15 +297,6 @@ func (t *typed) write(ctx context.Context, h huma.Context, out any) {
 // see store.DB. Typed routes with the method GET do, and pages.
 func (a *API) FromReplica(ctx context.Context, fn func(context.Context) error) error {
 	return a.db.FromReplica(ctx, fn)
-}
-
-// jsonResponse describes an answer of that type.
-func (a *API) jsonResponse(status int, body reflect.Type) *huma.Response {
-	schema := a.huma.OpenAPI().Components.Schemas.Schema(body, true, "")
-	return &huma.Response{
-		Description: http.StatusText(status),
-		Content:     map[string]*huma.MediaType{jsonType: {Schema: schema}},
-	}
 }
 
 // writeJSON answers with a body, and with the status that the body asks for, if it

@@ -60,7 +60,15 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if hasBody {
 			_ = rec.control.SetReadDeadline(time.Now().Add(min(restTimeout, a.bodyTimeout)))
 		}
-		a.observe(rec, r, state, time.Since(start))
+		took := time.Since(start)
+		pattern := r.Pattern
+		if pattern == "" || pattern == "/" {
+			pattern = "other"
+		}
+		a.metrics.Ended(r.Context(), pattern, rec.statusCode(), took)
+		state.span.EndRequest(r.Method, pattern, rec.statusCode())
+		a.log.DebugContext(r.Context(), "request", "request_id", state.id, "route", pattern, "status", rec.statusCode(),
+			"ms", took.Milliseconds(), "org", state.caller.OrgID, "key", state.caller.KeyID)
 	}()
 	a.serveSafely(rec, r)
 }
@@ -104,17 +112,6 @@ func (a *API) hasRoute(r *http.Request) bool {
 	_, pattern := a.mux.Handler(r)
 	endless := strings.HasSuffix(pattern, "...}") && strings.Count(pattern, "/") > strings.Count(r.URL.EscapedPath(), "/")
 	return pattern != "/" && !endless
-}
-
-func (a *API) observe(w *recorder, r *http.Request, state *requestState, took time.Duration) {
-	pattern := r.Pattern
-	if pattern == "" || pattern == "/" {
-		pattern = "other"
-	}
-	a.metrics.Ended(r.Context(), pattern, w.statusCode(), took)
-	state.span.EndRequest(r.Method, pattern, w.statusCode())
-	a.log.DebugContext(r.Context(), "request", "request_id", state.id, "route", pattern, "status", w.statusCode(),
-		"ms", took.Milliseconds(), "org", state.caller.OrgID, "key", state.caller.KeyID)
 }
 
 // notFound serves requests that match no route: 405 if the path exists with

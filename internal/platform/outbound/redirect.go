@@ -38,21 +38,16 @@ func checkRedirect(limit int) func(next *http.Request, via []*http.Request) erro
 			return hop.URL.Scheme != via[0].URL.Scheme || hop.URL.Host != via[0].URL.Host
 		}
 		if crossOrigin(next) || slices.ContainsFunc(via, crossOrigin) {
-			dropCredentials(next.Header)
+			// Keep only headers that never carry a credential. net/http drops Authorization and
+			// cookies, but not for a subdomain, and an API key may be in any other header.
+			for name := range next.Header {
+				switch http.CanonicalHeaderKey(name) {
+				case "Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "Content-Encoding", "Range", "User-Agent":
+				default:
+					delete(next.Header, name)
+				}
+			}
 		}
 		return nil
-	}
-}
-
-// dropCredentials keeps only headers that never carry a credential. net/http
-// drops Authorization and cookies, but not for a subdomain, and an API key may
-// be in any other header.
-func dropCredentials(header http.Header) {
-	for name := range header {
-		switch http.CanonicalHeaderKey(name) {
-		case "Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "Content-Encoding", "Range", "User-Agent":
-		default:
-			delete(header, name)
-		}
 	}
 }

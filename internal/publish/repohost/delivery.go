@@ -124,7 +124,7 @@ func used(e host.Event) bool {
 	case host.EventPull:
 		return slices.Contains(pullActions, e.Action)
 	case host.EventReview:
-		return isReviewAction(e.Action)
+		return slices.Contains(reviewActions, e.Action)
 	case host.EventCheckRun, host.EventCheckSuite:
 		return e.Rerun != nil
 	case host.EventPing, host.EventOther:

@@ -3,7 +3,6 @@ package repohost
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
@@ -19,8 +18,6 @@ type Reviews interface {
 
 // reviewActions are what may change what a review says; Gitea writes reviewed.
 var reviewActions = []string{"submitted", "edited", "dismissed", "reviewed"}
-
-func isReviewAction(action string) bool { return slices.Contains(reviewActions, action) }
 
 // reviewed has the candidates of a pull request's connections looked at.
 func (s *Service) reviewed(ctx context.Context, d Delivery, e host.Event) error {

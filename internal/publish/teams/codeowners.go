@@ -16,11 +16,6 @@ const (
 	maxOwner      = 254       // bytes, as an address
 )
 
-// codeownersPaths are where a repository has its file. The first one that exists counts.
-func codeownersPaths() []string {
-	return []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"}
-}
-
 // An ownersRule is one line that was understood: a pattern and the owners of what it matches.
 type ownersRule struct {
 	Line    int    // from 1

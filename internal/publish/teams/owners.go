@@ -322,7 +322,7 @@ func (s *Service) ReadOwners(
 		ConnectionID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, Repository: c.RepoFullName, Commit: commit,
 		SkillPath: c.SkillPath,
 	}
-	for _, path := range codeownersPaths() {
+	for _, path := range []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"} {
 		content, err := file(path, maxCodeowners)
 		if fault.Is(err, fault.NotFound) {
 			continue

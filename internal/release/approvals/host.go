@@ -99,7 +99,14 @@ func (s *Service) TakeReviews(
 			continue
 		}
 		changed, decided[r.UserID] = true, true
-		if err := approveBy(ctx, tx, e, v, r); err != nil {
+		// Record the approval of a member by a review.
+		c := access.Caller{OrgID: e.OrgID, UserID: r.UserID, Email: r.Email}
+		a := newAnswer(c, v, Approve, "")
+		a.Review = &r.HostReview
+		if err := replaceAnswers(ctx, tx, a); err != nil {
+			return "", false, err
+		}
+		if err := a.insert(access.With(ctx, c), tx, e, v); err != nil {
 			return "", false, err
 		}
 	}
@@ -112,17 +119,6 @@ func (s *Service) TakeReviews(
 		return waits, true, err
 	}
 	return "", true, s.released(ctx, tx, e, v, "approved", fmt.Sprintf("in pull request #%d", seen.Found.Number))
-}
-
-// approveBy records the approval of a member by a review.
-func approveBy(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, r MemberReview) error {
-	c := access.Caller{OrgID: e.OrgID, UserID: r.UserID, Email: r.Email}
-	a := newAnswer(c, v, Approve, "")
-	a.Review = &r.HostReview
-	if err := replaceAnswers(ctx, tx, a); err != nil {
-		return err
-	}
-	return a.insert(access.With(ctx, c), tx, e, v)
 }
 
 // withdraw takes back an approval whose review does not approve any more.

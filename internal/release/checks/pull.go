@@ -73,11 +73,6 @@ const (
 	Closed    Status = "closed"
 )
 
-// settled reports whether there is nothing to do until the head changes.
-func (s Status) settled() bool {
-	return slices.Contains([]Status{Gating, Decided, Valid, Refused, Unchanged}, s)
-}
-
 // Pulls returns the newest pull requests of a connection of the organisation.
 func (s *Service) Pulls(ctx context.Context, orgID, connectionID string) ([]Pull, error) {
 	return pullsOfConnection(ctx, s.DB, orgID, connectionID)
@@ -291,7 +286,7 @@ func (s *Service) follow(ctx context.Context, c repohost.Connection, p Pull, hel
 	case reason != "":
 		p.Head = now.Head
 		return s.leave(ctx, p, Skipped, reason, reason)
-	case p.Head == now.Head && p.Status.settled() && !p.Again:
+	case p.Head == now.Head && slices.Contains([]Status{Gating, Decided, Valid, Refused, Unchanged}, p.Status) && !p.Again:
 		return setPullText(ctx, s.DB, p)
 	}
 	if p.Head != now.Head || p.SourceID == nil {

@@ -33,8 +33,6 @@ const (
 	maxPoll = 10 * time.Second
 )
 
-func (g Gate) poll() time.Duration { return min(max(g.elapsed()/20, minPoll), maxPoll) }
-
 // Register makes the queue run the jobs of gates.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args advance) error {
@@ -55,7 +53,7 @@ func (s *Service) advanceOrGiveUp(ctx context.Context, orgID, gateID string) err
 	}
 	wait, err := s.advance(ctx, g)
 	if err == nil && wait {
-		return jobs.Snooze(g.poll())
+		return jobs.Snooze(min(max(g.elapsed()/20, minPoll), maxPoll))
 	}
 	if attempt, last := jobs.Attempt(ctx); err == nil || ctx.Err() != nil || attempt < last {
 		return err

@@ -146,7 +146,8 @@ func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Ga
 	if err := s.tell(ctx, tx, g); err != nil {
 		return g, err
 	}
-	return g, s.enqueue(ctx, tx, g)
+	return g, s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID},
+		jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts), jobs.For(g.OrgID))
 }
 
 // supersede ends the open gates of a lane of an entry.
@@ -163,11 +164,6 @@ func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, lane, re
 		}
 	}
 	return nil
-}
-
-func (s *Service) enqueue(ctx context.Context, tx *store.Tx, g Gate) error {
-	return s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID},
-		jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts), jobs.For(g.OrgID))
 }
 
 // DeleteOfEntry implements registry.Dependent. The runs of gates that are not decided
@@ -250,22 +246,18 @@ func (s *Service) Failures(ctx context.Context, g Gate) (map[string]Failures, er
 			delete(all, suite)
 			continue
 		}
-		f.First = firstFailures(run)
+		first := map[string]int{}
+		for i, c := range run.Cases {
+			for _, t := range run.Results[i].Trials {
+				if t.Arm == runs.WithSkill && t.Verdict == runs.Fail && first[c.ID] == 0 {
+					first[c.ID] = t.N
+				}
+			}
+		}
+		f.First = first
 		all[suite] = f
 	}
 	return all, nil
-}
-
-func firstFailures(run runs.Report) map[string]int {
-	first := map[string]int{}
-	for i, c := range run.Cases {
-		for _, t := range run.Results[i].Trials {
-			if t.Arm == runs.WithSkill && t.Verdict == runs.Fail && first[c.ID] == 0 {
-				first[c.ID] = t.N
-			}
-		}
-	}
-	return first
 }
 
 // Rerun starts a new gate of the same version, with the current policy, but where that was

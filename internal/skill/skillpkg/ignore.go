@@ -28,20 +28,14 @@ type rule struct {
 	folderOnly bool // the line ended in "/"
 }
 
-// defaultIgnores are files that are useless or secret. A line of .skillignore
-// that begins with "!" includes one again.
-func defaultIgnores() []rule {
+// readIgnores returns the rules for packing a folder. The last match decides.
+func readIgnores(fsys fs.FS) (_ []rule, err error) {
+	// A line of .skillignore that begins with "!" includes one again.
 	var rules []rule
 	for _, name := range []string{".git", "node_modules", ".env*", ".DS_Store", "__pycache__", "__MACOSX"} {
 		pattern, _ := glob.Parse("**/" + name) // valid patterns
 		rules = append(rules, rule{pattern: pattern})
 	}
-	return rules
-}
-
-// readIgnores returns the rules for packing a folder. The last match decides.
-func readIgnores(fsys fs.FS) (_ []rule, err error) {
-	rules := defaultIgnores()
 	f, err := fsys.Open(ignoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rules, nil

@@ -16,7 +16,13 @@ const forgetChunk = 500
 func ForgetSessions(ctx context.Context, db *store.DB, orgID string) (deleted int64, err error) {
 	for _, table := range []string{"skill_observations", "skill_gradings"} {
 		for after := ""; ; {
-			found, err := sessionRowsAfter(ctx, db, table, orgID, after)
+			rows, err := db.Query(ctx, `
+		SELECT id, skill_id, COALESCE(version_id, ''), session_hash FROM `+table+`
+		WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3`, orgID, after, forgetChunk)
+			found, err := store.All(rows, err, func(row store.Row) (u sessionRow, err error) {
+				err = row.Scan(&u.id, &u.skillID, &u.versionID, &u.sessionHash)
+				return u, err
+			})
 			if err != nil {
 				return deleted, err
 			}
@@ -36,16 +42,6 @@ func ForgetSessions(ctx context.Context, db *store.DB, orgID string) (deleted in
 
 // A sessionRow is an observation or a grading.
 type sessionRow struct{ id, skillID, versionID, sessionHash string }
-
-func sessionRowsAfter(ctx context.Context, q store.Querier, table, orgID, after string) ([]sessionRow, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id, skill_id, COALESCE(version_id, ''), session_hash FROM `+table+`
-		WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3`, orgID, after, forgetChunk)
-	return store.All(rows, err, func(row store.Row) (u sessionRow, err error) {
-		err = row.Scan(&u.id, &u.skillID, &u.versionID, &u.sessionHash)
-		return u, err
-	})
-}
 
 func deleteRollups(ctx context.Context, db *store.DB, of []sessionRow) (deleted int64, err error) {
 	keys := map[string]bool{}

@@ -45,16 +45,12 @@ func (r Request) Search() string { return strings.TrimSpace(r.Query.Get("q")) }
 // it was asked for in its name: the database has an index for that one.
 func (r Request) Sort() string {
 	asked := r.Query.Get("sort")
-	if len(r.Sorts) == 0 || asked == r.Sorts[0] || !r.offers(asked) {
+	if len(r.Sorts) == 0 || asked == r.Sorts[0] || !slices.ContainsFunc(r.Sorts, func(s string) bool {
+		return strings.TrimPrefix(s, "-") == strings.TrimPrefix(asked, "-")
+	}) {
 		return ""
 	}
 	return asked
-}
-
-func (r Request) offers(field string) bool {
-	return slices.ContainsFunc(r.Sorts, func(s string) bool {
-		return strings.TrimPrefix(s, "-") == strings.TrimPrefix(field, "-")
-	})
 }
 
 // Order is the order of the list: the one that was asked for, or its own.

@@ -121,7 +121,12 @@ func (s *Service) make(ctx context.Context, orgID, id string) error {
 		return err
 	}
 	if !there { // the organisation was deleted meanwhile
-		return s.dropUnlessDone(ctx, e)
+		// Delete an archive whose row is gone. Another worker may have finished the same
+		// export.
+		if _, err := exportByID(ctx, s.DB, e.OrgID, e.ID); !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		return s.Blobs.Delete(ctx, e.key())
 	}
 	return s.dropSuperseded(ctx, orgID)
 }
@@ -152,15 +157,6 @@ func (s *Service) giveUp(ctx context.Context, of makeArchive, cause error) error
 	e.State, e.Error, e.FinishedAt = Failed, &reason, &now
 	_, err = updateExport(ctx, s.DB, e)
 	return errors.Join(cause, err)
-}
-
-// dropUnlessDone deletes an archive whose row is gone. Another worker may have finished
-// the same export.
-func (s *Service) dropUnlessDone(ctx context.Context, e Export) error {
-	if _, err := exportByID(ctx, s.DB, e.OrgID, e.ID); !fault.Is(err, fault.NotFound) {
-		return err
-	}
-	return s.Blobs.Delete(ctx, e.key())
 }
 
 // dropSuperseded deletes the archives before the newest one.

@@ -40,7 +40,16 @@ func newPlan(ctx context.Context, tx *store.Tx) (plan, error) {
 			}
 			continue
 		}
-		found[t.Name] = newTable(t, s)
+		out := table{Table: t, scope: s, omitted: omitted[t.Name], blobs: blobKeys[t.Name]}
+		for _, column := range t.Columns {
+			if ofPerson.MatchString(column) {
+				out.people = append(out.people, column)
+			}
+		}
+		if t.Name == "users" {
+			out.people = []string{"id"}
+		}
+		found[t.Name] = out
 		order = append(order, t.Name)
 	}
 	return sorted(found, order), nil
@@ -82,19 +91,6 @@ func weight(r store.Reference) int {
 
 // ofPerson matches the columns that name the person whose row it is.
 var ofPerson = regexp.MustCompile(`^(user_id|.*_by)$`)
-
-func newTable(t store.Table, s scope) table {
-	out := table{Table: t, scope: s, omitted: omitted[t.Name], blobs: blobKeys[t.Name]}
-	for _, column := range t.Columns {
-		if ofPerson.MatchString(column) {
-			out.people = append(out.people, column)
-		}
-	}
-	if t.Name == "users" {
-		out.people = []string{"id"}
-	}
-	return out
-}
 
 // reads matches the tables that a condition reads.
 var reads = regexp.MustCompile(`(?:FROM|JOIN) (\w+)`)

@@ -139,21 +139,6 @@ type publication struct {
 	} `json:"files"` // of uploads; in a form they are parts
 }
 
-// check refuses what clients could not install. Slugs are ASCII, so none looks
-// like another.
-func (p publication) check(c access.Caller) error {
-	if owner := trimHandle(p.OwnerHandle); owner != "" && !strings.EqualFold(owner, c.OrgName) {
-		return fault.New(fault.Denied, "Your key belongs to @%s, so you cannot publish for @%s", c.OrgName, owner)
-	}
-	if !catalog.ValidName(p.Slug) {
-		return fault.New(fault.Malformed, "The slug must have 1 to 64 lower-case letters and digits, in words separated by single hyphens")
-	}
-	if !isSemVer(p.Version) {
-		return fault.New(fault.Malformed, "The version must be a semantic version, e.g. 1.0.0")
-	}
-	return nil
-}
-
 type publishOutput struct {
 	OK                bool    `json:"ok"`
 	SkillID           string  `json:"skillId"`
@@ -183,8 +168,15 @@ func (s *Service) handlePublish(w http.ResponseWriter, r *http.Request, v visit)
 	} else if err := readJSON(r, &p); err != nil {
 		return err
 	}
-	if err := p.check(v.caller); err != nil {
-		return err
+	// Refuse what clients could not install. Slugs are ASCII, so none looks like another.
+	if owner := trimHandle(p.OwnerHandle); owner != "" && !strings.EqualFold(owner, v.caller.OrgName) {
+		return fault.New(fault.Denied, "Your key belongs to @%s, so you cannot publish for @%s", v.caller.OrgName, owner)
+	}
+	if !catalog.ValidName(p.Slug) {
+		return fault.New(fault.Malformed, "The slug must have 1 to 64 lower-case letters and digits, in words separated by single hyphens")
+	}
+	if !isSemVer(p.Version) {
+		return fault.New(fault.Malformed, "The version must be a semantic version, e.g. 1.0.0")
 	}
 	uploads := map[string]upload{}
 	if media != "multipart/form-data" {

@@ -62,7 +62,15 @@ func (s *Service) report(ctx context.Context, e registry.Entry, versionID string
 		if err != nil {
 			return report{}, err
 		}
-		rep := newReport(found)
+		rep := report{counts: found.Counts()}
+		for _, f := range found.Findings {
+			if f.Severity == lint.Error && !slices.Contains(rep.errors, f.Code) {
+				rep.errors = append(rep.errors, f.Code)
+			}
+			if f.Category == lint.Security && f.Severity != lint.Info && len(rep.findings) < maxEvidence {
+				rep.findings = append(rep.findings, f)
+			}
+		}
 		s.reports.Put(versionID, rep, 1)
 		return rep, nil
 	})
@@ -75,19 +83,6 @@ func (s *Service) report(ctx context.Context, e registry.Entry, versionID string
 	case <-ctx.Done():
 		return report{}, ctx.Err()
 	}
-}
-
-func newReport(found lint.Report) report {
-	rep := report{counts: found.Counts()}
-	for _, f := range found.Findings {
-		if f.Severity == lint.Error && !slices.Contains(rep.errors, f.Code) {
-			rep.errors = append(rep.errors, f.Code)
-		}
-		if f.Category == lint.Security && f.Severity != lint.Info && len(rep.findings) < maxEvidence {
-			rep.findings = append(rep.findings, f)
-		}
-	}
-	return rep
 }
 
 // verdict is never malicious: that is for people to decide, who withdraw the

@@ -100,7 +100,7 @@ func (s *Service) push(v *visit, key string, records map[string]any) {
 
 func (s *Service) ingest(v *visit, key string, records map[string]any) error {
 	raw, err := json.Marshal(map[string]any{
-		"schema_version": "2.0", "push_id": uuid.NewSHA1(pushNamespace(), []byte(v.caller.OrgID+"\n"+v.caller.UserID+"\n"+key)), "canonical": records,
+		"schema_version": "2.0", "push_id": uuid.NewSHA1(uuid.MustParse("0d1f6d7e-5a2c-4f0b-8a53-9c1de3b07a64"), []byte(v.caller.OrgID+"\n"+v.caller.UserID+"\n"+key)), "canonical": records,
 	})
 	if err != nil {
 		return err
@@ -111,9 +111,6 @@ func (s *Service) ingest(v *visit, key string, records map[string]any) error {
 	}
 	return err
 }
-
-// pushNamespace is that of the idempotency keys of our pushes.
-func pushNamespace() uuid.UUID { return uuid.MustParse("0d1f6d7e-5a2c-4f0b-8a53-9c1de3b07a64") }
 
 // activate records that a session used a skill.
 func (s *Service) activate(v *visit, session string, l registry.Listed) error {

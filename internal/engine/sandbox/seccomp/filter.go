@@ -138,7 +138,15 @@ func begin(all map[uint32]unix.Errno, flags uint32) filter {
 	f = append(f, denyFlags(unix.SYS_UNSHARE, 0, flags)...)
 	f = append(f, denyFamilies(unix.SYS_SOCKET)...)
 	f = append(f, denyFamilies(unix.SYS_SOCKETPAIR)...)
-	f = append(f, denyNetlink()...)
+	f = append(f, filter{
+		jump(unix.BPF_JEQ, unix.SYS_SOCKET, 0, 6),
+		load(callArgs),
+		jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 3),
+		load(callArgs + 8*2),
+		jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 1, 0),
+		ret(errno | uint32(unix.EPROTONOSUPPORT)),
+		load(callNumber),
+	}...)
 	f = append(f, denyValue(unix.SYS_IOCTL, 1, unix.TIOCSTI)...)
 	return append(f, denyValue(unix.SYS_IOCTL, 1, unix.TIOCLINUX)...)
 }
@@ -173,20 +181,6 @@ func denyFamilies(call uint32) filter {
 		f = append(f, jump(unix.BPF_JEQ, family, n-uint8(i), 0))
 	}
 	return append(f, ret(errno|uint32(unix.EAFNOSUPPORT)), load(callNumber))
-}
-
-// denyNetlink denies netlink sockets except NETLINK_ROUTE, which lists
-// interfaces: messages that programs send over others count against no limit.
-func denyNetlink() filter {
-	return filter{
-		jump(unix.BPF_JEQ, unix.SYS_SOCKET, 0, 6),
-		load(callArgs),
-		jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 3),
-		load(callArgs + 8*2),
-		jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 1, 0),
-		ret(errno | uint32(unix.EPROTONOSUPPORT)),
-		load(callNumber),
-	}
 }
 
 // onSocketOption returns a result for setsockopt of an option of level SOL_SOCKET.

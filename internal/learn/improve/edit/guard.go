@@ -53,7 +53,9 @@ func (g Guard) Check(ctx context.Context, before, after string) (problems []stri
 			problems = append(problems, problem)
 		}
 	}
-	found(!sameFields(was, now), "a field of the frontmatter other than description was changed")
+	found(!slices.EqualFunc(was.Fields, now.Fields, func(f, g skillpkg.Field) bool {
+		return f.Key == g.Key && (f.Key == "description" || reflect.DeepEqual(f.Value, g.Value))
+	}), "a field of the frontmatter other than description was changed")
 	found(utf8.RuneCountInString(now.Description) > maxDescription,
 		fmt.Sprintf("the description has more than %d characters", maxDescription))
 	grown := utf8.RuneCountInString(after) - utf8.RuneCountInString(before)
@@ -72,14 +74,6 @@ func (g Guard) Check(ctx context.Context, before, after string) (problems []stri
 		problems = append(problems, "validation has a new finding: "+r)
 	}
 	return problems, nil
-}
-
-// sameFields reports whether two skills have the same frontmatter, except for the
-// description.
-func sameFields(a, b skillpkg.Skill) bool {
-	return slices.EqualFunc(a.Fields, b.Fields, func(f, g skillpkg.Field) bool {
-		return f.Key == g.Key && (f.Key == "description" || reflect.DeepEqual(f.Value, g.Value))
-	})
 }
 
 // newFindings returns the rules of which the validation finds more than before.

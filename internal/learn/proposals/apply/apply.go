@@ -58,7 +58,7 @@ func (s *Service) Apply(
 		if fresh.ConnectionID, err = s.connection(ctx, p); err != nil {
 			return p, "", err
 		}
-		fresh.Branch = branchOf(p)
+		fresh.Branch = "whetstone-proposal-" + p.ID
 	case proposals.AsPatch:
 		fresh.State = proposals.Given
 		if patch, err = s.patch(ctx, p); err != nil {

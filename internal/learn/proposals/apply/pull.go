@@ -16,10 +16,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
 
-// branchOf is the branch of a proposal's pull request. It has the whole id, so that a
-// retry finds it again.
-func branchOf(p proposals.Proposal) string { return "whetstone-proposal-" + p.ID }
-
 // connection returns the id of the connection that takes pull requests for the
 // proposal's entry. Without one it is a Conflict that says which setting is missing.
 func (s *Service) connection(ctx context.Context, p proposals.Proposal) (string, error) {

@@ -112,7 +112,10 @@ func isTest(c command) bool {
 	}
 	name, arguments := base(c[0]), c[1:]
 	if strings.HasPrefix(name, "python") || name == "py" {
-		return isPythonTest(arguments)
+		if i := slices.Index(arguments, "-m"); i >= 0 && i+1 < len(arguments) {
+			return slices.Contains([]string{"nose2", "pytest", "unittest", "tox", "nox"}, arguments[i+1])
+		}
+		return len(arguments) > 1 && base(arguments[0]) == "manage.py" && arguments[1] == "test"
 	}
 	first := subcommand(arguments)
 	switch {
@@ -124,24 +127,11 @@ func isTest(c command) bool {
 		i := slices.Index(arguments, first)
 		return testScript.MatchString(subcommand(arguments[i+1:]))
 	case slices.Contains(buildTools, name):
-		return !slices.Contains(arguments, "-n") && !excludes(name, arguments) && slices.ContainsFunc(arguments, testTarget.MatchString)
+		return !slices.Contains(arguments, "-n") && !(strings.HasPrefix(name, "gradle") && (slices.Contains(arguments, "-x") || slices.Contains(arguments, "-m"))) && slices.ContainsFunc(arguments, testTarget.MatchString)
 	case name == "node":
 		return slices.Contains(arguments, "--test")
 	}
 	return false
-}
-
-// isPythonTest knows `python -m pytest` and `python manage.py test`.
-func isPythonTest(arguments []string) bool {
-	if i := slices.Index(arguments, "-m"); i >= 0 && i+1 < len(arguments) {
-		return slices.Contains([]string{"nose2", "pytest", "unittest", "tox", "nox"}, arguments[i+1])
-	}
-	return len(arguments) > 1 && base(arguments[0]) == "manage.py" && arguments[1] == "test"
-}
-
-// excludes knows `gradle build -x test`.
-func excludes(name string, arguments []string) bool {
-	return strings.HasPrefix(name, "gradle") && (slices.Contains(arguments, "-x") || slices.Contains(arguments, "-m"))
 }
 
 // failsWith reports whether a runner ends with a status if a test fails. That of

@@ -130,22 +130,18 @@ func (r Redactor) attribute(a *common.KeyValue, beside Attributes) *common.AnyVa
 		if beside.Text(arguments.toolKey) != arguments.tool {
 			return nil
 		}
-		return skillArgument(a.GetValue(), arguments.field)
+		// Reduce JSON to the field with the name of a skill.
+		name := JSONField(a.GetValue().GetStringValue(), arguments.field)
+		if name == "" {
+			return nil
+		}
+		kept, _ := json.Marshal(map[string]string{arguments.field: skillName(name)}) // strings always marshal
+		return textValue(string(kept))
 	}
 	if keep := shapes[a.GetKey()]; keep != nil {
 		return keep(r, a.GetValue())
 	}
 	return nil
-}
-
-// skillArgument reduces JSON to the field with the name of a skill.
-func skillArgument(v *common.AnyValue, field string) *common.AnyValue {
-	name := JSONField(v.GetStringValue(), field)
-	if name == "" {
-		return nil
-	}
-	kept, _ := json.Marshal(map[string]string{field: skillName(name)}) // strings always marshal
-	return textValue(string(kept))
 }
 
 // A shape returns what is kept of a value; nil if nothing is.

@@ -25,7 +25,12 @@ func (t *Task) layOut(s taskfile.Settings) (workingDir string, err error) {
 		name := strings.TrimPrefix(f.Path, t.root)
 		top, _, nested := strings.Cut(name, "/")
 		if rest, ok := strings.CutPrefix(name, taskfile.EnvironmentDir+skillsDir); ok {
-			t.addSkillFolder(rest) // the skill under test replaces it
+			// Keep the folder of a skill that is left out: a Dockerfile may copy it.
+			folder := path.Join(taskfile.EnvironmentDir, skillsDir)
+			if name, _, nested := strings.Cut(rest, "/"); nested {
+				folder = path.Join(folder, name)
+			}
+			t.addFolder(folder) // the skill under test replaces it
 			continue
 		}
 		if !nested || slices.Contains(keptFolders, top) {
@@ -62,16 +67,6 @@ func (t *Task) composeImage() string {
 
 // keptFolders are the folders of a task that its archive has as they are.
 var keptFolders = []string{"environment", "solution", "steps", "tests"}
-
-// addSkillFolder keeps the folder of a skill that is left out: a Dockerfile may copy
-// it.
-func (t *Task) addSkillFolder(file string) {
-	folder := path.Join(taskfile.EnvironmentDir, skillsDir)
-	if name, _, nested := strings.Cut(file, "/"); nested {
-		folder = path.Join(folder, name)
-	}
-	t.addFolder(folder)
-}
 
 // standIn lays the files out for the service's own machine, and refuses the task if
 // that cannot stand in for its image.

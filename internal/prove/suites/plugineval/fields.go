@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
@@ -188,7 +189,7 @@ func Translate(found []Found) (out Import) {
 	var folders []Found
 	warned := map[string][]string{}
 	for _, f := range found {
-		c, err := Parse(f.base(), f.Files)
+		c, err := Parse(path.Base(f.Dir), f.Files)
 		reasons := slices.Clone(f.Reasons)
 		if err != nil {
 			reasons = append(reasons, err.Error())

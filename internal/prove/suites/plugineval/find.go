@@ -21,8 +21,6 @@ type Found struct {
 	Reasons, Warnings []string
 }
 
-func (f Found) base() string { return path.Base(f.Dir) }
-
 // maxText bounds the files of all cases of an archive together.
 const maxText = 8 << 20
 

@@ -28,9 +28,18 @@ func BaseImages(dockerfile string) (images []string) {
 func Images(dockerfile string) (images []string) {
 	stages, arguments := []string{"scratch"}, map[string]string{}
 	add := func(image string) {
-		image = expand(image, arguments)
+		image = reference.ReplaceAllStringFunc(image, func(ref string) string {
+			found := reference.FindStringSubmatch(ref)
+			if value, ok := arguments[found[1]]; ok {
+				return value
+			}
+			if found[2] != "" {
+				return found[2]
+			}
+			return ref
+		})
 		if _, own := strings.CutPrefix(image, "$"); own || image == "" || slices.Contains(stages, strings.ToLower(image)) ||
-			slices.Contains(images, image) || isNumber(image) {
+			slices.Contains(images, image) || strings.Trim(image, "0123456789") == "" {
 			return
 		}
 		images = append(images, image)
@@ -67,23 +76,7 @@ func dropFlags(words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "--") })
 }
 
-func isNumber(word string) bool { return strings.Trim(word, "0123456789") == "" }
-
 var reference = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}?`)
-
-// expand replaces $NAME, ${NAME} and ${NAME:-default}.
-func expand(word string, values map[string]string) string {
-	return reference.ReplaceAllStringFunc(word, func(ref string) string {
-		found := reference.FindStringSubmatch(ref)
-		if value, ok := values[found[1]]; ok {
-			return value
-		}
-		if found[2] != "" {
-			return found[2]
-		}
-		return ref
-	})
-}
 
 // Copied returns the paths, relative to the build context, that a Dockerfile copies
 // by name: no patterns, URLs, variables, or files of other stages.

@@ -27,26 +27,22 @@ func (c *schemaCheck) meter(s *jsonschema.Schema, schemas int) {
 			return nil
 		}
 		if format.Name == "regex" {
-			return c.checkPattern(value)
+			// Validate the format regex.
+			text, ok := value.(string)
+			if !ok {
+				return nil
+			}
+			p, err := compilePattern(text)
+			if err == nil {
+				c.spend(compileCost * p.size)
+			}
+			return err
 		}
 		return format.Validate(value)
 	}}
 	if format != nil {
 		s.Format.Name = format.Name
 	}
-}
-
-// checkPattern validates the format regex.
-func (c *schemaCheck) checkPattern(value any) error {
-	text, ok := value.(string)
-	if !ok {
-		return nil
-	}
-	p, err := compilePattern(text)
-	if err == nil {
-		c.spend(compileCost * p.size)
-	}
-	return err
 }
 
 func newMeter(s *jsonschema.Schema, schemas int64) *meter {

@@ -25,7 +25,16 @@ func (p Policy) Check(ctx context.Context, q store.Querier, orgID, account strin
 	case found:
 		return p.ErrNotClaimed(account)
 	}
-	return p.checkFirst(ctx, q, account)
+	// Refuse to give an account that no organisation holds to the first that binds it.
+	if p.OperatorOnly {
+		return p.ErrNotClaimed(account)
+	}
+	several, err := severalOrganisations(ctx, q)
+	if err == nil && several {
+		err = fault.New(fault.Conflict, "This server has several organisations, so the operator assigns the account %[1]s to one with"+
+			" `whetstone repohost allow ORG %[1]s`", account).WithCode("claim_required")
+	}
+	return err
 }
 
 // Claim claims an unclaimed account for the organisation, unless only the
@@ -42,20 +51,6 @@ func (p Policy) Claim(ctx context.Context, tx *store.Tx, orgID, account string) 
 		return err
 	}
 	return p.ErrNotClaimed(account)
-}
-
-// checkFirst refuses to give an account that no organisation holds to the first that
-// binds it.
-func (p Policy) checkFirst(ctx context.Context, q store.Querier, account string) error {
-	if p.OperatorOnly {
-		return p.ErrNotClaimed(account)
-	}
-	several, err := severalOrganisations(ctx, q)
-	if err == nil && several {
-		err = fault.New(fault.Conflict, "This server has several organisations, so the operator assigns the account %[1]s to one with"+
-			" `whetstone repohost allow ORG %[1]s`", account).WithCode("claim_required")
-	}
-	return err
 }
 
 // ErrNotClaimed says how to get an account, but not which organisation has it.

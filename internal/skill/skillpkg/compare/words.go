@@ -45,7 +45,8 @@ func Words(before, after string) []Span {
 	d.add(Same, a[:head])
 	d.middle(a[head:len(a)-tail], b[head:len(b)-tail])
 	d.add(Same, a[len(a)-tail:])
-	return d.done()
+	d.flush()
+	return d.all
 }
 
 // tokens splits a text into words, runs of spaces, newlines and single other
@@ -112,11 +113,6 @@ func (d *spans) flush() {
 	d.same.Reset()
 	d.removed.Reset()
 	d.added.Reset()
-}
-
-func (d *spans) done() []Span {
-	d.flush()
-	return d.all
 }
 
 // middle compares by the algorithm of Myers: the furthest point on each diagonal,

@@ -114,7 +114,7 @@ func (s *scan) matchWindow(e excerpt, found uint64) {
 	taken := map[string][][2]int{}
 	for ; found != 0; found &= found - 1 {
 		p := &s.compiled.patterns[bits.TrailingZeros64(found)]
-		if !p.suits(e) || p.code == "" && s.hasMark(p.mark) {
+		if !p.suits(e) || p.code == "" && (p.mark == marksRead && s.reads > 0 || p.mark == marksPower && s.powerful) {
 			continue
 		}
 		for _, m := range s.find(p, e) {
@@ -169,7 +169,7 @@ func (s *scan) record(p *pattern, m match) {
 	case familyInjection:
 		s.judgeInjection(&r, m)
 	default:
-		if m.isMention() || m.isData() || s.isReference() {
+		if m.isMention() || m.isData() || s.markdown && s.lower == 0 && !strings.EqualFold(s.path, "SKILL.md") {
 			r.lower++
 		}
 	}
@@ -186,18 +186,6 @@ func (s *scan) record(p *pattern, m match) {
 	if p.code != "" {
 		s.found.add(r)
 	}
-}
-
-// isReference reports whether the file is a document that SKILL.md may refer to, in
-// any folder: it shows commands more often than it asks for them. Those below
-// references/ are lowered already.
-func (s *scan) isReference() bool {
-	return s.markdown && s.lower == 0 && !strings.EqualFold(s.path, "SKILL.md")
-}
-
-// hasMark reports whether a mark is set already: a second one adds nothing.
-func (s *scan) hasMark(mark mark) bool {
-	return mark == marksRead && s.reads > 0 || mark == marksPower && s.powerful
 }
 
 func firstLine(known, number int) int {

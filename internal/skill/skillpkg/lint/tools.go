@@ -22,7 +22,18 @@ func (s *scan) addPower(name string, number int) {
 // checkTools compares what scripts need with what the skill declares. A skill
 // that declares nothing restricts nothing.
 func (c *check) checkTools() {
-	tools := splitTools(c.skill.AllowedTools)
+	// Separate the tools at spaces and commas that are not in parentheses: Bash(git add:*)
+	// is one.
+	depth := 0
+	tools := strings.FieldsFunc(c.skill.AllowedTools, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return depth <= 0 && (r == ' ' || r == ',')
+	})
 	if len(tools) == 0 {
 		return
 	}
@@ -55,19 +66,4 @@ func isShell(tool string) bool {
 		return true
 	}
 	return false
-}
-
-// splitTools separates the tools at spaces and commas that are not in
-// parentheses: Bash(git add:*) is one.
-func splitTools(tools string) []string {
-	depth := 0
-	return strings.FieldsFunc(tools, func(r rune) bool {
-		switch r {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		}
-		return depth <= 0 && (r == ' ' || r == ',')
-	})
 }

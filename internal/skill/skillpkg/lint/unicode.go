@@ -84,7 +84,14 @@ func (s *scan) checkUnicode(l line) {
 	runes := []rune(l.text)
 	s.checkTags(l, runes)
 	s.checkBidi(l, runes)
-	s.countZeroWidth(l, runes)
+	// Count invisible characters between Latin letters. Between others, and between the
+	// parts of an emoji, they have a meaning.
+	for i := 1; i+1 < len(runes); i++ {
+		if isZeroWidth(runes[i]) && unicode.Is(unicode.Latin, runes[i-1]) && unicode.Is(unicode.Latin, runes[i+1]) {
+			s.hidden.count++
+			s.hidden.line = firstLine(s.hidden.line, l.number)
+		}
+	}
 	s.checkRuns(l, runes, isZeroWidth, decodeBits)
 	s.checkRuns(l, runes, isSelector, decodeSelectors)
 	s.checkHomoglyphs(l)
@@ -135,17 +142,6 @@ func (s *scan) checkBidi(l line, runes []rune) {
 			evidence: l.text[:min(len(l.text), window)],
 		})
 		return
-	}
-}
-
-// countZeroWidth counts invisible characters between Latin letters. Between
-// others, and between the parts of an emoji, they have a meaning.
-func (s *scan) countZeroWidth(l line, runes []rune) {
-	for i := 1; i+1 < len(runes); i++ {
-		if isZeroWidth(runes[i]) && unicode.Is(unicode.Latin, runes[i-1]) && unicode.Is(unicode.Latin, runes[i+1]) {
-			s.hidden.count++
-			s.hidden.line = firstLine(s.hidden.line, l.number)
-		}
 	}
 }
 

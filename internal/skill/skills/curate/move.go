@@ -58,22 +58,20 @@ func (s *Service) moveRows(ctx context.Context, table, orgID, skillID string) (m
 		byUser[r.userID] = append(byUser[r.userID], r.id)
 	}
 	for userID, ids := range byUser {
-		err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.moveRowsOf(ctx, tx, userID, table, orgID, ids) })
+		err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+			if err := skills.LockUser(ctx, tx, userID); err != nil {
+				return err
+			}
+			observations, gradings := ids, []string(nil)
+			if table == "skill_gradings" {
+				observations, gradings = gradings, observations
+			}
+			of := skills.Report{OrgID: orgID, UserID: userID}
+			return s.Skills.Reingest(ctx, tx, of, observations, gradings)
+		})
 		if err != nil {
 			return false, err
 		}
 	}
 	return len(rows) > 0, err
-}
-
-func (s *Service) moveRowsOf(ctx context.Context, tx *store.Tx, userID, table, orgID string, ids []string) error {
-	if err := skills.LockUser(ctx, tx, userID); err != nil {
-		return err
-	}
-	observations, gradings := ids, []string(nil)
-	if table == "skill_gradings" {
-		observations, gradings = gradings, observations
-	}
-	of := skills.Report{OrgID: orgID, UserID: userID}
-	return s.Skills.Reingest(ctx, tx, of, observations, gradings)
 }

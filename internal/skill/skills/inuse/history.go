@@ -45,7 +45,14 @@ func (s Sources) Load(
 		if err != nil {
 			return h, err
 		}
-		h.addInstalled(all)
+		for _, i := range all {
+			t := h.timelines[i.SkillID]
+			if t.Installed == nil {
+				t.Installed = map[string][]Current{}
+			}
+			t.Installed[i.Device] = append(t.Installed[i.Device], Current{t.ByHash[i.Hash], i.Since})
+			h.timelines[i.SkillID] = t
+		}
 	}
 	if s.Plugins == nil || len(sessions) == 0 {
 		return h, nil
@@ -56,17 +63,6 @@ func (s Sources) Load(
 		h.loads[l.Session] = append(h.loads[l.Session], l)
 	}
 	return h, err
-}
-
-func (h History) addInstalled(all []Installed) {
-	for _, i := range all {
-		t := h.timelines[i.SkillID]
-		if t.Installed == nil {
-			t.Installed = map[string][]Current{}
-		}
-		t.Installed[i.Device] = append(t.Installed[i.Device], Current{t.ByHash[i.Hash], i.Since})
-		h.timelines[i.SkillID] = t
-	}
 }
 
 // Attribute finds the version that a use counts for, and the basis. A skill without

@@ -178,7 +178,11 @@ func (s *Service) handleReport(ctx context.Context, in reportInput) (out reportO
 	page, total := r.Select(Selection{Search: in.Q, Show: in.Show, Sort: in.Sort, Limit: in.PerPage, Offset: in.Offset()})
 	out = reportOutput{
 		Agent: r.Agent, Window: r.Window, Days: r.Days, GeneratedAt: httpapi.Time(r.Generated), Budget: budgetOutput(r.Catalogue),
-		Sessions: r.Sessions, Model: orNull(r.Model), Reported: r.Reported, Totals: totalsOf(r.Totals),
+		Sessions: r.Sessions, Model: orNull(r.Model), Reported: r.Reported, Totals: totalsOutput{
+			Skills: r.Totals.Skills, Others: r.Totals.Others, Full: r.Totals.Full, Truncated: r.Totals.Truncated, NameOnly: r.Totals.NameOnly, Omitted: r.Totals.Omitted, Hidden: r.Totals.Hidden,
+			CutCharacters: r.Totals.CutText, Unused: r.Totals.Unused, TokensPerSession: r.Totals.Tokens, DollarsPerSession: r.Totals.PerSession, DollarsInWindow: r.Totals.InWindow,
+			LeftOut: r.Totals.LeftOut,
+		},
 		Skills: mapped(page, outputOf), Pagination: in.Of(total),
 		Costly: mapped(r.Costly(10), func(k Skill) costlyOutput {
 			return costlyOutput{Name: k.Name, TokensPerUse: *k.TokensPerUse, UsedSessions: *k.UsedSessions}
@@ -200,14 +204,6 @@ func (s *Service) handleReport(ctx context.Context, in reportInput) (out reportO
 		},
 	}
 	return out, nil
-}
-
-func totalsOf(t Totals) totalsOutput {
-	return totalsOutput{
-		Skills: t.Skills, Others: t.Others, Full: t.Full, Truncated: t.Truncated, NameOnly: t.NameOnly, Omitted: t.Omitted, Hidden: t.Hidden,
-		CutCharacters: t.CutText, Unused: t.Unused, TokensPerSession: t.Tokens, DollarsPerSession: t.PerSession, DollarsInWindow: t.InWindow,
-		LeftOut: t.LeftOut,
-	}
 }
 
 func measuredOf(m *Measured) *measuredOutput {

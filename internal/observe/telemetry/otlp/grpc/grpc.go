@@ -51,10 +51,20 @@ func serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	}
 	next.ServeHTTP(a, translate(r, route, m))
 	if a.status >= http.StatusBadRequest {
-		a.fail(m.problem)
+		// Send the status of an error. A problem of the frame explains it better than the route
+		// does, which only knows that the body could not be read.
+		s := statusOf(a.status, a.Header(), a.body.Bytes())
+		if m.problem != "" {
+			s.code, s.message = invalidArgument, m.problem
+		}
+		a.send(s)
 		return
 	}
-	a.succeed()
+	// Send the message with the status OK.
+	a.begin()
+	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(a.body.Len()))
+	_, _ = a.ResponseWriter.Write(append(frame, a.body.Bytes()...)) // the client is gone if this fails
+	a.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 }
 
 // translate returns the request over HTTP.
@@ -89,24 +99,6 @@ func (a *answer) WriteHeader(status int) {
 func (a *answer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(p)
-}
-
-// succeed sends the message with the status OK.
-func (a *answer) succeed() {
-	a.begin()
-	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(a.body.Len()))
-	_, _ = a.ResponseWriter.Write(append(frame, a.body.Bytes()...)) // the client is gone if this fails
-	a.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
-}
-
-// fail sends the status of an error. A problem of the frame explains it better than
-// the route does, which only knows that the body could not be read.
-func (a *answer) fail(problem string) {
-	s := statusOf(a.status, a.Header(), a.body.Bytes())
-	if problem != "" {
-		s.code, s.message = invalidArgument, problem
-	}
-	a.send(s)
 }
 
 func (a *answer) send(s status) {
