@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// Mount adds the routes of trusted publishers.
+// Mount adds the routes of trusted publishers. The exchange is public, since the ID token
+// is its only credential, and therefore limited per address.
 func (s *Service) Mount(a *httpapi.API) {
 	const path = "/api/v1/trusted-publishers"
 	httpapi.Add(a, s.handleList, httpapi.Route{
@@ -55,6 +56,7 @@ type publisherOutput struct {
 	LastUsedAt        *httpapi.Time `json:"last_used_at"`
 }
 
+// newPublisherOutput shows "any" as null: "" in the rule means no condition.
 func newPublisherOutput(p Publisher) publisherOutput {
 	return publisherOutput{
 		ID: p.ID, EntryID: p.EntryID, EntryName: p.EntryName, Provider: p.Provider, Issuer: p.Issuer, Repository: p.Repository,
@@ -133,6 +135,8 @@ type exchangeOutput struct {
 	Entry     entryOutput  `json:"entry"`
 }
 
+// entryOutput describes the entry in the reply to an exchange, because the granted key
+// can't read it: the command line needs its visibility and current version.
 type entryOutput struct {
 	ID             string  `json:"id" format:"uuid"`
 	Name           string  `json:"name" example:"pdf-tools"`
@@ -144,6 +148,8 @@ type entryOutput struct {
 	Repository     string  `json:"repository" example:"acme/skills" doc:"Of the workflow run"`
 }
 
+// handleExchange is called by the command line in a workflow run. The reply describes the
+// entry as well, since the key that it grants can't read anything.
 func (s *Service) handleExchange(ctx context.Context, in exchangeInput) (exchangeOutput, error) {
 	to := Destination{EntryID: in.Body.EntryID, Organisation: in.Body.Organisation, Name: in.Body.Name}
 	g, err := s.Exchange(ctx, in.Body.Token, to)
@@ -159,6 +165,8 @@ type provenanceInput struct {
 	Version string `path:"version"`
 }
 
+// provenanceOutput reports the run as it was at the push; the rule that allowed it may be
+// gone.
 type provenanceOutput struct {
 	PublisherID string       `json:"trusted_publisher_id" format:"uuid" doc:"It may be gone"`
 	Run         Run          `json:"run"`

@@ -1,7 +1,8 @@
-// Package publishers lets a workflow of a code host publish a registry entry without
-// a stored secret: the ID token that vouches for the run is exchanged for a key of 15
-// minutes that pushes versions of this entry, and does nothing else. It owns the tables
-// trusted_publishers, trusted_exchanges and version_publishers.
+// Package publishers lets a CI workflow on a code host publish a registry entry without a
+// stored secret (trusted publishing, as on PyPI): the workflow's OIDC ID token is
+// exchanged for a key that lives 15 minutes and can only push versions of that entry.
+//
+// It owns the tables trusted_publishers, trusted_exchanges and version_publishers.
 package publishers
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 
-// A Publisher is a rule: which workflow runs may publish an entry.
+// A Publisher is a rule: workflow runs that match it may publish one entry. An empty
+// condition matches everything.
 type Publisher struct {
 	ID         string
 	OrgID      string
@@ -26,53 +28,60 @@ type Publisher struct {
 	Provider   Provider
 	Issuer     string
 	Repository string
-	// Ref is a pattern of full refs, e.g. "refs/tags/v*"; "" is every branch and tag.
+	// Ref is a pattern of full refs, e.g. "refs/tags/v*"; "" matches every branch and
+	// tag.
 	Ref         string
-	Workflow    string // file, e.g. "release.yml"; "" is every one
-	Environment string // "" is every one, and none
-	// RepositoryID and OwnerID are what the code host knows the repository and its owner
-	// by: a repository that was deleted and made again has another. If they are not
+	Workflow    string // file name, e.g. "release.yml"; "" matches every workflow
+	Environment string // "" matches every environment, and none
+	// RepositoryID and OwnerID are the code host's ids, which don't change when a
+	// repository is renamed and differ when it is deleted and recreated. Without them
+	// anyone who takes over the name could publish (resurrection attack). If they aren't
 	// given, those of the first run are pinned.
 	RepositoryID, OwnerID string
-	CreatedBy             string // a user
+	CreatedBy             string // user id
 	CreatedAt             time.Time
 	LastUsedAt            *time.Time
 }
 
-// A Provider is a kind of code host.
+// A Provider is a kind of code host. It decides which claims a token has.
 type Provider string
 
 // The providers.
 const (
 	GitHub Provider = "github"
 	GitLab Provider = "gitlab"
-	Gitea  Provider = "gitea" // and Forgejo
+	Gitea  Provider = "gitea" // also Forgejo
 )
 
+// providers fixes the order in which providersOfIssuer and Exchange try them.
 func providers() []Provider { return []Provider{GitHub, GitLab, Gitea} }
 
+// Issuers by which the provider of a rule is recognised when it isn't given.
 const (
 	// GitHubIssuer signs the tokens of GitHub Actions on github.com.
 	GitHubIssuer = "https://token.actions.githubusercontent.com"
-	// giteaIssuer ends the issuers of Gitea and Forgejo.
+	// giteaIssuer is the suffix of the issuers of Gitea and Forgejo.
 	giteaIssuer = "/api/actions"
-	// enterpriseIssuer ends the issuers of GitHub Enterprise Server.
+	// enterpriseIssuer is the suffix of the issuers of GitHub Enterprise Server.
 	enterpriseIssuer = "/_services/token"
 )
 
+// Limits. An exchange reads all rules of a repository, so their number bounds its cost.
 const (
 	maxField      = 255 // characters
 	maxPublishers = 1_000
 	maxOfEntry    = 50
 )
 
+// repositoryPattern allows more than one slash, for GitLab's nested groups.
 var (
 	repositoryPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$`)
 	workflowPattern   = regexp.MustCompile(`^[A-Za-z0-9_./ -]+\.ya?ml$`)
 	idPattern         = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// normalise fills in what may be left out, and refuses what cannot match any run.
+// normalise fills in defaults and refuses rules that can't match any run, so that a typo
+// is reported when the rule is made and not when a release fails.
 func (p *Publisher) normalise(allowPrivate bool) error {
 	p.Issuer = strings.TrimSuffix(strings.TrimSpace(p.Issuer), "/")
 	if p.Issuer == "" {
@@ -87,6 +96,7 @@ func (p *Publisher) normalise(allowPrivate bool) error {
 	}
 	if len(p.Repository) > maxField || !repositoryPattern.MatchString(p.Repository) {
 		issues = append(issues, fault.At("repository", "repository must be the path of a repository, e.g. acme/skills"))
+		// Only GitLab has groups within groups.
 	} else if p.Provider != GitLab && strings.Count(p.Repository, "/") != 1 {
 		issues = append(issues, fault.At("repository", "repository must be owner/name, e.g. acme/skills"))
 	}
@@ -108,8 +118,8 @@ func (p *Publisher) normalise(allowPrivate bool) error {
 	return nil
 }
 
-// checkIssuer wants https: who can change the keys on their way can sign anything.
-// In a private network the operator may allow http.
+// checkIssuer requires https: someone who can change the issuer's keys in transit can
+// forge any token. Servers that allow private networks may use http.
 func (p *Publisher) checkIssuer(allowPrivate bool) []fault.Issue {
 	u, err := outbound.ParseURL(p.Issuer)
 	switch {
@@ -117,12 +127,15 @@ func (p *Publisher) checkIssuer(allowPrivate bool) []fault.Issue {
 		return []fault.Issue{fault.At("issuer", "issuer must be an address like %s or https://gitlab.example", GitHubIssuer)}
 	case u.Scheme != "https" && !allowPrivate:
 		return []fault.Issue{fault.At("issuer", "issuer must begin with https://")}
+	// A common mistake: tokens of github.com have an issuer of their own.
 	case u.Host == "github.com":
 		return []fault.Issue{fault.At("issuer", "issuer must be %s for repositories on github.com", GitHubIssuer)}
 	}
 	return nil
 }
 
+// providerOf guesses the provider from the issuer: GitHub and Gitea have a recognisable
+// suffix or host, and any other https address is taken for a GitLab instance.
 func providerOf(issuer string) Provider {
 	u, err := url.Parse(issuer)
 	switch {
@@ -142,7 +155,8 @@ const (
 	tags     = "refs/tags/"
 )
 
-// checkRef makes a full ref of the name of a branch.
+// checkRef expands the name of a branch ("main") to a full ref, and refuses what isn't a
+// pattern of branches or tags.
 func (p *Publisher) checkRef() []fault.Issue {
 	if p.Ref == "" {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 )
 
-// A Run is the workflow run that a code host vouches for in an ID token.
+// A Run is a workflow run as its code host describes it in a signed ID token. It's stored
+// with each version that the run publishes, as provenance.
 type Run struct {
 	Provider     Provider `json:"provider"`
 	Issuer       string   `json:"issuer"`
@@ -34,14 +35,15 @@ type Run struct {
 	Runner       string   `json:"runner"`
 }
 
-// claim is a text or a number.
+// A claim is a JSON string or number.
 type claim string
 
-// maxClaim is the longest claim, in characters.
+// maxClaim is the longest accepted claim, in characters.
 const maxClaim = 500
 
-// UnmarshalJSON reads both; code hosts write ids in either form. What is too long or
-// has control characters is refused and not changed: a rule must not match a part of it.
+// UnmarshalJSON accepts strings and numbers, because code hosts write ids in either form.
+// A claim that is too long or has control characters is refused rather than truncated: a
+// rule must never match only part of a claim.
 func (c *claim) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) != nil {
@@ -58,7 +60,7 @@ func (c *claim) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// runOf reads the claims of a token as its provider writes them.
+// runOf reads the claims of a verified token in the format of the provider.
 func runOf(t oidc.Token, p Provider) (Run, error) {
 	r := Run{Provider: p, Issuer: t.Issuer}
 	if p == GitLab {
@@ -67,8 +69,7 @@ func runOf(t oidc.Token, p Provider) (Run, error) {
 	return r, r.readActions(t)
 }
 
-// readActions reads the claims of GitHub Actions, which those of Gitea and Forgejo are
-// modelled on.
+// readActions reads the claims of GitHub Actions. Gitea and Forgejo use the same names.
 func (r *Run) readActions(t oidc.Token) error {
 	var c struct {
 		Repository   claim `json:"repository"`
@@ -98,6 +99,8 @@ func (r *Run) readActions(t oidc.Token) error {
 	return r.check()
 }
 
+// readGitLab reads the claims of GitLab CI, which names the ref without its prefix and
+// the type of the ref apart. A ref of another type stays empty and matches no rule.
 func (r *Run) readGitLab(t oidc.Token) error {
 	var c struct {
 		Path        claim `json:"project_path"`
@@ -126,7 +129,9 @@ func (r *Run) readGitLab(t oidc.Token) error {
 	}
 	r.Commit, r.WorkflowSHA, r.Environment, r.Event = string(c.SHA), string(c.ConfigSHA), string(c.Environment), string(c.Source)
 	r.RunID, r.Actor, r.Runner = string(c.PipelineID), string(c.User), string(c.Runner)
-	// gitlab.example/acme/skills//.gitlab-ci.yml@refs/heads/main
+	// The claim is e.g. "gitlab.example/acme/skills//.gitlab-ci.yml@refs/heads/main". A
+	// config in another project leaves WorkflowRef empty, so that no rule with a workflow
+	// matches it.
 	if project, file, ok := strings.Cut(string(c.Config), "//"); ok && strings.HasSuffix(project, "/"+r.Repository) {
 		r.WorkflowRef = r.Repository + "/" + file
 	}
@@ -136,8 +141,8 @@ func (r *Run) readGitLab(t oidc.Token) error {
 	return r.check()
 }
 
-// webURL is where people see the repositories of an issuer of GitHub, Gitea or
-// Forgejo.
+// webURL returns the address of the code host's pages for an issuer of GitHub, Gitea or
+// Forgejo, or "" if it can't be derived.
 func webURL(issuer string) string {
 	if issuer == GitHubIssuer {
 		return "https://github.com"
@@ -150,6 +155,7 @@ func webURL(issuer string) string {
 	return ""
 }
 
+// check refuses tokens of anything but a workflow, e.g. of a user's sign-in.
 func (r *Run) check() error {
 	if !repositoryPattern.MatchString(r.Repository) {
 		return fault.New(fault.Unauthorized, "The token names no repository: is it one of a workflow?")
@@ -157,15 +163,18 @@ func (r *Run) check() error {
 	return nil
 }
 
-// fromPullRequest reports whether the run is of a pull request, whose code nobody has
-// accepted yet. That of a fork may be anybody's, and some events run it with the ref of
-// the branch that it is for.
+// fromPullRequest reports whether the run belongs to a pull request, whose code isn't
+// reviewed yet. A fork's pull request can be opened by anyone, and some events
+// (pull_request_target) run it with the ref of the target branch, so the ref alone is not
+// enough.
 func (r *Run) fromPullRequest() bool {
-	return strings.HasPrefix(r.Event, "pull_request") || r.Event == "merge_request_event" || r.Event == "external_pull_request_event" ||
+	return strings.HasPrefix(r.Event, "pull_request") || r.Event == "merge_request_event" ||
+		r.Event == "external_pull_request_event" ||
 		!strings.HasPrefix(r.Ref, branches) && !strings.HasPrefix(r.Ref, tags)
 }
 
-// allows reports whether the publisher is for the run.
+// allows reports whether the run meets all conditions of the rule. Runs of pull requests
+// never do.
 func (p *Publisher) allows(r Run) bool {
 	if r.fromPullRequest() || p.Provider != r.Provider || p.Issuer != r.Issuer || !strings.EqualFold(p.Repository, r.Repository) {
 		return false
@@ -173,13 +182,15 @@ func (p *Publisher) allows(r Run) bool {
 	if p.RepositoryID != "" && p.RepositoryID != r.RepositoryID || p.OwnerID != "" && p.OwnerID != r.OwnerID {
 		return false
 	}
-	// GitHub compares the names of environments without case.
+	// GitHub compares environment names case-insensitively.
 	if p.Environment != "" && !strings.EqualFold(p.Environment, r.Environment) {
 		return false
 	}
 	return p.allowsRef(r.Ref) && p.allowsWorkflow(r)
 }
 
+// allowsRef tries equality first: a ref may contain characters that a pattern would
+// interpret.
 func (p *Publisher) allowsRef(ref string) bool {
 	if p.Ref == "" || p.Ref == ref {
 		return true
@@ -188,8 +199,8 @@ func (p *Publisher) allowsRef(ref string) bool {
 	return err == nil && pattern.Match(ref)
 }
 
-// allowsWorkflow compares the file of the workflow, which must be in the repository
-// itself: one of another repository may be called the same.
+// allowsWorkflow compares the workflow's file, which must be in the repository itself: a
+// reusable workflow of another repository can have the same file name.
 func (p *Publisher) allowsWorkflow(r Run) bool {
 	if p.Workflow == "" {
 		return true
@@ -199,6 +210,8 @@ func (p *Publisher) allowsWorkflow(r Run) bool {
 		return false
 	}
 	file, _, _ := strings.Cut(r.WorkflowRef[len(head):], "@")
+	// A full path is compared whole; a bare file name is looked for in the folders where
+	// code hosts keep workflows.
 	if strings.Contains(p.Workflow, "/") || r.Provider == GitLab {
 		return file == p.Workflow
 	}
@@ -210,7 +223,7 @@ func (p *Publisher) allowsWorkflow(r Run) bool {
 	return false
 }
 
-// String identifies the run for its own caller: it is what their token says.
+// String describes the run in errors. It shows nothing but the caller's own token.
 func (r *Run) String() string {
 	s := fmt.Sprintf("repository %s, ref %s", r.Repository, orNone(r.Ref))
 	if r.WorkflowRef != "" {
@@ -219,6 +232,7 @@ func (r *Run) String() string {
 	return s + ", environment " + orNone(r.Environment) + ", event " + orNone(r.Event)
 }
 
+// orNone makes an absent claim visible in an error message.
 func orNone(s string) string {
 	if s == "" {
 		return "(none)"

@@ -18,26 +18,32 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Service keeps trusted publishers, and gives keys to their runs.
+// Service manages trusted publishers and exchanges ID tokens for keys.
 type Service struct {
 	DB       *store.DB
 	Auth     *auth.Service
 	Registry *registry.Service
-	Keys     *oidc.Keys
-	// PublicURL is the audience that tokens must be for.
+	// Keys fetches and caches the issuers' signing keys.
+	Keys *oidc.Keys
+	// PublicURL is the audience that tokens must have. A token for another server can't
+	// be replayed here.
 	PublicURL string
-	// AllowPrivate permits issuers without https, in private networks.
+	// AllowPrivate permits issuers without https, for private networks.
 	AllowPrivate bool
 	Log          *slog.Logger
 }
 
+// The lifetime is about what packing and pushing takes: a key that leaks from a log is
+// soon useless.
 const (
 	// KeyLifetime is how long the key of a run works.
 	KeyLifetime = 15 * time.Minute
 	maxKeyName  = 100 // characters
 )
 
-// Create adds a publisher to an entry of the caller's organisation.
+// Create adds a rule to an entry of the caller's organisation. The caller must be allowed
+// to push, since the rule passes that permission on. The same rule twice is
+// fault.Conflict.
 func (s *Service) Create(ctx context.Context, c access.Caller, p Publisher) (_ Publisher, err error) {
 	defer fault.Wrap(&err, "trusted publisher of %s", p.Repository)
 	if !c.May(access.RegistryPush) {
@@ -58,7 +64,8 @@ func (s *Service) Create(ctx context.Context, c access.Caller, p Publisher) (_ P
 		if err := checkCounts(ctx, tx, p); err != nil {
 			return err
 		}
-		// The runs of two jobs may be the first ones at once; now there is one of them.
+		// Create the user that will hold the keys now: two first runs at once would both
+		// try to.
 		if _, err := s.Auth.PublisherHolder(ctx, tx, c.OrgID); err != nil {
 			return err
 		}
@@ -67,7 +74,8 @@ func (s *Service) Create(ctx context.Context, c access.Caller, p Publisher) (_ P
 		}
 		return p.record(ctx, tx, "publishers.publisher.create", audit.Detail{
 			"provider": p.Provider, "issuer": p.Issuer, "ref": notEmpty(p.Ref), "workflow": notEmpty(p.Workflow),
-			"environment": notEmpty(p.Environment), "repository_id": notEmpty(p.RepositoryID), "repository_owner_id": notEmpty(p.OwnerID),
+			"environment": notEmpty(p.Environment), "repository_id": notEmpty(p.RepositoryID),
+			"repository_owner_id": notEmpty(p.OwnerID),
 		})
 	})
 	if store.IsDuplicate(err) {
@@ -76,6 +84,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, p Publisher) (_ P
 	return p, err
 }
 
+// notEmpty returns nil for "", which the API and the audit log show as null.
 func notEmpty(s string) *string {
 	if s == "" {
 		return nil
@@ -83,6 +92,8 @@ func notEmpty(s string) *string {
 	return &s
 }
 
+// checkCounts enforces the limits. Two requests at once may exceed them by one, which
+// does no harm.
 func checkCounts(ctx context.Context, tx *store.Tx, p Publisher) error {
 	all, ofEntry, err := countPublishers(ctx, tx, p.OrgID, p.EntryID)
 	switch {
@@ -96,8 +107,8 @@ func checkCounts(ctx context.Context, tx *store.Tx, p Publisher) error {
 	return nil
 }
 
-// List returns a page of an organisation's publishers, newest first, and how many
-// there are; of one entry, if its id is not "".
+// List returns a page of an organisation's rules, newest first, and their total number;
+// with entryID only those of one entry.
 func (s *Service) List(ctx context.Context, orgID, entryID string, p store.Page) ([]Publisher, int, error) {
 	total, ofEntry, err := countPublishers(ctx, s.DB, orgID, entryID)
 	if err != nil {
@@ -110,7 +121,8 @@ func (s *Service) List(ctx context.Context, orgID, entryID string, p store.Page)
 	return all, total, err
 }
 
-// Delete removes a publisher, and revokes the keys that its runs still have.
+// Delete removes a rule and revokes the keys that its runs still hold. Versions that they
+// published keep their provenance.
 func (s *Service) Delete(ctx context.Context, orgID, id string) error {
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		p, err := publisherByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
@@ -129,10 +141,12 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) error {
 		}
 		return p.record(ctx, tx, "publishers.publisher.delete", audit.Detail{"issuer": p.Issuer})
 	})
+	// The cache of this replica must not accept a revoked key until its TTL ends.
 	s.Auth.Forget()
 	return err
 }
 
+// record adds the entry to every audit entry: the target is only the repository's name.
 func (p *Publisher) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
 	d["entry"], d["entry_name"] = p.EntryID, p.EntryName
 	return audit.Record(ctx, tx, audit.Entry{
@@ -140,16 +154,17 @@ func (p *Publisher) record(ctx context.Context, tx *store.Tx, action string, d a
 	})
 }
 
-// A Destination is the entry that a run wants to publish: by its id, or by name in an
-// organisation. The run says which, since anybody may trust a repository: its skill
-// must not end up in another organisation.
+// A Destination is the entry that a run wants to publish: by id, or by name in an
+// organisation. The run has to name it on a server with several organisations, because
+// any of them can add a rule for any repository: a skill must not end up in the registry
+// of whoever trusted the repository first.
 type Destination struct {
 	EntryID      string
 	Organisation string
 	Name         string
 }
 
-// A Grant is the key of a run.
+// A Grant is the reply to an exchange.
 type Grant struct {
 	Key       string
 	ExpiresAt time.Time
@@ -158,9 +173,10 @@ type Grant struct {
 	Run       Run
 }
 
-// Exchange gives a key to the run that an ID token vouches for, if a publisher allows
-// it. A token that is not valid, or was exchanged before, is fault.Unauthorized; one that
-// no publisher allows is fault.Denied, whether there is such an entry or not.
+// Exchange gives a key to the workflow run that an ID token vouches for, if a rule allows
+// it. An invalid token, or one that was exchanged before, is fault.Unauthorized. A run
+// that no rule allows is fault.Denied, whether or not the entry exists, so that the reply
+// doesn't reveal private entries.
 func (s *Service) Exchange(ctx context.Context, raw string, to Destination) (g Grant, err error) {
 	claimed, err := oidc.Peek(raw, s.PublicURL)
 	if err != nil {
@@ -173,14 +189,14 @@ func (s *Service) Exchange(ctx context.Context, raw string, to Destination) (g G
 	if err != nil {
 		return g, err
 	}
-	if len(providers) == 0 { // nothing is fetched for an issuer that is not configured
+	if len(providers) == 0 { // no request goes to an issuer that no rule names (SSRF)
 		return g, oidc.ErrNotValid()
 	}
 	token, err := s.Keys.Verify(ctx, raw, claimed.Issuer, s.PublicURL)
 	if err != nil {
 		return g, err
 	}
-	// Publishers of two organisations may differ in what they take the issuer for.
+	// Two organisations may have declared different providers for the same issuer.
 	for _, provider := range providers {
 		run, readErr := runOf(token, provider)
 		if readErr != nil {
@@ -196,7 +212,8 @@ func (s *Service) Exchange(ctx context.Context, raw string, to Destination) (g G
 	return g, err
 }
 
-// checkDestination wants an entry that cannot be mistaken for another organisation's.
+// checkDestination requires an entry id or an organisation once the server has more than
+// one organisation.
 func (s *Service) checkDestination(ctx context.Context, to Destination) error {
 	if to.EntryID != "" || to.Organisation != "" {
 		return nil
@@ -208,7 +225,8 @@ func (s *Service) checkDestination(ctx context.Context, to Destination) error {
 	return err
 }
 
-// match finds the publisher that allows the run.
+// match finds the rule that allows the run. Rules of different entries that all match are
+// fault.Conflict: which entry is meant can't be guessed.
 func (s *Service) match(ctx context.Context, run Run, to Destination) (Publisher, error) {
 	candidates, err := publishersOfRun(ctx, s.DB, run, to)
 	if err != nil {
@@ -219,6 +237,8 @@ func (s *Service) match(ctx context.Context, run Run, to Destination) (Publisher
 	})
 	candidates = slices.DeleteFunc(candidates, func(p Publisher) bool { return !p.allows(run) })
 	if len(candidates) == 0 {
+		// Probably a repository that was deleted and recreated, perhaps by an attacker:
+		// worth an operator's attention.
 		if repinned {
 			s.Log.Warn("a workflow was refused: its repository has the name of a trusted one, but another id",
 				"issuer", run.Issuer, "repository", run.Repository, "repository_id", run.RepositoryID)
@@ -227,12 +247,15 @@ func (s *Service) match(ctx context.Context, run Run, to Destination) (Publisher
 	}
 	for _, p := range candidates {
 		if p.EntryID != candidates[0].EntryID {
-			return Publisher{}, fault.New(fault.Conflict, "The workflow may publish several entries; say which by entry_id or name")
+			return Publisher{}, fault.New(fault.Conflict,
+				"The workflow may publish several entries; say which by entry_id or name")
 		}
 	}
 	return candidates[0], nil
 }
 
+// errNoPublisher is the same for a missing entry and a missing rule. It repeats the run's
+// own claims, so that people see which one their rule doesn't match.
 func errNoPublisher(run Run) error {
 	why := ""
 	if run.fromPullRequest() {
@@ -241,7 +264,8 @@ func errNoPublisher(run Run) error {
 	return fault.New(fault.Denied, "No trusted publisher of this entry allows the workflow run (%s)%s", &run, why)
 }
 
-// grant uses the token up and makes the key.
+// grant redeems the token and creates the key. Key, single use of the token and pinned
+// ids commit together: a crash leaves no key that the audit log doesn't know.
 func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run Run) (g Grant, err error) {
 	defer fault.Wrap(&err, "trusted publisher %s", p.ID)
 	expires := store.Now().Add(KeyLifetime)
@@ -251,13 +275,14 @@ func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run 
 		} else if err != nil {
 			return err
 		}
-		if !p.allows(run) { // another run pinned the ids meanwhile
+		if !p.allows(run) { // another run may have pinned the ids meanwhile
 			return errNoPublisher(run)
 		}
 		holder, err := s.Auth.PublisherHolder(ctx, tx, p.OrgID)
 		if err != nil {
 			return err
 		}
+		// The audit entries name the holder as the actor: there is no signed-in user.
 		ctx := access.With(ctx, access.Caller{OrgID: p.OrgID, UserID: holder.ID, Email: holder.Email})
 		k, raw, err := s.Auth.CreateEntryKey(ctx, tx, auth.NewEntryKey{
 			OrgID: p.OrgID, EntryID: p.EntryID, Name: keyName(run), ExpiresAt: expires,
@@ -269,7 +294,8 @@ func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run 
 		if token.Expiry.After(expires) {
 			x.expiresAt = token.Expiry
 		}
-		// The library allows clocks to differ by some minutes.
+		// Remember a used token until it has surely expired. Verification tolerates clock
+		// skew of some minutes, which this margin covers.
 		x.expiresAt = x.expiresAt.Add(KeyLifetime)
 		if inserted, err := insertExchange(ctx, tx, x); err != nil {
 			return err
@@ -293,13 +319,15 @@ func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run 
 	return g, err
 }
 
-// keyName is what lists show: a repository may be longer than a name.
+// keyName is the name of a run's key in lists, truncated because a repository's path may
+// be longer than a name.
 func keyName(run Run) string {
 	return text.TruncateRunes("run "+run.RunID+" of "+run.Repository, maxKeyName)
 }
 
-// Admitted records which run publishes a version. It is called in the transaction of
-// the push, before the version is written.
+// Admitted records which run publishes a version. It's called in the transaction of the
+// push, before the version is inserted, and does nothing for ordinary keys. A push that
+// claims another source repository is refused, so the provenance can't contradict it.
 func (s *Service) Admitted(ctx context.Context, tx *store.Tx, v registry.Version) error {
 	c := access.From(ctx)
 	if c.EntryID == "" {
@@ -310,25 +338,27 @@ func (s *Service) Admitted(ctx context.Context, tx *store.Tx, v registry.Version
 		return err
 	}
 	if v.SourceRepo != nil && !strings.EqualFold(*v.SourceRepo, x.run.Repository) {
-		return fault.Invalid("source_repo", "source_repo must be %s, the repository of the workflow, or be left out", x.run.Repository)
+		return fault.Invalid("source_repo", "source_repo must be %s, the repository of the workflow, or be left out",
+			x.run.Repository)
 	}
 	return insertVersionPublisher(ctx, tx, v, x)
 }
 
-// A Provenance is the run that published a version.
+// A Provenance is the workflow run that published a version.
 type Provenance struct {
 	PublisherID string
 	Run         Run
 	At          time.Time
 }
 
-// Of returns the run that published a version of an organisation's entry. One that was
+// Of returns the run that published a version of an organisation's entry. A version
 // pushed with an ordinary key is fault.NotFound.
 func (s *Service) Of(ctx context.Context, orgID, entryID, version string) (Provenance, error) {
 	return provenanceOf(ctx, s.DB, orgID, entryID, version)
 }
 
-// Sweep deletes the tokens that have expired. It runs on a schedule.
+// Sweep deletes redeemed tokens once they have expired and can't be replayed. It runs on
+// a schedule.
 func (s *Service) Sweep(ctx context.Context) error {
 	return deleteExpiredExchanges(ctx, s.DB, store.Now())
 }

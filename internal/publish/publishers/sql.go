@@ -31,6 +31,7 @@ func insertPublisher(ctx context.Context, q store.Querier, p Publisher) error {
 	return err
 }
 
+// countPublishers returns both totals in one query; entryID may be "".
 func countPublishers(ctx context.Context, q store.Querier, orgID, entryID string) (all, ofEntry int, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*), COUNT(*) FILTER (WHERE entry_id = $2) FROM trusted_publishers WHERE org_id = $1`, orgID, entryID)
@@ -41,7 +42,8 @@ func countPublishers(ctx context.Context, q store.Querier, orgID, entryID string
 }
 
 var sorts = store.Sorting{
-	"created_at": "p.created_at", "repository": "p.repository_key", "issuer": "p.issuer", "ref": "p.ref", "workflow": "p.workflow",
+	"created_at": "p.created_at", "repository": "p.repository_key", "issuer": "p.issuer", "ref": "p.ref",
+	"workflow":     "p.workflow",
 	"last_used_at": "p.last_used_at",
 }
 
@@ -53,7 +55,8 @@ func publishersOfOrg(ctx context.Context, q store.Querier, orgID, entryID string
 	return store.All(rows, err, scan)
 }
 
-// publisherByID locks the row of the publisher, not that of its entry.
+// publisherByID locks only the row of the rule ("OF p"): locking the entry as well would
+// make exchanges wait for pushes.
 func publisherByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Publisher, error) {
 	if lock != "" {
 		lock += " OF p"
@@ -67,7 +70,7 @@ func deletePublisher(ctx context.Context, q store.Querier, p Publisher) error {
 	return err
 }
 
-// usePublisher pins the ids of the first run.
+// usePublisher pins the code host's ids if this is the first run, and notes the use.
 func usePublisher(ctx context.Context, q store.Querier, p Publisher, run Run) error {
 	_, err := q.Exec(ctx, `
 		UPDATE trusted_publishers SET last_used_at = $2,
@@ -77,8 +80,8 @@ func usePublisher(ctx context.Context, q store.Querier, p Publisher, run Run) er
 	return err
 }
 
-// providersOfIssuer reports how the tokens of an issuer are read; none if it is that of
-// no publisher.
+// providersOfIssuer returns the providers that rules declare for an issuer, in the order
+// of providers(); none if no rule names the issuer.
 func providersOfIssuer(ctx context.Context, q store.Querier, issuer string) (found []Provider, err error) {
 	var all [3]bool
 	rows, err := q.Query(ctx, `
@@ -96,8 +99,8 @@ func providersOfIssuer(ctx context.Context, q store.Querier, issuer string) (fou
 	return found, err
 }
 
-// publishersOfRun returns the publishers of the destination that name the run's
-// repository.
+// publishersOfRun returns the rules for the run's issuer and repository, limited to the
+// destination; an empty field of the destination doesn't restrict.
 func publishersOfRun(ctx context.Context, q store.Querier, run Run, to Destination) ([]Publisher, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+fromPublishers+`JOIN organisations o ON o.id = p.org_id
@@ -107,6 +110,7 @@ func publishersOfRun(ctx context.Context, q store.Querier, run Run, to Destinati
 	return store.All(rows, err, scan)
 }
 
+// severalOrganisations stops counting at two.
 func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
 	n, err := store.One(rows, err, "Organisations", store.Value[int])
@@ -118,7 +122,7 @@ func organisationName(ctx context.Context, q store.Querier, id string) (string, 
 	return store.One(rows, err, "Organisation", store.Value[string])
 }
 
-// An exchange is a token that was used up.
+// An exchange is a redeemed token and the key that was issued for it.
 type exchange struct {
 	token       string
 	orgID       string
@@ -128,7 +132,8 @@ type exchange struct {
 	expiresAt   time.Time
 }
 
-// insertExchange reports false if the token was exchanged before, on any replica.
+// insertExchange reports false if the token was redeemed before, on any replica: the
+// primary key decides.
 func insertExchange(ctx context.Context, tx *store.Tx, x exchange) (bool, error) {
 	run, err := json.Marshal(x.run)
 	if err != nil {
@@ -140,6 +145,8 @@ func insertExchange(ctx context.Context, tx *store.Tx, x exchange) (bool, error)
 	return n == 1, err
 }
 
+// exchangeOfKey finds the run that a key was issued to. Only the fields that Admitted
+// needs are set.
 func exchangeOfKey(ctx context.Context, q store.Querier, orgID, keyID string) (exchange, error) {
 	rows, err := q.Query(ctx, `
 		SELECT publisher_id, run FROM trusted_exchanges WHERE org_id = $1 AND key_id = $2`, orgID, keyID)
@@ -152,6 +159,7 @@ func exchangeOfKey(ctx context.Context, q store.Querier, orgID, keyID string) (e
 	})
 }
 
+// keysOfPublisher may return keys that have expired; revoking them is a no-op.
 func keysOfPublisher(ctx context.Context, q store.Querier, p Publisher) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT key_id FROM trusted_exchanges WHERE org_id = $1 AND publisher_id = $2`, p.OrgID, p.ID)
 	return store.All(rows, err, store.Value[string])
@@ -162,6 +170,8 @@ func deleteExpiredExchanges(ctx context.Context, q store.Querier, now time.Time)
 	return err
 }
 
+// insertVersionPublisher copies the run into columns, so that provenance outlives the
+// rule and the redeemed token.
 func insertVersionPublisher(ctx context.Context, q store.Querier, v registry.Version, x exchange) error {
 	r := x.run
 	_, err := q.Exec(ctx, `
@@ -174,6 +184,8 @@ func insertVersionPublisher(ctx context.Context, q store.Querier, v registry.Ver
 	return err
 }
 
+// provenanceOf takes the organisation of the run, which is the entry's: others don't see
+// who published a version.
 func provenanceOf(ctx context.Context, q store.Querier, orgID, entryID, version string) (Provenance, error) {
 	rows, err := q.Query(ctx, `
 		SELECT p.publisher_id, p.provider, p.issuer, p.repository, p.repository_id, p.owner_id, p.ref, p.commit_sha,

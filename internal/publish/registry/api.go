@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 )
 
-// maxUpload is the largest archive and its metadata.
+// maxUpload limits the body of a push: the archive (10 MiB) and its metadata.
 const maxUpload = 12 << 20
 
 // Mount adds the registry's routes.
@@ -80,32 +80,36 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// EntryPath names an entry in a path.
+// EntryPath is the path parameter of the routes of one entry.
 type EntryPath struct {
 	ID string `path:"id" doc:"Id of the entry"`
 }
 
+// publishOutput is the reply to create and push. Gate is set only for a candidate.
 type publishOutput struct {
 	Entry   EntryOutput   `json:"entry"`
 	Version VersionOutput `json:"version"`
 	Gate    *gateapi.Gate `json:"gate,omitempty" doc:"With status 202: the version is a candidate until this gate lets it pass"`
 	requirements.Published
+	// made is false if the version existed already; it only decides the status.
 	made bool
 }
 
-// newPublishOutput passes an error on.
+// newPublishOutput converts the result of Create and Push. Passing err through lets the
+// endpoints call it without a check of their own.
 func (s *Service) newPublishOutput(ctx context.Context, e Entry, v Version, made bool, err error) (publishOutput, error) {
 	if err != nil {
 		return publishOutput{}, err
 	}
+	// A new version without requirements, which most are, needs no query.
 	known := made && len(v.requires)+len(v.problems) == 0
 	skill := requirements.Skill{EntryID: e.ID, Name: e.Name, OrgID: e.OrgID, VersionID: v.ID}
 	p, err := requirements.AtPublish(ctx, s.DB, skill, v.problems, known)
 	return publishOutput{NewEntryOutput(e), NewVersionOutput(e, v), v.gate, p, made}, err
 }
 
-// HTTPStatus is 202 for a version that its gate holds, and 200 for one that was
-// there already.
+// HTTPStatus is 201 for a published version, 202 for a candidate that waits for its gate,
+// and 200 for a version that existed already.
 func (o publishOutput) HTTPStatus() int {
 	switch {
 	case !o.made:
@@ -147,6 +151,7 @@ type ListInput struct {
 	PerPage int    `query:"per_page" default:"1000" minimum:"1" maximum:"1000"`
 }
 
+// filter converts a page, counted from 1, to an offset.
 func (in ListInput) filter() Filter {
 	return Filter{Name: in.Name, Search: in.Q, Limit: in.PerPage, Offset: (in.Page - 1) * in.PerPage}
 }
@@ -156,7 +161,7 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-// newListOutput leaves out what the organisation may not see.
+// newListOutput hides from other organisations' entries what only their owner may see.
 func newListOutput(in ListInput, orgID string, listed []Listed, total int) listOutput {
 	out := listOutput{
 		Entries:    make([]listedOutput, len(listed)),
@@ -168,6 +173,8 @@ func newListOutput(in ListInput, orgID string, listed []Listed, total int) listO
 	return out
 }
 
+// handleList shows the own organisation's entries, including those that have no published
+// version yet.
 func (s *Service) handleList(ctx context.Context, in ListInput) (listOutput, error) {
 	orgID := access.From(ctx).OrgID
 	f := in.filter()
@@ -181,6 +188,7 @@ type listPublicInput struct {
 	Organisation string `query:"organisation" maxLength:"200" doc:"Only entries of this one; with name, an unlisted entry is found, too"`
 }
 
+// handleListPublic is what other organisations see, so Pending stays false.
 func (s *Service) handleListPublic(ctx context.Context, in listPublicInput) (listOutput, error) {
 	f := in.filter()
 	f.Organisation = in.Organisation
@@ -188,6 +196,7 @@ func (s *Service) handleListPublic(ctx context.Context, in listPublicInput) (lis
 	return newListOutput(in.ListInput, access.From(ctx).OrgID, listed, total), err
 }
 
+// getOutput documents the reply; handleGet streams the same fields.
 type getOutput struct {
 	Entry             OwnedOutput      `json:"entry"`
 	InstallationCount int              `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
@@ -196,6 +205,7 @@ type getOutput struct {
 	Versions          []VersionOutput  `json:"versions" nullable:"false"`
 }
 
+// handleGet streams its reply: an entry may have thousands of versions.
 func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
 	orgID := access.From(ctx).OrgID
 	e, err := s.Entry(ctx, orgID, in.ID)
@@ -251,6 +261,7 @@ func (s *Service) handleDelete(ctx context.Context, in EntryPath) (httpapi.None,
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
 }
 
+// versionsOutput documents the reply; handleVersions streams the same field.
 type versionsOutput struct {
 	Versions []VersionOutput `json:"versions" nullable:"false"`
 }
@@ -264,13 +275,14 @@ func (s *Service) handleVersions(ctx context.Context, in EntryPath) (httpapi.Str
 	return s.streamVersions(ctx, e, e.OrgID == orgID, struct{}{})
 }
 
-// VersionPath names a version in a path.
+// VersionPath is the path of the routes of one version.
 type VersionPath struct {
 	EntryPath
 	Version string `path:"version"`
 }
 
-// WithdrawnQuery asks for the content of a version although it is withdrawn.
+// WithdrawnQuery opts in to the content of a withdrawn version, e.g. to inspect why it
+// was withdrawn.
 type WithdrawnQuery struct {
 	Withdrawn bool `query:"withdrawn" doc:"Also if the version is withdrawn, which is 410 otherwise; for the entry's own organisation"`
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// caches keep answers of the database in memory that never change. They are LRU, and
-// bounded. The zero value is empty. Which versions may be downloaded is not kept: one that
-// was withdrawn, deleted or hidden on another replica must not be sent.
+// caches hold immutable data from the database, in bounded LRU caches. The zero value is
+// ready to use. Whether a version may be downloaded is never cached: a version that was
+// withdrawn, deleted or hidden on another replica must not be served.
 type caches struct {
 	once      sync.Once
 	manifests *lru.Cache[string, manifest] // by version id
@@ -18,16 +18,17 @@ type caches struct {
 
 const maxManifests = 8 << 20 // bytes
 
+// cache creates the caches on first use, so that a Service needs no constructor.
 func (s *Service) cache() *caches {
 	s.caches.once.Do(func() { s.caches.manifests = lru.New[string, manifest](maxManifests) })
 	return &s.caches
 }
 
-// A manifest has the files of a version by path.
+// A manifest is the list of a version's files, by path.
 type manifest map[string]skillpkg.ManifestEntry
 
-// manifest returns the files of a version. They never change, so what is cached
-// is always right.
+// manifest returns a version's files, from the cache if possible. Versions are immutable,
+// so there is nothing to invalidate.
 func (s *Service) manifest(ctx context.Context, versionID string) (manifest, error) {
 	manifests := s.cache().manifests
 	if found, ok := manifests.Get(versionID); ok {
@@ -37,7 +38,7 @@ func (s *Service) manifest(ctx context.Context, versionID string) (manifest, err
 	if err != nil {
 		return nil, err
 	}
-	const perFile = 200 // bytes of an entry without its path, about
+	const perFile = 200 // estimated bytes per file besides its path
 	found, cost := make(manifest, len(files)), int64(perFile)
 	for _, f := range files {
 		found[f.Path] = f

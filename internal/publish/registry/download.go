@@ -13,15 +13,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
-// A download is what is needed to send an archive or a file of it.
+// A download is what it takes to serve an archive or one of its files.
 type download struct {
 	entryName string
-	own       bool    // of the organisation that asks
-	version   Version // ID, Version, ContentHash, State, WithdrawnReason and archiveKey only
+	own       bool    // the caller's organisation owns the entry
+	version   Version // only ID, Version, ContentHash, State, WithdrawnReason and archiveKey are set
 }
 
-// Download sends the archive of a version that the organisation may see. A withdrawn one is
-// fault.Gone; its own organisation gets it if it asks for what is withdrawn.
+// Download streams the archive of a version that the organisation may see. A withdrawn
+// version is fault.Gone, unless the organisation owns it and asks for withdrawn content.
 func (s *Service) Download(ctx context.Context, orgID string, at VersionPath, withdrawn bool) (httpapi.Stream, error) {
 	d, err := s.findDownload(ctx, orgID, at, withdrawn)
 	if err != nil {
@@ -29,7 +29,8 @@ func (s *Service) Download(ctx context.Context, orgID string, at VersionPath, wi
 	}
 	body, info, err := s.Blobs.Get(ctx, d.version.archiveKey)
 	if fault.Is(err, fault.NotFound) {
-		// The entry may have been deleted meanwhile.
+		// The row was there but the object isn't: if the entry was deleted in between,
+		// report that instead of a broken store.
 		if _, _, gone := s.Version(ctx, orgID, at.ID, at.Version); gone != nil {
 			return nil, gone
 		}
@@ -42,8 +43,8 @@ func (s *Service) Download(ctx context.Context, orgID string, at VersionPath, wi
 	}, nil
 }
 
-// findDownload looks up a version whose content the organisation may read. An error says
-// whether the entry or the version is missing.
+// findDownload finds a version whose content the organisation may read. If there is none,
+// the slower query of Version tells whether entry or version is missing.
 func (s *Service) findDownload(ctx context.Context, orgID string, at VersionPath, withdrawn bool) (download, error) {
 	d, err := downloadOf(ctx, s.DB, orgID, at)
 	if fault.Is(err, fault.NotFound) {
@@ -56,8 +57,8 @@ func (s *Service) findDownload(ctx context.Context, orgID string, at VersionPath
 	return d, d.version.Readable(d.entryName, d.own && withdrawn)
 }
 
-// Readable refuses the content of a withdrawn version, with the reason, unless it is asked
-// for all the same, which only its own organisation may.
+// Readable returns fault.Gone with the reason for a withdrawn version. withdrawn allows
+// it all the same; only the entry's own organisation may pass true.
 func (v Version) Readable(entry string, withdrawn bool) error {
 	if v.State != Withdrawn || withdrawn {
 		return nil
@@ -69,19 +70,20 @@ func (v Version) Readable(entry string, withdrawn bool) error {
 	return fault.New(fault.Gone, "Version %s of %s was withdrawn%s", v.Version, entry, reason).WithCode("withdrawn")
 }
 
-// CheckLink refuses an object by a signed URL: that of a version that was withdrawn, was
-// deleted, or may not be seen any more by the organisation that it was signed for ("": by a
-// server that did not say).
+// CheckLink checks an object that is requested by a signed URL. URLs live longer than
+// permissions: it refuses versions that were withdrawn or deleted, or hidden from the
+// organisation that the URL was signed for. orgID is "" in URLs of servers that didn't
+// put it in yet.
 func (s *Service) CheckLink(ctx context.Context, key, orgID string) error {
 	if !strings.HasPrefix(key, objectPrefix) && !strings.HasPrefix(key, sharedPrefix) {
-		return nil // of another capability
+		return nil // not the registry's
 	}
 	versions, err := versionsOfKey(ctx, s.DB, key, orgID)
 	if err != nil {
 		return err
 	}
 	gone := error(fault.New(fault.NotFound, "Version not found"))
-	for _, d := range versions { // a version that was rolled forward has the object of another one
+	for _, d := range versions { // a version that was rolled forward shares the object of the original
 		if gone = d.version.Readable(d.entryName, false); gone == nil {
 			return nil
 		}
@@ -89,14 +91,15 @@ func (s *Service) CheckLink(ctx context.Context, key, orgID string) error {
 	return gone
 }
 
-// ArchiveOptions are those of the answer with an archive: its file name, e.g.
-// "pdf-1.0.0.tar.gz", and media type.
+// ArchiveOptions sets the file name, e.g. "pdf-1.0.0.tar.gz", and media type of a served
+// archive.
 func ArchiveOptions(name, version string) blob.SignOptions {
 	return blob.SignOptions{Filename: name + "-" + version + ".tar.gz", ContentType: "application/gzip"}
 }
 
-// ServeCanonical sends the canonical archive with that hash of any published version
-// of an entry. A missing one is a fault.NotFound.
+// ServeCanonical serves the canonical archive with a hash, of any published version of an
+// entry: an index that a client fetched earlier may list an older version. A missing one
+// is fault.NotFound.
 func (s *Service) ServeCanonical(w http.ResponseWriter, r *http.Request, e Entry, hash string) error {
 	version, key, err := canonicalByHash(r.Context(), s.DB, e, hash)
 	if err != nil {
@@ -105,8 +108,8 @@ func (s *Service) ServeCanonical(w http.ResponseWriter, r *http.Request, e Entry
 	return blob.Serve(w, r, s.Blobs, key, ArchiveOptions(e.Name, version))
 }
 
-// StreamFile sends one file of a version that the organisation may see, unless
-// the client's If-None-Match names its ETag. A withdrawn version is as for Download.
+// StreamFile serves one file of a version that the organisation may see, or 304 if the
+// client's If-None-Match has its ETag. Withdrawn versions are treated as in Download.
 func (s *Service) StreamFile(
 	ctx context.Context, orgID string, at VersionPath, path, ifNoneMatch string, withdrawn bool,
 ) (httpapi.Stream, error) {
@@ -125,8 +128,8 @@ func (s *Service) StreamFile(
 	return inert(MediaType(content), f.Hash, content), err
 }
 
-// StreamDiff sends what changed in a version that the organisation may see. Withdrawn
-// versions, on either side, are as for Download.
+// StreamDiff serves the diff between two versions that the organisation may see; from is
+// as in Diff. Withdrawn versions, on either side, are treated as in Download.
 func (s *Service) StreamDiff(
 	ctx context.Context, orgID string, at VersionPath, from string, withdrawn bool,
 ) (httpapi.Stream, error) {
@@ -142,13 +145,15 @@ func (s *Service) StreamDiff(
 	if err != nil {
 		return nil, err
 	}
+	// The ETag is a hash of the diff: with an empty from, what it compares with can
+	// change.
 	content, err := s.Diff(ctx, v, from)
 	sum := sha256.Sum256(content)
 	return inert("text/x-diff; charset=utf-8", hex.EncodeToString(sum[:]), content), err
 }
 
-// inert sends content that a user pushed, with a Content-Security-Policy under
-// which a browser runs none of it.
+// inert serves content that a user pushed, with a Content-Security-Policy that stops
+// browsers from running any of it in our origin.
 func inert(mediaType, etag string, content []byte) httpapi.Stream {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", mediaType)

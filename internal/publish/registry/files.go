@@ -10,8 +10,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
-// Open reads a version's archive. The caller closes it. The package has the
-// files of the manifest, if the version has its own.
+// Open reads a version's archive; the caller closes the package. If v has its manifest,
+// AppleDouble files that the manifest doesn't list are left out, as they were at the
+// push.
 func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "archive of version %s", v.ID)
 	body, _, err := s.Blobs.Get(ctx, v.archiveKey)
@@ -26,8 +27,8 @@ func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err
 	return pkg, err
 }
 
-// File returns the content of one file of a version. The memory of a large one
-// counts as used until ctx is done.
+// File returns the content of one file. The memory of a large file is reserved until ctx
+// is done.
 func (s *Service) File(ctx context.Context, v Version, path string) ([]byte, error) {
 	f, err := s.FindFile(ctx, v, path)
 	if err != nil {
@@ -36,8 +37,8 @@ func (s *Service) File(ctx context.Context, v Version, path string) ([]byte, err
 	return s.ReadFile(ctx, v, f)
 }
 
-// FindFile looks a file of a version up in its manifest. A missing one is a
-// fault.NotFound.
+// FindFile looks up a file in a version's manifest, without reading the archive. A
+// missing file is fault.NotFound.
 func (s *Service) FindFile(ctx context.Context, v Version, path string) (skillpkg.ManifestEntry, error) {
 	files, err := s.manifest(ctx, v.ID)
 	if err != nil {
@@ -50,8 +51,8 @@ func (s *Service) FindFile(ctx context.Context, v Version, path string) (skillpk
 	return f, nil
 }
 
-// ReadFile returns the content of a file that FindFile has found: from memory,
-// from the database if it is a small SKILL.md, or else from the archive.
+// ReadFile returns the content of a file found by FindFile, from the cheapest place that
+// has it: the cache, the database for a small SKILL.md, or the archive.
 func (s *Service) ReadFile(ctx context.Context, v Version, f skillpkg.ManifestEntry) ([]byte, error) {
 	if content, ok := s.Files.Cached(ctx, f.Hash); ok {
 		return content, nil
@@ -69,6 +70,8 @@ func (s *Service) ReadFile(ctx context.Context, v Version, f skillpkg.ManifestEn
 	return s.Files.File(ctx, s.archive(v), stored.File{SHA256: f.Hash, Size: f.Size})
 }
 
+// archive describes a version's archive to the cache of files, which opens it only on a
+// miss.
 func (s *Service) archive(v Version) stored.Archive {
 	open := func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := s.Blobs.Get(ctx, v.archiveKey)
@@ -77,9 +80,9 @@ func (s *Service) archive(v Version) stored.Archive {
 	return stored.Archive{Hash: v.ContentHash, Limits: skillpkg.StoredLimits(), Open: open}
 }
 
-// Diff returns the unified diff between two versions of an entry. An empty
-// from means the version pushed before; the first version is compared with
-// nothing.
+// Diff returns the unified diff between two versions of an entry. With an empty from it
+// compares with the version published before; the first version is compared with an empty
+// tree.
 func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, err error) {
 	defer fault.Wrap(&err, "diff of version %s", to.ID)
 	tree := func(v Version) stored.Tree { return stored.Tree{Archive: s.archive(v), Manifest: v.Manifest} }
@@ -98,8 +101,8 @@ func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, 
 	return s.Files.Diff(ctx, tree(old), tree(to))
 }
 
-// MediaType is the type under which a file is shown. It is never HTML: a file
-// that a user pushed must not run scripts in our origin.
+// MediaType is the Content-Type under which a user's file is served. It's never HTML, so
+// that a pushed file can't run scripts in our origin.
 func MediaType(content []byte) string {
 	if content != nil && text.ValidBytes(content) {
 		return "text/plain; charset=utf-8"

@@ -2,7 +2,8 @@ package registry
 
 import "github.com/whetstone-dev/whetstone/internal/platform/invariants"
 
-// rules are what must hold between the tables of the registry.
+// rules are the invariants between the registry's tables, for the doctor. Each query
+// returns how many rows break one, and an example.
 func rules() []invariants.Rule {
 	return []invariants.Rule{
 		{

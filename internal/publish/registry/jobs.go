@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
-// Register makes the queue run the registry's jobs.
+// Register registers the registry's jobs and schedules the garbage collection of objects.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args removeBlobs) error { return s.removeBlobs(ctx, args.Keys) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweepBlobs) error { return s.sweepBlobs(ctx) }, jobs.Timeout(time.Hour))
@@ -16,7 +16,8 @@ func (s *Service) Register() {
 	s.Jobs.Every(blob.OrphanAge, sweepBlobs{})
 }
 
-// removeBlobs is the job that deletes the objects of deleted versions.
+// removeBlobs deletes the objects of deleted versions. It's enqueued in the transaction
+// that deletes them.
 type removeBlobs struct {
 	Keys []string `json:"keys"`
 }
@@ -24,15 +25,15 @@ type removeBlobs struct {
 // Kind names the job.
 func (removeBlobs) Kind() string { return "registry.remove-blobs" }
 
-// sweepBlobs is the job that deletes the objects of pushes that died before
-// their commit.
+// sweepBlobs deletes objects without a version: those of pushes that crashed before their
+// commit.
 type sweepBlobs struct{}
 
 // Kind names the job.
 func (sweepBlobs) Kind() string { return "registry.sweep-blobs" }
 
-// recountBlobs is a job of versions before schema 33, which may have left one
-// in the queue. It does nothing.
+// recountBlobs does nothing. It's for jobs that a release before schema 33 may have left
+// in the queue.
 type recountBlobs struct{}
 
 // Kind names the job.

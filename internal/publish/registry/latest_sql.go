@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// latestVersions reads copies of the current version's columns, and so a single table.
 func latestVersions(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]Latest, error) {
 	in, list := q.Dialect().In("$2", entryIDs)
 	rows, err := q.Query(ctx, `
@@ -48,6 +49,7 @@ func knownVersions(ctx context.Context, q store.Querier, contents []Content) (ma
 		have[i] = [2]string{c.EntryID, c.Hash}
 	}
 	pairs, list := q.Dialect().Pairs("$1", have)
+	// Later pushes overwrite earlier ones in the map, hence the order.
 	rows, err := q.Query(ctx, `
 		SELECT v.entry_id, v.content_hash, v.version FROM `+pairs+`
 		JOIN registry_versions v ON v.entry_id = pairs.a AND v.content_hash = pairs.b ORDER BY v.pushed_at, v.id`, list)
@@ -61,7 +63,7 @@ func knownVersions(ctx context.Context, q store.Querier, contents []Content) (ma
 	return known, err
 }
 
-// textsOfVersions returns a text column of versions, by version id.
+// textsOfVersions reads a text column of versions, by version id.
 func textsOfVersions(ctx context.Context, q store.Querier, column string, versionIDs []string) (map[string]string, error) {
 	texts := map[string]string{}
 	in, list := q.Dialect().In("$1", versionIDs)

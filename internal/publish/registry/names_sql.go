@@ -8,13 +8,14 @@ import (
 )
 
 // nameHold is how long the name of a deleted public skill stays reserved for its
-// organisation: clients that follow the host's index must not silently get
-// another organisation's skill under the same name.
+// organisation. It guards against name squatting: clients that follow the host's index
+// must not silently get another organisation's skill under a name they know.
 const nameHold = 90 * 24 * time.Hour
 
-// claimName gives an organisation the name of its public skill in the host's own
-// index, unless another organisation has it. A name whose skill was deleted
-// longer than nameHold ago goes to the next that publishes under it.
+// claimName reserves the name of a public skill in the host's index for its organisation,
+// first come, first served. It does nothing if another organisation holds the name; a
+// name released longer ago than nameHold is free. Only skills that discovery can serve
+// (with a canonical archive) claim names.
 func claimName(ctx context.Context, q store.Querier, e Entry) error {
 	if e.Visibility != Public || e.Type != TypeSkill {
 		return nil
@@ -30,7 +31,7 @@ func claimName(ctx context.Context, q store.Querier, e Entry) error {
 	return err
 }
 
-// releaseName starts the reservation of the name of a deleted skill.
+// releaseName starts the hold on the name of a skill that was deleted or hidden.
 func releaseName(ctx context.Context, q store.Querier, e Entry) error {
 	if e.Visibility != Public || e.Type != TypeSkill {
 		return nil

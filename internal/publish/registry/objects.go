@@ -10,32 +10,31 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A version owns its objects in the bucket: the archive as it was sent and,
-// where that differs, the canonical archive that discovery serves. They are
-// stored before the transaction that inserts the version, so a version that
-// exists has its bytes, and are deleted by a job that commits with the deletion
-// of the version. Objects that a crash leaves without a version are orphans:
-// the daily sweep deletes them.
+// A version owns its objects in the bucket: the archive as pushed and, if it differs, the
+// canonical archive that discovery serves. They're written before the transaction that
+// inserts the version, so a version that exists has its bytes, and deleted by a job that
+// commits with the deletion of the version. Objects that a crash leaves without a version
+// are orphans, which the daily sweep (garbage collection) deletes.
 //
-// Equal archives of two versions are stored twice, on purpose: sharing them
-// takes reference counts and a protocol between pushes and deletions. Versions
-// from before schema 33 still share objects, whose keys are their SHA-256.
+// Equal archives are stored twice on purpose: sharing them would take reference counts
+// and a protocol between pushes and deletions. Versions from before schema 33 still share
+// objects, whose keys are their SHA-256.
 
 const (
 	objectPrefix = "registry/"
 	// sharedPrefix begins the keys of objects from before schema 33, e.g.
-	// "sha256/ab/ab…". No new version refers to one.
+	// "sha256/ab/ab…". New versions never use it.
 	sharedPrefix = "sha256/"
 )
 
-// objectKey returns the key of an object of a version, e.g.
-// "registry/ab/ab….0198…": the hash lets backup and doctor check the content,
-// and its first digits spread files over 256 directories.
+// objectKey returns the key of a version's object, e.g. "registry/ab/ab….0198…". Backup
+// and doctor verify the content by the hash in the key; its first two digits spread files
+// over 256 directories.
 func objectKey(versionID, hash string) string {
 	return objectPrefix + hash[:2] + "/" + hash + "." + versionID
 }
 
-// putObjects stores the objects of a version.
+// putObjects stores the objects of a version, before its row is inserted.
 func (s *Service) putObjects(ctx context.Context, d draft) error {
 	v := d.version
 	err := s.Blobs.Put(ctx, v.archiveKey, io.NewSectionReader(d.archive, 0, v.Size), v.Size)
@@ -45,9 +44,10 @@ func (s *Service) putObjects(ctx context.Context, d draft) error {
 	return s.Blobs.Put(ctx, *v.canonicalKey, d.canonical.Reader(), d.canonical.Size())
 }
 
-// deleteObjects deletes the objects of a version that was not inserted. A
-// failure is only logged: the sweep finds what is left.
+// deleteObjects deletes the objects of a version that wasn't inserted. Failures are only
+// logged, because the sweep deletes what remains.
 func (s *Service) deleteObjects(ctx context.Context, v Version) {
+	// The request may be cancelled by now, which is often why the insert failed.
 	ctx = context.WithoutCancel(ctx)
 	for _, key := range v.objectKeys() {
 		if err := s.Blobs.Delete(ctx, key); err != nil {
@@ -65,14 +65,15 @@ func (v Version) objectKeys() []string {
 	return keys
 }
 
-// maxKeys is how many keys one removeBlobs job holds.
+// maxKeys is the batch size of removeBlobs jobs.
 const maxKeys = 500
 
-// removeBlobs deletes objects unless a version refers to them, as it may to
-// shared ones. One without a version stays so: keys are never used again.
+// removeBlobs deletes objects, except those that a version refers to, which shared ones
+// may have. An object without a reference never gets one again, because keys aren't
+// reused; so there is no race with pushes.
 func (s *Service) removeBlobs(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
-		return nil // from before schema 33
+		return nil // jobs from before schema 33 had no keys
 	}
 	alive, err := referredKeys(ctx, s.DB, keys)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Service) removeBlobs(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// sweepBlobs deletes the orphans.
+// sweepBlobs collects the garbage under both prefixes.
 func (s *Service) sweepBlobs(ctx context.Context) error {
 	alive := func(ctx context.Context, keys []string) ([]string, error) { return referredKeys(ctx, s.DB, keys) }
 	for _, prefix := range []string{objectPrefix, sharedPrefix} {
@@ -100,11 +101,12 @@ func (s *Service) sweepBlobs(ctx context.Context) error {
 	return nil
 }
 
-// Stored says how the archives of organisations are counted anew for their
-// quotas: those of all versions, as they were sent.
+// Stored recounts the bytes that organisations' archives use of their quotas: every
+// version counts with the size of the archive as pushed.
 func Stored() quota.Count { return quota.Count{Kind: quota.Registry, SQL: archiveBytes} }
 
-// References calls fn for every object that a version refers to.
+// References calls fn for every object that a version refers to. Backup copies them, and
+// the doctor looks for missing ones.
 func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	return eachKey(ctx, q, func(key string) error {
 		sum, _ := blob.ContentSum(key)

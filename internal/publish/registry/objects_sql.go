@@ -6,7 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// referredKeys returns those of the keys that a version refers to.
+// referredKeys returns the keys that a version refers to.
 func referredKeys(ctx context.Context, q store.Querier, keys []string) ([]string, error) {
 	in, list := q.Dialect().In("$1", keys)
 	rows, err := q.Query(ctx, `
@@ -15,7 +15,7 @@ func referredKeys(ctx context.Context, q store.Querier, keys []string) ([]string
 	return store.All(rows, err, store.Value[string])
 }
 
-// eachKey calls fn with every key that a version refers to.
+// eachKey calls fn for every key that a version refers to.
 func eachKey(ctx context.Context, q store.Querier, fn func(key string) error) error {
 	rows, err := q.Query(ctx, `
 		SELECT archive_key FROM registry_versions
@@ -29,8 +29,8 @@ func eachKey(ctx context.Context, q store.Querier, fn func(key string) error) er
 	})
 }
 
-// objectsOfEntry returns the keys of an entry's objects and how many bytes its
-// archives count for the quota.
+// objectsOfEntry returns the keys of an entry's objects, and the bytes to subtract from
+// the quota.
 func objectsOfEntry(ctx context.Context, tx *store.Tx, entryID string) (keys []string, size int64, err error) {
 	rows, err := tx.Query(ctx, `SELECT archive_key, canonical_key, size FROM registry_versions WHERE entry_id = $1`, entryID)
 	err = store.Each(rows, err, func(row store.Row) error {
@@ -42,7 +42,7 @@ func objectsOfEntry(ctx context.Context, tx *store.Tx, entryID string) (keys []s
 	return keys, size, err
 }
 
-// archiveBytes sums up the archives of each organisation.
+// archiveBytes sums the archives per organisation, for the quota's recount.
 const archiveBytes = `
 	SELECT e.org_id, CAST(SUM(v.size) AS BIGINT) AS bytes
 	FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id GROUP BY e.org_id`

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
-// EntryOutput is an entry on the wire.
+// EntryOutput is an entry in API replies.
 type EntryOutput struct {
 	ID          string       `json:"id" format:"uuid"`
 	Name        string       `json:"name" example:"pdf-tables"`
@@ -21,14 +21,14 @@ type EntryOutput struct {
 	UpdatedAt   httpapi.Time `json:"updated_at"`
 }
 
-// ForOthers returns the entry as other organisations see it: without how it is
-// measured, and how often it was installed.
+// ForOthers returns the entry as other organisations see it: without its skill and its
+// number of installations.
 func (e Entry) ForOthers() Entry {
 	e.SkillID, e.InstallationCount = nil, 0
 	return e
 }
 
-// NewEntryOutput is an entry in an answer.
+// NewEntryOutput converts an entry for the API.
 func NewEntryOutput(e Entry) EntryOutput {
 	return EntryOutput{
 		ID: e.ID, Name: e.Name, EntryType: e.Type, Description: e.Description, Visibility: e.Visibility,
@@ -43,12 +43,13 @@ type currentOutput struct {
 	ContentHash string `json:"content_hash"`
 }
 
-// OwnedOutput is an entry with the organisation that owns it.
+// OwnedOutput is an entry with the name of the organisation that owns it.
 type OwnedOutput struct {
 	EntryOutput
 	Organisation string `json:"organisation" doc:"Name of the organisation that owns it" example:"acme"`
 }
 
+// listedOutput is an entry in lists, with the quality of its current version.
 type listedOutput struct {
 	OwnedOutput
 	CurrentVersion    *currentOutput `json:"current_version" doc:"null while no version is current: the first is a candidate, or all are withdrawn"`
@@ -57,6 +58,7 @@ type listedOutput struct {
 	InstallationCount int            `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
 }
 
+// newListedOutput shows quality and installations to the owning organisation only.
 func newListedOutput(l Listed, orgID string) listedOutput {
 	if l.OrgID != orgID {
 		l.Entry, l.Quality = l.ForOthers(), skills.Quality{}
@@ -73,7 +75,7 @@ func newListedOutput(l Listed, orgID string) listedOutput {
 	return out
 }
 
-// VersionOutput is a version in an answer.
+// VersionOutput is a version in API replies.
 type VersionOutput struct {
 	ID                   string                   `json:"id" format:"uuid"`
 	Version              string                   `json:"version" example:"1.2.0"`
@@ -99,7 +101,7 @@ type VersionOutput struct {
 	Cost                 *pricing.Cost            `json:"cost" doc:"Of its model requests over all time; null without any, and for other organisations"`
 }
 
-// basisOutput is skills.Bases.
+// basisOutput is skills.Bases in API replies.
 type basisOutput struct {
 	Hash         int64 `json:"hash" doc:"The record named the content hash"`
 	Plugin       int64 `json:"plugin" doc:"The agent named the version that it loaded"`
@@ -107,8 +109,8 @@ type basisOutput struct {
 	Time         int64 `json:"time" doc:"It was the current version at that time"`
 }
 
-// NewVersionOutput shows a version to the organisation of its entry, without how
-// well it does.
+// NewVersionOutput converts a version for the organisation that owns its entry. The
+// quality figures are left at zero.
 func NewVersionOutput(e Entry, v Version) VersionOutput {
 	return VersionOutput{
 		ID: v.ID, Version: v.Version, ContentHash: v.ContentHash, ChangeSummary: v.ChangeSummary,
@@ -119,6 +121,7 @@ func NewVersionOutput(e Entry, v Version) VersionOutput {
 	}
 }
 
+// rollbackRecord is a rollback in an entry's history.
 type rollbackRecord struct {
 	From      string        `json:"from_version"`
 	To        string        `json:"to_version"`
@@ -129,7 +132,7 @@ type rollbackRecord struct {
 	UndoneAt  *httpapi.Time `json:"undone_at" doc:"null while the rollback stands"`
 }
 
-// newRollbackRecords shows reason and user to the entry's own organisation only.
+// newRollbackRecords hides reason and user of rollbacks from other organisations.
 func newRollbackRecords(rollbacks []Rollback, own bool) []rollbackRecord {
 	out := make([]rollbackRecord, len(rollbacks))
 	for i, r := range rollbacks {

@@ -24,14 +24,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// A Publication is the input of Create and Push: an archive, and what its sender
-// says about it.
+// A Publication is the input of Create and Push: an archive and the metadata that the
+// client sent with it.
 type Publication struct {
 	OrgID, UserID string
 
 	Name        string
 	Type        Type
-	Description *string // of the version; nil: the one in the SKILL.md
+	Description *string // nil: use the one in the SKILL.md
 	Visibility  Visibility
 	EntryRepo   *string
 
@@ -40,23 +40,26 @@ type Publication struct {
 	Source        Source
 	SourceRef     *string
 	SourceRepo    *string
-	// SourceCommit and SourcePath are those of a repository that was read here.
+	// SourceCommit and SourcePath are set only for a repository that the server read
+	// itself, never from a request.
 	SourceCommit, SourcePath string
 	ChosenBy                 *string // as in Version
 
-	// ContentHash and Manifest are the sender's claims, checked when given.
+	// ContentHash and Manifest are the client's claims about the archive, verified if
+	// given.
 	ContentHash string
 	Manifest    []skillpkg.ManifestEntry
 
 	Archive io.ReaderAt
 	Size    int64
 
-	Onto string // id of the version that must be current, if not empty
-	// At is when it was published; now when zero. No request can set it.
+	Onto string // id of the version that must still be current, if not empty (optimistic locking)
+	// At overrides the time of publication, e.g. for imports; zero means now. No request
+	// can set it.
 	At time.Time
 }
 
-// Create makes an entry with its first version. A taken name is a conflict.
+// Create makes an entry with its first version. A name that is taken is fault.Conflict.
 func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version, err error) {
 	defer fault.Wrap(&err, "create entry %q", p.Name)
 	if issues := p.checkEntry(); len(issues) > 0 {
@@ -71,6 +74,8 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 		v = d.version
 		v.EntryDescription = p.describe(v, "")
 		e = p.entry(v)
+		// The skill is resolved here, so that sessions reported before the first push are
+		// joined to the entry.
 		if _, err := skills.CleanName(e.Name); err == nil && e.Type == TypeSkill {
 			id, err := skills.Resolve(ctx, tx, e.OrgID, e.Name)
 			if err != nil {
@@ -79,6 +84,7 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 			e.SkillID = &id
 		}
 		v.OrgID, v.EntryID = e.OrgID, e.ID
+		// The unique index decides about the name: a check beforehand could race.
 		if err := insertEntry(ctx, tx, e); store.IsDuplicate(err) {
 			return false, fault.New(fault.Conflict, "An entry named %s exists; push a version to it instead", e.Name)
 		} else if err != nil {
@@ -90,6 +96,7 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
+		// insertEntry wrote the version as current; a candidate must not be.
 		if v.State == Candidate {
 			e.CurrentVersionID, e.CurrentVersion, e.CurrentHash = "", "", ""
 			err = clearCurrent(ctx, tx, e)
@@ -105,9 +112,11 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 	return e, v, err
 }
 
-// admit asks the gate whether the version may be published, and become current unless it
-// is apart, and says what it becomes.
+// admit asks the gate whether the version may be published right away, sets the version's
+// state, and emits the event. A version that is Apart passes the gate too, but doesn't
+// become current.
 func (s *Service) admit(ctx context.Context, tx *store.Tx, e Entry, v *Version) error {
+	// Without gates every version is published.
 	v.State = Published
 	if s.Gate != nil {
 		gate, hold, err := s.Gate.Admit(ctx, tx, e, *v)
@@ -125,7 +134,8 @@ func (s *Service) admit(ctx context.Context, tx *store.Tx, e Entry, v *Version) 
 	return s.Emit(ctx, tx, events.VersionPublished, e, *v, nil)
 }
 
-// hold finishes the push of a candidate.
+// hold completes the push of a candidate: it changes the entry, but not its current
+// version.
 func (e *Entry) hold(ctx context.Context, tx *store.Tx, v Version) error {
 	e.UpdatedAt = v.PushedAt
 	if err := touchEntry(ctx, tx, *e, v.PushedAt); err != nil {
@@ -134,9 +144,9 @@ func (e *Entry) hold(ctx context.Context, tx *store.Tx, v Version) error {
 	return e.Record(ctx, tx, "registry.version.hold", audit.Detail{"version": v.Version, "source": v.Source, "gate": v.GateID})
 }
 
-// Push adds a version to an entry of the organisation and makes it current, unless
-// the gate makes it a candidate. It is idempotent: the same version with the same
-// content is there, and made is false. With other content it is a conflict.
+// Push adds a version to an entry of the organisation and makes it current, unless the
+// gate makes it a candidate. It's idempotent: if the version exists with the same content
+// it is returned, and made is false; with other content it is fault.Conflict.
 func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e Entry, v Version, made bool, err error) {
 	defer fault.Wrap(&err, "push to entry %s", entryID)
 	if issues := p.checkPush(); len(issues) > 0 {
@@ -154,7 +164,8 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		return e, v, false, err
 	}
 	defer d.canonical.Close()
-	// A repeated push, which is common in CI, needs neither room nor objects.
+	// CI often repeats a push: answer it before quota and objects are touched. The check
+	// is repeated under the lock below.
 	if v, err = versionByName(ctx, s.DB, e, p.Version); err == nil {
 		return e, v, false, checkSameContent(v, d.version)
 	} else if !fault.Is(err, fault.NotFound) {
@@ -166,7 +177,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		}
 		if v, err = versionByName(ctx, tx, e, p.Version); err == nil {
 			made = false
-			return false, checkSameContent(v, d.version) // pushed at the same time
+			return false, checkSameContent(v, d.version) // pushed concurrently
 		} else if !fault.Is(err, fault.NotFound) {
 			return false, err
 		}
@@ -194,6 +205,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 	return e, v, made, err
 }
 
+// checkSameContent enforces that versions are immutable.
 func checkSameContent(there, fresh Version) error {
 	if there.ContentHash != fresh.ContentHash {
 		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one",
@@ -202,17 +214,18 @@ func checkSameContent(there, fresh Version) error {
 	return nil
 }
 
-// insert stores the objects of a draft and calls fn in a transaction, which
-// writes the version, or reports false if it is there already. The version
-// counts for the organisation's quota.
+// insert stores the objects of a draft, then runs fn in a transaction. fn writes the
+// version, or returns false if it exists already. On success the version counts towards
+// the organisation's quota; otherwise its objects are deleted.
 func (s *Service) insert(ctx context.Context, orgID string, d draft, fn func(tx *store.Tx) (inserted bool, err error)) error {
+	// Check the quota before uploading; Add below is what counts.
 	if err := s.Quota.Room(ctx, orgID, d.version.Size); err != nil {
 		return err
 	}
 	if err := s.putObjects(ctx, d); err != nil {
 		return err
 	}
-	committing := false // set by the last attempt: a transaction may be tried again
+	committing := false // from the last attempt: InGroup may retry fn
 	err := s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		committing = false
 		inserted, err := fn(tx)
@@ -228,28 +241,30 @@ func (s *Service) insert(ctx context.Context, orgID string, d draft, fn func(tx 
 		committing = err == nil
 		return err
 	})
-	// After an error while committing, the version may be there all the same (the
-	// connection broke before the answer), so its objects are left to the sweep.
+	// If the commit itself failed, the version may exist all the same (the connection
+	// broke before the reply). Its objects are then left to the sweep.
 	if !committing {
 		s.deleteObjects(ctx, d.version)
 	}
 	return err
 }
 
+// checkEntry validates what an entry gets from its first push.
 func (p *Publication) checkEntry() []fault.Issue {
 	return slices.Concat(
 		checkName(p.Name), checkOneOf("entry_type", p.Type, types()...),
 		checkOneOf("visibility", p.Visibility, visibilities()...), checkRepo(p.EntryRepo), p.checkVersion())
 }
 
-// checkPush also validates fields that a push does not change: they may be left
-// out, but not be wrong.
+// checkPush also validates fields that a push ignores: they may be missing, but not
+// wrong.
 func (p *Publication) checkPush() []fault.Issue {
 	return slices.Concat(
 		p.checkVersion(), checkRepo(p.SourceRepo), checkOneOf("entry_type", cmp.Or(p.Type, TypeSkill), types()...),
 		checkOneOf("visibility", cmp.Or(p.Visibility, Org), visibilities()...))
 }
 
+// checkVersion validates what every push sets.
 func (p *Publication) checkVersion() []fault.Issue {
 	return slices.Concat(checkVersion(p.Version),
 		CheckText("description", deref(p.Description), maxDescription),
@@ -263,9 +278,9 @@ func deref(s *string) string {
 	return *s
 }
 
-// describe returns what an entry shows while the version is current: what the
-// sender says, even if that is nothing, else what the SKILL.md says. A version
-// that has neither, e.g. one of an agent, keeps the description of before.
+// describe returns the description that the entry shows while the version is current: the
+// client's, even if it's empty, else that of the SKILL.md. A version with neither, e.g.
+// of an agent, keeps the description of the version before.
 func (p *Publication) describe(v Version, before string) string {
 	if p.Description != nil {
 		return *p.Description
@@ -273,6 +288,7 @@ func (p *Publication) describe(v Version, before string) string {
 	return cmp.Or(v.Description, before)
 }
 
+// entry makes an entry whose current version is v.
 func (p *Publication) entry(v Version) Entry {
 	e := Entry{
 		ID: store.NewID(), OrgID: p.OrgID, Name: p.Name, Type: p.Type, Visibility: p.Visibility, SourceRepo: p.EntryRepo,
@@ -282,15 +298,15 @@ func (p *Publication) entry(v Version) Entry {
 	return e
 }
 
-// setCurrent makes a version the current one from a time on.
+// setCurrent makes a version the current one as of since, in memory only.
 func (e *Entry) setCurrent(v Version, since time.Time) {
 	e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.UpdatedAt = v.ID, v.Version, v.ContentHash, since
 	e.Description = v.EntryDescription
 }
 
-// after returns the given time, or now if it is zero; but always a time after
-// last. The order of pushes is that of their times, and the clock of the
-// replica that did the last one may be ahead of ours.
+// after returns at, or now if it's zero, but always a time after last. Versions are
+// ordered by their times, and the clock of the replica that wrote the last one may be
+// ahead of ours.
 func after(last, at time.Time) time.Time {
 	if t := orNow(at); t.After(last) {
 		return t
@@ -298,6 +314,7 @@ func after(last, at time.Time) time.Time {
 	return last.Add(time.Microsecond)
 }
 
+// orNow returns now for the zero time.
 func orNow(at time.Time) time.Time {
 	if at.IsZero() {
 		return store.Now()
@@ -305,27 +322,27 @@ func orNow(at time.Time) time.Time {
 	return at
 }
 
-// A draft is an archive that was read and checked, and the version that it
-// would become.
+// A draft is a validated archive and the version it would become. It's made outside the
+// transaction, since reading archives is slow.
 type draft struct {
-	version   Version // without what only its entry knows
+	version   Version // without what depends on the entry
 	archive   io.ReaderAt
-	canonical *spool.Spool // nil if that is the archive itself, or there is none
+	canonical *spool.Spool // nil if the archive is canonical itself, or there is none
 }
 
-// read checks the archive against the limits and the sender's claims. A skill
-// that installers could not read has no canonical archive, and is left out of
-// discovery.
+// read checks the archive against the limits and the client's claims. A skill that
+// installers couldn't read gets no canonical archive, and discovery doesn't list it.
 func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) {
 	pkg, err := skillpkg.Open(ctx, p.Archive, p.Size, skillpkg.DefaultLimits())
 	if err != nil {
 		return d, err
 	}
 	defer pkg.Close()
-	// Clients of the registry expect a tar.gz, whatever was pushed.
+	// Clients of the registry expect a tar.gz.
 	if pkg.Format != skillpkg.TarGz {
 		return d, fault.Invalid("archive", "archive must be a tar.gz, not a zip")
 	}
+	// Archives packed on macOS may have "._" files that the client's manifest omits.
 	if p.Manifest != nil {
 		pkg.OmitAppleDouble(p.Manifest)
 	}
@@ -343,18 +360,21 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 	if issues := p.checkClaims(*v, pkg); len(issues) > 0 {
 		return d, fault.Issues(issues...)
 	}
+	// Other types need no SKILL.md, and none of the steps below.
 	if err := pkg.RequireSkill(); err != nil {
 		if kind == TypeSkill {
 			return d, err
 		}
 		return d, nil
 	}
-	// A SKILL.md that cannot be parsed is published all the same, without a
-	// description: whether that is acceptable is for validation to say.
+	// A SKILL.md that doesn't parse is published without a description: lint and gates
+	// judge whether that's acceptable, the registry doesn't.
 	if skill, err := pkg.Skill(); err == nil {
 		v.Description = text.TruncateRunes(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
 		v.requires, v.problems = requirements.Of(skill)
 	}
+	// Below are steps for a SKILL.md at the root of the archive, the layout of
+	// installers.
 	if pkg.SkillPath != skillFile {
 		return d, nil
 	}
@@ -367,8 +387,8 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 	return d, d.addCanonical(ctx, pkg)
 }
 
-// addCanonical packs the files the way installers want them, unless they were
-// sent that way, or have names that installers cannot read.
+// addCanonical packs the files the way installers expect, unless they came that way, or
+// have names that installers can't read.
 func (d *draft) addCanonical(ctx context.Context, pkg *skillpkg.Package) error {
 	v := &d.version
 	asSent, err := pkg.Canonical(ctx)
@@ -397,12 +417,12 @@ func (d *draft) addCanonical(ctx context.Context, pkg *skillpkg.Package) error {
 
 const (
 	skillFile = "SKILL.md"
-	// maxSkillText is the size up to which a SKILL.md is also kept in the database.
+	// maxSkillText is the size up to which a SKILL.md is also stored in the database.
 	maxSkillText = 64 << 10
 )
 
-// skillText returns the SKILL.md if it is small: it is the file that is read
-// most.
+// skillText returns the content of a small SKILL.md, or nil. It is the file that's read
+// most, and the database saves opening the archive.
 func skillText(pkg *skillpkg.Package) ([]byte, error) {
 	r, err := pkg.Open(skillFile)
 	if err != nil || r.Size() > maxSkillText {
@@ -411,13 +431,15 @@ func skillText(pkg *skillpkg.Package) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
+// hashOf returns the SHA-256 of a stream in hex.
 func hashOf(r io.Reader) (string, error) {
 	h := sha256.New()
 	_, err := spool.Copy(h, r)
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// checkClaims compares the sender's hash and manifest with the archive.
+// checkClaims compares the client's hash and manifest with the archive, to catch
+// corruption in transit.
 func (p *Publication) checkClaims(v Version, pkg *skillpkg.Package) []fault.Issue {
 	var issues []fault.Issue
 	if p.ContentHash != "" && p.ContentHash != v.ContentHash {

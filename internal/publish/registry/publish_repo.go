@@ -16,8 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// A RepoPublication is the input of PublishRepo: a commit of a repository that is
-// to become a version.
+// A RepoPublication is the input of PublishRepo: a commit of a connected repository.
 type RepoPublication struct {
 	OrgID, UserID, EntryID, ChosenBy string // as in Version
 
@@ -27,27 +26,30 @@ type RepoPublication struct {
 	SourceRef     string // tag or SHA
 	SourceRepo    string // owner/repo
 	SourceCommit  string
-	SourcePath    string // of the folder in the repository
+	SourcePath    string // folder of the skill in the repository
 	Package       *skillpkg.Package
 
-	// Latest says that the commit is the head of its branch.
+	// Latest: the commit is the head of its branch.
 	Latest bool
-	// AnyVersion says that a version of any name with this content will do.
+	// AnyVersion: a version of any name with the same content makes publishing
+	// unnecessary.
 	AnyVersion bool
-	// Unless is a version that will do if it has this content, or "".
+	// Unless names a version that makes publishing unnecessary if it has the same
+	// content; "" for none.
 	Unless string
 }
 
-// branchPrefix begins the versions that come from a branch, as prereleases, e.g.
-// "0.0.0-repohost.0123456".
+// branchPrefix begins the versions made from commits of a branch, as SemVer prereleases,
+// e.g. "0.0.0-repohost.0123456".
 const branchPrefix = "0.0.0-repohost."
 
-// PublishRepo adds a version to an entry of the organisation, as Push does. A
-// release becomes current unless the current version is a later one; a
-// prerelease from a branch only while the entry has no release and the commit is
-// the head of its branch. All meet the gate. It is idempotent: if a version with the content is
-// there, that is returned and made is false. The same name with other content
-// is a conflict.
+// PublishRepo adds a version to an entry, as Push does, from a commit of a connected
+// repository. A release becomes current unless the current version is a later one; a
+// prerelease from a branch only while the entry has no release and the commit is the head
+// of the branch. Both pass the gate.
+//
+// It's idempotent: if a version with the content exists, it is returned and made is
+// false. The same name with other content is fault.Conflict.
 func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version, made bool, err error) {
 	defer fault.Wrap(&err, "publish to entry %s", p.EntryID)
 	e, err := ownEntry(ctx, s.DB, p.OrgID, p.EntryID)
@@ -69,7 +71,7 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 		return v, false, err
 	}
 	defer d.canonical.Close()
-	// Most deliveries of a code host do not change the skill.
+	// Most pushes to a repository don't change the skill: skip the transaction for them.
 	if v, err = p.existing(ctx, s.DB, e, d.version); err == nil {
 		return v, false, checkSameTree(v, d.version)
 	} else if !fault.Is(err, fault.NotFound) {
@@ -82,6 +84,8 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	return v, made, err
 }
 
+// publication converts the input for the code shared with Push. Archive is the repacked
+// folder.
 func (p *RepoPublication) publication(archive *spool.Spool) Publication {
 	summary := text.TruncateRunes(p.ChangeSummary, maxSummary)
 	return Publication{
@@ -92,7 +96,8 @@ func (p *RepoPublication) publication(archive *spool.Spool) Publication {
 	}
 }
 
-// insertRepo writes the version, unless it was published at the same time.
+// insertRepo writes the version under the entry's lock, unless it was published
+// concurrently.
 func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublication,
 	fresh Version,
 ) (_ Version, made bool, err error) {
@@ -137,7 +142,8 @@ func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublicatio
 	})
 }
 
-// existing finds the version of that name, or one with the content that will do.
+// existing finds the version of the wanted name, or one with the same content that makes
+// publishing unnecessary. None is fault.NotFound.
 func (p *RepoPublication) existing(ctx context.Context, q store.Querier, e Entry, fresh Version) (Version, error) {
 	v, err := versionByName(ctx, q, e, p.Version)
 	if !fault.Is(err, fault.NotFound) {
@@ -155,7 +161,8 @@ func (p *RepoPublication) existing(ctx context.Context, q store.Querier, e Entry
 	return v, err
 }
 
-// checkSameTree compares files, not archives, which another tool or release may have packed differently.
+// checkSameTree compares files instead of archives, which another tool or release may
+// pack differently.
 func checkSameTree(there, fresh Version) error {
 	if there.TreeDigest != fresh.TreeDigest {
 		return fault.New(fault.Conflict,
@@ -164,6 +171,7 @@ func checkSameTree(there, fresh Version) error {
 	return nil
 }
 
+// becomesCurrent implements the rule in PublishRepo's comment.
 func (p *RepoPublication) becomesCurrent(ctx context.Context, tx *store.Tx, e Entry) (bool, error) {
 	if !strings.HasPrefix(p.Version, branchPrefix) {
 		return strings.HasPrefix(e.CurrentVersion, branchPrefix) || !later(e.CurrentVersion, p.Version), nil
@@ -172,8 +180,8 @@ func (p *RepoPublication) becomesCurrent(ctx context.Context, tx *store.Tx, e En
 	return p.Latest && !released, err
 }
 
-// later reports whether the first version is greater than the second by SemVer.
-// Other versions have no order but that of their pushes.
+// later reports whether a is greater than b by SemVer. It's false if either isn't SemVer:
+// such versions are ordered only by their push.
 func later(a, b string) bool {
 	first, err1 := semver.StrictNewVersion(a)
 	second, err2 := semver.StrictNewVersion(b)

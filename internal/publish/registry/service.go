@@ -20,42 +20,42 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 )
 
-// Service is the registry.
+// Service is the registry of one installation. It is safe for concurrent use.
 type Service struct {
 	DB     *store.DB
 	Blobs  blob.Bucket
 	Jobs   *jobs.Queue
-	Skills *skills.Service // how well versions do
+	Skills *skills.Service // quality of versions
 	Quota  *quota.Service
-	Files  *stored.Files // reads files of archives
+	Files  *stored.Files // reads and caches files of archives
 	Log    *slog.Logger
 
-	// Dependent, Gate, Sign, Owners and Owns are hooks of the capabilities above; they may be nil.
+	// Hooks of capabilities above the registry; nil disables them.
 	Dependent Dependent
 	Gate      Gate
-	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // with every new version
-	Owners    func(ctx context.Context, e Entry) (ownerapi.Owners, error)     // for the detail of an entry
-	Owns      access.Owns                                                     // says who owns an entry
+	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // called in the transaction of every new version
+	Owners    func(ctx context.Context, e Entry) (ownerapi.Owners, error)     // for GET /registry/{id}
+	Owns      access.Owns                                                     // whether someone owns an entry
 
 	caches caches
 }
 
-// A Dependent keeps rows that refer to entries. It is called in the transaction
-// that deletes an entry, before its row goes: the foreign keys do not cascade.
+// A Dependent owns rows that refer to entries. It's called in the transaction that
+// deletes an entry, before the entry's row is deleted, since the foreign keys don't
+// cascade.
 type Dependent interface {
 	DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error
 }
 
-// A Gate decides whether a version may become current at once. It is called in
-// the transaction of the push, with the entry locked and the version not yet
-// written. The gate that it starts, if any, is returned; hold makes the version a
-// candidate.
+// A Gate decides whether a version may become current right away. It's called in the
+// transaction of the push, with the entry locked and the version not yet inserted. It
+// returns the gate it started, if any; hold makes the version a candidate.
 type Gate interface {
 	Admit(ctx context.Context, tx *store.Tx, e Entry, v Version) (gate *gateapi.Gate, hold bool, err error)
 }
 
-// Delete removes an entry with everything about it. A job that commits with it
-// deletes its objects.
+// Delete removes an entry and everything that belongs to it. Its objects are deleted
+// afterwards, by a job that commits with the deletion.
 func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
 	defer fault.Wrap(&err, "delete entry %s", entryID)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -87,26 +87,27 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 	})
 }
 
-// Record writes an action on an entry to the audit log.
+// Record writes an action on the entry to the audit log, in the transaction of the
+// action.
 func (e Entry) Record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: e.OrgID, Action: action, Target: audit.Target{Kind: "entry", ID: e.ID, Name: e.Name}, Detail: d,
 	})
 }
 
-// Own returns an entry of the organisation.
+// Own returns an entry of the organisation. Others' entries are fault.NotFound.
 func (s *Service) Own(ctx context.Context, orgID, entryID string) (Entry, error) {
 	return ownEntry(ctx, s.DB, orgID, entryID)
 }
 
-// Entry returns an entry that the organisation may see: its own, or another's
-// that is public or unlisted.
+// Entry returns an entry that the organisation may see: its own, or another's that is
+// public or unlisted and has a current version.
 func (s *Service) Entry(ctx context.Context, orgID, id string) (Entry, error) {
 	return visibleEntry(ctx, s.DB, orgID, id)
 }
 
-// Versions lists the newest versions of an organisation's entry, newest push
-// first and without their manifests, with how well each does by its id.
+// Versions returns the newest versions of an organisation's entry without manifests,
+// newest first, and their quality by version id.
 func (s *Service) Versions(ctx context.Context, orgID, entryID string, limit int) ([]Version, map[string]skills.Quality, error) {
 	versions, err := versionsAfter(ctx, s.DB, Entry{OrgID: orgID, ID: entryID}, true, nil, limit)
 	if err != nil {
@@ -124,7 +125,8 @@ func ids(versions []Version) []string {
 	return ids
 }
 
-// Version returns one version of an entry that the organisation may see.
+// Version returns a version of an entry that the organisation may see, by name. Other
+// organisations' candidates are fault.NotFound.
 func (s *Service) Version(ctx context.Context, orgID, entryID, version string) (Entry, Version, error) {
 	e, err := visibleEntry(ctx, s.DB, orgID, entryID)
 	if err != nil {
@@ -137,8 +139,7 @@ func (s *Service) Version(ctx context.Context, orgID, entryID, version string) (
 	return e, v, err
 }
 
-// Find returns a version of an entry that the organisation may see: the
-// current one if the name is empty.
+// Find is Version with a default: an empty name is the current version.
 func (s *Service) Find(ctx context.Context, orgID, entryID, version string) (Entry, Version, error) {
 	if version != "" {
 		return s.Version(ctx, orgID, entryID, version)
@@ -151,52 +152,51 @@ func (s *Service) Find(ctx context.Context, orgID, entryID, version string) (Ent
 	return e, v, err
 }
 
-// Before returns the version that was pushed last before another one; the
-// first has none, which is a fault.NotFound.
+// Before returns the version published before v. The first version has none, which is
+// fault.NotFound.
 func (s *Service) Before(ctx context.Context, q store.Querier, v Version) (Version, error) {
 	return versionBefore(ctx, q, v)
 }
 
-// CurrentVersion returns the current version of a skill's entry; nil if the
-// skill is not in the registry.
+// CurrentVersion returns the name of the current version of a skill's entry; nil if the
+// skill isn't in the registry, or no version is current.
 func (s *Service) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
 	return currentVersionOfSkill(ctx, q, orgID, skillID)
 }
 
-// maxRollbacks is how many rollbacks an entry's history shows.
+// maxRollbacks limits the rollback history of an entry.
 const maxRollbacks = 1_000
 
-// Rollbacks lists an entry's last rollbacks, newest first.
+// Rollbacks returns the newest rollbacks of an entry, newest first.
 func (s *Service) Rollbacks(ctx context.Context, e Entry) ([]Rollback, error) {
 	return rollbacksOfEntry(ctx, s.DB, e)
 }
 
-// A Filter chooses entries of a listing.
+// A Filter selects and sorts entries of a list; zero fields don't filter.
 type Filter struct {
-	Name          string // exactly this, when not empty
-	Organisation  string // public ones of this organisation; with Name also an unlisted one
-	Search        string // in name or description, when not empty
-	Sort          string // a field of entrySorts, with a leading - for descending; by name when empty
-	Pending       bool   // also entries whose first version is a candidate
+	Name          string // exact match
+	Organisation  string // public entries of this organisation; with Name also an unlisted one
+	Search        string // substring of name or description, ignoring case
+	Sort          string // a key of entrySorts, with a leading - for descending; "" sorts by name
+	Pending       bool   // include entries whose first version is a candidate
 	Limit, Offset int
 }
 
-// Listed is an entry with its current version, as lists show it.
+// Listed is an entry with its current version and quality, as lists show it.
 type Listed struct {
 	Entry
-	OrgName string  // of the organisation that owns it
+	OrgName string  // name of the organisation that owns it
 	Current Version // without its manifest; zero while the first one is a candidate
 	Quality skills.Quality
 }
 
-// List returns a page of the organisation's entries with their current
-// versions, ordered by name, and how many there are.
+// List returns a page of the organisation's entries, and their total number.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Listed, int, error) {
 	return s.list(ctx, "e.org_id = $1", orgID, f)
 }
 
-// ListPublic is List for the public entries of all organisations, or of one. With the name
-// of an entry, too, it is a lookup, which also finds an unlisted one.
+// ListPublic is List for public entries of all other organisations, or of the one in the
+// filter. With a name as well it's a lookup, which also finds an unlisted entry.
 func (s *Service) ListPublic(ctx context.Context, f Filter) ([]Listed, int, error) {
 	switch {
 	case f.Organisation != "" && f.Name != "":
@@ -204,10 +204,12 @@ func (s *Service) ListPublic(ctx context.Context, f Filter) ([]Listed, int, erro
 	case f.Organisation != "":
 		return s.list(ctx, own+"e.visibility = 'public'", f.Organisation, f)
 	}
-	// The literal lets the partial index of public entries serve the query.
+	// A literal 'public' lets the partial index of public entries serve the query; a
+	// parameter wouldn't.
 	return s.list(ctx, "e.visibility = 'public' AND e.org_id <> $1", "", f)
 }
 
+// list adds quality to the page with a second query, which reads rollups by version.
 func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]Listed, int, error) {
 	listed, total, err := listEntries(ctx, s.DB, condition, arg, f)
 	if err != nil {
@@ -224,9 +226,8 @@ func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]
 	return listed, total, err
 }
 
-// Timelines returns which version of each skill was current when, so that an
-// observation counts for the version that was in use. Skills without an entry
-// have none.
+// Timelines returns per skill which version was current when, so that a session can be
+// attributed to the version that was in use. Skills without an entry are left out.
 func (s *Service) Timelines(
 	ctx context.Context, q store.Querier, skillIDs []string,
 ) (map[string]inuse.Timeline, error) {
@@ -237,7 +238,7 @@ func (s *Service) Timelines(
 	return timelines, addVersions(ctx, q, skillIDs, timelines)
 }
 
-// Check looks for entries and versions that disagree.
+// Check reports rows that break the registry's invariants, for the doctor.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "registry", rules())
 }

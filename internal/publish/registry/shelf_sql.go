@@ -6,11 +6,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// own begins the conditions on entries of the organisation $1.
+// own restricts a query to entries of the organisation named $1.
 const own = `e.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1) AND `
 
-// condition chooses the entries that lists of the organisation $1 show. At the
-// host's own address each name belongs to one organisation.
+// condition selects the entries on the shelf of organisation $1. On the host's own shelf,
+// each name belongs to one organisation (see claimName).
 func (sh Shelf) condition() string {
 	switch {
 	case sh.OrgName == "":
@@ -22,8 +22,8 @@ func (sh Shelf) condition() string {
 	return own + `e.visibility = 'public'`
 }
 
-// reachable chooses the entries that a lookup by name finds: also unlisted ones, by who
-// knows their organisation.
+// reachable selects the entries that a lookup by name finds: those on the shelf, and
+// unlisted ones of the organisation.
 func (sh Shelf) reachable() string {
 	if sh.OrgName == "" {
 		return sh.condition()
@@ -31,9 +31,11 @@ func (sh Shelf) reachable() string {
 	return `(` + sh.condition() + ` OR ` + own + `e.visibility = 'unlisted')`
 }
 
+// shelfTables joins entries with their current versions: an entry without one is on no
+// shelf.
 const shelfTables = `registry_entries e JOIN registry_versions v ON v.id = e.current_version_id`
 
-// skillsNamed finds the skill of a name on a shelf, if there is one, unlisted or not.
+// skillsNamed finds the skill of a name, unlisted or not; none or one.
 func skillsNamed(ctx context.Context, q store.Querier, sh Shelf, name string) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`, v.archive_key FROM `+shelfTables+`
@@ -45,8 +47,8 @@ func skillsNamed(ctx context.Context, q store.Querier, sh Shelf, name string) ([
 	})
 }
 
-// eachOnShelf calls fn for the skills of a shelf. Organisations take turns, each
-// with its oldest skill first, so that none crowds others out of a full shelf.
+// eachOnShelf calls fn for the skills of a shelf. Organisations take turns, oldest skill
+// first, so that one with many skills can't crowd others out of a full index.
 func eachOnShelf(ctx context.Context, q store.Querier, sh Shelf, limit int, fn func(l Listed, paths string) error) error {
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`, v.archive_key, v.file_paths
@@ -66,8 +68,8 @@ func eachOnShelf(ctx context.Context, q store.Querier, sh Shelf, limit int, fn f
 	})
 }
 
-// RevisionOf is Service.ShelfRevision in a transaction. It adds up the counts of the shelf's
-// organisations.
+// RevisionOf is Service.ShelfRevision inside a transaction. It sums the counters of the
+// shelf's organisations.
 func RevisionOf(ctx context.Context, q store.Querier, sh Shelf) (Revision, error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*), COALESCE(CAST(SUM(c.changes) AS BIGINT), 0), COALESCE(CAST(SUM(c.removals) AS BIGINT), 0)
@@ -79,8 +81,8 @@ func RevisionOf(ctx context.Context, q store.Querier, sh Shelf) (Revision, error
 	})
 }
 
-// canonicalByHash finds a published version of an entry by its canonical archive,
-// and the key of that.
+// canonicalByHash finds a published version by the hash of its canonical archive, and the
+// archive's key.
 func canonicalByHash(ctx context.Context, q store.Querier, e Entry, hash string) (version, key string, err error) {
 	rows, err := q.Query(ctx, `SELECT v.version, v.canonical_key`+ofEntry+`
 		AND v.canonical_hash = $3 AND v.state = 'published' LIMIT 1`, e.OrgID, e.ID, hash)

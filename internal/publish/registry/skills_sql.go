@@ -7,7 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 )
 
-// currentsOfSkills reads when which version of the skills' entries was current.
+// currentsOfSkills reads when each version of the skills' entries became current, oldest
+// first.
 func currentsOfSkills(ctx context.Context, q store.Querier, skillIDs []string) (map[string]inuse.Timeline, error) {
 	in, list := q.Dialect().In("$1", skillIDs)
 	timelines := map[string]inuse.Timeline{}
@@ -27,7 +28,8 @@ func currentsOfSkills(ctx context.Context, q store.Querier, skillIDs []string) (
 	return timelines, err
 }
 
-// addVersions fills in which version has which content and which name.
+// addVersions adds the lookup of versions by content and by name. Later pushes win, hence
+// the order.
 func addVersions(ctx context.Context, q store.Querier, skillIDs []string, timelines map[string]inuse.Timeline) error {
 	in, list := q.Dialect().In("$1", skillIDs)
 	rows, err := q.Query(ctx, `
@@ -47,7 +49,8 @@ func addVersions(ctx context.Context, q store.Querier, skillIDs []string, timeli
 	})
 }
 
-// currentVersionOfSkill returns nil if the skill has no entry.
+// currentVersionOfSkill returns nil if the skill has no entry, or the entry no current
+// version.
 func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (version *string, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT current_version FROM registry_entries
@@ -60,7 +63,7 @@ func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID 
 	return version, err
 }
 
-// lockEntryOfSkill is lockEntry by the skill that the entry is measured as.
+// lockEntryOfSkill is lockEntry by the skill that the entry belongs to.
 func lockEntryOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+entryColumns+` FROM registry_entries e

@@ -22,11 +22,12 @@ const (
 		v.archive_key, v.canonical_key, COALESCE(v.entry_description, v.description), v.state, v.gate_id,
 		v.withdrawn_reason, v.chosen_by, v.apart`
 
-	// ofEntry chooses the versions of an entry ($2) of an organisation ($1).
+	// ofEntry selects the versions of entry $2 of organisation $1.
 	ofEntry = ` FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
 		WHERE e.org_id = $1 AND v.entry_id = $2`
 )
 
+// entryTargets are the scan targets for entryColumns, in its order.
 func entryTargets(e *Entry) []any {
 	return []any{
 		&e.ID, &e.OrgID, &e.Name, &e.Type, &e.Description, &e.Visibility, &e.SourceRepo, &e.SkillID,
@@ -62,7 +63,8 @@ func insertEntry(ctx context.Context, q store.Querier, e Entry) error {
 	return err
 }
 
-// insertCurrent records since when a version has been the entry's current one.
+// insertCurrent records that a version became current now, in the history by which
+// sessions are attributed to versions.
 func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ($1, $2, $3, $4)`,
 		store.NewID(), e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
@@ -75,8 +77,8 @@ func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	return claimName(ctx, q, e)
 }
 
-// insertVersion also writes file_paths, a copy of the manifest's paths: the index
-// for older installers lists them, and must not parse every manifest.
+// insertVersion also writes file_paths, a copy of the paths in the manifest: the index
+// for older installers lists them and would otherwise have to parse every manifest.
 func insertVersion(ctx context.Context, tx *store.Tx, v Version) error {
 	if v.Manifest == nil {
 		v.Manifest = []skillpkg.ManifestEntry{}
@@ -119,31 +121,35 @@ func ownEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry, er
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
-// lockEntry is ownEntry for a transaction that changes the entry. It serialises
-// pushes, rollbacks and the deletion of an entry, on all replicas.
+// lockEntry is ownEntry with a row lock. It serialises pushes, rollbacks and the deletion
+// of an entry across all replicas.
 func lockEntry(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.id = $2`+tx.Dialect().ForUpdate(), orgID, id)
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
+// Unlike ownEntry it also finds other organisations' entries once they have a current
+// version.
 const selectVisible = `
 	SELECT ` + entryColumns + ` FROM registry_entries e
 	WHERE e.id = $2 AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> '')`
 
+// visibleEntry finds an entry that the organisation may see.
 func visibleEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry, error) {
 	rows, err := q.Query(ctx, selectVisible, orgID, id)
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
-// lockVisible is visibleEntry for a transaction that adds to the entry.
+// lockVisible is visibleEntry with a row lock; it requires a current version of own
+// entries too.
 func lockVisible(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, error) {
 	rows, err := tx.Query(ctx, selectVisible+` AND e.current_version_id <> ''`+tx.Dialect().ForUpdate(), orgID, id)
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
-// updateCurrent writes what setCurrent has changed. The entry has copies of its
-// current version's columns, so that lists and the search read one table.
+// updateCurrent writes what setCurrent changed. The columns are copies of the current
+// version's, so that lists and search read a single table.
 func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `
 		UPDATE registry_entries SET current_version_id = $2, current_version = $3, current_hash = $4, description = $5,
@@ -155,6 +161,7 @@ func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	return insertCurrent(ctx, q, e)
 }
 
+// deleteEntry deletes children first: their foreign keys don't cascade.
 func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
 	for _, table := range []string{"registry_rollbacks", "registry_currents", "registry_versions"} {
 		if _, err := q.Exec(ctx, `DELETE FROM `+table+` WHERE entry_id = $1`, e.ID); err != nil {
@@ -170,8 +177,8 @@ func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
 	return releaseName(ctx, q, e)
 }
 
-// clearCurrent leaves an entry without a current version: a new one whose first version is
-// a candidate, or one whose last published version is withdrawn.
+// clearCurrent leaves an entry without a current version: a new one whose first version
+// is a candidate, or one whose last published version was withdrawn.
 func clearCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `
 		UPDATE registry_entries SET current_version_id = '', current_version = '', current_hash = '' WHERE id = $1`, e.ID)
@@ -181,7 +188,8 @@ func clearCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	return countChange(ctx, q, e.OrgID)
 }
 
-// setState changes what may be done with a version of an entry.
+// setState writes state, gate and reason of a version. A withdrawal invalidates caches at
+// once.
 func setState(ctx context.Context, q store.Querier, e Entry, v Version) error {
 	_, err := q.Exec(ctx, `UPDATE registry_versions SET state = $2, gate_id = $3, withdrawn_reason = $4 WHERE id = $1`,
 		v.ID, v.State, v.GateID, v.WithdrawnReason)
@@ -191,7 +199,7 @@ func setState(ctx context.Context, q store.Querier, e Entry, v Version) error {
 	return err
 }
 
-// setVisibility changes who may see an entry.
+// setVisibility counts as a removal, because the entry may have become less visible.
 func setVisibility(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `UPDATE registry_entries SET visibility = $3, updated_at = $4 WHERE org_id = $1 AND id = $2`,
 		e.OrgID, e.ID, e.Visibility, store.Micros(e.UpdatedAt))
@@ -201,7 +209,7 @@ func setVisibility(ctx context.Context, q store.Querier, e Entry) error {
 	return countRemoval(ctx, q, e.OrgID)
 }
 
-// lastCurrent finds the version that was current last.
+// lastCurrent finds the version that became current last.
 func lastCurrent(ctx context.Context, q store.Querier, e Entry) (Version, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+versionColumns+ofEntry+`
@@ -217,8 +225,7 @@ func wasCurrent(ctx context.Context, q store.Querier, v Version) (bool, error) {
 	return store.One(rows, err, "Version", store.Value[bool])
 }
 
-// touchEntry is updateCurrent for a version that does not become current: the
-// entry's versions have changed all the same.
+// touchEntry is updateCurrent for a push that doesn't change the current version.
 func touchEntry(ctx context.Context, q store.Querier, e Entry, at time.Time) error {
 	if _, err := q.Exec(ctx, `UPDATE registry_entries SET updated_at = $2 WHERE id = $1`, e.ID, store.Micros(at)); err != nil {
 		return err
@@ -226,21 +233,22 @@ func touchEntry(ctx context.Context, q store.Querier, e Entry, at time.Time) err
 	return countChange(ctx, q, e.OrgID)
 }
 
-// countChange invalidates what is cached about an organisation's entries (syncs,
-// discovery indexes) on all replicas. It must be called in the transaction of
-// any change to them.
+// countChange invalidates caches of an organisation's entries (update checks, discovery
+// indexes) on all replicas. It must be called in the transaction of every change to
+// entries.
 func countChange(ctx context.Context, q store.Querier, orgID string) error {
 	return count(ctx, q, orgID, 0)
 }
 
-// countRemoval is countChange for what must not be served from any cache from now on, not
-// even for the time that catalogs may be behind.
+// countRemoval is countChange for content that no cache may serve any longer, not even
+// within the time that catalogs may otherwise be stale.
 func countRemoval(ctx context.Context, q store.Querier, orgID string) error {
 	return count(ctx, q, orgID, 1)
 }
 
-// count begins the removals of an organisation at a number of its own: the sum over all
-// organisations changes when one of them leaves and another one comes.
+// count starts an organisation's removals at a number derived from its id. Otherwise the
+// sum over all organisations could stay the same when one is deleted and another one
+// created.
 func count(ctx context.Context, q store.Querier, orgID string, removals int64) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO registry_changes (org_id, changes, removals) VALUES ($1, 1, $2)
@@ -255,11 +263,13 @@ func changesOf(ctx context.Context, q store.Querier, orgID string) (int64, error
 	return store.One(rows, err, "Changes", store.Value[int64])
 }
 
+// versionByName finds a version of the entry in any state.
 func versionByName(ctx context.Context, q store.Querier, e Entry, version string) (Version, error) {
 	rows, err := q.Query(ctx, `SELECT `+versionColumns+ofEntry+` AND v.version = $3`, e.OrgID, e.ID, version)
 	return store.One(rows, err, "Version "+version, scanVersion)
 }
 
+// downloadColumns are the columns that scanDownload reads.
 const downloadColumns = `e.name, e.org_id, v.id, v.version, v.content_hash, v.archive_key, v.state, v.withdrawn_reason`
 
 func scanDownload(row store.Row) (d download, err error) {
@@ -268,8 +278,8 @@ func scanDownload(row store.Row) (d download, err error) {
 	return d, err
 }
 
-// downloadOf finds what a download needs, and no more, of a version that the
-// organisation may see.
+// downloadOf reads only what a download needs, of a version that the organisation may
+// see.
 func downloadOf(ctx context.Context, q store.Querier, orgID string, at VersionPath) (download, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+downloadColumns+` FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
@@ -281,8 +291,8 @@ func downloadOf(ctx context.Context, q store.Querier, orgID string, at VersionPa
 	return d, err
 }
 
-// versionsOfKey finds the versions with an object that the organisation may see, or any if
-// it is "".
+// versionsOfKey finds the versions that use an object and are visible to the
+// organisation; "" sees all.
 func versionsOfKey(ctx context.Context, q store.Querier, key, orgID string) ([]download, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+downloadColumns+` FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
@@ -296,7 +306,7 @@ func versionByID(ctx context.Context, q store.Querier, e Entry, id string) (Vers
 	return store.One(rows, err, "Version", scanVersion)
 }
 
-// versionByTree finds the version that was pushed last with these files.
+// versionByTree finds the newest version with the same files.
 func versionByTree(ctx context.Context, q store.Querier, e Entry, digest string) (Version, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+versionColumns+ofEntry+` AND v.tree_digest = $3
@@ -304,16 +314,15 @@ func versionByTree(ctx context.Context, q store.Querier, e Entry, digest string)
 	return store.One(rows, err, "Version", scanVersion)
 }
 
-// hasRelease reports whether an entry has a published version that does not come
-// from a branch.
+// hasRelease reports whether an entry has a published version that isn't from a branch.
 func hasRelease(ctx context.Context, q store.Querier, e Entry) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1`+ofEntry+` AND v.state = 'published' AND v.version NOT LIKE $3)`,
 		e.OrgID, e.ID, branchPrefix+"%")
 	return store.One(rows, err, "Version", store.Value[bool])
 }
 
-// versionBefore finds the published version that was pushed last before v. The id
-// breaks the tie of versions with the same time, e.g. of imported ones.
+// versionBefore finds the published version pushed before v. The id breaks ties between
+// equal times, e.g. of imported versions.
 func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+versionColumns+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4) AND v.state = 'published'
@@ -321,11 +330,12 @@ func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, er
 	return store.One(rows, err, "Version", scanVersion)
 }
 
-// versionsAfter reads a page of an entry's versions without their manifests,
-// newest push first. The cursor is the last version of the page before, or nil.
-// An entry always has a version: a first page without one means that the entry
-// was deleted meanwhile. Candidates are for the entry's own organisation.
+// versionsAfter reads a page of versions without manifests, newest first, by keyset
+// pagination: cursor is the last version of the page before, or nil. An entry always has
+// a version, so an empty first page means that it was deleted (fault.NotFound).
+// Candidates are only shown to the own organisation.
 func versionsAfter(ctx context.Context, q store.Querier, e Entry, own bool, cursor *Version, limit int) ([]Version, error) {
+	// The first page starts after the greatest possible key.
 	pushed, id := int64(math.MaxInt64), ""
 	if cursor != nil {
 		pushed, id = store.Micros(cursor.PushedAt), cursor.ID
@@ -350,7 +360,7 @@ func versionsAfter(ctx context.Context, q store.Querier, e Entry, own bool, curs
 	return versions, err
 }
 
-// manifestTexts reads manifests as JSON, by version id.
+// manifestTexts reads manifests as raw JSON, by version id.
 func manifestTexts(ctx context.Context, q store.Querier, ids []string) (map[string]string, error) {
 	in, list := q.Dialect().In("$1", ids)
 	rows, err := q.Query(ctx, `SELECT id, file_manifest FROM registry_versions WHERE id`+in, list)
@@ -364,6 +374,7 @@ func manifestTexts(ctx context.Context, q store.Querier, ids []string) (map[stri
 	return texts, err
 }
 
+// rollbacksOfEntry returns the newest rollbacks first; ids are ordered by time.
 func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.from_version, r.to_version, r.reason, r.rolled_back_by, r.rolled_back_at, r.published, r.undone_at
@@ -377,9 +388,9 @@ func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback
 
 var entrySorts = store.Sorting{"name": "e.name", "installed": "e.installation_count", "updated_at": "e.updated_at"}
 
-// listEntries reads a page of the entries that the condition on $1 allows. The
-// search reads all of them (LIKE): an organisation has hundreds of entries, and a
-// full-text index would find other words on each database.
+// listEntries reads a page of the entries that condition (on $1) selects. The search
+// scans them with LIKE: an organisation has hundreds of entries, and a full-text index
+// would match differently on the two databases.
 func listEntries(ctx context.Context, q store.Querier, condition, arg string, f Filter) ([]Listed, int, error) {
 	const chosen = ` AND (e.current_version_id <> '' OR $4) AND ($2 = '' OR e.name = $2)
 		AND ($3 = '' OR lower(e.name) LIKE lower($3) ESCAPE '\' OR lower(e.description) LIKE lower($3) ESCAPE '\')`
@@ -400,7 +411,7 @@ func listEntries(ctx context.Context, q store.Querier, condition, arg string, f 
 	return entries, total, err
 }
 
-// listedColumns are the columns of listedTargets.
+// listedColumns are the columns for listedTargets, in its order.
 const listedColumns = entryColumns + `, COALESCE(v.id, ''), COALESCE(v.version, ''), COALESCE(v.content_hash, ''),
 	v.canonical_hash, COALESCE(v.description, ''),
 	(SELECT o.name FROM organisations o WHERE o.id = e.org_id)`
@@ -410,13 +421,13 @@ func listedTargets(l *Listed) []any {
 	return append(entryTargets(&l.Entry), &v.ID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.Description, &l.OrgName)
 }
 
-// orgName finds the name of the organisation that owns an entry.
+// orgName returns the name of the organisation that owns an entry.
 func orgName(ctx context.Context, q store.Querier, e Entry) (string, error) {
 	rows, err := q.Query(ctx, `SELECT name FROM organisations WHERE id = $1`, e.OrgID)
 	return store.One(rows, err, "Organisation", store.Value[string])
 }
 
-// manifestOf reads the list of files of a version.
+// manifestOf reads the files of a version.
 func manifestOf(ctx context.Context, q store.Querier, versionID string) ([]skillpkg.ManifestEntry, error) {
 	rows, err := q.Query(ctx, `SELECT file_manifest FROM registry_versions WHERE id = $1`, versionID)
 	text, err := store.One(rows, err, "Version", store.Value[string])
@@ -427,7 +438,7 @@ func manifestOf(ctx context.Context, q store.Querier, versionID string) ([]skill
 	return manifest, json.Unmarshal([]byte(text), &manifest)
 }
 
-// skillTextOf reads the SKILL.md of a version, nil if it was not kept.
+// skillTextOf reads the stored SKILL.md of a version; nil if it was too large to store.
 func skillTextOf(ctx context.Context, q store.Querier, versionID string) ([]byte, error) {
 	rows, err := q.Query(ctx, `SELECT skill_md FROM registry_versions WHERE id = $1`, versionID)
 	return store.One(rows, err, "Version", store.Value[[]byte])

@@ -12,29 +12,29 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Lock finds an entry of the organisation for a transaction that changes it or
-// its versions. It serialises pushes, rollbacks and the end of gates.
+// Lock returns an entry of the organisation with a row lock, for a transaction that
+// changes it or its versions. It serialises pushes, rollbacks and decisions of gates.
 func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, entryID string) (Entry, error) {
 	return lockEntry(ctx, tx, orgID, entryID)
 }
 
-// LockOfSkill is Lock by the skill that the entry is measured as.
+// LockOfSkill is Lock by the skill that the entry belongs to.
 func (s *Service) LockOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
 	return lockEntryOfSkill(ctx, tx, orgID, skillID)
 }
 
-// VersionByID finds a version of an entry by its id.
+// VersionByID returns a version of an entry by id.
 func (s *Service) VersionByID(ctx context.Context, q store.Querier, e Entry, id string) (Version, error) {
 	return versionByID(ctx, q, e, id)
 }
 
-// VersionNamed finds a version of an entry by its name, e.g. "1.2.0".
+// VersionNamed returns a version of an entry by name, e.g. "1.2.0".
 func (s *Service) VersionNamed(ctx context.Context, q store.Querier, e Entry, version string) (Version, error) {
 	return versionByName(ctx, q, e, version)
 }
 
-// SetState writes the state of a version and its newest gate. The entry is
-// locked.
+// SetState writes the state of a version and its newest gate. The caller has locked the
+// entry.
 func (s *Service) SetState(ctx context.Context, tx *store.Tx, e Entry, v Version) error {
 	if err := setState(ctx, tx, e, v); err != nil {
 		return err
@@ -42,7 +42,8 @@ func (s *Service) SetState(ctx context.Context, tx *store.Tx, e Entry, v Version
 	return touchEntry(ctx, tx, e, e.Next(time.Time{}))
 }
 
-// Release publishes a candidate and, unless it is apart, makes it current. The entry is locked.
+// Release publishes a candidate and makes it current, unless it's Apart. The caller has
+// locked the entry.
 func (s *Service) Release(ctx context.Context, tx *store.Tx, e Entry, v Version, d audit.Detail) (Entry, Version, error) {
 	v.State = Published
 	if err := setState(ctx, tx, e, v); err != nil {
@@ -63,8 +64,8 @@ func (s *Service) Release(ctx context.Context, tx *store.Tx, e Entry, v Version,
 	return e, v, e.Record(ctx, tx, "registry.version.promote", d)
 }
 
-// Emit tells other systems what became of a version. More fields may be given, or
-// others than usual.
+// Emit sends an event about a version to the organisation's webhooks, in the transaction
+// of the change. more adds fields or overrides the usual ones.
 func (s *Service) Emit(ctx context.Context, tx *store.Tx, t events.Type, e Entry, v Version, more events.Data) error {
 	d := events.Data{
 		"entry_id": e.ID, "entry": e.Name, "entry_type": e.Type, "version": v.Version, "content_hash": v.ContentHash,
@@ -75,20 +76,21 @@ func (s *Service) Emit(ctx context.Context, tx *store.Tx, t events.Type, e Entry
 	return events.Emit(ctx, tx, s.Jobs, events.Event{OrgID: e.OrgID, Type: t, Path: "/registry/" + e.ID, Data: d})
 }
 
-// MakeCurrent makes a version current since a time, which Next has returned. The
-// entry is locked.
+// MakeCurrent makes a version current as of since, a result of Next. The caller has
+// locked the entry.
 func (s *Service) MakeCurrent(ctx context.Context, tx *store.Tx, e Entry, v Version, since time.Time) (Entry, error) {
 	e.setCurrent(v, since)
 	return e, updateCurrent(ctx, tx, e)
 }
 
-// ClearCurrent leaves an entry without a current version. The entry is locked.
+// ClearCurrent leaves an entry without a current version. The caller has locked the
+// entry.
 func (s *Service) ClearCurrent(ctx context.Context, tx *store.Tx, e Entry) (Entry, error) {
 	e.CurrentVersionID, e.CurrentVersion, e.CurrentHash = "", "", ""
 	return e, clearCurrent(ctx, tx, e)
 }
 
-// LastCurrent returns the version that is current or, if none is, was current last.
+// LastCurrent returns the current version or, if there is none, the last one that was.
 func (s *Service) LastCurrent(ctx context.Context, q store.Querier, e Entry) (Version, error) {
 	if e.CurrentVersionID != "" {
 		return versionByID(ctx, q, e, e.CurrentVersionID)
@@ -96,8 +98,8 @@ func (s *Service) LastCurrent(ctx context.Context, q store.Querier, e Entry) (Ve
 	return lastCurrent(ctx, q, e)
 }
 
-// SetVisibility changes who may see an entry, for an admin or an owner of it. What others
-// could see and no longer may leaves their catalogs at once.
+// SetVisibility changes who may see an entry. The caller must be an admin or own the
+// entry. Entries that others may no longer see leave their catalogs at once.
 func (s *Service) SetVisibility(ctx context.Context, c access.Caller, entryID string, to Visibility) (e Entry, err error) {
 	defer fault.Wrap(&err, "visibility of entry %s", entryID)
 	if issues := checkOneOf("visibility", to, visibilities()...); issues != nil {
@@ -112,6 +114,8 @@ func (s *Service) SetVisibility(ctx context.Context, c access.Caller, entryID st
 		if e, err = lockEntry(ctx, tx, c.OrgID, entryID); err != nil || e.Visibility == to {
 			return err
 		}
+		// Release and claim again: the name is kept if the entry is still public, and
+		// held for nameHold if not.
 		if err := releaseName(ctx, tx, e); err != nil {
 			return err
 		}
@@ -128,7 +132,8 @@ func (s *Service) SetVisibility(ctx context.Context, c access.Caller, entryID st
 	return e, err
 }
 
-// MaySetVisibility reports whether a caller, who may push, is an admin or owns the entry.
+// MaySetVisibility reports whether a caller who may push is also an admin or an owner of
+// the entry.
 func (s *Service) MaySetVisibility(ctx context.Context, c access.Caller, entryID string) (bool, error) {
 	if c.May(access.Admin) || s.Owns == nil {
 		return c.May(access.Admin), nil
@@ -136,11 +141,10 @@ func (s *Service) MaySetVisibility(ctx context.Context, c access.Caller, entryID
 	return s.Owns(ctx, c, entryID)
 }
 
-// Next returns the given time, or now if it is zero; but always a time after the
-// last change of the entry.
+// Next returns at, or now if it's zero, but always a time after the entry's last change.
 func (e Entry) Next(at time.Time) time.Time { return after(e.UpdatedAt, at) }
 
-// WasCurrent reports whether a version was ever current.
+// WasCurrent reports whether a version has ever been current.
 func (s *Service) WasCurrent(ctx context.Context, tx *store.Tx, v Version) (bool, error) {
 	return wasCurrent(ctx, tx, v)
 }

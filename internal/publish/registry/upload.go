@@ -13,12 +13,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// Upload is the multipart form of create and push: a part metadata that
-// holds JSON, and a part archive.
+// Upload is the multipart form of create and push: a part "metadata" with JSON, and a
+// part "archive".
 type Upload struct {
 	httpapi.Form
 }
 
+// metadata is the JSON of the form. Fields beyond those of the contract are ignored.
 type metadata struct {
 	Name          string                   `json:"name"`
 	EntryType     Type                     `json:"entry_type"`
@@ -31,9 +32,10 @@ type metadata struct {
 	SourceRepo    *string                  `json:"source_repo"`
 }
 
+// Manifests make up most of it: they list up to thousands of files.
 const maxMetadata = 1 << 20
 
-// publication reads the form.
+// publication converts the form, and fills in the caller.
 func (in Upload) publication(c access.Caller) (p Publication, err error) {
 	m, err := in.metadata()
 	if err != nil {
@@ -51,7 +53,8 @@ func (in Upload) publication(c access.Caller) (p Publication, err error) {
 	}, nil
 }
 
-// metadata reads the part, which some clients send as a field and some as a file.
+// metadata decodes the JSON part, which some clients send as a field and others as a
+// file. Errors name the field, as the framework's do for JSON bodies.
 func (in Upload) metadata() (m metadata, err error) {
 	raw, err := in.metadataText()
 	if err != nil {

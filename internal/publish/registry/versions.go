@@ -10,24 +10,26 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
+// Sizes of a page, which bound the memory that one request takes.
 const (
-	// pageVersions is how many versions are read from the database at once.
+	// pageVersions is how many versions one query reads.
 	pageVersions = 200
-	// pageManifests is how many bytes of their manifests are: a single one can
-	// have half a megabyte.
+	// pageManifests limits the manifests read at once, in bytes: a single one can take
+	// half a megabyte.
 	pageManifests = 1 << 20
 )
 
-// streamVersions answers with the fields of head and all versions of an entry. It
-// reads and sends them page by page, so that neither their number nor a slow
-// client holds memory or a database connection.
+// streamVersions replies with the fields of head and the array of all versions, as one
+// JSON object. It reads and sends page by page, so that neither many versions nor a slow
+// client hold memory or a database connection. Errors on the first page are still proper
+// replies.
 func (s *Service) streamVersions(ctx context.Context, e Entry, own bool, head any) (httpapi.Stream, error) {
 	all := &versionReader{service: s, entry: e, own: own}
 	first, err := all.next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(first) == 0 { // every entry has a version: this one was deleted since it was read
+	if len(first) == 0 { // every entry has a version: this one was deleted in between
 		return nil, fault.New(fault.NotFound, "Registry entry not found")
 	}
 	start, err := json.Marshal(head)
@@ -49,7 +51,7 @@ func (s *Service) streamVersions(ctx context.Context, e Entry, own bool, head an
 			more, err := all.next(ctx)
 			if err != nil {
 				s.Log.Error("the answer with versions was truncated", "entry", e.ID, "error", err)
-				panic(http.ErrAbortHandler) // closes the connection: the client must not take these for all
+				panic(http.ErrAbortHandler) // closes the connection, so that the client can't take a partial list for complete
 			}
 			if len(more) == 0 {
 				break
@@ -60,24 +62,24 @@ func (s *Service) streamVersions(ctx context.Context, e Entry, own bool, head an
 	}, nil
 }
 
-// A versionReader reads the versions of an entry, newest push first.
+// A versionReader pages through the versions of an entry, newest first.
 type versionReader struct {
 	service *Service
 	entry   Entry
-	own     bool // for the entry's own organisation
+	own     bool // show what only the entry's own organisation may see
 
-	page   []Version // read, and not returned yet
+	page   []Version // read but not yet returned
 	cursor *Version  // the last one read
 }
 
-// A streamedVersion has the manifest as the JSON that is stored: decoding and
-// encoding it again would take most of the time of the request.
+// A streamedVersion embeds the manifest as stored: decoding and encoding it again would
+// take most of the request's time.
 type streamedVersion struct {
 	VersionOutput
 	FileManifest json.RawMessage `json:"file_manifest"`
 }
 
-// next returns more versions in JSON, separated by commas; none at the end.
+// next returns the next versions as JSON objects separated by commas; empty at the end.
 func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 	s := r.service
 	if len(r.page) == 0 {
@@ -86,7 +88,7 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 		}
 		r.cursor = &r.page[len(r.page)-1]
 	}
-	// As many as have manifests of pageManifests bytes together, at least one.
+	// Take versions up to pageManifests bytes of manifests, but at least one.
 	n, size := 0, int64(0)
 	for n < len(r.page) && (n == 0 || size+r.page[n].manifestSize <= pageManifests) {
 		size += r.page[n].manifestSize
@@ -107,7 +109,7 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 	for _, v := range some {
 		manifest, ok := manifests[v.ID]
 		if !ok {
-			continue // deleted a moment ago
+			continue // deleted in between
 		}
 		out := streamedVersion{NewVersionOutput(r.entry, v), json.RawMessage(manifest)}
 		if q := quality[v.ID]; r.own {

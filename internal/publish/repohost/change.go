@@ -10,8 +10,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// installationChanged applies a change of an installation on the code host. One
-// that is deleted there is suspended here, so that its connections stay visible.
+// installationChanged follows a change of an installation (the app on the code host). One
+// that was deleted there is only suspended here, so that people still see its connections
+// and why they stopped.
 func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Event) error {
 	var suspended bool
 	switch e.Action {
@@ -24,12 +25,14 @@ func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Ev
 	found := false
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		i, err := setSuspended(ctx, tx, e.Installation, suspended)
+		// Webhooks arrive for every installation of the app, bound here or not.
 		if found = err == nil; fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		// After an unsuspension, catch up on the pushes that were missed.
 		if err := i.recordAudit(ctx, tx, "repohost.installation.follow"); err != nil || suspended {
 			return err
 		}
@@ -44,7 +47,8 @@ func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Ev
 	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("The installation is suspended: %t", suspended))
 }
 
-// enqueueReconcileOf reconciles the connections of an installation, for commits that were pushed while it had no access.
+// enqueueReconcileOf reconciles an installation's connections, for commits pushed while
+// it had no access.
 func (s *Service) enqueueReconcileOf(ctx context.Context, tx *store.Tx, installationID int64) error {
 	all, err := connectionsOfInstallation(ctx, tx, installationID)
 	if err != nil {
@@ -53,8 +57,9 @@ func (s *Service) enqueueReconcileOf(ctx context.Context, tx *store.Tx, installa
 	return s.enqueueReconcile(ctx, tx, all...)
 }
 
-// accessChanged reconciles repositories that became readable. Those that no
-// longer are need nothing: the next attempt fails with a message.
+// accessChanged reconciles the connections of an installation after the code host granted
+// or revoked access to repositories. Revoked ones need nothing: the next attempt fails
+// with a message.
 func (s *Service) accessChanged(ctx context.Context, d Delivery, e host.Event) error {
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueueReconcileOf(ctx, tx, e.Installation) })
 	if err != nil {
@@ -63,7 +68,7 @@ func (s *Service) accessChanged(ctx context.Context, d Delivery, e host.Event) e
 	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("%d repositories were removed", len(e.Removed)))
 }
 
-// repositoryChanged applies a new name, owner or default branch of a repository to its connections.
+// repositoryChanged follows a rename, a transfer or a new default branch of a repository.
 func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Event) error {
 	if e.Repository.OldName == "" && e.OldDefault == "" {
 		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection is changed by this")
@@ -78,12 +83,13 @@ func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Even
 	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("%d connections follow the repository", changed))
 }
 
-// followRepository applies what an event says of its repository to the
-// connections, and returns how many of them read something else now.
+// followRepository applies the repository's current name and default branch to its
+// connections, and reconciles those that now read from somewhere else. It returns their
+// number.
 func (s *Service) followRepository(ctx context.Context, e host.Event) (changed int, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		changed = 0
-		// Locked, so that a change by a user at the same time is not lost.
+		// Locked, so that a concurrent change by a user isn't lost.
 		connections, err := connectionsOfEvent(ctx, tx, e, tx.Dialect().ForUpdate())
 		if err != nil {
 			return err
@@ -106,14 +112,17 @@ func (s *Service) followRepository(ctx context.Context, e host.Event) (changed i
 	return changed, err
 }
 
-// followTo stores what follow changes. It reports whether the connection reads
-// another repository or branch now. The connection is locked.
-func (c *Connection) followTo(ctx context.Context, tx *store.Tx, r host.EventRepository, oldDefault string) (moved bool, err error) {
+// followTo applies and stores what follow changes. moved: the connection reads another
+// repository or branch now. The caller has locked the connection.
+func (c *Connection) followTo(ctx context.Context, tx *store.Tx, r host.EventRepository,
+	oldDefault string,
+) (moved bool, err error) {
 	before := *c
 	if !c.follow(r, cmp.Or(oldDefault, c.HostDefault)) {
 		return false, nil
 	}
 	moved = c.RepoFullName != before.RepoFullName || c.DefaultBranch != before.DefaultBranch
+	// Only then does the audit log care; HostDefault alone is bookkeeping.
 	if moved {
 		c.UpdatedAt = store.Now()
 		c.ConfiguredAt = c.UpdatedAt

@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
 )
 
-// Check finds deliveries and commits that wait too long, contested accounts and invalid tag patterns.
+// Check finds deliveries and commits that are stuck, contested accounts, connections
+// whose CODEOWNERS file stopped counting, and invalid tag patterns.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	findings, err := attempt.Check(ctx, q)
 	if err != nil {
@@ -31,21 +32,22 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Find
 		return findings, err
 	}
 	findings = append(findings, unused...)
-	// Patterns with braces may have been stored before their number was limited.
+	// A limit on alternatives in braces was added later; older patterns may exceed it.
 	rows, err := q.Query(ctx, `
 		SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.tag_pattern LIKE '%{%' ORDER BY c.id`)
 	connections, err := store.All(rows, err, scanConnection)
 	for _, c := range connections {
 		if _, problem := c.tags(); problem != nil {
-			findings = append(findings, invariants.Warn("repohost", "the connection %s publishes no tags: %s; change its tag_pattern",
+			findings = append(findings, invariants.Warn("repohost",
+				"the connection %s publishes no tags: %s; change its tag_pattern",
 				c.ID, userMessage(problem)))
 		}
 	}
 	return findings, err
 }
 
-// unusedOwners finds the connections from before CODEOWNERS files had to be allowed, whose
-// file named owners and does not count now.
+// unusedOwners finds connections from before CODEOWNERS files had to be allowed
+// (chosen_at is 0), whose file used to name owners and no longer counts.
 func unusedOwners(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.id, c.repo_full_name, c.entry_name FROM repohost_connections c
@@ -55,7 +57,9 @@ func unusedOwners(ctx context.Context, q store.Querier) ([]invariants.Finding, e
 	return store.All(rows, err, func(row store.Row) (f invariants.Finding, err error) {
 		var id, repository, entry string
 		err = row.Scan(&id, &repository, &entry)
-		return invariants.Warn("repohost", "the CODEOWNERS file of %s no longer names the owners of %s: who connected it is neither admin"+
-			" nor owner; set codeowners of the connection %s to true, or set the owners by hand", repository, entry, id), err
+		return invariants.Warn("repohost",
+			"the CODEOWNERS file of %s no longer names the owners of %s: who connected it is neither admin"+
+
+				" nor owner; set codeowners of the connection %s to true, or set the owners by hand", repository, entry, id), err
 	})
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// NewEntry instead of the id of an entry makes ConnectChosen create one.
+// NewEntry, in place of an entry's id, makes ConnectChosen create an entry.
 const NewEntry = "new"
 
-// ConnectChosen is Connect for a person who chooses the entry from a list: the
-// skill in the repository must have the entry's name, unless the person confirms
-// that another skill's versions are to follow. NewEntry creates the entry from the
-// SKILL.md at the head of the branch.
+// ConnectChosen is Connect for a person who picks the entry from a list. The skill in the
+// repository must have the entry's name, unless the person confirms that another skill's
+// versions shall follow: a wrong pick would publish one skill as another. NewEntry
+// creates the entry from the SKILL.md at the head of the branch.
 func (s *Service) ConnectChosen(ctx context.Context, c access.Caller, n Connection, confirmed bool) (_ Connection, err error) {
 	if n.EntryID == "" {
 		return n, fault.Invalid("entry_id", "Choose the entry that the repository publishes to, or a new one")
@@ -34,7 +34,7 @@ func (s *Service) ConnectChosen(ctx context.Context, c access.Caller, n Connecti
 			return n, err
 		}
 		if err := s.checkConnect(ctx, c, "", n.Codeowners); err != nil {
-			return n, err // before there is an entry
+			return n, err // refuse before an entry is created
 		}
 		entry, err := s.createEntry(ctx, c, n, commit, pkg)
 		if err != nil {
@@ -43,6 +43,7 @@ func (s *Service) ConnectChosen(ctx context.Context, c access.Caller, n Connecti
 		n.EntryID = entry.ID
 		return s.Connect(ctx, c, n)
 	}
+	// Other errors, e.g. a missing folder, are no reason to refuse: see below.
 	if err != nil && (isTransient(err) || fault.Is(err, fault.Conflict)) {
 		return n, err
 	}
@@ -51,10 +52,10 @@ func (s *Service) ConnectChosen(ctx context.Context, c access.Caller, n Connecti
 			return n, err
 		}
 	}
-	return s.Connect(ctx, c, n) // a folder that is not there yet may be pushed later
+	return s.Connect(ctx, c, n) // the folder may not exist yet and be pushed later
 }
 
-// checkName is a Conflict if the skill has another name than the entry.
+// checkName returns fault.Conflict if the skill and the entry have different names.
 func (s *Service) checkName(ctx context.Context, orgID, entryID string, pkg *skillpkg.Package) error {
 	entry, err := s.Registry.Own(ctx, orgID, entryID)
 	if err != nil || entry.Type != registry.TypeSkill {
@@ -68,7 +69,7 @@ func (s *Service) checkName(ctx context.Context, orgID, entryID string, pkg *ski
 		" choose another entry, or confirm it", skill.Name, entry.Name)
 }
 
-// createEntry makes an entry of the skill, with the commit as its first version.
+// createEntry creates an entry for the skill, with the commit as its first version.
 func (s *Service) createEntry(
 	ctx context.Context, c access.Caller, n Connection, commit string, pkg *skillpkg.Package,
 ) (e registry.Entry, err error) {

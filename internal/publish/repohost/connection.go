@@ -1,9 +1,10 @@
-// Package repohost connects repositories on a code host (GitHub, Gitea, bare git)
-// to registry entries: a push becomes a version, the commit shows the outcome,
-// and reconciliation repairs missed webhooks. It owns the tables
-// repohost_settings, repohost_installations, repohost_connections,
-// repohost_deliveries and repohost_attempts; claims below it owns
-// repohost_claims.
+// Package repohost connects repositories on a code host (GitHub, Gitea, bare git) to
+// registry entries: a push becomes a version, and the commit's status shows the outcome.
+// Webhooks are stored before they are processed, and reconciliation finds what lost
+// webhooks missed.
+//
+// It owns the tables repohost_settings, repohost_installations, repohost_connections,
+// repohost_deliveries and repohost_attempts; its package claims owns repohost_claims.
 package repohost
 
 import (
@@ -16,10 +17,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
-// A Mode says whether an organisation allows write-back: commit statuses and check-runs on its code host.
+// A Mode is how much an organisation lets the server write to its code host (write-back):
+// commit statuses and check runs, or pull requests as well.
 type Mode string
 
-// The modes. ModePRs is ModeChecks and permits to open pull requests.
+// The modes. ModePRs includes ModeChecks.
 const (
 	ModeOff    Mode = "off"
 	ModeChecks Mode = "checks"
@@ -34,34 +36,36 @@ func (m Mode) Check() error {
 	return nil
 }
 
-// An Installation is an organisation's access to one account of the code host.
+// An Installation is an organisation's access to one account on the code host, e.g. a
+// GitHub App installed for "acme".
 type Installation struct {
 	ID             string
 	OrgID          string
 	InstallationID int64 // issued by the code host
 	AccountLogin   string
 	AccountType    string // "User" or "Organization"
-	// Suspended is set by the organisation, or by the code host's webhook.
+	// Suspended is set by the organisation or by a webhook of the code host.
 	Suspended bool
-	// Claimed reports whether the organisation holds the claim on the account.
-	// Without it nothing is read through the installation.
+	// Claimed: the organisation holds the claim on the account (see package claims).
+	// Nothing is read through an installation without it.
 	Claimed bool
-	// Token is the account's own token, nil to use the server's. The database
-	// has it sealed.
+	// Token is the account's own access token; nil to use the server's. It's sealed in
+	// the database.
 	Token     *string
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
 
-// The limits of an installation.
+// Limits of an installation.
 const (
-	// MaxInstallationID is the largest integer that JSON clients keep exactly.
+	// MaxInstallationID is the largest integer that JavaScript represents exactly.
 	MaxInstallationID = 1<<53 - 1
 	MaxAccountLogin   = 100
 	MaxToken          = 500
 )
 
-// Check validates what a user can set, except that not every code host takes a token: Service.Bind checks that.
+// Check validates the fields a user can set. Whether the code host takes a token is
+// checked by Service.Bind.
 func (i Installation) Check() error {
 	if issues := i.issues(); len(issues) > 0 {
 		return fault.Issues(issues...)
@@ -69,6 +73,7 @@ func (i Installation) Check() error {
 	return nil
 }
 
+// issues returns all problems at once, for the API.
 func (i Installation) issues() (all []fault.Issue) {
 	if i.InstallationID < 1 || i.InstallationID > MaxInstallationID {
 		all = append(all, fault.At("installation_id", "installation_id must be a whole number from 1"))
@@ -79,7 +84,7 @@ func (i Installation) issues() (all []fault.Issue) {
 	if i.AccountType != "User" && i.AccountType != "Organization" {
 		all = append(all, fault.At("account_type", "account_type must be User or Organization"))
 	}
-	// Only printable ASCII can be sent in a header.
+	// Anything else can't be sent in an HTTP header.
 	unprintable := func(r rune) bool { return r <= ' ' || r > '~' }
 	if i.Token != nil && (len(*i.Token) > MaxToken || strings.ContainsFunc(*i.Token, unprintable)) {
 		all = append(all, fault.At("token", "token must be an access token of at most %d characters", MaxToken))
@@ -87,9 +92,11 @@ func (i Installation) issues() (all []fault.Issue) {
 	return all
 }
 
-// Inactive reports whether nothing is read through the installation.
+// Inactive reports that nothing is read through the installation.
 func (i Installation) Inactive() bool { return i.Suspended || !i.Claimed }
 
+// host converts the installation for requests to the code host. Its token must be
+// decrypted.
 func (i Installation) host() host.Installation {
 	at := host.Installation{ID: i.InstallationID, Account: i.AccountLogin}
 	if i.Token != nil {
@@ -112,53 +119,55 @@ type Connection struct {
 	AutoPublish      bool   // publish tags when they are pushed, not only on sync
 	WriteBackEnabled bool
 	TagPattern       string // glob of the tags that are published, e.g. "v*"
-	// PublishUnchanged publishes every push to the branch, also one that leaves
-	// the folder as it is.
+	// PublishUnchanged publishes pushes to the branch even if they don't change the
+	// folder.
 	PublishUnchanged bool
-	// OpenIssues opens an issue on the code host when a version of the repository
-	// was rolled back by an alert.
+	// OpenIssues opens an issue in the repository when an alert rolls back a version that
+	// came from it.
 	OpenIssues bool
-	// PullRequests says whose heads are gated before they are merged.
+	// PullRequests selects the pull requests whose head is gated before the merge.
 	PullRequests PullRequests
-	// HostDefault is the repository's default branch as the code host last named
-	// it, "" before it did.
+	// HostDefault is the repository's default branch as last reported by the code host;
+	// "" if it hasn't been yet.
 	HostDefault string
-	// Codeowners says that the repository's CODEOWNERS file names the owners of the entry.
+	// Codeowners: the repository's CODEOWNERS file names the owners of the entry.
 	Codeowners bool
 	CreatedBy  string
-	// ChosenBy is who last changed repository, branch, path or tag pattern, at ChosenAt:
-	// a version that comes of it is also theirs.
+	// ChosenBy is the user who last changed repository, branch, path or tag pattern, at
+	// ChosenAt. Versions that come from there count as theirs too, e.g. when others have
+	// to approve.
 	ChosenBy  string
 	ChosenAt  time.Time
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	// ConfiguredAt is when a setting changed that decides what is published:
-	// commits that were refused before are tried again.
+	// ConfiguredAt is when a setting that decides what is published last changed. Commits
+	// refused before that are tried again.
 	ConfiguredAt time.Time
 }
 
-// PullRequests says which pull requests a connection gates. A gate costs what its
-// trials cost, and the head of a fork is anybody's text.
+// PullRequests selects the pull requests that a connection gates. Gates cost money, and
+// the head of a fork is untrusted content.
 type PullRequests string
 
 // Which pull requests are gated.
 const (
 	NoPulls  PullRequests = "off"
 	OwnPulls PullRequests = "same_repository"
-	AllPulls PullRequests = "all" // those of forks, too
+	AllPulls PullRequests = "all" // also of forks
 )
 
-// DefaultConnection has the defaults of a new connection, which the API's schema states, too.
+// DefaultConnection has the defaults of a new connection. The API's schema states them
+// too.
 func DefaultConnection() Connection {
 	return Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true, PullRequests: OwnPulls}
 }
 
-// follow applies the name and the default branch that the code host reports for
-// the repository. The connection's branch follows only from the repository's
-// default branch: one that a user chose stays.
+// follow applies the name and default branch that the code host reports. The connection's
+// branch changes only if it was the default branch before: a branch that a user chose
+// stays.
 func (c *Connection) follow(r host.EventRepository, oldDefault string) (changed bool) {
 	if c.RepoID != 0 && r.ID != 0 && r.ID != c.RepoID {
-		return false // another repository has the old name now
+		return false // a different repository has taken over the name
 	}
 	before := *c
 	if host.CheckFullName(r.FullName) == nil {
@@ -173,23 +182,24 @@ func (c *Connection) follow(r host.EventRepository, oldDefault string) (changed 
 	return *c != before
 }
 
-// chooses reports whether two configurations publish from different places.
+// chooses reports whether two configurations publish from different places: such a change
+// needs the right to decide about a guarded entry.
 func (c Connection) chooses(other Connection) bool {
 	return c.RepoFullName != other.RepoFullName || c.DefaultBranch != other.DefaultBranch || c.SkillPath != other.SkillPath ||
 		c.TagPattern != other.TagPattern
 }
 
-// repoKey is the form in which names of repositories are compared: code hosts ignore case.
+// repoKey normalises a repository's name for comparison: code hosts ignore case.
 func repoKey(fullName string) string { return strings.ToLower(fullName) }
 
-// StatusContext is the name of the commit status, e.g.
-// "whetstone/publish/1a2b3c4d": 8 characters of the last group of the id, which
-// is its random part.
+// StatusContext is the name of the commit status, e.g. "whetstone/publish/1a2b3c4d". It
+// ends in characters of the connection's id, because several connections can report on
+// one commit.
 func (c Connection) StatusContext() string {
 	return "whetstone/publish/" + c.ShortID()
 }
 
-// Check validates what a user can set, and normalises the path.
+// Check validates the fields a user can set, and normalises the path.
 func (c *Connection) Check() error {
 	var issues []fault.Issue
 	if host.CheckFullName(c.RepoFullName) != nil {
@@ -216,11 +226,13 @@ func (c *Connection) Check() error {
 	return nil
 }
 
-// tags compiles the tag pattern. One that was stored by an earlier version may be invalid: then no tag is published.
+// tags compiles the tag pattern. A pattern stored by an earlier release may be invalid;
+// then no tags are published.
 func (c Connection) tags() (refs.Tags, error) { return refs.ParseTags(c.TagPattern) }
 
-// left reports whether a ref is another branch, or no tag of the pattern, than the
-// connection publishes now: who chose it is no longer known.
+// left reports whether the connection no longer publishes the ref: the branch or pattern
+// was changed. A queued attempt of such a ref is skipped, because ChosenBy is no longer
+// the user who chose it.
 func (c Connection) left(r refs.Ref) bool {
 	if r.Kind == refs.Branch {
 		return r.Name != c.DefaultBranch
@@ -229,7 +241,7 @@ func (c Connection) left(r refs.Ref) bool {
 	return err != nil || !tags.Match(r.Name)
 }
 
-// publishes reports whether a push of the ref is published.
+// publishes reports whether a push of the ref is published. Tags need AutoPublish.
 func (c Connection) publishes(r refs.Ref) bool {
 	if r.Kind == refs.Branch {
 		return r.Name == c.DefaultBranch

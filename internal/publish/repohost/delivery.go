@@ -17,11 +17,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
-// A Delivery is a webhook request of the code host, stored before it is processed.
+// A Delivery is a webhook request of the code host. It's stored before it is processed,
+// so that none is lost.
 type Delivery struct {
 	ID             string
 	Provider       host.Provider
-	DeliveryID     string // the code host's, unique per provider
+	DeliveryID     string // assigned by the code host; unique per provider
 	Event          string
 	Action         string
 	ContentType    string
@@ -38,7 +39,7 @@ type Delivery struct {
 // A DeliveryStatus is the progress of a delivery.
 type DeliveryStatus string
 
-// The statuses of a delivery.
+// The statuses of a delivery. Ignored means that its event concerns nothing here.
 const (
 	Received        DeliveryStatus = "received"
 	Processing      DeliveryStatus = "processing"
@@ -47,9 +48,10 @@ const (
 	DeliveryIgnored DeliveryStatus = "ignored"
 )
 
+// finished reports whether nothing is left to do.
 func (d Delivery) finished() bool { return d.Status != Received && d.Status != Processing }
 
-// header rebuilds the headers that host.ParseEvent reads.
+// header rebuilds the HTTP headers that host.ParseEvent needs.
 func (d Delivery) header() http.Header {
 	h := http.Header{}
 	h.Set(host.EventHeader, d.Event)
@@ -57,19 +59,18 @@ func (d Delivery) header() http.Header {
 	return h
 }
 
-// Incoming is a webhook request.
+// Incoming is a webhook request as received, not yet trusted.
 type Incoming struct {
 	Signature, Event, DeliveryID, ContentType string
 	Body                                      []byte
 }
 
-// maxHeader bounds the headers of a delivery that are stored.
+// maxHeader is the longest stored header, in bytes.
 const maxHeader = 100
 
-// Receive verifies the signature of a webhook and stores the delivery together
-// with the job that processes it. Deliveries are deduplicated by the code host's
-// delivery id: of one that was received before, the stored one is returned, and
-// it is processed again only if it had failed.
+// Receive verifies a webhook's signature and stores the delivery together with the job
+// that processes it. Deliveries are deduplicated by the code host's delivery id: a
+// repeated one returns the stored delivery, and is processed again only if it had failed.
 func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err error) {
 	defer fault.Wrap(&err, "receive delivery")
 	header := http.Header{}
@@ -89,11 +90,12 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 		return received, err
 	}
 	received.Action, received.InstallationID, received.RepoFullName = e.Action, e.Installation, e.Repository.FullName
+	// Store ignored deliveries too: people look here for a webhook that did nothing.
 	if !used(e) {
 		received.Status, received.Detail, received.FinishedAt = DeliveryIgnored, nothingToDo, &received.ReceivedAt
 	}
-	// Stored before it is answered, and with its job: the code host sends a delivery
-	// once, and regards it as done with any 2xx.
+	// The job commits with the delivery, before the reply: the code host sends a delivery
+	// once, and takes any 2xx as done.
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		d = received
 		inserted, err := insertDelivery(ctx, tx, d)
@@ -115,8 +117,8 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 	return d, err
 }
 
-// used reports whether something is done for an event: most news of checks and
-// pull requests are about labels, assignments, and what we wrote ourselves.
+// used reports whether an event has any effect here. Most events about checks and pull
+// requests don't: labels, assignments, and what the server itself wrote.
 func used(e host.Event) bool {
 	switch e.Kind {
 	case host.EventPush, host.EventInstallation, host.EventAccess, host.EventRepo:
@@ -132,12 +134,12 @@ func used(e host.Event) bool {
 	return false
 }
 
-// nothingToDo is the detail of a delivery whose event is not used.
+// nothingToDo is the detail of an ignored event.
 const nothingToDo = "Nothing is done for this event"
 
-// enqueueProcess enqueues the job of a delivery, which may concern several
-// organisations. The deliveries of an account on the code host take turns with
-// others, however many repositories it has.
+// enqueueProcess enqueues the job of a delivery. A delivery may concern several
+// organisations, so fairness goes by the account on the code host: a busy account can't
+// delay the others.
 func (s *Service) enqueueProcess(ctx context.Context, tx *store.Tx, d Delivery) error {
 	account, _, _ := strings.Cut(d.RepoFullName, "/")
 	return s.Jobs.Enqueue(ctx, tx, process{DeliveryID: d.ID}, jobs.Unique(d.ID), jobs.For("account "+account))
@@ -152,7 +154,7 @@ func (s *Service) requeue(ctx context.Context, tx *store.Tx, d *Delivery) error 
 	return s.enqueueProcess(ctx, tx, *d)
 }
 
-// Redeliver processes a delivery of the organisation again, whatever its status.
+// Redeliver processes one of the organisation's deliveries again, whatever its status.
 func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, err error) {
 	defer fault.Wrap(&err, "redeliver %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -163,20 +165,22 @@ func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, 
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: orgID, Action: "repohost.delivery.redeliver", Target: audit.Target{Kind: "delivery", ID: d.ID, Name: d.RepoFullName},
+			OrgID: orgID, Action: "repohost.delivery.redeliver",
+			Target: audit.Target{Kind: "delivery", ID: d.ID, Name: d.RepoFullName},
 			Detail: audit.Detail{"event": d.Event},
 		})
 	})
 	return d, err
 }
 
-// Deliveries returns a page of the deliveries that the organisation may see, newest first, and their number.
+// Deliveries returns a page of the deliveries that the organisation may see, newest
+// first, and their total number.
 func (s *Service) Deliveries(ctx context.Context, orgID string, p store.Page) ([]Delivery, int, error) {
 	return deliveriesOfOrg(ctx, s.DB, orgID, p)
 }
 
-// processDelivery queues attempts for a push, or applies a change of an
-// installation or repository.
+// processDelivery is the job of a delivery: it queues attempts for a push, or follows a
+// change on the code host. It may run again for an unfinished delivery.
 func (s *Service) processDelivery(ctx context.Context, id string) (err error) {
 	defer fault.Wrap(&err, "delivery %s", id)
 	d, err := deliveryByID(ctx, s.DB, id)
@@ -214,17 +218,18 @@ func (s *Service) processDelivery(ctx context.Context, id string) (err error) {
 	return s.finishDelivery(ctx, d, DeliveryIgnored, nothingToDo)
 }
 
+// finishDelivery records the end of a delivery with a sentence for people.
 func (s *Service) finishDelivery(ctx context.Context, d Delivery, status DeliveryStatus, detail string) error {
 	at := store.Now()
 	d.Status, d.Detail, d.FinishedAt = status, detail, &at
 	return updateDelivery(ctx, s.DB, d)
 }
 
-// queuePush queues an attempt for every ref of a push that a connection
-// publishes.
+// queuePush queues an attempt for every pushed ref that some connection publishes. The
+// delivery is finished when they are (see closeDelivery).
 func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error {
-	// Gitea sends no event when a repository is renamed or its default branch
-	// changes, but every push names both.
+	// Gitea has no event for a rename or a new default branch, but every push reports
+	// both.
 	if _, err := s.followRepository(ctx, e); err != nil {
 		return err
 	}
@@ -237,7 +242,7 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 		for _, p := range e.Pushes {
 			a, ok, err := s.attemptForPush(ctx, c, p)
 			if err != nil {
-				// All refs or none: nothing is queued before every ref is resolved.
+				// All or nothing: attempts are queued only once every ref is resolved.
 				if number, last := jobs.Attempt(ctx); number < last {
 					return retryAfter(err, s.backoffAfter(number))
 				}
@@ -261,8 +266,8 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 	})
 }
 
-// attemptForPush returns the attempt that a push causes for a connection, if
-// any. A deleted ref unpublishes nothing.
+// attemptForPush returns the attempt that a push causes for a connection; ok is false if
+// it causes none. Deleting a ref doesn't unpublish anything.
 func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a attempt.Attempt, ok bool, err error) {
 	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, attempt.ByPush
 	if name := p.Tag(); name != "" {
@@ -275,20 +280,21 @@ func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push)
 	if a.Commit != "" {
 		return a, true, nil
 	}
-	// The push may name an annotated tag's object instead of its commit.
+	// For an annotated tag the push may have the tag object's SHA instead of the
+	// commit's.
 	repo, err := s.repoOf(ctx, c)
 	if err != nil {
 		return a, false, err
 	}
 	commit, err := s.Host.Resolve(ctx, repo, r.Full())
 	if fault.Is(err, fault.NotFound) {
-		return a, false, nil // deleted since
+		return a, false, nil // deleted in the meantime
 	}
 	a.Commit = commit.SHA
 	return a, err == nil, err
 }
 
-// queueAttempts queues attempts in their order, with a job for each connection.
+// queueAttempts queues attempts in order, and a publish job for each connection.
 func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []attempt.Attempt) error {
 	for _, a := range attempts {
 		if _, err := s.queueAttempt(ctx, tx, a); err != nil {
@@ -301,8 +307,8 @@ func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []at
 	return nil
 }
 
-// queueAttempt queues an attempt and returns its id. If it was queued for
-// another delivery, that delivery loses it and may be finished.
+// queueAttempt queues an attempt and returns its id. An attempt belongs to one delivery:
+// if it was queued for another, that one may be finished by losing it.
 func (s *Service) queueAttempt(ctx context.Context, tx *store.Tx, a attempt.Attempt) (string, error) {
 	before, err := attempt.DeliveryWaitingFor(ctx, tx, a)
 	if err != nil {

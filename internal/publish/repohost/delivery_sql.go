@@ -12,6 +12,7 @@ import (
 const deliveryColumns = `d.id, d.provider, d.delivery_id, d.event, d.action, d.content_type, d.installation_id, d.repo_full_name,
 	d.status, d.attempts, d.detail, d.received_at, d.finished_at`
 
+// deliveryTargets are the scan targets for deliveryColumns, in its order.
 func deliveryTargets(d *Delivery) []any {
 	return []any{
 		&d.ID, &d.Provider, &d.DeliveryID, &d.Event, &d.Action, &d.ContentType, &d.InstallationID, &d.RepoFullName,
@@ -19,14 +20,14 @@ func deliveryTargets(d *Delivery) []any {
 	}
 }
 
-// scanDelivery leaves out the body, which may be large.
+// scanDelivery skips the body, which may be large.
 func scanDelivery(row store.Row) (d Delivery, err error) {
 	err = row.Scan(deliveryTargets(&d)...)
 	return d, err
 }
 
-// insertDelivery stores a webhook's delivery, dedup by the code host's delivery id.
-// It reports whether it is new.
+// insertDelivery stores a delivery. It returns false for a duplicate, by the code host's
+// delivery id.
 func insertDelivery(ctx context.Context, tx *store.Tx, d Delivery) (bool, error) {
 	n, err := tx.Exec(ctx, `
 		INSERT INTO repohost_deliveries (id, provider, delivery_id, event, action, content_type, installation_id, repo_full_name,
@@ -45,6 +46,7 @@ func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 	return err
 }
 
+// lockDeliveryOfHost locks the delivery, so that two duplicates can't both requeue it.
 func lockDeliveryOfHost(ctx context.Context, tx *store.Tx, p host.Provider, deliveryID string) (Delivery, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE d.provider = $1 AND d.delivery_id = $2`+tx.Dialect().ForUpdate(),
@@ -52,6 +54,7 @@ func lockDeliveryOfHost(ctx context.Context, tx *store.Tx, p host.Provider, deli
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 
+// deliveryByID reads the body as well, for processing.
 func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
 	rows, err := q.Query(ctx, `SELECT `+deliveryColumns+`, d.body FROM repohost_deliveries d WHERE d.id = $1`, id)
 	return store.One(rows, err, "Delivery", func(row store.Row) (d Delivery, err error) {
@@ -60,10 +63,10 @@ func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, er
 	})
 }
 
-// visibleToOrg is the condition on deliveries d about a repository that the
-// organisation $1 is connected to, or about an installation that it has bound
-// and claimed. The organisation must hold the claim on the repository's account:
-// a connection to a repository that has moved to another account shows nothing.
+// visibleToOrg is the condition for deliveries d that organisation $1 may see: about a
+// repository it is connected to, or an installation it has bound and claimed. In either
+// case it must hold the claim on the repository's account, so that a repository that
+// moved to another account stays private.
 var visibleToOrg = `(EXISTS (SELECT 1 FROM repohost_connections c WHERE c.org_id = $1 AND c.repo_key = d.repo_key)
 		OR EXISTS (SELECT 1 FROM repohost_installations i
 			WHERE i.org_id = $1 AND i.installation_id = d.installation_id AND ` + claims.Claimed + `))
@@ -93,8 +96,8 @@ func deliveriesOfOrg(ctx context.Context, q store.Querier, orgID string, p store
 	return all, total, err
 }
 
-// closeDelivery finishes a delivery that has no queued attempts left. It has
-// failed if one of its attempts has: another delivery of it may succeed.
+// closeDelivery finishes a delivery without queued attempts. If any attempt failed, so
+// did the delivery, and a redelivery by the code host will process it again.
 func closeDelivery(ctx context.Context, tx *store.Tx, id string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE repohost_deliveries SET finished_at = $2,
@@ -106,8 +109,8 @@ func closeDelivery(ctx context.Context, tx *store.Tx, id string) error {
 	return err
 }
 
-// closeOrphanedDeliveries finishes the deliveries of a repository that have no
-// attempts left since a connection was removed.
+// closeOrphanedDeliveries finishes deliveries whose attempts were deleted with their
+// connection.
 func closeOrphanedDeliveries(ctx context.Context, tx *store.Tx, fullName string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE repohost_deliveries SET finished_at = $2, status = 'done'
@@ -117,8 +120,8 @@ func closeOrphanedDeliveries(ctx context.Context, tx *store.Tx, fullName string)
 	return err
 }
 
-// deleteDeliveriesBefore ends the retention. Attempts keep the id of their
-// delivery: it is not a foreign key.
+// deleteDeliveriesBefore applies the retention. Attempts keep the id of a deleted
+// delivery, which isn't a foreign key for this reason.
 func deleteDeliveriesBefore(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM repohost_deliveries WHERE received_at < $1`, store.Micros(before))
 	return err

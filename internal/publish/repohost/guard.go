@@ -8,16 +8,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Guard knows which entries not every member decides about.
+// A Guard knows which entries are protected from ordinary members. Without this check,
+// connecting another repository would be a way around owners, approvals and gates.
 type Guard interface {
-	// Guarded reports whether an entry has owners, asks for approvals or has an enforced gate.
+	// Guarded reports whether an entry has owners, requires approvals, or has an enforced
+	// gate.
 	Guarded(ctx context.Context, q store.Querier, orgID, entryID string) (bool, error)
 	// MayAsOwner reports whether the caller owns the entry.
 	MayAsOwner(ctx context.Context, c access.Caller, entryID string) (bool, error)
 }
 
-// mayGuarded reports whether a caller may say who owns an entry, and what a guarded one is
-// published from: its owners and admins may.
+// mayGuarded reports whether the caller may change owners and sources of a guarded entry:
+// admins and its owners may.
 func (s *Service) mayGuarded(ctx context.Context, c access.Caller, entryID string) (bool, error) {
 	if c.May(access.Admin) || s.Guard == nil {
 		return c.May(access.Admin), nil
@@ -25,8 +27,9 @@ func (s *Service) mayGuarded(ctx context.Context, c access.Caller, entryID strin
 	return s.Guard.MayAsOwner(ctx, c, entryID)
 }
 
-// checkConnect refuses a caller who may not connect an entry, "" for one that is yet to be
-// created, or not with a file that names its owners.
+// checkConnect returns fault.Denied if the caller may not connect a repository to the
+// entry, or not with a CODEOWNERS file that counts. entryID is "" for an entry that
+// doesn't exist yet.
 func (s *Service) checkConnect(ctx context.Context, c access.Caller, entryID string, owners bool) error {
 	may, err := s.mayGuarded(ctx, c, entryID)
 	if err != nil || may {
@@ -35,8 +38,8 @@ func (s *Service) checkConnect(ctx context.Context, c access.Caller, entryID str
 	return s.checkGuarded(ctx, s.DB, c.OrgID, entryID, owners)
 }
 
-// checkGuarded refuses a caller for whom mayGuarded is false what changes the owners of an
-// entry or, of a guarded one, what it is published from.
+// checkGuarded is for callers for whom mayGuarded is false: it denies any change of
+// owners and, for a guarded entry, of where it's published from.
 func (s *Service) checkGuarded(ctx context.Context, q store.Querier, orgID, entryID string, owners bool) error {
 	if owners {
 		return errOwners()
@@ -52,7 +55,7 @@ func (s *Service) checkGuarded(ctx context.Context, q store.Querier, orgID, entr
 	return err
 }
 
-// errOwners says who decides whether a file names owners.
+// errOwners explains who may decide whether a CODEOWNERS file counts.
 func errOwners() error {
 	return fault.New(fault.Denied, "Only owners of the entry, and people with the permission %s, decide whether the CODEOWNERS"+
 		" file of a repository names its owners", access.Admin)

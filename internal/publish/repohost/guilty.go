@@ -11,17 +11,17 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 )
 
-// A Commit is where a version came from.
+// A Commit is the commit that a version came from, and what may be reported about it.
 type Commit struct {
 	ConnectionID, AttemptID, SHA string
-	// Reported says that results are written back to the code host.
+	// Reported: results are written back to the code host.
 	Reported bool
-	// OpenIssues says that the connection wants an issue.
+	// OpenIssues: the connection wants an issue for a rollback.
 	OpenIssues bool
 }
 
-// CommitOf returns the commit that a version of an entry was published from. It is
-// NotFound if it came from none that is connected.
+// CommitOf returns the commit that a version was published from. It's fault.NotFound if
+// the version didn't come from a connected repository.
 func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID, version string) (c Commit, err error) {
 	a, err := attempt.OfVersion(ctx, q, orgID, entryID, version)
 	if err != nil {
@@ -36,12 +36,12 @@ func (s *Service) CommitOf(ctx context.Context, q store.Querier, orgID, entryID,
 	return Commit{a.ConnectionID, a.ID, a.Commit, on, connection.OpenIssues && mode != ModeOff}, err
 }
 
-// ErrBusy says that an attempt is being reported right now: try again soon.
+// ErrBusy: an attempt is being reported right now; retry soon.
 var ErrBusy = errors.New("the attempt is being reported")
 
-// FailCommit turns the status and the check-run of an attempt to failure, with the
-// evidence. A host without check-runs gets the status only. What the attempt has yet
-// to report is not sent any more: it would hide the failure.
+// FailCommit turns the status and check run of an attempt's commit into a failure with
+// the evidence, after a rollback. A code host without check runs only gets the status. A
+// pending report of the attempt is dropped, because it would overwrite the failure.
 func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, url string) (err error) {
 	defer fault.Wrap(&err, "fail attempt %s", attemptID)
 	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Attempts, attemptID)
@@ -64,7 +64,7 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	if err != nil {
 		return err
 	}
-	if a.WriteBack == attempt.Pending { // before anything is sent: after a crash, its job would hide the failure
+	if a.WriteBack == attempt.Pending { // store this first: after a crash, the pending job would overwrite the failure
 		a.WriteBack, a.WriteBackDetail = attempt.Success, "the rollback of the version was reported instead"
 		if err := attempt.UpdateWriteBack(ctx, s.DB, a); err != nil {
 			return err
@@ -76,7 +76,8 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	if err != nil && !errors.Is(err, host.ErrUnsupported) {
 		return err
 	}
-	// A new run of the same name takes the place of the one that succeeded.
+	// Without an id a new check run is created; by its name it replaces the successful
+	// one.
 	a.Findings, a.CheckRunID = nil, nil
 	check := s.checkRun(c, a, Report{
 		Conclusion: host.ConclusionFailure, Title: title, Summary: evidence, URL: url, GateID: rolledBack,
@@ -91,10 +92,11 @@ func (s *Service) FailCommit(ctx context.Context, attemptID, title, evidence, ur
 	return attempt.UpdateWriteBack(ctx, s.DB, a)
 }
 
-// rolledBack stands for the gate in a check-run about a rollback.
+// rolledBack takes the gate's place in a check run about a rollback.
 const rolledBack = "rollback"
 
-// SetIssue opens the connection's issue, or changes the one that is open.
+// SetIssue opens the connection's issue, or updates the one that is open, which is found
+// by the marker in its body, an HTML comment.
 func (s *Service) SetIssue(ctx context.Context, connectionID string, i *host.Issue) (err error) {
 	defer fault.Wrap(&err, "issue of connection %s", connectionID)
 	c, err := connectionByID(ctx, s.DB, connectionID)
@@ -110,5 +112,5 @@ func (s *Service) SetIssue(ctx context.Context, connectionID string, i *host.Iss
 	return s.Host.SetIssue(ctx, repo, i)
 }
 
-// IsTransient reports whether an error of the code host may pass.
+// IsTransient reports whether a failed request to the code host is worth a retry.
 func IsTransient(err error) bool { return isTransient(err) }

@@ -20,12 +20,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
-// timeSlice is how long a worker publishes for one connection before the job goes
-// back into the queue, so that others get their turn.
+// timeSlice is how long a worker publishes for one connection before the job goes back to
+// the queue, for fairness between connections.
 const timeSlice = time.Minute
 
-// publishQueued publishes the queued attempts of a connection in their order.
-// The lease keeps other workers away meanwhile.
+// publishQueued publishes a connection's queued attempts in order. The lease makes sure
+// that only one worker does.
 func (s *Service) publishQueued(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "publish for connection %s", connectionID)
 	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Connections, connectionID)
@@ -35,11 +35,12 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 	if !acquired {
 		_, err := connectionByID(ctx, s.DB, connectionID)
 		if fault.Is(err, fault.NotFound) {
-			return nil // deleted meanwhile
+			return nil // deleted in the meantime
 		}
 		if err != nil {
 			return err
 		}
+		// Another worker is publishing; it may miss an attempt that was queued just now.
 		return jobs.Snooze(lease.Poll)
 	}
 	defer held.Release(ctx, s.Log)
@@ -51,6 +52,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 		if err != nil {
 			return err
 		}
+		// A publication takes long: renew the lease for each.
 		if renewed, err := held.Renew(ctx); err != nil || !renewed {
 			return cmp.Or(err, jobs.Snooze(lease.Poll))
 		}
@@ -61,19 +63,19 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 	return jobs.Snooze(time.Millisecond)
 }
 
-// publishNext publishes one attempt. A transient failure of the code host is
-// returned as an error that retries the job with backoff, until the backoff is
-// used up.
+// publishNext publishes one attempt. A transient failure of the code host is returned as
+// an error that retries the job with backoff, until the backoff is exhausted.
 func (s *Service) publishNext(ctx context.Context, a attempt.Attempt) error {
 	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
 	if fault.Is(err, fault.NotFound) {
-		return nil // deleted, and the attempt with it
+		return nil // deleted with its attempts
 	}
 	if err != nil {
 		return err
 	}
 	mayRetry := a.Tries < len(s.backoff())
 	a, err = s.tryPublish(ctx, c, a, mayRetry)
+	// On a shutdown (ctx is done) the try doesn't count.
 	if err == nil || !mayRetry || ctx.Err() != nil {
 		return err
 	}
@@ -83,12 +85,13 @@ func (s *Service) publishNext(ctx context.Context, a attempt.Attempt) error {
 	return retryAfter(err, s.backoffAfter(a.Tries))
 }
 
+// newAttempt returns an attempt that is not queued yet.
 func newAttempt(c Connection, r refs.Ref, commit string, cause attempt.Cause) attempt.Attempt {
 	return attempt.Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
 }
 
-// tryPublish publishes one attempt and records the outcome. If the attempt may
-// be retried, a transient error is returned instead and it stays queued.
+// tryPublish publishes one attempt and records the outcome. If mayRetry, a transient
+// error is returned instead, and the attempt stays queued.
 func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attempt, mayRetry bool) (attempt.Attempt, error) {
 	a.AttemptedAt = store.Now()
 	a.Tries++
@@ -97,8 +100,8 @@ func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attemp
 			return a, err
 		}
 		s.Log.Info("a commit was not published", "connection", c.ID, "commit", a.Commit, "error", err)
-		// Refused is final for this commit. What depends on the code host or on
-		// the installation may work later: that is Failed, which reconcile retries.
+		// Refused is final for this commit. Failures that depend on the code host or the
+		// installation may go away: reconcile retries Failed ones.
 		a.Status, a.Message = attempt.Refused, userMessage(err)
 		if isTransient(err) || fault.Is(err, fault.Denied) {
 			a.Status = attempt.Failed
@@ -107,12 +110,13 @@ func (s *Service) tryPublish(ctx context.Context, c Connection, a attempt.Attemp
 	return a, s.finishAttempt(ctx, c, &a)
 }
 
-// finishAttempt writes the outcome of an attempt, together with what follows
-// from it: the write-back job and the end of its delivery.
+// finishAttempt stores the outcome of an attempt together with its consequences: the
+// write-back job, the end of its delivery.
 func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.Attempt) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if a.Version != nil {
-			// A gate that ends now either finds the attempt, or is found by its write-back.
+			// Lock the entry, so that a gate that ends now either finds the attempt, or
+			// is found by its write-back.
 			if _, err := s.Registry.Lock(ctx, tx, c.OrgID, c.EntryID); err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}
@@ -144,7 +148,8 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 	})
 }
 
-// publish makes a version of an attempt's commit and sets the attempt's status. An error means that it could not decide.
+// publish makes a version of an attempt's commit and sets the attempt's status. It
+// returns an error only if the outcome is unknown.
 func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt) error {
 	entry, err := s.Registry.Own(ctx, c.OrgID, c.EntryID)
 	if err != nil {
@@ -155,7 +160,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 		return nil
 	}
 	repo, err := s.repoOf(ctx, c)
-	if fault.Is(err, fault.Conflict) { // suspended or unbound meanwhile
+	if fault.Is(err, fault.Conflict) { // suspended or unbound in the meantime
 		a.Status, a.Message = attempt.Failed, userMessage(err)
 		return nil
 	}
@@ -171,6 +176,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 		return err
 	}
 	s.postPending(ctx, c, repo, *a)
+	// Findings of an archive that isn't even readable are shown on the commit, too.
 	pkg, err := s.Host.Tree(ctx, repo, commit.SHA, c.SkillPath)
 	if err != nil {
 		if report, ok := lint.Refused(err); ok {
@@ -192,10 +198,12 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 	p := newPublication(c, *a, commit)
 	p.Package = pkg
 	if a.RefKind == refs.Branch && !c.PublishUnchanged {
+		// A push that leaves the folder as it was gives no version.
 		if p.Unless, err = attempt.LastBranchVersion(ctx, s.DB, c.ID); err != nil {
 			return err
 		}
 	}
+	// For a tag the branch is only needed for the owners.
 	branch := refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}
 	if a.RefKind == refs.Branch {
 		branch = a.Ref()
@@ -205,7 +213,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		// Webhooks arrive in any order: an old commit must not become current.
+		// Webhooks arrive in any order: an older commit must not become current.
 		p.Latest = a.RefKind == refs.Branch && head.SHA == commit.SHA
 		if s.Owners != nil && head.SHA != "" {
 			if err := s.readOwners(ctx, c, repo, head.SHA); err != nil {
@@ -216,12 +224,16 @@ func (s *Service) publish(ctx context.Context, c Connection, a *attempt.Attempt)
 	return s.publishVersion(ctx, a, p)
 }
 
+// newPublication converts an attempt for the registry. A manual sync of a branch accepts
+// any version with the same content; a push wants one of its own unless nothing changed.
 func newPublication(c Connection, a attempt.Attempt, commit host.Commit) registry.RepoPublication {
+	// The first line of the commit message becomes the change summary.
 	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
 	p := registry.RepoPublication{
 		OrgID: c.OrgID, UserID: c.CreatedBy, ChosenBy: c.ChosenBy, EntryID: c.EntryID, Version: a.Ref().Version(commit.SHA),
 		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
-		SourceRepo: c.RepoFullName, SourceCommit: commit.SHA, SourcePath: c.SkillPath, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
+		SourceRepo: c.RepoFullName, SourceCommit: commit.SHA,
+		SourcePath: c.SkillPath, AnyVersion: a.Cause == attempt.BySync && a.RefKind == refs.Branch,
 	}
 	if a.Cause == attempt.BySync {
 		p.Source = registry.FromRepohostDirect
@@ -229,6 +241,7 @@ func newPublication(c Connection, a attempt.Attempt, commit host.Commit) registr
 	return p
 }
 
+// publishVersion publishes, and describes the outcome in the attempt's message.
 func (s *Service) publishVersion(ctx context.Context, a *attempt.Attempt, p registry.RepoPublication) error {
 	v, made, err := s.Registry.PublishRepo(ctx, p)
 	if err != nil {

@@ -12,30 +12,30 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 )
 
-// Pulls gates pull requests.
+// Pulls is a hook that gates pull requests.
 type Pulls interface {
-	// PullChanged is called when something happened to a pull request into the
-	// repository of a connection. What it is now, the code host says: deliveries
-	// overtake each other.
+	// PullChanged is called when a pull request into a connection's repository may have
+	// changed. It gets no details: deliveries overtake each other, so the code host has
+	// to be asked for the current state.
 	PullChanged(ctx context.Context, tx *store.Tx, c Connection, number int64) error
-	// ReconcilePulls repairs what lost webhooks missed of the pull requests of a
-	// connection. One that is not known was missed if it was opened after since.
+	// ReconcilePulls repairs what lost webhooks missed. An unknown pull request counts as
+	// missed if it was opened after since.
 	ReconcilePulls(ctx context.Context, c Connection, since time.Time) error
-	// RerunPulls gates the pull requests of a connection whose head is the commit
-	// again, and returns their number.
+	// RerunPulls gates pull requests again whose head is the commit, and returns their
+	// number.
 	RerunPulls(ctx context.Context, tx *store.Tx, c Connection, r host.Rerun) (int, error)
 	// DeleteOfConnection is called before a connection is deleted.
 	DeleteOfConnection(ctx context.Context, tx *store.Tx, c Connection) error
 }
 
-// pullActions are what may change the head, the base or the state of a pull
-// request; Gitea writes synchronized.
+// pullActions may change the head, base or state of a pull request. "synchronized" is
+// Gitea's spelling.
 var pullActions = []string{
 	"opened", "synchronize", "synchronized", "reopened", "edited", "ready_for_review", "converted_to_draft", "closed",
 }
 
-// pullChanged has a pull request looked at for every connection that gates some
-// and may say so.
+// pullChanged hands a pull request to every connection that gates pull requests and may
+// write the result back.
 func (s *Service) pullChanged(ctx context.Context, d Delivery, e host.Event) error {
 	if _, err := s.followRepository(ctx, e); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (s *Service) reporting(ctx context.Context, e host.Event) ([]Connection, er
 	return all, nil
 }
 
-// rerun is the code host's button: it gates pull requests and versions again, and
-// publishes what failed.
+// rerun handles the code host's re-run button: it gates pull requests and versions again,
+// and publishes attempts that failed.
 func (s *Service) rerun(ctx context.Context, d Delivery, e host.Event) error {
 	connections, err := s.reporting(ctx, e)
 	if err != nil {
@@ -107,6 +107,7 @@ func (s *Service) rerun(ctx context.Context, d Delivery, e host.Event) error {
 	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("%d run again", count))
 }
 
+// rerunFor reruns what concerns one connection, and returns how many things it started.
 func (s *Service) rerunFor(ctx context.Context, c Connection, r host.Rerun) (count int, err error) {
 	all, err := attempt.OfCommit(ctx, s.DB, c.ID, r.Commit)
 	if err != nil {
@@ -115,6 +116,7 @@ func (s *Service) rerunFor(ctx context.Context, c Connection, r host.Rerun) (cou
 	var failed []attempt.Attempt
 	for _, a := range all {
 		switch {
+		// Re-run of a single check run names the attempt that the run is about.
 		case r.ExternalID != "" && !strings.HasPrefix(r.ExternalID, a.ID):
 		case a.Status.Bad():
 			failed = append(failed, a)
@@ -139,18 +141,19 @@ func (s *Service) rerunFor(ctx context.Context, c Connection, r host.Rerun) (cou
 	return count, err
 }
 
-// ConnectionByID finds a connection for a job.
+// ConnectionByID returns a connection of any organisation, for jobs.
 func (s *Service) ConnectionByID(ctx context.Context, q store.Querier, id string) (Connection, error) {
 	return connectionByID(ctx, q, id)
 }
 
-// RepoOf returns a connection's repository with the access of its installation. It
-// is a Conflict while that is not usable.
+// RepoOf returns a connection's repository with the access of its installation. It's
+// fault.Conflict while the installation is unusable.
 func (s *Service) RepoOf(ctx context.Context, c Connection) (host.Repo, error) {
 	return s.repoOf(ctx, c)
 }
 
-// ModeFor is the write-back mode of a connection: the organisation's, or ModeOff.
+// ModeFor is the connection's write-back mode: the organisation's, or ModeOff if the
+// connection opted out.
 func (s *Service) ModeFor(ctx context.Context, q store.Querier, c Connection) (Mode, error) {
 	mode, err := modeOf(ctx, q, c.OrgID)
 	if !c.WriteBackEnabled {
@@ -159,17 +162,17 @@ func (s *Service) ModeFor(ctx context.Context, q store.Querier, c Connection) (M
 	return mode, err
 }
 
-// ShortID is the part of the connection's id that commit statuses have.
+// ShortID is 8 characters of the random part of the connection's id, for commit statuses.
 func (c Connection) ShortID() string {
 	group := c.ID[strings.LastIndex(c.ID, "-")+1:]
 	return group[:min(8, len(group))]
 }
 
-// UserMessage returns the part of an error that users may see.
+// UserMessage is the part of an error that users may see.
 func UserMessage(err error) string { return userMessage(err) }
 
-// RetryLater makes a job try a failed request to the code host again, after the
-// given try, or gives up: then it returns nil.
+// RetryLater returns the error that makes a job retry a failed request to the code host
+// after the given try, or nil to give up.
 func (s *Service) RetryLater(cause error, try int) error {
 	if cause == nil || !isTransient(cause) || try > len(s.backoff()) {
 		return nil
@@ -177,6 +180,6 @@ func (s *Service) RetryLater(cause error, try int) error {
 	return retryAfter(cause, s.backoffAfter(try))
 }
 
-// MaxRuns is how often a job that talks to the code host is started at most; it
-// counts its tries itself.
+// MaxRuns is the option for jobs that talk to the code host and count their tries
+// themselves.
 func MaxRuns() jobs.Option { return jobs.Attempts(maxRuns) }

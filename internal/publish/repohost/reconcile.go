@@ -11,9 +11,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
-// ReconcileDue enqueues a reconciliation of every connection that is due: it compares
-// the branch and tags of the repository with what was published, and its pull requests
-// with what was gated, and so repairs missed webhooks.
+// ReconcileDue enqueues the reconciliation of every connection that is due. It compares
+// branch and tags of the repository with what was published, and pull requests with what
+// was gated, in case webhooks were lost.
 func (s *Service) ReconcileDue(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "reconcile")
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -25,8 +25,7 @@ func (s *Service) ReconcileDue(ctx context.Context) (err error) {
 	})
 }
 
-// enqueueReconcile allows few attempts, since the schedule repeats the job
-// anyway.
+// enqueueReconcile allows few attempts, because the schedule repeats the job anyway.
 func (s *Service) enqueueReconcile(ctx context.Context, tx *store.Tx, all ...key) error {
 	for _, k := range all {
 		err := s.Jobs.Enqueue(ctx, tx, reconcile{ConnectionID: k.id}, jobs.Unique(k.id), jobs.Attempts(3), jobs.For(k.orgID))
@@ -37,24 +36,25 @@ func (s *Service) enqueueReconcile(ctx context.Context, tx *store.Tx, all ...key
 	return nil
 }
 
-// reconcile queues the head of the branch, the tags and the pull requests for which
-// no webhook arrived.
+// reconcile queues attempts for the head of the branch and the tags that no webhook
+// announced, and catches up on pull requests.
 func (s *Service) reconcile(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "reconcile connection %s", connectionID)
 	c, err := connectionByID(ctx, s.DB, connectionID)
 	if fault.Is(err, fault.NotFound) {
-		return nil // deleted meanwhile
+		return nil // deleted in the meantime
 	}
 	if err != nil {
 		return err
 	}
+	// Read before the code host: settings that change meanwhile count for the next run.
 	since, err := gatesPullsSince(ctx, s.DB, c)
 	if err != nil {
 		return err
 	}
 	repo, err := s.repoOf(ctx, c)
 	if fault.Is(err, fault.Conflict) {
-		return nil // suspended or unbound meanwhile
+		return nil // suspended or unbound in the meantime
 	}
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 		return retryAfter(err, 0)
 	}
 	if err != nil {
-		return jobs.Cancel(err)
+		return jobs.Cancel(err) // permanent: don't use up the other attempts
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if c, err = connectionOfOrg(ctx, tx, c.OrgID, c.ID, tx.Dialect().ForUpdate()); err != nil {
@@ -78,7 +78,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 		return err
 	})
 	if fault.Is(err, fault.NotFound) {
-		return nil // deleted meanwhile
+		return nil // deleted in the meantime
 	}
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 	}
 	attempts, queued := missingAttempts(c, found, known)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if queued { // its job may have been lost
+		if queued { // its job may have been lost, e.g. with a restored backup
 			if err := s.enqueuePublish(ctx, tx, c.ID, c.OrgID); err != nil {
 				return err
 			}
@@ -108,10 +108,12 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 	return err
 }
 
-// missingAttempts returns the refs that a connection publishes and that were
-// not attempted, tags in the order of their versions. It also reports whether
-// an attempt is queued already.
-func missingAttempts(c Connection, found host.Refs, known map[attempt.At]attempt.Status) (attempts []attempt.Attempt, queued bool) {
+// missingAttempts returns attempts for refs that the connection publishes and that
+// weren't attempted at their commit, tags in version order. queued: some attempt is still
+// in the queue.
+func missingAttempts(c Connection, found host.Refs,
+	known map[attempt.At]attempt.Status,
+) (attempts []attempt.Attempt, queued bool) {
 	add := func(r refs.Ref, commit string) {
 		status, attempted := known[attempt.At{Ref: r, Commit: commit}]
 		queued = queued || status == attempt.Queued

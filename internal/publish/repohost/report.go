@@ -9,28 +9,29 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 )
 
-// A Report is what a commit's status and check-run say.
+// A Report is the content of a commit's status and check run.
 type Report struct {
-	GateID      string // "" if no gate has decided about the commit
+	GateID      string // "" if no gate decided about the commit
 	State       host.State
-	Conclusion  host.Conclusion // "" while a gate is running
+	Conclusion  host.Conclusion // "" while the gate is running
 	Title       string
-	Description string // of the status; "" for the title
-	Summary     string // in Markdown
+	Description string // of the status; "" to use Title
+	Summary     string // Markdown
 	URL         string
 	Annotations []host.Annotation
 }
 
-// Gates says what gates decided about versions.
+// Gates is a hook that knows the verdicts of gates.
 type Gates interface {
-	// ReportOf is what the gate of a version of the connection's entry says; false
-	// if the version met none.
+	// ReportOf returns the report of the gate that a version of the connection's entry
+	// went through; false if there was none.
 	ReportOf(ctx context.Context, c Connection, version string) (Report, bool, error)
-	// Rerun starts the gate of a version again; false if there is nothing to decide.
+	// Rerun starts the gate of a version again; false if there's nothing to decide.
 	Rerun(ctx context.Context, c Connection, version string) (bool, error)
 }
 
-// reportOf is what the commit of an attempt says now.
+// reportOf returns the current report for an attempt's commit: the gate's, if there was
+// one.
 func (s *Service) reportOf(ctx context.Context, c Connection, a attempt.Attempt) (Report, error) {
 	if s.Gates != nil && a.Version != nil {
 		report, gated, err := s.Gates.ReportOf(ctx, c, *a.Version)
@@ -50,8 +51,8 @@ func (s *Service) reportOf(ctx context.Context, c Connection, a attempt.Attempt)
 	return report, nil
 }
 
-// VersionDecided makes the commits of a version say what was decided about it,
-// which the message tells in a sentence. The entry is locked.
+// VersionDecided updates the commits of a version after a decision about it, with a
+// sentence that says what was decided. The caller has locked the entry.
 func (s *Service) VersionDecided(ctx context.Context, tx *store.Tx, orgID, entryID, version, message string) error {
 	all, err := attempt.AllOfVersion(ctx, tx, orgID, entryID, version)
 	if err != nil || len(all) == 0 {
@@ -63,11 +64,12 @@ func (s *Service) VersionDecided(ctx context.Context, tx *store.Tx, orgID, entry
 	}
 	var c Connection
 	for _, a := range all {
-		if a.ConnectionID != c.ID { // most versions are of one
+		if a.ConnectionID != c.ID { // all commits of a version usually belong to one connection
 			if c, err = connectionByID(ctx, tx, a.ConnectionID); err != nil {
 				return err
 			}
 		}
+		// Without write-back the message is still shown on our pages.
 		if mode == ModeOff || !c.WriteBackEnabled {
 			if err := attempt.SetMessage(ctx, tx, a, message); err != nil {
 				return err

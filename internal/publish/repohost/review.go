@@ -8,18 +8,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Reviews looks at the reviews of pull requests.
+// Reviews is a hook that counts reviews of pull requests as approvals.
 type Reviews interface {
-	// LookAt is called when reviews of pull requests into the repository of a connection
-	// may have changed, or a version was published from one. What they say now, the code
-	// host says.
+	// LookAt is called when reviews of pull requests into a connection's repository may
+	// have changed, or a version was published from it. The current reviews have to be
+	// read from the code host.
 	LookAt(ctx context.Context, tx *store.Tx, c Connection) error
 }
 
-// reviewActions are what may change what a review says; Gitea writes reviewed.
+// reviewActions may change the outcome of a review. "reviewed" is Gitea's name.
 var reviewActions = []string{"submitted", "edited", "dismissed", "reviewed"}
 
-// reviewed has the candidates of a pull request's connections looked at.
+// reviewed has the approvals of the connections' candidates re-evaluated.
 func (s *Service) reviewed(ctx context.Context, d Delivery, e host.Event) error {
 	if _, err := s.followRepository(ctx, e); err != nil {
 		return err
@@ -34,10 +34,11 @@ func (s *Service) reviewed(ctx context.Context, d Delivery, e host.Event) error 
 	if err := s.lookAtReviews(ctx, connections...); err != nil {
 		return err
 	}
-	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("Reviews of pull request %d of %d connections", e.Pull, len(connections)))
+	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("Reviews of pull request %d of %d connections",
+		e.Pull, len(connections)))
 }
 
-// lookAtReviews has the candidates of connections looked at.
+// lookAtReviews calls the hook for connections, in a transaction.
 func (s *Service) lookAtReviews(ctx context.Context, connections ...Connection) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		for _, c := range connections {

@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// Service keeps connections and publishes the commits that are pushed to them.
+// Service manages connections and publishes commits that are pushed to them.
 type Service struct {
 	DB       *store.DB
 	Jobs     *jobs.Queue
@@ -28,28 +28,28 @@ type Service struct {
 	Seal     *seal.Keyring
 	// Claims decides who may claim an account of the code host.
 	Claims claims.Policy
-	// Secrets verify the code host's webhooks. The first is current, others are
-	// accepted during a rotation.
+	// Secrets verify webhooks. The first is current; others are still accepted, for
+	// rotation.
 	Secrets []string
 	// Interval is how often connections are reconciled with their repositories.
 	Interval time.Duration
-	// PublicURL is the base of the links on the code host.
+	// PublicURL is the base of links to this server, shown on the code host.
 	PublicURL string
 	Log       *slog.Logger
-	// Backoff is the waits after failures of the code host; nil for the default.
+	// Backoff overrides the waits after failures of the code host; nil for the default.
 	Backoff []time.Duration
-	// Gates says what gates decided about versions; it may be nil.
+	// Gates knows the verdicts of gates; may be nil.
 	Gates Gates
-	// Pulls gates pull requests; it may be nil.
+	// Pulls gates pull requests; may be nil.
 	Pulls Pulls
-	// Owners reads who owns an entry; it may be nil.
+	// Owners reads the owners of entries from CODEOWNERS files; may be nil.
 	Owners Owners
-	// Guard says which connections only admins and owners change; it may be nil.
+	// Guard knows which connections only admins and owners may change; may be nil.
 	Guard Guard
-	// Reviews looks at reviews of pull requests; it may be nil.
+	// Reviews counts reviews of pull requests; may be nil.
 	Reviews Reviews
 
-	syncTimeout time.Duration // replaces the constant in tests
+	syncTimeout time.Duration // overrides the constant in tests
 }
 
 // Mode returns the organisation's write-back mode.
@@ -78,11 +78,10 @@ func (s *Service) Installations(ctx context.Context, orgID string) ([]Installati
 	return installationsOfOrg(ctx, s.DB, orgID)
 }
 
-// Bind stores an installation for its organisation, or updates it. The
-// organisation must hold the claim on the account, or get it as the first to
-// bind it, and the code host must confirm that the installation is the
-// account's. Anything else is a Conflict. A nil token keeps the one that was
-// stored for the same account, and "" removes it.
+// Bind stores or updates an installation of its organisation. The organisation must hold
+// the claim on the account, or be entitled to claim it, and the code host must confirm
+// that the installation is the account's. Anything else is fault.Conflict. A nil Token
+// keeps the stored one (for the same account), and "" removes it.
 func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation, err error) {
 	defer fault.Wrap(&err, "bind installation %d", i.InstallationID)
 	issues := i.issues()
@@ -98,8 +97,8 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 	if err := s.Host.CheckAccount(ctx, i.host()); err != nil {
 		return bound, asGatewayError(err)
 	}
-	// The code host was asked before the transaction: no network call is made while
-	// rows are locked. The claim is checked again inside, since it may have moved.
+	// No network call inside the transaction, since it locks rows. The claim may have
+	// moved since the check above, so it's checked again.
 	keepToken := i.Token == nil
 	i = s.sealed(i)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -132,12 +131,14 @@ func (i Installation) recordAudit(ctx context.Context, tx *store.Tx, action stri
 }
 
 // A ListedRepository is a repository that an installation can read.
+// Shown as a warning: two organisations would publish from one repository.
 type ListedRepository struct {
 	host.Repository
 	ConnectedElsewhere bool // by another organisation
 }
 
-// Repositories returns the repositories that an installation of the organisation can read.
+// Repositories returns the repositories that an installation of the organisation can
+// read.
 func (s *Service) Repositories(ctx context.Context, orgID string, installationID int64) (_ []ListedRepository, err error) {
 	defer fault.Wrap(&err, "repositories of installation %d", installationID)
 	i, err := s.installation(ctx, orgID, installationID)
@@ -160,8 +161,8 @@ func (s *Service) Repositories(ctx context.Context, orgID string, installationID
 	return listed, err
 }
 
-// asGatewayError turns a rate limit or refusal of the code host into a
-// BadGateway: as 429 or 403 it would seem to be about the caller's own key.
+// asGatewayError turns a rate limit or refusal of the code host into fault.BadGateway. As
+// 429 or 403 it would look as if it were about the caller's own key.
 func asGatewayError(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if ok && (f.Kind == fault.Limited || f.Kind == fault.Denied) {
@@ -170,9 +171,9 @@ func asGatewayError(err error) error {
 	return err
 }
 
-// installation returns a usable installation of the organisation, with its
-// token decrypted. One that is not bound, not claimed or suspended is a
-// Conflict. Every request to the code host gets its access here.
+// installation returns a usable installation of the organisation with its token
+// decrypted. One that isn't bound, isn't claimed, or is suspended is fault.Conflict. All
+// access to the code host is checked here.
 func (s *Service) installation(ctx context.Context, orgID string, installationID int64) (Installation, error) {
 	i, err := installationOfOrg(ctx, s.DB, orgID, installationID)
 	switch {
@@ -199,7 +200,8 @@ func (s *Service) repoOf(ctx context.Context, c Connection) (host.Repo, error) {
 	return host.Repo{Installation: i.host(), FullName: c.RepoFullName}, err
 }
 
-// Connect links a repository to an entry, and installs the webhook where the code host allows that.
+// Connect links a repository to an entry, and installs the webhook if the code host
+// supports that. The same folder and entry twice is fault.Conflict.
 func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_ Connection, err error) {
 	defer fault.Wrap(&err, "connect %s", n.RepoFullName)
 	n.OrgID = c.OrgID
@@ -223,6 +225,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 		return n, asGatewayError(err)
 	}
 	n.ID, n.EntryName, n.CreatedBy, n.ChosenBy = store.NewID(), entry.Name, c.UserID, c.UserID
+	// Take the code host's spelling of the name: a user may type another case.
 	n.RepoID, n.RepoFullName, n.HostDefault = found.ID, found.FullName, found.DefaultBranch
 	n.CreatedAt = store.Now()
 	n.UpdatedAt, n.ConfiguredAt, n.ChosenAt = n.CreatedAt, n.CreatedAt, n.CreatedAt
@@ -238,7 +241,8 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	if err != nil {
 		return n, err
 	}
-	// After the commit, because a hook that fires at once must find its connection.
+	// After the commit, since a hook may fire at once and has to find its connection. If
+	// it can't be installed, the connection is removed again.
 	if err := s.Host.Prepare(ctx, repo); err != nil {
 		return n, errors.Join(asGatewayError(err), s.Disconnect(context.WithoutCancel(ctx), c, n.ID))
 	}
@@ -257,11 +261,12 @@ func (c Connection) recordAudit(ctx context.Context, tx *store.Tx, action string
 	})
 }
 
+// errConnected explains a violation of the unique index on connections.
 func errConnected() error {
 	return fault.New(fault.Conflict, "This folder of the repository is connected to the entry already")
 }
 
-// Change is an update of a connection; nil leaves a field as it is.
+// Change is a partial update of a connection; nil leaves a field unchanged.
 type Change struct {
 	DefaultBranch    *string
 	SkillPath        *string
@@ -274,7 +279,9 @@ type Change struct {
 	Codeowners       *bool
 }
 
-// Update changes a connection of the caller's organisation.
+// Update changes a connection of the caller's organisation. Where a guarded entry is
+// published from, and whether its CODEOWNERS file counts, only admins and its owners may
+// change.
 func (s *Service) Update(ctx context.Context, by access.Caller, id string, change Change) (c Connection, err error) {
 	defer fault.Wrap(&err, "update connection %s", id)
 	if c, err = connectionOfOrg(ctx, s.DB, by.OrgID, id, ""); err != nil {
@@ -302,6 +309,8 @@ func (s *Service) Update(ctx context.Context, by access.Caller, id string, chang
 		}
 		c.UpdatedAt = store.Now()
 		if c.chooses(before) {
+			// The file of another place would name other owners: it has to be allowed
+			// again.
 			c.Codeowners, c.ChosenBy, c.ChosenAt = false, by.UserID, c.UpdatedAt
 		}
 		owners := change.Codeowners != nil && *change.Codeowners != c.Codeowners
@@ -311,10 +320,12 @@ func (s *Service) Update(ctx context.Context, by access.Caller, id string, chang
 				return err
 			}
 		}
+		// Ignore fields that don't decide what is published; what remains must have
+		// changed for refused commits to be tried again.
 		before.Codeowners, before.ChosenBy, before.ChosenAt = c.Codeowners, c.ChosenBy, c.ChosenAt
 		before.WriteBackEnabled, before.OpenIssues, before.PullRequests = c.WriteBackEnabled, c.OpenIssues, c.PullRequests
 		before.UpdatedAt = c.UpdatedAt
-		if c != before { // something that decides what is published
+		if c != before {
 			c.ConfiguredAt = c.UpdatedAt
 		}
 		if err := updateConnection(ctx, tx, c); err != nil {
@@ -328,14 +339,15 @@ func (s *Service) Update(ctx context.Context, by access.Caller, id string, chang
 	return c, err
 }
 
+// set applies one field of a partial update.
 func set[T any](field, value *T) {
 	if value != nil {
 		*field = *value
 	}
 }
 
-// Disconnect removes a connection. The versions that it published stay. One whose
-// CODEOWNERS file counts takes owners away with it, so that it needs what setting them does.
+// Disconnect removes a connection. Versions that it published stay. If its CODEOWNERS
+// file counts, this takes owners away, so it needs the same right as setting them.
 func (s *Service) Disconnect(ctx context.Context, by access.Caller, id string) (err error) {
 	defer fault.Wrap(&err, "disconnect %s", id)
 	c, err := connectionOfOrg(ctx, s.DB, by.OrgID, id, "")
@@ -369,8 +381,8 @@ func (s *Service) Disconnect(ctx context.Context, by access.Caller, id string) (
 	})
 }
 
-// Connections returns the organisation's connections, oldest first, and the
-// last finished attempt of each, by connection id.
+// Connections returns the organisation's connections, oldest first, and the last finished
+// attempt of each by connection id.
 func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, map[string]attempt.Attempt, error) {
 	all, err := connectionsOfOrg(ctx, s.DB, orgID)
 	if err != nil {
@@ -380,9 +392,9 @@ func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, 
 	return all, last, err
 }
 
-// Fetch reads a folder of a repository through an installation of the
-// organisation. It returns the commit of the ref and its files, which the
-// caller closes. An installation that is not usable is a Conflict.
+// Fetch reads a folder of a repository through an installation of the organisation,
+// within the time of a request. It returns the ref's commit and the files, which the
+// caller closes. An unusable installation is fault.Conflict.
 func (s *Service) Fetch(
 	ctx context.Context, orgID string, installationID int64, repo, ref, path string,
 ) (commit string, _ *skillpkg.Package, err error) {

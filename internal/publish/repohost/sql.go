@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/claims"
 )
 
+// modeOf returns ModeOff for an organisation without settings.
 func modeOf(ctx context.Context, q store.Querier, orgID string) (Mode, error) {
 	rows, err := q.Query(ctx, `SELECT write_back_mode FROM repohost_settings WHERE org_id = $1`, orgID)
 	mode, err := store.One(rows, err, "Settings", store.Value[Mode])
@@ -19,8 +20,8 @@ func modeOf(ctx context.Context, q store.Querier, orgID string) (Mode, error) {
 	return mode, err
 }
 
-// gatesPullsSince is when somebody last changed whether pull requests of a connection
-// are gated, or something else of its settings.
+// gatesPullsSince is when the settings that decide about gating pull requests may last
+// have changed. Pull requests opened before that are left alone.
 func gatesPullsSince(ctx context.Context, q store.Querier, c Connection) (time.Time, error) {
 	rows, err := q.Query(ctx, `SELECT COALESCE(MAX(updated_at), 0) FROM repohost_settings WHERE org_id = $1`, c.OrgID)
 	changed, err := store.One(rows, err, "Settings", store.Value[int64])
@@ -44,8 +45,8 @@ func scanInstallation(row store.Row) (i Installation, err error) {
 	return i, err
 }
 
-// upsertInstallation writes nothing if another organisation has bound it. With
-// keepToken the stored token stays, as long as the account is the same.
+// upsertInstallation does nothing if another organisation has bound the installation.
+// keepToken keeps the stored token if the account is the same.
 func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation, keepToken bool) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type, suspended, token,
@@ -61,7 +62,8 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation, keepT
 	return err
 }
 
-// deleteUnclaimed deletes the installation if another organisation has bound it without a claim on its account.
+// deleteUnclaimed removes the installation from another organisation that bound it
+// without holding the claim on its account.
 func deleteUnclaimed(ctx context.Context, tx *store.Tx, i Installation) error {
 	_, err := tx.Exec(ctx, `DELETE FROM repohost_installations WHERE installation_id = $1 AND account_key = $2 AND org_id <> $3`,
 		i.InstallationID, host.AccountKey(i.AccountLogin), i.OrgID)
@@ -81,8 +83,11 @@ func installationOfOrg(ctx context.Context, q store.Querier, orgID string, insta
 	return store.One(rows, err, "Installation", scanInstallation)
 }
 
+// installationsWithToken reads all organisations' installations, to reseal their tokens.
 func installationsWithToken(ctx context.Context, q store.Querier) ([]Installation, error) {
-	rows, err := q.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations i WHERE i.token IS NOT NULL ORDER BY i.id`)
+	rows, err := q.Query(ctx,
+		`SELECT `+installationColumns+` FROM repohost_installations i WHERE i.token IS NOT NULL ORDER BY i.id`)
+
 	return store.All(rows, err, scanInstallation)
 }
 
@@ -91,7 +96,8 @@ func updateToken(ctx context.Context, tx *store.Tx, id, sealed string) error {
 	return err
 }
 
-// setSuspended marks an installation of any organisation: the code host's webhook names only its id.
+// setSuspended updates an installation of any organisation: the webhook only has the code
+// host's id.
 func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspended bool) (Installation, error) {
 	_, err := tx.Exec(ctx, `UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1`,
 		installationID, suspended, store.Micros(store.Now()))
@@ -103,6 +109,7 @@ func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspe
 	return store.One(rows, err, "Installation", scanInstallation)
 }
 
+// chosen_by is null in rows from before the column, whose creator chose everything.
 const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name,
 	c.default_branch, c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at,
 	c.updated_at, c.configured_at, c.publish_unchanged, c.open_issues, c.host_default, c.pull_requests,
@@ -140,6 +147,7 @@ func updateConnection(ctx context.Context, q store.Querier, c Connection) error 
 	return err
 }
 
+// deleteConnection leaves deliveries alone: other connections may share them.
 func deleteConnection(ctx context.Context, q store.Querier, id string) error {
 	if _, err := q.Exec(ctx, `DELETE FROM repohost_attempts WHERE connection_id = $1`, id); err != nil {
 		return err
@@ -148,12 +156,14 @@ func deleteConnection(ctx context.Context, q store.Querier, id string) error {
 	return err
 }
 
+// connectionOfOrg takes the lock clause of its query: "" or e.g. Dialect.ForUpdate.
 func connectionOfOrg(ctx context.Context, q store.Querier, orgID, id, lock string) (Connection, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.org_id = $1 AND c.id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Connection", scanConnection)
 }
 
+// connectionByID doesn't check the organisation: it's for jobs.
 func connectionByID(ctx context.Context, q store.Querier, id string) (Connection, error) {
 	rows, err := q.Query(ctx, `SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.id = $1`, id)
 	return store.One(rows, err, "Connection", scanConnection)
@@ -164,20 +174,20 @@ func connectionsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Con
 	return store.All(rows, err, scanConnection)
 }
 
-// Jobs and webhooks have no caller, so the queries below that name no organisation
-// take it from the connection. Every one that leads to a request to the code host
-// goes through usable or Service.installation, which check the claim.
+// Jobs and webhooks have no caller, so the queries below that don't name an organisation
+// take it from the connection. All that lead to a request to the code host go through
+// usable or Service.installation, which check the claim.
 
-// usable joins the connections c with their installation i, if that is bound to
-// their organisation, not suspended and claimed.
+// usable joins connections c with their installation i, if it's bound by the same
+// organisation, not suspended, and claimed.
 const usable = `repohost_connections c
 	JOIN repohost_installations i ON i.installation_id = c.installation_id AND i.org_id = c.org_id
 		AND NOT i.suspended AND ` + claims.Claimed
 
-// maxReconciled is how many connections one run of the job looks at. The next continues.
+// maxReconciled is the batch size of the scheduled job; the next run continues.
 const maxReconciled = 1000
 
-// A key names a connection and its organisation.
+// A key identifies a connection and its organisation.
 type key struct{ id, orgID string }
 
 func scanKey(row store.Row) (k key, err error) {
@@ -185,9 +195,10 @@ func scanKey(row store.Row) (k key, err error) {
 	return k, err
 }
 
-// takeDue returns the connections whose reconciliation is due, and moves on when it is
-// due next: after the interval, or up to four of them if nothing has happened for long.
-// It is a little less, for the job itself runs once in an interval.
+// takeDue returns connections whose reconciliation is due, and schedules their next one:
+// after the interval, or after up to four intervals if nothing has happened for long (an
+// eighth of the idle time). The interval is shortened by a tenth, because the job itself
+// only runs once per interval and would otherwise miss some by a moment.
 func takeDue(ctx context.Context, tx *store.Tx, now time.Time, interval time.Duration) ([]key, error) {
 	d := tx.Dialect()
 	const (
@@ -208,12 +219,11 @@ func takeDue(ctx context.Context, tx *store.Tx, now time.Time, interval time.Dur
 	return store.All(rows, err, scanKey)
 }
 
-// connectionsOfEvent returns the connections of an event's repository: by its id
-// where the host has one that survives renames, else by its old or new name, and
-// only those of the event's installation if it names one. The repository must
-// belong to the installation's account, or have belonged to it until this event:
-// an organisation must not learn what happens in a repository that has moved to
-// another account.
+// connectionsOfEvent returns the connections of an event's repository: by id if the code
+// host has ids, which survive renames, else by its old or new name; and only those of the
+// event's installation if it names one. The repository must belong to the installation's
+// account, or have belonged to it until this event, so that an organisation doesn't learn
+// what happens in a repository that moved to another account.
 func connectionsOfEvent(ctx context.Context, q store.Querier, e host.Event, lock string) ([]Connection, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+connectionColumns+` FROM `+usable+`
@@ -228,10 +238,12 @@ func connectionsOfInstallation(ctx context.Context, q store.Querier, installatio
 	return store.All(rows, err, scanKey)
 }
 
-// connectedElsewhere returns the keys of the repositories that other organisations are connected to.
+// connectedElsewhere returns which of the repositories other organisations are connected
+// to.
 func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys []string) (map[string]bool, error) {
 	in, list := q.Dialect().In("$2", keys)
-	rows, err := q.Query(ctx, `SELECT DISTINCT repo_key FROM repohost_connections WHERE org_id <> $1 AND repo_key`+in, orgID, list)
+	rows, err := q.Query(ctx, `SELECT DISTINCT repo_key FROM repohost_connections WHERE org_id <> $1 AND repo_key`+in,
+		orgID, list)
 	found, err := store.All(rows, err, store.Value[string])
 	elsewhere := map[string]bool{}
 	for _, key := range found {

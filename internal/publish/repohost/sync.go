@@ -16,20 +16,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
+// Limits of a sync, which a person waits for.
 const (
-	// inlineTags is how many tags a sync publishes before it answers; a job
-	// publishes the others.
+	// inlineTags is how many tags a sync publishes before it replies; the job publishes
+	// the rest.
 	inlineTags = 10
-	// syncTimeout is how long a request waits for the code host. Jobs have
-	// publishTimeout.
+	// syncTimeout limits how long a request waits for the code host.
 	syncTimeout = 2 * time.Minute
 )
 
-// Sync reads the repository of a connection and publishes the head of its
-// branch and the matching tags that are missing, also those that auto_publish
-// leaves out. It returns the attempt to show: the head if that failed, else the
-// last release that was published, else the head. Only a code host that cannot
-// be reached in time is an error.
+// Sync publishes the head of a connection's branch and all matching tags that are
+// missing, even without AutoPublish. It returns the attempt to show: the head if that
+// failed, else the last release that was published, else the head. An error means that
+// the code host couldn't be reached in time; everything else is an outcome.
 func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ attempt.Attempt, err error) {
 	defer fault.Wrap(&err, "sync connection %s", id)
 	ctx, cancel := s.withSyncTimeout(ctx)
@@ -54,6 +53,7 @@ func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ a
 	if err != nil {
 		return c, attempt.Attempt{}, err
 	}
+	// A worker may be publishing for the connection; wait for its turn to end.
 	held, err := lease.Wait(ctx, s.DB, id)
 	if err != nil {
 		return c, attempt.Attempt{}, err
@@ -75,7 +75,7 @@ func explainTimeout(ctx context.Context, err *error) {
 	}
 }
 
-// newSyncResult is the result of a sync that attempted nothing.
+// newSyncResult is the result of a sync without any attempt.
 func newSyncResult(c Connection, status attempt.Status, message string) attempt.Attempt {
 	return attempt.Attempt{
 		OrgID: c.OrgID, ConnectionID: c.ID, Cause: attempt.BySync, Status: status, Message: message,
@@ -83,11 +83,13 @@ func newSyncResult(c Connection, status attempt.Status, message string) attempt.
 	}
 }
 
-// syncRefs publishes the head of the branch and the newest tags now, and queues older tags for a job.
+// syncRefs publishes the head of the branch and the newest tags now, and leaves older
+// tags to a job.
 func (s *Service) syncRefs(
 	ctx context.Context, c Connection, found host.Refs, known map[attempt.At]attempt.Status, held *lease.Lease,
 ) (attempt.Attempt, error) {
 	set, problem := c.tags()
+	// Tags that were published at this commit need no attempt.
 	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
 		status := known[attempt.At{Ref: refs.Ref{Kind: refs.Tag, Name: name}, Commit: found.Tags[name]}]
 		return status == attempt.Done || status == attempt.Unchanged
@@ -96,7 +98,8 @@ func (s *Service) syncRefs(
 	if err := s.startSync(ctx, c, found, later); err != nil {
 		return attempt.Attempt{}, err
 	}
-	result := newSyncResult(c, attempt.Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish", c.DefaultBranch))
+	result := newSyncResult(c, attempt.Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish",
+		c.DefaultBranch))
 	failed := 0
 	if head := found.Heads[c.DefaultBranch]; head != "" {
 		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}, head)
@@ -106,7 +109,7 @@ func (s *Service) syncRefs(
 		result = a
 	}
 	for _, name := range tags[len(later):] {
-		if renewed, err := held.Renew(ctx); err != nil || !renewed { // a sync may take minutes
+		if renewed, err := held.Renew(ctx); err != nil || !renewed { // a sync may outlast the TTL
 			return result, cmp.Or(err, lease.ErrPublishing())
 		}
 		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
@@ -116,6 +119,7 @@ func (s *Service) syncRefs(
 		switch {
 		case a.Status.Bad():
 			failed++
+		// Prefer a published release over the head of the branch.
 		case !result.Status.Bad() && (a.Status == attempt.Done || result.Status == attempt.Skipped):
 			result = a
 		}
@@ -129,7 +133,7 @@ func (s *Service) syncRefs(
 	return result, nil
 }
 
-// startSync records the sync in the audit log and queues the tags that are left to a job.
+// startSync records the sync in the audit log and queues the tags that the job publishes.
 func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, tags []string) error {
 	attempts := make([]attempt.Attempt, len(tags))
 	for i, name := range tags {
@@ -143,7 +147,8 @@ func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, 
 	})
 }
 
-// syncOne publishes one ref now.
+// syncOne publishes one ref now, through an attempt like any other, so that webhooks for
+// the same commit are deduplicated.
 func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a attempt.Attempt, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, attempt.BySync))
@@ -156,6 +161,7 @@ func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit 
 	if err != nil {
 		return a, err
 	}
+	// Read again: the connection may have been changed while earlier refs were published.
 	if c, err = connectionByID(ctx, s.DB, c.ID); err != nil {
 		return a, err
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A token gives access to the account, so the database has it encrypted
-// (sealed). Only an Installation that is about to be used has it in plain text.
+// A token grants access to the whole account, so it's encrypted (sealed) in the database.
+// Only an Installation that is about to be used has it in plain text.
 
-// TakesToken reports whether the code host has tokens of accounts.
+// TakesToken reports whether installations can have their own token.
 func (s *Service) TakesToken() bool { return s.Host.Provider() == host.Gitea }
 
-// sealed returns the installation with its token encrypted.
+// sealed returns the installation with its token encrypted; "" becomes nil.
 func (s *Service) sealed(i Installation) Installation {
 	if i.Token == nil || *i.Token == "" {
 		i.Token = nil
@@ -26,15 +26,14 @@ func (s *Service) sealed(i Installation) Installation {
 	return i
 }
 
-// tokenPlace names the row for the seal by what stays the same when the
-// installation is bound again.
+// tokenPlace binds the sealed token to its row, by fields that survive binding the
+// installation again.
 func (i Installation) tokenPlace() seal.Place {
 	return seal.Place{Table: "repohost_installations", Column: "token", Row: fmt.Sprintf("%s/%d", i.OrgID, i.InstallationID)}
 }
 
-// Reseal encrypts with the keyring's first key every token that another key
-// encrypted, and returns their number. A token that the keyring cannot decrypt
-// is an error.
+// Reseal re-encrypts, with the keyring's first key, every token encrypted with another
+// key, and returns their number. A token that can't be decrypted is an error.
 func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
 	all, err := installationsWithToken(ctx, tx)
 	if err != nil {

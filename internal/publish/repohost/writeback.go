@@ -16,9 +16,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/lease"
 )
 
-// writeBack reports an attempt on its commit: with a commit status and a
-// check-run, each of which the code host may refuse without the other. It
-// retries with backoff and never changes what was published.
+// writeBack reports an attempt on its commit, with a commit status and a check run. The
+// code host may refuse either one alone. It's retried with backoff and never affects what
+// was published.
 func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	defer fault.Wrap(&err, "write back attempt %s", attemptID)
 	held, acquired, err := lease.Acquire(ctx, s.DB, lease.Attempts, attemptID)
@@ -27,6 +27,7 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	}
 	defer held.Release(ctx, s.Log)
 	a, err := attempt.ByID(ctx, s.DB, attemptID)
+	// Someone else reported it, or it was disabled: nothing left to do.
 	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != attempt.Pending {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 		return err
 	}
 	parts, retry := s.postOutcome(ctx, c, &a, report)
-	if ctx.Err() != nil { // a shutdown is not the host's failure, and uses up no try
+	if ctx.Err() != nil { // a shutdown isn't the code host's failure and doesn't count as a try
 		return ctx.Err()
 	}
 	a.WriteBackTries++
@@ -66,13 +67,14 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	return nil
 }
 
-// postPending sets a pending status on the commit before the first try. It is
-// best effort: the final status replaces it.
+// postPending sets a pending status on the commit before the first try. It's best effort:
+// the final status replaces it.
 func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo, a attempt.Attempt) {
 	mode, err := modeOf(ctx, s.DB, c.OrgID)
 	if err == nil && mode != ModeOff && c.WriteBackEnabled && a.Tries == 1 {
 		err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
-			State: host.StatePending, Context: c.StatusContext(), Description: "Whetstone reads the commit", TargetURL: s.entryURL(c),
+			State: host.StatePending, Context: c.StatusContext(),
+			Description: "Whetstone reads the commit", TargetURL: s.entryURL(c),
 		})
 	}
 	if err != nil && !errors.Is(err, host.ErrUnsupported) {
@@ -80,15 +82,15 @@ func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo,
 	}
 }
 
-// A part is the outcome of one kind of write-back.
+// A part is the outcome of one of the two kinds of reports.
 type part struct {
 	name   string
 	status attempt.WriteBackStatus
 	reason string
 }
 
-// postOutcome sends the status and the check-run, as far as they were not sent
-// before. The error is a transient one, worth a retry.
+// postOutcome sends the status and the check run, skipping what an earlier try sent. The
+// error, if any, is transient and worth a retry.
 func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Attempt, report Report) ([]part, error) {
 	repo, err := s.repoOf(ctx, c)
 	if err != nil {
@@ -119,7 +121,8 @@ func (s *Service) postOutcome(ctx context.Context, c Connection, a *attempt.Atte
 	return parts, nil
 }
 
-// outcome turns an error of the code host into the outcome of one part.
+// outcome converts an error of the code host. Refusals mean "unsupported", since retrying
+// won't help.
 func outcome(name string, err error) part {
 	switch {
 	case err == nil:
@@ -132,8 +135,8 @@ func outcome(name string, err error) part {
 	return part{name, attempt.WriteFailed, userMessage(err)}
 }
 
-// combine returns the worst status of the parts and a detail of each, e.g.
-// "statuses: success; checks: unsupported (the code host has none)".
+// combine returns the worst status and the details of all parts, e.g. "statuses: success;
+// checks: unsupported (the code host has none)".
 func combine(parts []part) (attempt.WriteBackStatus, string) {
 	status := attempt.Success
 	var details []string
@@ -150,7 +153,7 @@ func combine(parts []part) (attempt.WriteBackStatus, string) {
 	return status, strings.Join(details, "; ")
 }
 
-// stateOf is the commit status of an attempt.
+// stateOf maps an attempt's status to a commit status. Nothing to publish is a success.
 func stateOf(a attempt.Attempt) host.State {
 	switch a.Status {
 	case attempt.Done, attempt.Unchanged, attempt.Skipped:
@@ -164,10 +167,11 @@ func stateOf(a attempt.Attempt) host.State {
 	return host.StateError
 }
 
+// entryURL is the page that commit statuses link to.
 func (s *Service) entryURL(c Connection) string { return s.PublicURL + "/registry/" + c.EntryID }
 
-// checkRun is the check-run of an attempt. One gate has one check-run, whose
-// annotations cannot be taken back: another gate gets a new one.
+// checkRun returns the check run of an attempt. Annotations can't be removed from a check
+// run, so another gate needs a new run, identified by attempt and gate.
 func (s *Service) checkRun(c Connection, a attempt.Attempt, report Report) host.Check {
 	check := host.Check{
 		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: report.URL,

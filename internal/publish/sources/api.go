@@ -10,12 +10,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
-// MaxUpload limits the form of an upload: the largest archive, 10 MiB, and room
-// for the other fields.
+// MaxUpload limits the body of an upload: the largest archive (10 MiB), and room for the
+// other fields.
 const MaxUpload = 12 << 20
 
-// Mount adds the routes of cloud sources. The detail of one is mounted by
-// internal/learn/suggestions, whose data it shows.
+// Mount adds the routes of sources. The detail of one is mounted by learn/suggestions,
+// because it shows data of that package.
 func (s *Service) Mount(a *httpapi.API) {
 	const source = "/api/v1/cloud-sources/{id}"
 	httpapi.Add(a, s.handleList, httpapi.Route{
@@ -67,7 +67,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// SourcePath names a source in a path.
+// SourcePath is the path parameter of the routes of one source.
 type SourcePath struct {
 	ID string `path:"id" doc:"Id of the cloud source, with or without src_"`
 }
@@ -102,6 +102,7 @@ type createInput struct {
 	}
 }
 
+// handleCreate ignores the repository of an upload source.
 func (s *Service) handleCreate(ctx context.Context, in createInput) (SourceOutput, error) {
 	b := in.Body
 	src, err := s.Create(ctx, access.From(ctx), NewSource{
@@ -111,8 +112,8 @@ func (s *Service) handleCreate(ctx context.Context, in createInput) (SourceOutpu
 	return newSourceOutput(src), err
 }
 
-// canonicalID is a UUID as it is stored, in lower case. The schema has validated
-// its format.
+// canonicalID returns a UUID in lower case, as it's stored. The schema has validated the
+// format.
 func canonicalID(id *string) *string {
 	if id == nil {
 		return nil
@@ -121,11 +122,13 @@ func canonicalID(id *string) *string {
 	return &bare
 }
 
+// uploadOutput has the source and its new or unchanged snapshot.
 type uploadOutput struct {
 	SourceOutput
 	TakenOutput
 }
 
+// handleUpload creates a source, or adds a snapshot to the one in the form.
 func (s *Service) handleUpload(ctx context.Context, in uploadInput) (out uploadOutput, err error) {
 	f, err := in.fields()
 	if err != nil {
@@ -172,6 +175,7 @@ type sarifInput struct {
 	SnapshotID string `query:"snapshot_id" format:"uuid" doc:"The current one when omitted"`
 }
 
+// handleSARIF replies with a document that code scanning tools import.
 func (s *Service) handleSARIF(ctx context.Context, in sarifInput) (httpapi.Stream, error) {
 	document, err := s.SARIF(ctx, access.From(ctx).OrgID, in.ID, in.SnapshotID)
 	return serve("application/sarif+json", document), err
@@ -192,8 +196,8 @@ func (s *Service) handleFile(ctx context.Context, in fileInput) (httpapi.Stream,
 	return serve(mediaType(content), content), err
 }
 
-// mediaType is never HTML: an uploaded file must not run as a page of our origin
-// (stored XSS).
+// mediaType is never HTML: an uploaded file must not run as a page of our origin (stored
+// XSS).
 func mediaType(content []byte) string {
 	if text.ValidBytes(content) {
 		return "text/plain; charset=utf-8"
@@ -201,7 +205,7 @@ func mediaType(content []byte) string {
 	return "application/octet-stream"
 }
 
-// serve sends a document that a browser must not interpret as another type.
+// serve sends content that browsers must not sniff as another type.
 func serve(mediaType string, content []byte) httpapi.Stream {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mediaType)

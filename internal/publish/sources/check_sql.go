@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Check verifies that sources and snapshots agree.
+// Check verifies that the current snapshots of sources exist.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "sources", []invariants.Rule{
 		{

@@ -14,7 +14,7 @@ func (s *Service) Diff(ctx context.Context, from, to Snapshot) (_ []byte, err er
 	return s.Files.Diff(ctx, s.tree(from), s.tree(to))
 }
 
-// tree describes a snapshot by its manifest, so that equal files need not be read.
+// tree has the manifest of a snapshot, so that files that are equal needn't be read.
 func (s *Service) tree(snapshot Snapshot) stored.Tree {
 	t := stored.Tree{Archive: s.archive(snapshot)}
 	for _, f := range snapshot.Files {

@@ -8,26 +8,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Guard says who may change what gates read. Every change of a suite, of its runs by
-// import, and of the link between a source and a skill asks it, in the transaction of the
+// A Guard decides who may change the input of gates: someone who may not bypass a gate
+// must not be able to weaken its suites either. Every change of a suite, of its imported
+// runs, and of the link between source and skill asks it, in the transaction of the
 // change.
 type Guard interface {
-	// MayChange returns a fault.Denied with the code "protected_suite" unless the caller may
-	// change the input of gates.
+	// MayChange returns fault.Denied with the code Protected unless the caller may change
+	// the input.
 	MayChange(ctx context.Context, q store.Querier, c access.Caller, in GateInput) error
 }
 
-// Protected is the code of the errors by which a Guard refuses a change.
+// Protected is the code of the error by which a Guard denies a change.
 const Protected = "protected_suite"
 
-// A GateInput is what gates may read: a suite, or the suites of a skill's sources.
+// A GateInput is what a change affects: a suite, or all suites of a skill's sources.
 type GateInput struct {
 	SuiteID  string   // "" for a source
-	SkillIDs []string // that the source is measured as, before and after the change
+	SkillIDs []string // linked to the source, before or after the change
 }
 
-// MayChangeSuite asks the guard about a suite of a source, or of none. The id is "" for a
-// suite that is about to be created.
+// MayChangeSuite asks the guard about a suite, of a source or of none. suiteID is "" for
+// a suite that is being created.
 func (s *Service) MayChangeSuite(ctx context.Context, q store.Querier, c access.Caller, suiteID string, sourceID *string) error {
 	if s.Guard == nil {
 		return nil
@@ -43,7 +44,7 @@ func (s *Service) MayChangeSuite(ctx context.Context, q store.Querier, c access.
 	return s.Guard.MayChange(ctx, q, c, in)
 }
 
-// mayLink asks the guard about a change of the skill of a source.
+// mayLink asks the guard about a change of the skill that a source is linked to.
 func (s *Service) mayLink(ctx context.Context, q store.Querier, c access.Caller, before, after Source) error {
 	skills := append(before.read(), after.read()...)
 	if s.Guard == nil || len(skills) == 0 {
@@ -52,7 +53,8 @@ func (s *Service) mayLink(ctx context.Context, q store.Querier, c access.Caller,
 	return s.Guard.MayChange(ctx, q, c, GateInput{SkillIDs: skills})
 }
 
-// read returns the skills whose gates read the suites of the source: one or none.
+// read returns the skills whose gates use the suites of the source: one or none. The
+// temporary types are never read.
 func (src Source) read() []string {
 	if src.SkillID == nil || src.Type == Pull || src.Type == Candidate {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// removeBlobs is the job that deletes the blobs of a deleted source.
+// removeBlobs deletes the blobs of a deleted source.
 type removeBlobs struct {
 	SourceID string `json:"source_id"`
 }
@@ -21,33 +21,31 @@ type removeBlobs struct {
 // Kind names the job.
 func (removeBlobs) Kind() string { return "sources.remove-blobs" }
 
-// sweep is the garbage collection: the job that deletes blobs whose snapshot was
-// never committed.
+// sweep is the garbage collection of blobs whose snapshot was never committed.
 type sweep struct{}
 
 // Kind names the job.
 func (sweep) Kind() string { return "sources.sweep" }
 
-// Register makes the queue run the jobs of sources.
+// Register registers the jobs of sources.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args removeBlobs) error { return s.removeBlobs(ctx, args.SourceID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweep) error { return s.sweep(ctx) })
 	s.Jobs.Every(24*time.Hour, sweep{})
 }
 
-// Every source has blobs of its own, even where two have the same content:
-// sources/<source id>/<content hash>. So deleting a source needs no reference
-// counts. Ids are never reused, so the blobs of an id without a row can be
-// deleted at any time.
+// Every source has its own blobs, even if their content is the same: sources/<source
+// id>/<content hash>. So deleting a source needs no reference counts, and since ids are
+// never reused, the blobs of an id without a row can be deleted at any time.
 
-// blobPrefix begins the keys of all blobs of snapshots.
+// blobPrefix begins the keys of all snapshots' blobs.
 const blobPrefix = "sources/"
 
 func blobKey(sourceID, contentHash string) string { return blobPrefix + sourceID + "/" + contentHash }
 
-// storeSnapshot puts the blob of a snapshot, then calls commit to insert the rows
-// that refer to it, and closes the archive. If commit fails, a job deletes the blob
-// unless the source exists; if the process dies in between, the sweep does.
+// storeSnapshot writes the blob of a snapshot, then calls commit to insert the rows that
+// refer to it, and closes the archive. If commit fails, a job deletes the blob unless the
+// source exists; if the process dies in between, the sweep does.
 func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*store.Tx) error) error {
 	defer p.archive.Close()
 	key := blobKey(p.snapshot.SourceID, p.snapshot.ContentHash)
@@ -55,7 +53,7 @@ func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*s
 	if err != nil {
 		return err
 	}
-	if !known { // otherwise no blob is added, and the commit enforces the quota
+	if !known { // otherwise nothing new is stored, and commit enforces the quota
 		if err := s.Quota.Room(ctx, p.snapshot.OrgID, p.snapshot.TotalBytes); err != nil {
 			return err
 		}
@@ -66,7 +64,7 @@ func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*s
 	if err = s.DB.InTx(ctx, commit); err == nil {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // the request may have ended
+	ctx = context.WithoutCancel(ctx) // the request may have been cancelled
 	failed := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		return s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: p.snapshot.SourceID}, jobs.For(p.snapshot.OrgID))
 	})
@@ -76,7 +74,8 @@ func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*s
 	return err
 }
 
-// removeBlobs deletes the blobs of a source, unless the source exists.
+// removeBlobs deletes the blobs of a source, unless the source exists: the failed commit
+// may have been of a later snapshot.
 func (s *Service) removeBlobs(ctx context.Context, sourceID string) error {
 	if _, err := sourceByID(ctx, s.DB, sourceID, ""); !fault.Is(err, fault.NotFound) {
 		return err
@@ -92,8 +91,8 @@ func (s *Service) removeBlobs(ctx context.Context, sourceID string) error {
 	return nil
 }
 
-// sweep deletes blobs that no snapshot refers to. It spares those younger than
-// blob.OrphanAge, whose transaction may not have committed yet.
+// sweep deletes blobs without a snapshot. It spares those younger than blob.OrphanAge,
+// whose transaction may still commit.
 func (s *Service) sweep(ctx context.Context) error {
 	_, err := blob.Sweep{
 		Bucket: s.Blobs, Prefix: blobPrefix,

@@ -5,7 +5,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
-// ItemOutput is a source in a list.
+// ItemOutput is a source in lists.
 type ItemOutput struct {
 	ID        string       `json:"id" example:"src_0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"`
 	Label     string       `json:"label"`
@@ -18,8 +18,8 @@ func newItemOutput(s Source) ItemOutput {
 	return ItemOutput{Prefix + s.ID, s.Label, s.Type, s.SkillID, httpapi.Time(s.CreatedAt)}
 }
 
-// SourceOutput is a source in the API. The fields of its repository are set only
-// for a repohost source.
+// SourceOutput is a source in API replies. The repository's fields are only set for the
+// type Repohost.
 type SourceOutput struct {
 	ItemOutput
 	RepoFullName   string `json:"repoFullName,omitempty" example:"acme/skills"`
@@ -37,6 +37,7 @@ func newSourceOutput(s Source) SourceOutput {
 	return out
 }
 
+// snapshotOutput is camelCase, as the contract demands for sources.
 type snapshotOutput struct {
 	ID          string       `json:"id" format:"uuid"`
 	SourceID    string       `json:"sourceId"`
@@ -53,6 +54,7 @@ type snapshotOutput struct {
 	Runnable    bool         `json:"runnable" doc:"False when its validation failed"`
 }
 
+// newSnapshotOutput needs the source to tell whether the snapshot is its current one.
 func newSnapshotOutput(src Source, s Snapshot) snapshotOutput {
 	return snapshotOutput{
 		ID: s.ID, SourceID: Prefix + s.SourceID, ContentHash: s.ContentHash, CreatedAt: httpapi.Time(s.CreatedAt),
@@ -62,6 +64,7 @@ func newSnapshotOutput(src Source, s Snapshot) snapshotOutput {
 	}
 }
 
+// reportOutput is the lint report on a snapshot.
 type reportOutput struct {
 	ID         string         `json:"id" format:"uuid"`
 	SnapshotID string         `json:"snapshotId" format:"uuid"`
@@ -83,7 +86,7 @@ func newReportOutputs(reports []Report) []reportOutput {
 	return out
 }
 
-// TakenOutput is a snapshot with its reports. The OpenAPI document has its name.
+// TakenOutput is a snapshot with its reports. The name is part of the OpenAPI document.
 type TakenOutput struct {
 	Snapshot snapshotOutput `json:"snapshot"`
 	Reports  []reportOutput `json:"validationReports" nullable:"false"`
@@ -101,7 +104,7 @@ type DetailOutput struct {
 	Reports   []reportOutput   `json:"validationReports" nullable:"false" doc:"Of the current snapshot"`
 }
 
-// NewDetailOutput encodes a detail.
+// NewDetailOutput converts a detail for the API.
 func NewDetailOutput(d Detail) DetailOutput {
 	out := DetailOutput{
 		SourceOutput: newSourceOutput(d.Source), Snapshots: make([]snapshotOutput, len(d.Snapshots)),

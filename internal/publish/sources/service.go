@@ -20,32 +20,32 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// Service manages sources.
+// Service manages sources and their snapshots.
 type Service struct {
 	DB       *store.DB
 	Blobs    blob.Bucket
 	Jobs     *jobs.Queue
 	Skills   *skills.Service
 	Repohost *repohost.Service
-	Files    *stored.Files   // reads files of snapshots
-	Limits   skillpkg.Limits // of an upload; required
+	Files    *stored.Files   // reads and caches files of snapshots
+	Limits   skillpkg.Limits // of uploads; required
 	Quota    *quota.Service
 	Log      *slog.Logger
 
-	// Hooks of the capabilities above; they may be nil.
+	// Hooks of capabilities above this one; may be nil.
 	Suggester Suggester
 	Dependent Dependent
 	Guard     Guard
 }
 
-// A Suggester derives the suggestions of a source. It is called in the
-// transaction that links a source to a skill or changes it.
+// A Suggester derives suggestions of test cases for a source. It's called in the
+// transaction that links a source to a skill or changes the source.
 type Suggester interface {
 	Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error
 }
 
-// A Dependent keeps rows that refer to sources. It is called in the transaction
-// that deletes a source, before its row goes: the foreign keys do not cascade.
+// A Dependent owns rows that refer to sources. It's called in the transaction that
+// deletes a source, before its row is deleted, because the foreign keys don't cascade.
 type Dependent interface {
 	DeleteOfSource(ctx context.Context, tx *store.Tx, src Source) error
 }
@@ -55,10 +55,10 @@ type NewSource struct {
 	Label   string
 	Type    Type
 	SkillID *string
-	Repo    *Repo // ignored for an upload source
+	Repo    *Repo // required for Repohost; ignored otherwise
 }
 
-// validate also sets defaults.
+// validate also fills in defaults.
 func (n *NewSource) validate() []fault.Issue {
 	issues := validateLabel(n.Label)
 	if n.Type != Repohost {
@@ -70,11 +70,10 @@ func (n *NewSource) validate() []fault.Issue {
 	return append(issues, n.Repo.validate()...)
 }
 
-// Create creates a source without a snapshot.
+// Create creates a source without a snapshot; the first one comes with a sync.
 func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src Source, err error) {
 	defer fault.Wrap(&err, "create source")
-	// All issues are reported at once, so the skill is looked up even if another
-	// field is invalid.
+	// Report all issues at once: look up the skill even if another field is invalid.
 	issues, err := s.validateSkill(ctx, c.OrgID, n.SkillID)
 	if err != nil {
 		return src, err
@@ -82,7 +81,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src
 	if issues = slices.Concat(n.validate(), issues); len(issues) > 0 {
 		return src, fault.Issues(issues...)
 	}
-	src = n.source(c) // before the transaction, which may be retried: the id stays
+	src = n.source(c) // outside the transaction: a retry keeps the id
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := insertSource(ctx, tx, src); err != nil {
 			return err
@@ -95,13 +94,15 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src
 	return src, err
 }
 
-// Audit records in the audit log what was done to a source.
+// Audit records an action on the source in the audit log, in the transaction of the
+// action.
 func (src Source) Audit(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: src.OrgID, Action: action, Target: audit.Target{Kind: "source", ID: src.ID, Name: src.Label}, Detail: d,
 	})
 }
 
+// source makes the row; its id is new with every call.
 func (n *NewSource) source(c access.Caller) Source {
 	return Source{
 		ID: store.NewID(), OrgID: c.OrgID, Label: n.Label, Type: n.Type, SkillID: n.SkillID, Repo: n.Repo,
@@ -109,6 +110,7 @@ func (n *NewSource) source(c access.Caller) Source {
 	}
 }
 
+// validateSkill reports a skill that isn't the organisation's as an issue of skill_id.
 func (s *Service) validateSkill(ctx context.Context, orgID string, id *string) ([]fault.Issue, error) {
 	if id == nil {
 		return nil, nil
@@ -120,18 +122,20 @@ func (s *Service) validateSkill(ctx context.Context, orgID string, id *string) (
 	return nil, err
 }
 
-// suggestLinked lets the suggestions of a new source be derived if it is linked
-// to a skill: otherwise there is no evidence yet.
+// suggestLinked has suggestions derived for a new source, if it's linked to a skill.
+// Without a skill there is no evidence to derive them from.
 func (s *Service) suggestLinked(ctx context.Context, tx *store.Tx, src Source) error {
 	if src.SkillID == nil {
 		return nil
 	}
+	// A skill that people refer to is no longer only seen in telemetry.
 	if err := skills.Confirm(ctx, tx, *src.SkillID); err != nil {
 		return err
 	}
 	return s.suggest(ctx, tx, src)
 }
 
+// suggest calls the Suggester, if it's set.
 func (s *Service) suggest(ctx context.Context, tx *store.Tx, src Source) error {
 	if s.Suggester == nil {
 		return nil
@@ -139,13 +143,14 @@ func (s *Service) suggest(ctx context.Context, tx *store.Tx, src Source) error {
 	return s.Suggester.Suggest(ctx, tx, src.OrgID, src.ID)
 }
 
-// A Change is the input of Update; nil leaves a field as it is.
+// A Change is a partial update; nil leaves a field unchanged.
 type Change struct {
 	Label   *string
 	SkillID *string // "" unlinks the skill
 }
 
-// Update changes a source.
+// Update changes a source. Linking it to another skill needs the guard's permission for
+// both skills.
 func (s *Service) Update(ctx context.Context, by access.Caller, id string, c Change) (src Source, err error) {
 	defer fault.Wrap(&err, "update source %s", id)
 	if err := s.validateChange(ctx, by.OrgID, &c); err != nil {
@@ -180,8 +185,7 @@ func (s *Service) Update(ctx context.Context, by access.Caller, id string, c Cha
 	return src, err
 }
 
-// validateChange also makes the skill's id canonical, in lower case: as another
-// text it names no skill.
+// validateChange also converts the skill's id to lower case, as it's stored.
 func (s *Service) validateChange(ctx context.Context, orgID string, c *Change) error {
 	var issues []fault.Issue
 	if c.Label != nil {
@@ -205,7 +209,7 @@ func (s *Service) validateChange(ctx context.Context, orgID string, c *Change) e
 	return nil
 }
 
-// Delete deletes a source with everything about it. A job deletes the blobs of
+// Delete deletes a source and everything that belongs to it. A job deletes the blobs of
 // its snapshots.
 func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err error) {
 	defer fault.Wrap(&err, "delete source %s", id)
@@ -239,68 +243,67 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err e
 	})
 }
 
-// A Filter selects sources; a zero field selects all.
+// A Filter selects sources; zero fields don't filter.
 type Filter struct {
 	Type    Type
 	SkillID string
 }
 
-// List returns the organisation's sources, newest first.
+// List returns the organisation's sources, newest first, without the temporary types
+// unless the filter asks for one.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Source, error) {
 	return sourcesOfOrg(ctx, s.DB, orgID, f)
 }
 
-// EverLinked returns the ids of all sources, deleted ones included, that were ever
-// measured as a skill.
+// EverLinked returns the ids of all sources that were ever linked to a skill, including
+// deleted ones. Gates use it, so that unlinking a source doesn't hide its history.
 func (s *Service) EverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
 	return sourcesEverLinked(ctx, q, orgID, skillID)
 }
 
-// Exists is Get in a transaction, for a caller that needs no more than the
-// error.
+// Exists is Get in a transaction, for callers that only need the error.
 func (s *Service) Exists(ctx context.Context, q store.Querier, orgID, id string) error {
 	_, err := sourceOfOrg(ctx, q, orgID, id, "")
 	return err
 }
 
-// Get returns a source of the organisation by its id, with or without prefix.
-// It is a fault.NotFound if no organisation has the source, a fault.Denied if
-// another one does.
+// Get returns a source of the organisation by id, with or without its prefix. It's
+// fault.NotFound if the source doesn't exist, and fault.Denied if it's another
+// organisation's.
 func (s *Service) Get(ctx context.Context, orgID, id string) (Source, error) {
 	return sourceOfOrg(ctx, s.DB, orgID, id, "")
 }
 
-// Lock is Get for a source that cannot change until the transaction ends.
-// Everything that belongs to a source is changed under this lock.
+// Lock is Get with a row lock, in a transaction. Everything that belongs to a source is
+// changed under this lock.
 func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
 	return lockSource(ctx, tx, orgID, id)
 }
 
-// Linked lists the sources that are linked to a skill: those of an
-// organisation, or of all organisations if orgID is "".
+// Linked returns the organisation's sources that are linked to a skill.
 func (s *Service) Linked(ctx context.Context, orgID string) ([]Source, error) {
 	return linkedSources(ctx, s.DB, orgID)
 }
 
-// Stale returns sources of all organisations that are linked to a skill and whose
-// suggestions are from before a time, the oldest first.
+// Stale returns up to limit sources of all organisations that are linked to a skill and
+// whose suggestions are older than before, oldest first.
 func (s *Service) Stale(ctx context.Context, before time.Time, limit int) ([]Source, error) {
 	return staleSources(ctx, s.DB, before, limit)
 }
 
-// HasLinked reports whether the organisation has a source linked to a skill.
+// HasLinked reports whether the organisation has any source that's linked to a skill.
 func (s *Service) HasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
 	return hasLinked(ctx, q, orgID)
 }
 
-// SetSuggestedAt moves the watermark of a locked source: its suggestions
-// reflect the evidence as of then.
+// SetSuggestedAt advances the watermark of a locked source: its suggestions reflect the
+// evidence as of at.
 func (s *Service) SetSuggestedAt(ctx context.Context, tx *store.Tx, src Source, at time.Time) error {
 	src.SuggestedAt = at
 	return updateSource(ctx, tx, src)
 }
 
-// Detail is a source with its newest snapshots.
+// Detail is a source with its newest snapshots and the reports on the current one.
 type Detail struct {
 	Source
 	Current   *Snapshot
@@ -308,7 +311,7 @@ type Detail struct {
 	Reports   []Report   // of the current snapshot
 }
 
-// detailSnapshots is how many snapshots a detail has.
+// detailSnapshots is the number of snapshots in a detail.
 const detailSnapshots = 20
 
 // Detail returns a source of the organisation with its newest snapshots.
@@ -325,7 +328,7 @@ func (s *Service) Detail(ctx context.Context, orgID, id string) (d Detail, err e
 		return d, nil
 	}
 	d.Current = &d.Snapshots[0]
-	d.CurrentSnapshotID = &d.Current.ID // another may have been added since the source was read
+	d.CurrentSnapshotID = &d.Current.ID // a newer one may have been added since the source was read
 	d.Reports, err = reportsOf(ctx, s.DB, orgID, d.Current.ID)
 	return d, err
 }

@@ -24,15 +24,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
-// A Result is what an upload or a sync leads to: the current snapshot of a
-// source and its reports.
+// A Result is the outcome of an upload or sync: the current snapshot of a source and its
+// reports.
 type Result struct {
 	Source   Source
 	Snapshot Snapshot
 	Reports  []Report
 }
 
-// CreateFrom creates an upload source with its first snapshot.
+// CreateFrom creates an upload source with its first snapshot, in one transaction.
 func (s *Service) CreateFrom(
 	ctx context.Context, c access.Caller, n NewSource, pkg *skillpkg.Package,
 ) (r Result, err error) {
@@ -67,10 +67,12 @@ func (s *Service) CreateFrom(
 	return r, err
 }
 
-// Hold keeps files, of the type Pull or Candidate, as a source of its own, whose
-// id the caller has chosen: calling it again, e.g. after a crash, returns the same
-// snapshot.
-func (s *Service) Hold(ctx context.Context, c access.Caller, id string, n NewSource, pkg *skillpkg.Package) (_ Snapshot, err error) {
+// Hold stores files temporarily as a source of type Pull or Candidate. The caller chooses
+// the id, so that calling it again, e.g. after a crash, returns the same snapshot
+// (idempotent).
+func (s *Service) Hold(ctx context.Context, c access.Caller, id string,
+	n NewSource, pkg *skillpkg.Package,
+) (_ Snapshot, err error) {
 	defer fault.Wrap(&err, "hold source %s", id)
 	src, err := s.Get(ctx, c.OrgID, id)
 	if err == nil {
@@ -98,9 +100,8 @@ func (s *Service) Hold(ctx context.Context, c access.Caller, id string, n NewSou
 	return r.Snapshot, err
 }
 
-// AddSnapshot adds a snapshot to an upload source and makes it the current one.
-// It is idempotent: if the current snapshot has the same content, that one is
-// returned.
+// AddSnapshot adds a snapshot to an upload source and makes it current. It's idempotent:
+// if the current snapshot has the same content, it's returned instead.
 func (s *Service) AddSnapshot(
 	ctx context.Context, c access.Caller, sourceID string, pkg *skillpkg.Package,
 ) (r Result, err error) {
@@ -125,8 +126,8 @@ func (s *Service) AddSnapshot(
 	return s.addPrepared(ctx, src, p)
 }
 
-// Sync adds a snapshot of the head of the source's branch. Like AddSnapshot it is
-// idempotent.
+// Sync adds a snapshot of the head of the source's branch. It's idempotent like
+// AddSnapshot.
 func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (r Result, err error) {
 	defer fault.Wrap(&err, "sync source %s", sourceID)
 	src, err := s.Get(ctx, c.OrgID, sourceID)
@@ -139,7 +140,7 @@ func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (r
 	repo := src.Repo
 	commit, pkg, err := s.Repohost.Fetch(
 		ctx, src.OrgID, repo.InstallationID, repo.FullName, repo.DefaultBranch, repo.SkillPath)
-	// An error without a kind came from the network or the host, not from us.
+	// An error without a kind comes from the network or the code host.
 	if err != nil && fault.Of(err) == fault.Internal {
 		return r, fault.New(fault.BadGateway, "The code host cannot be reached").Because(err)
 	}
@@ -148,7 +149,7 @@ func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (r
 	}
 	defer pkg.Close()
 	if folder := path.Base(repo.SkillPath); folder != "." {
-		pkg.Folder = folder // validation compares the skill's name with it
+		pkg.Folder = folder // validation compares the skill's name with its folder's
 	}
 	p, err := prepare(ctx, c, src, pkg)
 	if err != nil {
@@ -158,14 +159,14 @@ func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (r
 	return s.addPrepared(ctx, src, p)
 }
 
-// addPrepared stores the blob before it locks the source, so that the lock is not
-// held while bytes are written. The source may be gone by then: storeSnapshot
-// deletes the blob.
+// addPrepared stores the blob before it locks the source, to keep the lock short. If the
+// source is deleted meanwhile, storeSnapshot deletes the blob.
 func (s *Service) addPrepared(ctx context.Context, src Source, p *prepared) (r Result, err error) {
 	err = s.storeSnapshot(ctx, p, func(tx *store.Tx) error {
 		if src, err = lockSource(ctx, tx, src.OrgID, src.ID); err != nil {
 			return err
 		}
+		// Only a new snapshot counts towards the quota.
 		if r, err = p.commit(ctx, tx, src); err != nil || r.Snapshot.ID != p.snapshot.ID {
 			return err
 		}
@@ -174,14 +175,14 @@ func (s *Service) addPrepared(ctx context.Context, src Source, p *prepared) (r R
 	return r, err
 }
 
-// A prepared snapshot is packed and validated, but not stored yet.
+// A prepared snapshot is packed and validated, but not yet stored.
 type prepared struct {
 	snapshot Snapshot
 	report   Report
 	archive  *spool.Spool
 }
 
-// prepare packs and validates a package, outside of any transaction.
+// prepare packs and validates a package, outside any transaction, because both are slow.
 func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Package) (*prepared, error) {
 	archive, err := canonicalArchive(ctx, pkg)
 	if err != nil {
@@ -193,7 +194,7 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 		_, err = spool.Copy(digest, archive.Reader())
 	}
 	if err != nil {
-		_ = archive.Close() // the first error is the cause
+		_ = archive.Close() // report the first error
 		return nil, err
 	}
 	p := &prepared{archive: archive}
@@ -205,7 +206,7 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 		p.snapshot.Files = append(p.snapshot.Files, File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
 		p.snapshot.TotalBytes += f.Size
 	}
-	if skill, err := pkg.Skill(); err == nil { // an error is among the report's findings
+	if skill, err := pkg.Skill(); err == nil { // if it fails, the report has a finding
 		p.snapshot.SkillName = text.TruncateRunes(text.Clean(skill.Name), maxText)
 		p.snapshot.Description = text.TruncateRunes(text.Clean(skill.Description), maxText)
 	}
@@ -215,9 +216,9 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 	return p, nil
 }
 
-// canonicalArchive packs the files of a package reproducibly: the same files
-// give the same bytes, and so the same content hash, however they were sent. It
-// is a tar.gz, or a zip where a file's name does not fit into a plain tar.
+// canonicalArchive packs the files reproducibly: the same files give the same bytes, and
+// with them the same content hash, however they were uploaded. It's a tar.gz, or a zip if
+// a file's name doesn't fit into a plain tar header.
 func canonicalArchive(ctx context.Context, pkg *skillpkg.Package) (*spool.Spool, error) {
 	archive, err := pkg.Repack(ctx, skillpkg.TarGz)
 	if refused, ok := errors.AsType[*skillpkg.Error](err); ok && refused.Code == skillpkg.CodeNotPortable {
@@ -226,12 +227,11 @@ func canonicalArchive(ctx context.Context, pkg *skillpkg.Package) (*spool.Spool,
 	return archive, err
 }
 
-// maxText is where a name or description of a SKILL.md is truncated, in
-// characters.
+// maxText truncates the name and description of a SKILL.md, in characters.
 const maxText = 4096
 
-// commit inserts the snapshot and makes it the current one of a locked source,
-// unless the current one has the same content.
+// commit inserts the snapshot and makes it the current one of the locked source, unless
+// the current one has the same content.
 func (p *prepared) commit(ctx context.Context, tx *store.Tx, src Source) (r Result, err error) {
 	snapshot, report := p.snapshot, p.report
 	snapshot.CreatedAt = store.Now()
@@ -244,8 +244,8 @@ func (p *prepared) commit(ctx context.Context, tx *store.Tx, src Source) (r Resu
 			reports, err := reportsOf(ctx, tx, src.OrgID, current.ID)
 			return Result{src, current, reports}, err
 		}
-		// Snapshots are ordered by time, and the clock of the replica that made
-		// the current one may be ahead of ours.
+		// Snapshots are ordered by time, but the clock of the replica that made the
+		// current one may be ahead of ours.
 		if !snapshot.CreatedAt.After(current.CreatedAt) {
 			snapshot.CreatedAt = current.CreatedAt.Add(time.Microsecond)
 		}
@@ -266,8 +266,8 @@ func (p *prepared) commit(ctx context.Context, tx *store.Tx, src Source) (r Resu
 	})
 }
 
-// Snapshot returns a snapshot of a source: the current one if snapshotID is "".
-// If sourceID is "", it is one of any source of the organisation.
+// Snapshot returns a snapshot of a source; with an empty snapshotID the current one. An
+// empty sourceID means any source of the organisation.
 func (s *Service) Snapshot(ctx context.Context, orgID, sourceID, snapshotID string) (Snapshot, error) {
 	if sourceID == "" {
 		return snapshotOfOrg(ctx, s.DB, orgID, snapshotID)
@@ -279,7 +279,7 @@ func (s *Service) Snapshot(ctx context.Context, orgID, sourceID, snapshotID stri
 	return s.snapshotIn(ctx, src, snapshotID)
 }
 
-// snapshotIn returns a snapshot of a source: the current one if snapshotID is "".
+// snapshotIn returns a snapshot of a source; with an empty snapshotID the current one.
 func (s *Service) snapshotIn(ctx context.Context, src Source, snapshotID string) (Snapshot, error) {
 	if snapshotID == "" {
 		if src.CurrentSnapshotID == nil {
@@ -290,21 +290,21 @@ func (s *Service) snapshotIn(ctx context.Context, src Source, snapshotID string)
 	return snapshotByID(ctx, s.DB, src, snapshotID)
 }
 
-// Previous returns the snapshot that another one of its source replaced. It is a
-// fault.NotFound for the first one.
+// Previous returns the snapshot that the given one replaced. The first one has none:
+// fault.NotFound.
 func (s *Service) Previous(ctx context.Context, snapshot Snapshot) (Snapshot, error) {
 	return snapshotBefore(ctx, s.DB, snapshot)
 }
 
-// Current returns the current snapshots of sources of the organisation, by the
-// source's id. Those without one are left out.
+// Current returns the current snapshots of the organisation's sources, by source id.
+// Sources without one are left out.
 func (s *Service) Current(
 	ctx context.Context, q store.Querier, orgID string, sourceIDs []string,
 ) (map[string]Snapshot, error) {
 	return currentSnapshots(ctx, q, orgID, sourceIDs)
 }
 
-// OpenSnapshot opens the archive of a snapshot. The caller closes the package.
+// OpenSnapshot opens the archive of a snapshot; the caller closes the package.
 func (s *Service) OpenSnapshot(ctx context.Context, snapshot Snapshot) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "archive of snapshot %s", snapshot.ID)
 	body, _, err := s.Blobs.Get(ctx, blobKey(snapshot.SourceID, snapshot.ContentHash))
@@ -315,9 +315,9 @@ func (s *Service) OpenSnapshot(ctx context.Context, snapshot Snapshot) (_ *skill
 	return skillpkg.Read(ctx, body, storedLimits())
 }
 
-// storedLimits accept every archive of ours. Those of an upload do not: the
-// canonical archive may be larger than the one that was sent, or have a higher
-// compression ratio.
+// storedLimits accepts every archive that we packed. The limits of uploads wouldn't: the
+// canonical archive may be larger than the uploaded one, or have a higher compression
+// ratio.
 func storedLimits() skillpkg.Limits {
 	l := skillpkg.StoredLimits()
 	l.Packed = 2 * l.Unpacked
@@ -325,8 +325,8 @@ func storedLimits() skillpkg.Limits {
 	return l
 }
 
-// FileOf returns the content of one file of a snapshot. The memory of a large
-// one stays reserved in the memory budget until ctx is done.
+// FileOf returns the content of one file of a snapshot. The memory of a large file stays
+// reserved in the memory budget until ctx is done.
 func (s *Service) FileOf(ctx context.Context, snapshot Snapshot, name string) ([]byte, error) {
 	f, err := snapshot.File(name)
 	if err != nil {
@@ -335,7 +335,7 @@ func (s *Service) FileOf(ctx context.Context, snapshot Snapshot, name string) ([
 	return s.Files.File(ctx, s.archive(snapshot), stored.File{SHA256: f.SHA256, Size: f.Size})
 }
 
-// File looks up a file of the snapshot.
+// File looks up a file in the manifest; a missing one is fault.NotFound.
 func (s Snapshot) File(name string) (File, error) {
 	i := slices.IndexFunc(s.Files, func(f File) bool { return f.Path == name })
 	if i < 0 {
@@ -344,6 +344,8 @@ func (s Snapshot) File(name string) (File, error) {
 	return s.Files[i], nil
 }
 
+// archive describes a snapshot's archive to the cache of files, which opens it only on a
+// miss.
 func (s *Service) archive(snapshot Snapshot) stored.Archive {
 	open := func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := s.Blobs.Get(ctx, blobKey(snapshot.SourceID, snapshot.ContentHash))
@@ -352,8 +354,8 @@ func (s *Service) archive(snapshot Snapshot) stored.Archive {
 	return stored.Archive{Hash: snapshot.ContentHash, Limits: storedLimits(), Open: open}
 }
 
-// SARIF returns the findings on a snapshot as a SARIF 2.1.0 document, which code
-// hosts and editors read. If snapshotID is "", it is the current one.
+// SARIF returns the findings on a snapshot as a SARIF 2.1.0 document, which code hosts
+// and editors can import. With an empty snapshotID it's the current one.
 func (s *Service) SARIF(ctx context.Context, orgID, sourceID, snapshotID string) ([]byte, error) {
 	src, err := s.Get(ctx, orgID, sourceID)
 	if err != nil {
@@ -371,5 +373,5 @@ func (s *Service) SARIF(ctx context.Context, orgID, sourceID, snapshotID string)
 	if src.Repo != nil && src.Repo.SkillPath != "." {
 		folder = src.Repo.SkillPath
 	}
-	return json.Marshal(sarif.New(reports[0].Found, folder)) // a snapshot is committed with its report
+	return json.Marshal(sarif.New(reports[0].Found, folder)) // a snapshot always has a report
 }

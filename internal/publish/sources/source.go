@@ -1,6 +1,7 @@
-// Package sources keeps the skills that authors upload or sync from a code
-// host: their snapshots, and the validation reports on them. It owns the tables
-// cloud_sources, source_snapshots and source_reports.
+// Package sources stores the skills that authors are working on, uploaded or synced from
+// a code host: their snapshots, and the lint reports on them. Suites test them before
+// anything is published. It owns the tables cloud_sources, source_snapshots,
+// source_reports and source_links.
 package sources
 
 import (
@@ -17,42 +18,42 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
-// A Source is a skill under development, as its author uploads it or keeps it
-// in a repository.
+// A Source is a skill under development, which its author uploads or keeps in a
+// repository.
 type Source struct {
-	ID                string // without the prefix
+	ID                string // without Prefix
 	OrgID             string
 	Label             string
 	Type              Type
-	SkillID           *string // the skill whose telemetry it is linked to
-	Repo              *Repo   // nil for an upload source
+	SkillID           *string // skill whose telemetry it's linked to; nil if none
+	Repo              *Repo   // set only for Repohost
 	CurrentSnapshotID *string
-	SuggestedAt       time.Time // watermark: when the last derivation of suggestions began
+	SuggestedAt       time.Time // watermark: when suggestions were last derived
 	CreatedBy         string
 	CreatedAt         time.Time
 }
 
-// A Type is how a source gets its files.
+// A Type is where a source gets its files from.
 type Type string
 
 // The types.
 const (
 	Upload   Type = "upload"
 	Repohost Type = "repohost"
-	// Pull holds the files of a pull request while they are gated. It is in no
-	// list, and goes when the pull request is closed.
+	// Pull holds the files of a pull request while it's gated. It isn't listed, and is
+	// deleted when the pull request is closed.
 	Pull Type = "pull"
-	// Candidate holds a changed skill while an improve run tries it. It is in no
-	// list, and goes when the run is over.
+	// Candidate holds a changed skill while an improve run tries it. It isn't listed, and
+	// is deleted when the run ends.
 	Candidate Type = "candidate"
 )
 
-// A Repo locates a skill at a code host.
+// A Repo locates a skill on a code host.
 type Repo struct {
 	InstallationID int64
 	FullName       string // owner/repo
 	DefaultBranch  string
-	SkillPath      string // of the skill's folder, e.g. "skills/pdf"; "." is the root
+	SkillPath      string // folder of the skill, e.g. "skills/pdf"; "." for the root
 }
 
 // A Snapshot is an immutable copy of a source's files.
@@ -65,7 +66,7 @@ type Snapshot struct {
 	Files       []File
 	SkillName   string
 	Description string
-	Runnable    bool // its validation did not fail
+	Runnable    bool // lint found no errors
 	CommitSHA   *string
 	Ref         *string
 	CreatedBy   string
@@ -79,7 +80,7 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A Report is the result of validating a snapshot.
+// A Report is the result of linting a snapshot.
 type Report struct {
 	ID         string
 	OrgID      string
@@ -89,12 +90,11 @@ type Report struct {
 	CreatedAt  time.Time
 }
 
-// Prefix begins the ids of sources in the API, e.g.
-// "src_0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70".
+// Prefix begins source ids in the API, e.g. "src_0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70".
 const Prefix = "src_"
 
-// ParseID returns the id of a source without its prefix, in lower case. A text
-// that cannot be an id is a fault.NotFound.
+// ParseID strips the prefix and returns the id in lower case. Anything that isn't a UUID
+// is fault.NotFound.
 func ParseID(s string) (string, error) {
 	id, ok := parseUUID(strings.TrimPrefix(s, Prefix))
 	if !ok {
@@ -103,14 +103,14 @@ func ParseID(s string) (string, error) {
 	return id, nil
 }
 
-// parseUUID returns a UUID in lower case. It accepts only the form with hyphens,
-// not the others that uuid.Parse reads.
+// parseUUID returns a UUID in lower case. It accepts only the hyphenated form, unlike
+// uuid.Parse.
 func parseUUID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
 	return id.String(), err == nil && len(s) == len(id.String())
 }
 
-// Limits of fields, in characters (maxLabel) or bytes.
+// Limits, in characters (maxLabel) or bytes.
 const (
 	maxLabel  = 200
 	maxBranch = 255
@@ -124,6 +124,7 @@ func validateLabel(label string) []fault.Issue {
 	return nil
 }
 
+// validate returns all problems at once. It doesn't ask the code host: a sync does.
 func (r *Repo) validate() (issues []fault.Issue) {
 	if r.InstallationID <= 0 {
 		issues = append(issues, fault.At("installation_id", "installation_id is required and must be a positive integer"))
@@ -141,23 +142,22 @@ func (r *Repo) validate() (issues []fault.Issue) {
 	return issues
 }
 
-// validName reports whether a text can be the name of an account or repository.
+// validName reports whether name can be an account's or repository's.
 func validName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
 	})
 }
 
-// validBranch rejects names that git rejects, too, and that would mean something
-// else on the way there: an option, a revision range or another path.
+// validBranch rejects names that git rejects, and those that would mean something else in
+// a command: an option, a revision range or a path.
 func validBranch(ref string) bool {
 	return ref != "" && len(ref) <= maxBranch && text.Valid(ref) && !strings.Contains(ref, "..") &&
 		!strings.ContainsAny(ref, " ~^:?*[\\") && !strings.ContainsFunc(ref, unicode.IsControl) &&
 		!strings.HasPrefix(ref, "-") && !strings.HasPrefix(ref, "/") && !strings.HasSuffix(ref, "/")
 }
 
-// validPath rejects path traversal: the path must be clean and stay inside the
-// repository.
+// validPath rejects path traversal: the path must be clean and inside the repository.
 func validPath(p string) bool {
 	return len(p) <= maxPath && text.Valid(p) && !strings.Contains(p, `\`) && !strings.ContainsFunc(p, unicode.IsControl) &&
 		p == path.Clean(p) && !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../")

@@ -14,6 +14,7 @@ import (
 const sourceColumns = `id, org_id, label, source_type, skill_id, installation_id, repo_full_name, default_branch, skill_path,
 	current_snapshot_id, suggested_at, created_by, created_at`
 
+// scanSource sets Repo only for the type that has one; the columns are null otherwise.
 func scanSource(row store.Row) (s Source, err error) {
 	var installation *int64
 	var repo, branch, path *string
@@ -25,14 +26,12 @@ func scanSource(row store.Row) (s Source, err error) {
 	return s, err
 }
 
-// lockSource is sourceOfOrg for a source that cannot change until the
-// transaction ends.
+// lockSource is sourceOfOrg with a row lock.
 func lockSource(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
 	return sourceOfOrg(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
 }
 
-// sourceOfOrg returns a source of the organisation by its id, with or without
-// prefix.
+// sourceOfOrg returns a source of the organisation by id, with or without prefix.
 func sourceOfOrg(ctx context.Context, q store.Querier, orgID, id, suffix string) (Source, error) {
 	bare, err := ParseID(id)
 	if err != nil {
@@ -45,13 +44,14 @@ func sourceOfOrg(ctx context.Context, q store.Querier, orgID, id, suffix string)
 	return s, err
 }
 
-// sourceByID does not compare the organisation: the API answers 403, not 404,
-// for a source of another one. Only sourceOfOrg and jobs may call it.
+// sourceByID doesn't check the organisation, because the API replies 403 and not 404 for
+// another's source. Only sourceOfOrg and jobs may call it.
 func sourceByID(ctx context.Context, q store.Querier, id, suffix string) (Source, error) {
 	rows, err := q.Query(ctx, `SELECT `+sourceColumns+` FROM cloud_sources WHERE id = $1`+suffix, id)
 	return store.One(rows, err, "Cloud source", scanSource)
 }
 
+// sourcesOfOrg sorts by id, which is ordered by creation time.
 func sourcesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Source, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources
@@ -66,15 +66,15 @@ func hasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error)
 	return len(found) > 0, err
 }
 
-// linkedSources returns the sources of an organisation that are linked to a skill.
+// linkedSources returns the organisation's sources that are linked to a skill.
 func linkedSources(ctx context.Context, q store.Querier, orgID string) ([]Source, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources WHERE org_id = $1 AND skill_id IS NOT NULL ORDER BY id`, orgID)
 	return store.All(rows, err, scanSource)
 }
 
-// staleSources returns the sources, of all organisations, that are linked to a skill and
-// whose suggestions are from before a time, the oldest first.
+// staleSources returns linked sources of all organisations whose suggestions are older
+// than before, oldest first.
 func staleSources(ctx context.Context, q store.Querier, before time.Time, limit int) ([]Source, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources WHERE suggested_at < $1 AND skill_id IS NOT NULL
@@ -98,7 +98,7 @@ func insertSource(ctx context.Context, q store.Querier, s Source) error {
 	return insertLink(ctx, q, s)
 }
 
-// insertLink keeps which skill a source is measured as after it no longer is.
+// insertLink remembers the link between source and skill after it's removed.
 func insertLink(ctx context.Context, q store.Querier, s Source) error {
 	if len(s.read()) == 0 {
 		return nil
@@ -108,8 +108,8 @@ func insertLink(ctx context.Context, q store.Querier, s Source) error {
 	return err
 }
 
-// sourcesEverLinked lists the ids of all sources, deleted ones included, that were ever
-// measured as a skill.
+// sourcesEverLinked returns the ids of all sources, including deleted ones, that were
+// ever linked to a skill.
 func sourcesEverLinked(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT source_id FROM source_links WHERE org_id = $1 AND skill_id = $2 ORDER BY source_id`, orgID, skillID)
@@ -127,7 +127,8 @@ func updateSource(ctx context.Context, tx *store.Tx, s Source) error {
 	return insertLink(ctx, tx, s)
 }
 
-// deleteSource deletes a locked source with its snapshots and reports.
+// deleteSource deletes a locked source with its snapshots and reports; the foreign keys
+// don't cascade. source_links is kept on purpose.
 func deleteSource(ctx context.Context, tx *store.Tx, src Source) error {
 	for _, statement := range []string{
 		`DELETE FROM source_reports WHERE org_id = $1
@@ -142,6 +143,7 @@ func deleteSource(ctx context.Context, tx *store.Tx, src Source) error {
 	return nil
 }
 
+// snapshotColumns are used for reading and inserting.
 const snapshotColumns = `id, org_id, source_id, content_hash, total_bytes, files, skill_name, description, runnable,
 	commit_sha, ref, created_by, created_at`
 
@@ -166,7 +168,7 @@ func insertSnapshot(ctx context.Context, tx *store.Tx, s Snapshot) error {
 	return err
 }
 
-// Stored recounts the bytes that the snapshots of organisations use.
+// Stored recounts the bytes of organisations' snapshots for their quotas.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Sources, SQL: `
 		SELECT org_id, CAST(SUM(total_bytes) AS BIGINT) AS bytes FROM source_snapshots GROUP BY org_id`}
@@ -187,6 +189,7 @@ func snapshotByID(ctx context.Context, q store.Querier, src Source, id string) (
 	return store.One(rows, err, "Snapshot", scanSnapshot)
 }
 
+// snapshotOfOrg finds a snapshot of any of the organisation's sources.
 func snapshotOfOrg(ctx context.Context, q store.Querier, orgID, id string) (Snapshot, error) {
 	rows, err := q.Query(ctx, `SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND id = $2`, orgID, id)
 	return store.One(rows, err, "Snapshot", scanSnapshot)
@@ -200,7 +203,7 @@ func snapshotsOf(ctx context.Context, q store.Querier, src Source, limit int) ([
 	return store.All(rows, err, scanSnapshot)
 }
 
-// currentSnapshots returns those of sources, by the source's id.
+// currentSnapshots returns the current snapshots of sources, by source id.
 func currentSnapshots(ctx context.Context, q store.Querier, orgID string, sourceIDs []string) (map[string]Snapshot, error) {
 	all := map[string]Snapshot{}
 	if len(sourceIDs) == 0 {
@@ -217,7 +220,7 @@ func currentSnapshots(ctx context.Context, q store.Querier, orgID string, source
 	return all, err
 }
 
-// snapshotBefore returns the snapshot that another one of its source replaced.
+// snapshotBefore returns the snapshot that the given one replaced.
 func snapshotBefore(ctx context.Context, q store.Querier, s Snapshot) (Snapshot, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2 AND created_at < $3
@@ -225,7 +228,8 @@ func snapshotBefore(ctx context.Context, q store.Querier, s Snapshot) (Snapshot,
 	return store.One(rows, err, "Earlier snapshot", scanSnapshot)
 }
 
-// hasContent reports whether a snapshot of the same source has the same content.
+// hasContent reports whether the source has a snapshot with the same content, and
+// therefore the same blob.
 func hasContent(ctx context.Context, q store.Querier, s Snapshot) (bool, error) {
 	rows, err := q.Query(ctx, `
 		SELECT 1 FROM source_snapshots WHERE org_id = $1 AND source_id = $2 AND content_hash = $3 LIMIT 1`,
@@ -234,7 +238,7 @@ func hasContent(ctx context.Context, q store.Querier, s Snapshot) (bool, error) 
 	return len(found) > 0, err
 }
 
-// snapshotKeys returns the keys of the blobs that snapshots of the sources refer to.
+// snapshotKeys returns the blob keys that the sources' snapshots refer to.
 func snapshotKeys(ctx context.Context, q store.Querier, sourceIDs []string) ([]string, error) {
 	in, list := q.Dialect().In("$1", sourceIDs)
 	rows, err := q.Query(ctx, `SELECT DISTINCT source_id, content_hash FROM source_snapshots WHERE source_id`+in, list)
@@ -270,7 +274,7 @@ func reportsOf(ctx context.Context, q store.Querier, orgID, snapshotID string) (
 	})
 }
 
-// References calls fn for every blob that a snapshot refers to.
+// References calls fn for every blob that a snapshot refers to, for backup and doctor.
 func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	rows, err := q.Query(ctx, `SELECT DISTINCT source_id, content_hash FROM source_snapshots`)
 	return store.Each(rows, err, func(row store.Row) error {

@@ -13,20 +13,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// uploadInput is the multipart form of an upload: fields, and either one part
-// "file" or parts whose names are the paths of files, e.g. "scripts/run.sh".
+// uploadInput is the multipart form of an upload: fields, and either one part "file" or
+// parts named by the paths of files, e.g. "scripts/run.sh".
 type uploadInput struct {
 	httpapi.Form
 }
 
-// uploadFields are the fields of an upload.
+// uploadFields are the fields of the form that aren't files.
 type uploadFields struct {
 	label    string
 	skillID  *string
 	sourceID string // "" for a new source
 }
 
-// fields reads and validates the fields.
+// fields reads and validates the fields. A label is required for a new source.
 func (in uploadInput) fields() (f uploadFields, err error) {
 	var issues []fault.Issue
 	field := func(name string) string {
@@ -58,17 +58,19 @@ func (in uploadInput) fields() (f uploadFields, err error) {
 	return f, nil
 }
 
-// OpenUpload opens the files of an upload's form as a package, which the caller
-// closes.
+// OpenUpload opens the files in an upload form as a package; the caller closes it. The
+// dashboard uses it.
 func (s *Service) OpenUpload(ctx context.Context, form httpapi.Form) (*skillpkg.Package, error) {
 	return uploadInput{form}.open(ctx, s.Limits)
 }
 
+// open opens an archive or separate files, but not both. Errors name the field "file".
 func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillpkg.Package, error) {
 	archives, parts := in.Files["file"], in.parts()
 	switch {
 	case len(archives) > 0 && len(parts) > 0:
-		return nil, fault.Invalid("file", "send either file or parts named by paths, not both: %q came beside file", parts[0].Path)
+		return nil, fault.Invalid("file", "send either file or parts named by paths, not both: %q came beside file",
+			parts[0].Path)
 	case len(archives) > 1:
 		return nil, fault.Invalid("file", "file must be one part; name parts by their paths to send several files")
 	case len(archives) == 1:
@@ -81,7 +83,7 @@ func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillp
 	return nil, fault.Invalid("file", "file is required: a zip, a tar.gz or a SKILL.md, or parts named by the paths of the files")
 }
 
-// openFile opens an archive. A file that is none but is named *.md is a SKILL.md.
+// openFile opens an archive, or wraps a single *.md file as the SKILL.md.
 func openFile(ctx context.Context, file httpapi.FormFile, limits skillpkg.Limits) (*skillpkg.Package, error) {
 	pkg, err := skillpkg.Open(ctx, file.Content, file.Content.Size(), limits)
 	refused, ok := errors.AsType[*skillpkg.Error](err)
@@ -91,9 +93,9 @@ func openFile(ctx context.Context, file httpapi.FormFile, limits skillpkg.Limits
 	return pkg, err
 }
 
-// parts lists the files that were sent one by one, sorted by path. Some clients
-// send them without a file name: then a dot or a slash tells a path from an
-// unknown field.
+// parts returns the files that were sent one by one, sorted by path. Some clients send
+// them without a file name, as fields: then a dot or slash in the name tells a path from
+// an unknown field.
 func (in uploadInput) parts() []skillpkg.Part {
 	var all []skillpkg.Part
 	for name, files := range in.Files {
@@ -112,18 +114,19 @@ func (in uploadInput) parts() []skillpkg.Part {
 			all = append(all, skillpkg.TextPart(name, text))
 		}
 	}
-	// Form is a map: without an order the first error, and its message, would vary.
+	// A Form is a map; without sorting, the first error would vary.
 	slices.SortFunc(all, func(a, b skillpkg.Part) int { return strings.Compare(a.Path, b.Path) })
 	return all
 }
 
+// filePart reads the part anew on each call of Open.
 func filePart(name string, file httpapi.FormFile) skillpkg.Part {
 	return skillpkg.Part{Path: name, Size: file.Content.Size(), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.NewSectionReader(file.Content, 0, file.Content.Size())), nil
 	}}
 }
 
-// atFile attributes an error about the files to the field "file" of the form.
+// atFile attributes errors about the files to the field "file".
 func atFile(err error) error {
 	refused, ok := errors.AsType[*fault.Error](err)
 	if ok && refused.Kind == fault.Malformed {

@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/ownerapi"
 )
 
-// Mount adds the routes of teams and owners.
+// Mount adds the routes of teams and of the owners of an entry. Everyone may read who
+// owns what; teams are managed by admins, and owners of an entry may also set its owners.
 func (s *Service) Mount(a *httpapi.API) {
 	const path, owners = "/api/v1/teams", "/api/v1/registry/{id}/owners"
 	conflict := []int{http.StatusConflict}
@@ -56,6 +57,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// newTeamOutput converts a team for the API. The types live in ownerapi because the
+// registry shows owners too and must not import this package.
 func newTeamOutput(t Team) ownerapi.Team {
 	return ownerapi.Team{
 		ID: t.ID, Name: t.Name, Slug: t.Slug, Description: t.Description, MemberCount: t.Size,
@@ -63,6 +66,7 @@ func newTeamOutput(t Team) ownerapi.Team {
 	}
 }
 
+// newPeopleOutput never returns nil: the API promises an array.
 func newPeopleOutput(people []Person) []ownerapi.Person {
 	all := make([]ownerapi.Person, len(people))
 	for i, p := range people {
@@ -71,6 +75,7 @@ func newPeopleOutput(people []Person) []ownerapi.Person {
 	return all
 }
 
+// listOutput is a page of teams, without their members.
 type listOutput struct {
 	Teams      []ownerapi.Team    `json:"teams" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
@@ -92,6 +97,7 @@ type createInput struct {
 	}
 }
 
+// teamAnswer wraps a team, like all replies of the API.
 type teamAnswer struct {
 	Team ownerapi.Team `json:"team"`
 }
@@ -101,11 +107,12 @@ func (s *Service) handleCreate(ctx context.Context, in createInput) (teamAnswer,
 	return teamAnswer{newTeamOutput(t)}, err
 }
 
-// TeamPath names a team in a path.
+// TeamPath is the path parameter of the routes of one team.
 type TeamPath struct {
 	ID string `path:"id" format:"uuid"`
 }
 
+// detailOutput is a team with its members, also the reply to changing them.
 type detailOutput struct {
 	Team    ownerapi.Team     `json:"team"`
 	Members []ownerapi.Person `json:"members" nullable:"false" doc:"By address"`
@@ -145,6 +152,7 @@ func (s *Service) handleSetMembers(ctx context.Context, in setMembersInput) (det
 	return detailOutput{newTeamOutput(t), newPeopleOutput(members)}, err
 }
 
+// memberPath is the path of one membership.
 type memberPath struct {
 	TeamPath
 	UserID string `path:"user_id" format:"uuid"`
@@ -163,6 +171,8 @@ type ownersAnswer struct {
 	Owners ownerapi.Owners `json:"owners"`
 }
 
+// newOwnersOutput converts owners for the API. File is reported even when it doesn't
+// count, so that people see what a manual setting overrides.
 func newOwnersOutput(o Owners) ownerapi.Owners {
 	out := ownerapi.Owners{
 		Source: string(o.Source), Users: newPeopleOutput(o.Users), Teams: make([]ownerapi.Team, len(o.Teams)),
@@ -180,7 +190,8 @@ func newOwnersOutput(o Owners) ownerapi.Owners {
 	return out
 }
 
-// ShownOwners is who owns an entry, for the entry's own answer.
+// ShownOwners returns the owners of an entry for GET /registry/{id}. The registry calls
+// it as a hook.
 func (s *Service) ShownOwners(ctx context.Context, e registry.Entry) (ownerapi.Owners, error) {
 	o, err := ownersOf(ctx, s.DB, e.OrgID, e.ID)
 	return newOwnersOutput(o), err

@@ -16,44 +16,45 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 )
 
-// A Source is where the owners of an entry are from.
+// A Source is where the owners of an entry come from.
 type Source string
 
 // The sources.
 const (
-	Manual Source = "manual"     // set by hand
-	File   Source = "codeowners" // the file of the connected repository
-	None   Source = "none"
+	Manual Source = "manual"     // set through the API; overrides the file
+	File   Source = "codeowners" // the CODEOWNERS file of the connected repository
+	None   Source = "none"       // only roles decide
 )
 
-// Owners are who owns an entry.
+// Owners are the people and teams that own an entry.
 type Owners struct {
 	Source Source
 	Users  []Person // by address
 	Teams  []Team   // by slug
-	// Unknown are those of the file that are neither a member nor a team, as they are
-	// written there, e.g. "@acme/docs".
+	// Unknown are the owners in the file that are neither members nor teams here, as
+	// written, e.g. "@acme/docs". A person sees from them which line to correct.
 	Unknown []string
-	// File is what the file says, even if owners that were set by hand count instead;
-	// nil if there is none.
+	// File is what the CODEOWNERS file contains, even when owners set by hand override
+	// it; nil if there is no file.
 	File *Codeowners
 }
 
-// A Codeowners is what the CODEOWNERS file of a repository says about an entry.
+// A Codeowners is the rule in a repository's CODEOWNERS file that applies to an entry.
 type Codeowners struct {
 	ConnectionID string
 	OrgID        string
 	EntryID      string
 	Repository   string   // e.g. "acme/skills"
-	Commit       string   // that it was read at
-	Path         string   // of the file
-	Line         int      // that applies; 0: none does
-	Pattern      string   // of the line
-	Owners       []string // as they are written
+	Commit       string   // at which the file was read
+	Path         string   // of the file, e.g. ".github/CODEOWNERS"
+	Line         int      // of the rule that applies, from 1; 0 if none does
+	Pattern      string   // of the rule
+	Owners       []string // as written, e.g. "@acme/docs"
 	ReadAt       time.Time
 }
 
-// OwnersOf returns who owns an entry of an organisation. No entry is fault.NotFound.
+// OwnersOf returns the owners of an entry of the organisation. An entry that doesn't
+// exist is fault.NotFound; one without owners is not an error (Source is None).
 func (s *Service) OwnersOf(ctx context.Context, orgID, entryID string) (Owners, error) {
 	e, err := s.Registry.Own(ctx, orgID, entryID)
 	if err != nil {
@@ -62,15 +63,16 @@ func (s *Service) OwnersOf(ctx context.Context, orgID, entryID string) (Owners, 
 	return ownersOf(ctx, s.DB, e.OrgID, e.ID)
 }
 
-// Owns reports whether a user owns an entry, as a person or in a team. Nobody owns an
-// entry that does not exist.
+// Owns reports whether a user owns an entry, directly or as a member of a team. It is
+// false, not an error, for an entry that doesn't exist.
 func (s *Service) Owns(ctx context.Context, orgID, entryID, userID string) (bool, error) {
 	people, err := s.People(ctx, orgID, entryID)
 	return slices.ContainsFunc(people, func(p Person) bool { return p.ID == userID }), err
 }
 
-// MayAsOwner reports whether the caller owns the entry. A key that was narrowed does not
-// get more by it: somebody wanted it to do less.
+// MayAsOwner reports whether the caller may act as an owner of the entry, beyond what
+// their role allows. A key with narrowed permissions never gains any this way: whoever
+// restricted it meant to.
 func (s *Service) MayAsOwner(ctx context.Context, c access.Caller, entryID string) (bool, error) {
 	if c.Narrowed() || entryID == "" {
 		return false, nil
@@ -78,13 +80,14 @@ func (s *Service) MayAsOwner(ctx context.Context, c access.Caller, entryID strin
 	return s.Owns(ctx, c.OrgID, entryID, c.UserID)
 }
 
-// Owned reports whether an entry has owners.
+// Owned reports whether an entry has owners, from either source.
 func (*Service) Owned(ctx context.Context, q store.Querier, orgID, entryID string) (bool, error) {
 	o, err := ownersOf(ctx, q, orgID, entryID)
 	return o.Source != None, err
 }
 
-// OwnsAs implements gates.Owners: it is MayAsOwner in a transaction.
+// OwnsAs implements gates.Owners: it is MayAsOwner inside the caller's transaction, so
+// that the answer agrees with what the transaction writes.
 func (s *Service) OwnsAs(ctx context.Context, q store.Querier, c access.Caller, entryID string) (bool, error) {
 	if c.Narrowed() {
 		return false, nil
@@ -93,12 +96,15 @@ func (s *Service) OwnsAs(ctx context.Context, q store.Querier, c access.Caller, 
 	return slices.ContainsFunc(people, func(p Person) bool { return p.ID == c.UserID }), err
 }
 
-// People returns everybody who owns an entry, as a person or in a team, by address.
+// People returns everyone who owns an entry, directly or through a team, each once and
+// sorted by address.
 func (s *Service) People(ctx context.Context, orgID, entryID string) ([]Person, error) {
 	return peopleOf(ctx, s.DB, orgID, entryID)
 }
 
-// MayApprove lets the owners of an entry approve its versions; admins, while it has none.
+// MayApprove reports whether someone may approve versions of the entry. Once an entry has
+// owners only they may; until then admins do, so that an entry is never stuck without an
+// approver.
 func (s *Service) MayApprove(ctx context.Context, q store.Querier, entryID string, who access.Caller) (bool, error) {
 	people, err := peopleOf(ctx, q, who.OrgID, entryID)
 	if err != nil || len(people) == 0 {
@@ -107,7 +113,8 @@ func (s *Service) MayApprove(ctx context.Context, q store.Querier, entryID strin
 	return slices.ContainsFunc(people, func(p Person) bool { return p.ID == who.UserID }), nil
 }
 
-// OwnersOfSkill returns the ids of everybody who owns the entry of a skill, by address.
+// OwnersOfSkill returns the ids of everyone who owns the entry of a skill, sorted by
+// address. A skill that isn't in the registry has no owners, which is not an error.
 func (s *Service) OwnersOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) ([]string, error) {
 	entryID, err := entryOfSkill(ctx, q, orgID, skillID)
 	if fault.Is(err, fault.NotFound) {
@@ -120,8 +127,8 @@ func (s *Service) OwnersOfSkill(ctx context.Context, q store.Querier, orgID, ski
 	return ids(people), err
 }
 
-// MailAddress returns the address of a member. One who was removed, and one who is no
-// person, is fault.NotFound.
+// MailAddress returns the address of a member to notify. Removed members, service
+// accounts and holders of machine keys are fault.NotFound: none of them reads mail.
 func (s *Service) MailAddress(ctx context.Context, orgID, userID string) (string, error) {
 	m, err := s.Auth.Member(ctx, orgID, userID)
 	if err == nil && (m.RemovedAt != nil || m.Machine() || m.ServiceAccount) {
@@ -130,6 +137,7 @@ func (s *Service) MailAddress(ctx context.Context, orgID, userID string) (string
 	return m.Email, err
 }
 
+// peopleOf flattens owners into people: members of owning teams count like owners.
 func peopleOf(ctx context.Context, q store.Querier, orgID, entryID string) ([]Person, error) {
 	o, err := ownersOf(ctx, q, orgID, entryID)
 	if err != nil || len(o.Teams) == 0 {
@@ -142,9 +150,12 @@ func peopleOf(ctx context.Context, q store.Querier, orgID, entryID string) ([]Pe
 	members, err := membersOf(ctx, q, orgID, teams)
 	all := slices.Concat(o.Users, members)
 	sortPeople(all)
+	// A person can be an owner and a member of several owning teams.
 	return slices.Compact(all), err
 }
 
+// ownersOf applies the precedence: owners set by hand, then the CODEOWNERS file. A file
+// whose rule has no owners is the same as no file.
 func ownersOf(ctx context.Context, q store.Querier, orgID, entryID string) (o Owners, err error) {
 	if o.Users, err = manualUsers(ctx, q, orgID, entryID); err != nil {
 		return o, err
@@ -172,8 +183,9 @@ func ownersOf(ctx context.Context, q store.Querier, orgID, entryID string) (o Ow
 	return o, o.resolve(ctx, q, orgID)
 }
 
-// resolve finds the members and teams that the file names. Teams and members that come
-// later count from then on.
+// resolve maps the owners in the file to members and teams. It runs on every read instead
+// of when the file is stored, so that a member who joins later, or a team created later,
+// becomes an owner without another push.
 func (o *Owners) resolve(ctx context.Context, q store.Querier, orgID string) (err error) {
 	slugs, emails := []string{}, []string{}
 	for _, owner := range o.File.Owners {
@@ -201,13 +213,13 @@ func (o *Owners) resolve(ctx context.Context, q store.Querier, orgID string) (er
 	return nil
 }
 
-// A Selection names owners by their ids.
+// A Selection is a choice of owners by id.
 type Selection struct {
 	Users, Teams []string
 }
 
-// Find returns the ids of owners that are written as people write them: members by their
-// address, teams as "@docs" or "@acme/docs". A name that is neither is fault.Invalid.
+// Find turns names as people type them on the command line into ids: members by mail
+// address, teams as "@docs" or "@acme/docs". An unknown name is fault.Invalid.
 func (s *Service) Find(ctx context.Context, orgID string, names []string) (n Selection, err error) {
 	if len(names) > 2*MaxOwners {
 		return n, fault.Invalid("owners", "at most %d can be named at once", 2*MaxOwners)
@@ -245,8 +257,8 @@ func (s *Service) Find(ctx context.Context, orgID string, names []string) (n Sel
 	return n, nil
 }
 
-// SetOwners replaces the owners of an entry that were set by hand. None at all leaves it
-// to the file of the repository, if there is one. Ids that are not of the organisation
+// SetOwners replaces the owners that were set by hand. An empty selection hands the entry
+// back to the CODEOWNERS file, if there is one. Ids that don't belong to the organisation
 // are fault.Invalid.
 func (s *Service) SetOwners(ctx context.Context, orgID, entryID string, n Selection) (o Owners, err error) {
 	defer fault.Wrap(&err, "owners of entry %s", entryID)
@@ -263,7 +275,8 @@ func (s *Service) SetOwners(ctx context.Context, orgID, entryID string, n Select
 		if err != nil {
 			return err
 		}
-		// They may have been deleted since.
+		// A team may have been deleted since checkSelection. It's dropped silently: its
+		// owner row would be deleted with it anyway.
 		locked, err := lockTeams(ctx, tx, orgID, n.Teams)
 		if err != nil {
 			return err
@@ -287,6 +300,7 @@ func (s *Service) SetOwners(ctx context.Context, orgID, entryID string, n Select
 	return o, err
 }
 
+// checkSelection validates ids outside the transaction, which may be retried.
 func (s *Service) checkSelection(ctx context.Context, orgID string, n Selection) error {
 	if len(n.Users) > MaxOwners || len(n.Teams) > MaxOwners {
 		path := "users"
@@ -313,8 +327,9 @@ func (s *Service) checkSelection(ctx context.Context, orgID string, n Selection)
 	return err
 }
 
-// ReadOwners implements repohost.Owners. A file that is too large has no owners, as on
-// GitHub.
+// ReadOwners implements repohost.Owners: it reads the CODEOWNERS file of a commit through
+// file and stores what applies to the entry. A file over the limit counts as one without
+// owners, as on GitHub, and still hides those at later paths.
 func (s *Service) ReadOwners(
 	ctx context.Context, c repohost.Connection, commit string, file func(path string, limit int64) ([]byte, error),
 ) error {
@@ -330,22 +345,25 @@ func (s *Service) ReadOwners(
 		if err != nil && !fault.Is(err, fault.TooLarge) {
 			return err
 		}
+		// For a file that is too large the content is empty, which parses to no rules.
 		r.Path, r.Text = path, string(content)
 		break
 	}
 	return s.ReadCodeowners(ctx, r)
 }
 
-// A Reading is a CODEOWNERS file of a repository, at a commit.
+// A Reading is the CODEOWNERS file of a repository as of one commit.
 type Reading struct {
 	ConnectionID, OrgID, EntryID string
 	Repository, Commit           string
 	SkillPath                    string // the folder of the skill; "." for the root
-	Path, Text                   string // of the file; "": the repository has none
+	Path, Text                   string // of the file; "" if the repository has none
 }
 
-// ReadCodeowners stores what the file of a connection's repository says about its entry:
-// the owners of its SKILL.md. It invites nobody.
+// ReadCodeowners stores which rule of the file applies to the entry, judged by the path
+// of its SKILL.md. Unknown addresses aren't invited: a file in a repository must not
+// create users. An audit entry is written only when the owners change, not for every
+// push.
 func (s *Service) ReadCodeowners(ctx context.Context, r Reading) (err error) {
 	defer fault.Wrap(&err, "owners of entry %s by %s", r.EntryID, r.Path)
 	n := Codeowners{
@@ -379,11 +397,13 @@ func (s *Service) ReadCodeowners(ctx context.Context, r Reading) (err error) {
 	})
 }
 
+// at is the path of an element for an error, e.g. "users.3".
 func at(field string, i int) string { return field + "." + strconv.Itoa(i) }
 
-// quote shows a user's text in a message.
+// quote prepares user input for an error message, at a bounded length.
 func quote(s string) string { return fmt.Sprintf("%q", text.Ellipsis(s, 60)) }
 
+// addresses and slugs make ids readable in the audit log.
 func addresses(people []Person) []string {
 	all := make([]string, len(people))
 	for i, p := range people {

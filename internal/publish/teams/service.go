@@ -13,15 +13,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Service keeps teams and owners.
+// Service manages teams and the owners of entries.
 type Service struct {
 	DB       *store.DB
 	Auth     *auth.Service
 	Registry *registry.Service
 }
 
-// Create makes a team without members in the caller's organisation. A name whose slug
-// another team has is fault.Conflict.
+// Create makes an empty team in the caller's organisation. Slugs are unique in an
+// organisation, since CODEOWNERS files refer to teams by them: a name whose slug is taken
+// is fault.Conflict.
 func (s *Service) Create(ctx context.Context, c access.Caller, name, description string) (t Team, err error) {
 	now := store.Now()
 	t = Team{
@@ -47,7 +48,8 @@ func (s *Service) Create(ctx context.Context, c access.Caller, name, description
 	return t, t.explain(err)
 }
 
-// explain names the team that has the slug already.
+// explain turns a violation of the unique slug into an error that names it. The unique
+// index decides, not a query before the insert, which two requests could both pass.
 func (t *Team) explain(err error) error {
 	if store.IsDuplicate(err) {
 		return fault.New(fault.Conflict, "There is a team %s already; choose another name", t.Slug).Because(err)
@@ -75,12 +77,13 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Team, []Person, er
 	return t, members, err
 }
 
-// A Change is what a patch changes; nil leaves a field as it is.
+// A Change is a partial update; nil leaves a field unchanged.
 type Change struct {
 	Name, Description *string
 }
 
-// Update changes a team of an organisation.
+// Update changes the name or description of a team. A new name changes the slug, and with
+// it which CODEOWNERS lines refer to the team.
 func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (t Team, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if t, err = teamByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
@@ -112,13 +115,15 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (t Tea
 	return t, t.explain(err)
 }
 
-// Delete removes a team. What it owned is no longer owned by it.
+// Delete removes a team and its ownerships. An entry that it owned alone falls back to
+// its CODEOWNERS file, or has no owners.
 func (s *Service) Delete(ctx context.Context, orgID, id string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		t, err := teamByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
 		if err != nil {
 			return err
 		}
+		// Only for the audit log: the rows themselves go by cascade.
 		owned, err := countOwned(ctx, tx, t)
 		if err != nil {
 			return err
@@ -133,8 +138,8 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) error {
 	})
 }
 
-// SetMembers replaces the members of a team. Ids that are not of members of the
-// organisation are fault.Invalid.
+// SetMembers replaces the members of a team and returns the new ones. Ids that aren't
+// members of the organisation are fault.Invalid.
 func (s *Service) SetMembers(ctx context.Context, orgID, id string, users []string) (Team, []Person, error) {
 	if len(users) > MaxMembers {
 		return Team{}, nil, fault.Invalid("users", "users must have at most %d ids", MaxMembers)
@@ -142,14 +147,15 @@ func (s *Service) SetMembers(ctx context.Context, orgID, id string, users []stri
 	return s.changeMembers(ctx, orgID, id, users, func([]string) []string { return users })
 }
 
-// AddMembers adds members to a team. Those who are in it stay.
+// AddMembers adds members to a team. Adding one who is already in it is not an error.
 func (s *Service) AddMembers(ctx context.Context, orgID, id string, users ...string) (Team, []Person, error) {
 	return s.changeMembers(ctx, orgID, id, users, func(now []string) []string { return append(now, users...) })
 }
 
-// RemoveMember takes a member out of a team. One who is not in it is fault.NotFound.
+// RemoveMember takes a member out of a team; someone who isn't in it is fault.NotFound.
 func (s *Service) RemoveMember(ctx context.Context, orgID, id, userID string) error {
 	found := false
+	// change may run again if the transaction is retried, so it computes found anew.
 	_, _, err := s.changeMembers(ctx, orgID, id, nil, func(now []string) []string {
 		left := slices.DeleteFunc(slices.Clone(now), func(m string) bool { return m == userID })
 		found = len(left) < len(now)
@@ -161,11 +167,14 @@ func (s *Service) RemoveMember(ctx context.Context, orgID, id, userID string) er
 	return err
 }
 
-// changeMembers locks the team, and gives it the members that change returns. Those of
-// added must be people of the organisation.
+// changeMembers locks the team and gives it the members that change returns for the
+// present ones. Only the ids in added are checked: members who left the organisation
+// since they joined the team must not make every later change fail.
 func (s *Service) changeMembers(
 	ctx context.Context, orgID, id string, added []string, change func(now []string) []string,
 ) (t Team, people []Person, err error) {
+	// Before anything else, so that an unknown team is NotFound even if the ids are wrong
+	// too.
 	if _, err := teamByID(ctx, s.DB, orgID, id, ""); err != nil {
 		return t, nil, err
 	}
@@ -205,7 +214,8 @@ func (s *Service) changeMembers(
 	return t, people, err
 }
 
-// people returns the members of an organisation who are people, by id.
+// people returns the members of an organisation who can be in a team, by id: no removed
+// users, no machines.
 func (s *Service) people(ctx context.Context, orgID string) (map[string]Person, error) {
 	users, err := s.Auth.Users(ctx, orgID)
 	all := make(map[string]Person, len(users))
@@ -217,7 +227,8 @@ func (s *Service) people(ctx context.Context, orgID string) (map[string]Person, 
 	return all, err
 }
 
-// unknownUsers reports the ids that are not those of people of the organisation.
+// unknownUsers returns an issue for each wanted id that isn't a person of the
+// organisation.
 func unknownUsers(known map[string]Person, wanted []string) (issues []fault.Issue) {
 	for i, id := range wanted {
 		if _, ok := known[id]; !ok {
@@ -228,6 +239,7 @@ func unknownUsers(known map[string]Person, wanted []string) (issues []fault.Issu
 	return issues
 }
 
+// pick keeps the known people among the wanted ids, sorted by address.
 func pick(known map[string]Person, wanted []string) []Person {
 	all := make([]Person, 0, len(wanted))
 	for _, id := range wanted {
@@ -239,10 +251,12 @@ func pick(known map[string]Person, wanted []string) []Person {
 	return all
 }
 
+// sortPeople sorts by address, then by id for a stable order.
 func sortPeople(all []Person) {
 	slices.SortFunc(all, func(a, b Person) int { return strings.Compare(a.Email+a.ID, b.Email+b.ID) })
 }
 
+// ids returns the people's ids, in their order.
 func ids(people []Person) []string {
 	all := make([]string, len(people))
 	for i, p := range people {
@@ -251,6 +265,7 @@ func ids(people []Person) []string {
 	return all
 }
 
+// without returns the elements of all that aren't in others.
 func without(all, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(id string) bool { return slices.Contains(others, id) })
 }

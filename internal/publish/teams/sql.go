@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// teamColumns counts only members who are still users, as membersOf lists them.
 const teamColumns = `t.id, t.org_id, t.name, t.slug, t.description, t.created_by, t.created_at, t.updated_at,
 	(SELECT COUNT(*) FROM team_members m JOIN users u ON u.id = m.user_id WHERE m.team_id = t.id AND u.removed_at IS NULL)`
 
@@ -51,11 +52,13 @@ func teamsOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page
 	return store.All(rows, err, scanTeam)
 }
 
+// teamByID takes the lock clause of its query: "" or e.g. Dialect.ForUpdate.
 func teamByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Team, error) {
 	rows, err := q.Query(ctx, `SELECT `+teamColumns+` FROM teams t WHERE t.org_id = $1 AND t.id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Team", scanTeam)
 }
 
+// teamsBySlug ignores slugs that no team has.
 func teamsBySlug(ctx context.Context, q store.Querier, orgID string, slugs []string) ([]Team, error) {
 	in, arg := q.Dialect().In("$2", slugs)
 	rows, err := q.Query(ctx, `
@@ -63,13 +66,16 @@ func teamsBySlug(ctx context.Context, q store.Querier, orgID string, slugs []str
 	return store.All(rows, err, scanTeam)
 }
 
+// knownTeams returns which of the ids are teams of the organisation.
 func knownTeams(ctx context.Context, q store.Querier, orgID string, ids []string) ([]string, error) {
 	in, arg := q.Dialect().In("$2", ids)
 	rows, err := q.Query(ctx, `SELECT id FROM teams WHERE org_id = $1 AND id`+in+` ORDER BY id`, orgID, arg)
 	return store.All(rows, err, store.Value[string])
 }
 
-// lockTeams returns those that there are still, and keeps them from being deleted.
+// lockTeams returns the ids that still exist, and keeps those teams from being deleted
+// until the transaction ends. Sorting by id gives all transactions the same lock order,
+// so they can't deadlock.
 func lockTeams(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([]string, error) {
 	in, arg := tx.Dialect().In("$2", ids)
 	rows, err := tx.Query(ctx, `
@@ -77,7 +83,7 @@ func lockTeams(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([
 	return store.All(rows, err, store.Value[string])
 }
 
-// membersOf returns the members of teams, each once, without those who were removed.
+// membersOf returns the members of any of the teams, each once, without removed users.
 func membersOf(ctx context.Context, q store.Querier, orgID string, teams []string) ([]Person, error) {
 	in, arg := q.Dialect().In("$2", teams)
 	rows, err := q.Query(ctx, `
@@ -92,6 +98,8 @@ func scanPerson(row store.Row) (p Person, err error) {
 	return p, err
 }
 
+// replaceMembers deletes and inserts only the difference, so that added_at of the members
+// who stay is kept.
 func replaceMembers(ctx context.Context, tx *store.Tx, t Team, users []string) error {
 	if _, err := tx.Exec(ctx, `UPDATE teams SET updated_at = $3 WHERE org_id = $1 AND id = $2`,
 		t.OrgID, t.ID, store.Micros(t.UpdatedAt)); err != nil {
@@ -113,6 +121,7 @@ func replaceMembers(ctx context.Context, tx *store.Tx, t Team, users []string) e
 	return err
 }
 
+// repeat fills a column of a bulk insert.
 func repeat[T any](v T, n int) []T {
 	all := make([]T, n)
 	for i := range all {
@@ -121,11 +130,14 @@ func repeat[T any](v T, n int) []T {
 	return all
 }
 
+// countOwned counts ownerships set by hand; those by CODEOWNERS files aren't stored per
+// team.
 func countOwned(ctx context.Context, q store.Querier, t Team) (int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM entry_owners WHERE org_id = $1 AND team_id = $2`, t.OrgID, t.ID)
 	return store.One(rows, err, "Owners", store.Value[int])
 }
 
+// manualUsers returns the people set as owners by hand, without removed users.
 func manualUsers(ctx context.Context, q store.Querier, orgID, entryID string) ([]Person, error) {
 	rows, err := q.Query(ctx, `
 		SELECT u.id, u.name, u.email FROM entry_owners o JOIN users u ON u.id = o.user_id
@@ -134,6 +146,7 @@ func manualUsers(ctx context.Context, q store.Querier, orgID, entryID string) ([
 	return store.All(rows, err, scanPerson)
 }
 
+// manualTeams returns the teams set as owners by hand.
 func manualTeams(ctx context.Context, q store.Querier, orgID, entryID string) ([]Team, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+teamColumns+` FROM entry_owners o JOIN teams t ON t.id = o.team_id
@@ -142,7 +155,7 @@ func manualTeams(ctx context.Context, q store.Querier, orgID, entryID string) ([
 	return store.All(rows, err, scanTeam)
 }
 
-// peopleByEmail leaves the holders of machines' keys out.
+// peopleByEmail finds members by address, without the holders of machine keys.
 func peopleByEmail(ctx context.Context, q store.Querier, orgID string, emails []string) (people []Person, err error) {
 	in, arg := q.Dialect().In("$2", emails)
 	rows, err := q.Query(ctx, `
@@ -160,6 +173,8 @@ func peopleByEmail(ctx context.Context, q store.Querier, orgID string, emails []
 	return people, err
 }
 
+// replaceOwners writes users and teams into one table; exactly one of the two columns of
+// a row is set.
 func replaceOwners(ctx context.Context, tx *store.Tx, orgID, entryID string, n Selection) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM entry_owners WHERE org_id = $1 AND entry_id = $2`, orgID, entryID); err != nil {
 		return err
@@ -182,6 +197,7 @@ func replaceOwners(ctx context.Context, tx *store.Tx, orgID, entryID string, n S
 	return err
 }
 
+// codeownersColumns are used for reading and inserting.
 const codeownersColumns = `connection_id, org_id, entry_id, repository, commit_sha, path, line, pattern, owners, read_at`
 
 func scanCodeowners(row store.Row) (c Codeowners, err error) {
@@ -193,8 +209,11 @@ func scanCodeowners(row store.Row) (c Codeowners, err error) {
 	return c, json.Unmarshal([]byte(owners), &c.Owners)
 }
 
-// codeownersOf returns the file that was read last, of an entry with several connections.
-// A file counts if its connection says so, and was read where that publishes from now.
+// codeownersOf returns the file that applies to an entry. An entry with several
+// connections uses the one read last. A file counts only if its connection has code
+// owners switched on, and if it was read after the connection last changed where it
+// publishes from (chosen_at): the file of another branch or folder would name the wrong
+// owners.
 func codeownersOf(ctx context.Context, q store.Querier, orgID, entryID string) (Codeowners, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+codeownersColumns+` FROM entry_codeowners o
@@ -204,6 +223,8 @@ func codeownersOf(ctx context.Context, q store.Querier, orgID, entryID string) (
 	return store.One(rows, err, "CODEOWNERS", scanCodeowners)
 }
 
+// codeownersOfConnection ignores whether the file counts: it's for comparing before and
+// after.
 func codeownersOfConnection(ctx context.Context, q store.Querier, orgID, connectionID string) (Codeowners, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+codeownersColumns+` FROM entry_codeowners WHERE org_id = $1 AND connection_id = $2`, orgID, connectionID)
@@ -230,6 +251,7 @@ func deleteCodeowners(ctx context.Context, tx *store.Tx, c Codeowners) error {
 	return err
 }
 
+// entryOfSkill returns fault.NotFound if the skill isn't in the registry.
 func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id FROM registry_entries WHERE org_id = $1 AND skill_id = $2 ORDER BY id LIMIT 1`, orgID, skillID)

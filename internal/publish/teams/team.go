@@ -1,6 +1,8 @@
-// Package teams keeps teams of people, and who owns which entry of the registry: people
-// and teams that were set by hand, or else those of the CODEOWNERS file of the connected
-// repository. Owners of an entry may do with it what their role alone does not allow.
+// Package teams lets an organisation group people into teams and say who owns which entry
+// of the registry: people and teams set by hand, or else those in the CODEOWNERS file of
+// the connected repository. Owners may change and approve their entries beyond what their
+// role allows.
+//
 // It owns the tables teams, team_members, entry_owners and entry_codeowners.
 package teams
 
@@ -15,11 +17,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 )
 
-// The limits.
+// Limits. They keep every list small enough to load and show whole.
 const (
-	MaxMembers     = 500 // of a team
-	MaxOwners      = 50  // people, and teams, of an entry
-	maxTeams       = 500 // of an organisation
+	MaxMembers     = 500 // per team
+	MaxOwners      = 50  // people, and as many teams, per entry
+	maxTeams       = 500 // per organisation
 	maxName        = 100 // characters
 	maxDescription = 500 // characters
 )
@@ -29,7 +31,7 @@ type Team struct {
 	ID          string
 	OrgID       string
 	Name        string
-	Slug        string // of the name, e.g. "data-platform"
+	Slug        string // derived from Name, e.g. "data-platform"; unique in the organisation
 	Description string
 	Size        int // members
 	CreatedBy   string
@@ -37,13 +39,14 @@ type Team struct {
 	UpdatedAt   time.Time
 }
 
-// A Person is a member as teams and owners show them.
+// A Person is a member as teams and owners show them, without role or status.
 type Person struct {
 	ID, Name, Email string
 }
 
-// check normalizes and validates what a user can set, and sets the slug.
+// check normalises and validates the fields a user can set, and derives the slug.
 func (t *Team) check() error {
+	// A run of spaces would make two names that look alike.
 	t.Name = strings.Join(strings.FieldsFunc(t.Name, func(r rune) bool { return r == ' ' }), " ")
 	t.Description = strings.TrimSpace(t.Description)
 	t.Slug = slug(t.Name)
@@ -63,8 +66,9 @@ func (t *Team) check() error {
 	return nil
 }
 
-// slug is a name in lower case, with a dash for everything between its letters and
-// digits, as code hosts make the address of a team.
+// slug lower-cases a name and puts a dash for every run of characters that aren't letters
+// or digits, as code hosts do for the address of a team: "@acme/data-platform" then means
+// the team "Data Platform".
 func slug(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
@@ -72,4 +76,5 @@ func slug(name string) string {
 	return strings.Trim(strings.Join(words, "-"), "_")
 }
 
+// target names the team in the audit log.
 func (t *Team) target() audit.Target { return audit.Target{Kind: "team", ID: t.ID, Name: t.Name} }

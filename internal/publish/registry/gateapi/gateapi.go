@@ -1,5 +1,6 @@
-// Package gateapi is a gate as the API shows it, in the answer to a push and at
-// the routes of gates.
+// Package gateapi has the API's representation of a gate, which both the reply to a push
+// and the routes of gates use. It's a package of its own because the registry can't
+// import gates.
 package gateapi
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// A Gate is the comparison of a pushed version with the current one.
+// A Gate is the comparison of a pushed version with the current one, and its verdict.
 type Gate struct {
 	ID             string        `json:"id" format:"uuid"`
 	EntryID        string        `json:"entry_id" format:"uuid"`
@@ -32,14 +33,14 @@ type Gate struct {
 	DecidedAt      *httpapi.Time `json:"decided_at"`
 }
 
-// A PullRequest is one whose head is gated before it is merged.
+// A PullRequest is one whose head commit is gated before the merge.
 type PullRequest struct {
 	Number int64  `json:"number"`
 	Commit string `json:"commit"`
 	URL    string `json:"url"`
 }
 
-// A Suite is what the trials of a suite showed.
+// A Suite has the results of one suite's trials.
 type Suite struct {
 	SuiteID   string   `json:"suite_id" format:"uuid"`
 	RunIDs    []string `json:"run_ids" nullable:"false" doc:"Of both versions, the fresh trials of step two included"`
@@ -48,22 +49,24 @@ type Suite struct {
 	Worse     []string `json:"worse" nullable:"false" doc:"Ids of cases"`
 	Unchanged int      `json:"unchanged"`
 	Errors    int      `json:"errors" doc:"Cases without a verdict of one of the versions"`
-	// Broken are the cases with a given output, whose outcome cannot vary.
+	// Broken are cases with a fixed output that the current version passes and the new
+	// one fails; they need no statistics.
 	Broken    []string    `json:"broken" nullable:"false" doc:"Cases whose outcome cannot vary, that passed before and fail now"`
 	Score     *Score      `json:"score" doc:"Null if no case was decided on both versions, and for gates from before it was kept"`
 	SignTestP *float64    `json:"sign_test_p" doc:"Of step one; null if no case can vary"`
 	Confirmed []Confirmed `json:"confirmed" nullable:"false" doc:"Step two: the cases that looked worse, tried again"`
 	AdjustedP *float64    `json:"adjusted_p" doc:"Over both steps, all suites and all comparisons with no skill (Holm); blocks at false_block_rate, after an earlier block at 0.2"`
 	NoSkillP  *float64    `json:"no_skill_p" doc:"That the version does no harm compared to no skill; null if that was not tried"`
-	// NoSkillAdjustedP is what the gate compares.
+	// NoSkillAdjustedP is NoSkillP corrected for multiple comparisons (Holm); the gate
+	// decides by it.
 	NoSkillAdjustedP *float64      `json:"no_skill_adjusted_p" doc:"The same in the family of adjusted_p"`
 	Interval         *[2]float64   `json:"interval" doc:"95 % interval of the difference of the shares of passing cases (Tango)"`
 	Results          []CaseOutcome `json:"results" nullable:"false" doc:"The cases that changed"`
 	Changes          []SuiteChange `json:"changed_since_last_gate" nullable:"false" doc:"How the suite was changed since the last gate of a version, oldest first"`
 }
 
-// A Score compares the mean scores of the versions: of a case, the share of its decided
-// trials that passed.
+// A Score compares the mean scores of the two versions. The score of a case is the share
+// of its decided trials that passed.
 type Score struct {
 	New        float64    `json:"new"`
 	Current    float64    `json:"current"`
@@ -71,13 +74,14 @@ type Score struct {
 	Interval   [2]float64 `json:"interval" doc:"Tango's interval of 95 % of the difference, over cases"`
 }
 
-// Text is e.g. "82 %, was 64 % (+18 points, +3 to +33)".
+// Text formats the score, e.g. "82 %, was 64 % (+18 points, +3 to +33)".
 func (s Score) Text() string {
 	return fmt.Sprintf("%.0f %%, was %.0f %% (%+.0f points, %+.0f to %+.0f)",
 		100*s.New, 100*s.Current, 100*s.Difference, 100*s.Interval[0], 100*s.Interval[1])
 }
 
-// A SuiteChange is one change of a suite between two gates of an entry.
+// A SuiteChange is an edit of a suite between two gates of an entry. It's shown with the
+// verdict, since weakening a suite is one way past a gate.
 type SuiteChange struct {
 	By       string       `json:"by" format:"uuid" doc:"Id of the person or service account"`
 	Email    string       `json:"email" doc:"Their address; empty if they are gone"`
@@ -88,13 +92,13 @@ type SuiteChange struct {
 	Settings []string     `json:"settings" nullable:"false" doc:"Settings of the suite, e.g. resource_limits_json"`
 }
 
-// Confirmed is Fisher's test of the fresh trials of a case.
+// Confirmed is the result of Fisher's exact test on the fresh trials of a case.
 type Confirmed struct {
 	Case    string  `json:"case"`
 	FisherP float64 `json:"fisher_p"`
 }
 
-// A CaseOutcome has the decided trials of a case on both versions.
+// A CaseOutcome has the decided trials of a case for both versions.
 type CaseOutcome struct {
 	Case         string  `json:"case"`
 	Name         string  `json:"name" doc:"Of the case, or what it asks, shortened"`
@@ -104,13 +108,13 @@ type CaseOutcome struct {
 	FreshCurrent *Trials `json:"fresh_current"`
 }
 
-// Trials counts the decided ones.
+// Trials counts decided trials; those with errors don't count.
 type Trials struct {
 	Passed int `json:"passed"`
 	Tried  int `json:"tried"`
 }
 
-// A Floor is an absolute demand of the policy.
+// A Floor is an absolute requirement of the policy, e.g. a minimum pass rate.
 type Floor struct {
 	Name   string   `json:"name" enum:"validation,pass_rate,trigger_recall,skill_md_tokens"`
 	Want   string   `json:"want"`
@@ -119,14 +123,14 @@ type Floor struct {
 	Passed bool     `json:"passed"`
 }
 
-// An Override is a person's decision against a verdict.
+// An Override is a person's decision to disregard a verdict.
 type Override struct {
 	By     string       `json:"by" format:"uuid"`
 	Reason string       `json:"reason"`
 	At     httpapi.Time `json:"at"`
 }
 
-// Who is the person or service account that made the change.
+// Who returns the address of the person or service account that made the change.
 func (c SuiteChange) Who() string {
 	if c.Email == "" {
 		return "A member who was removed"
@@ -134,10 +138,10 @@ func (c SuiteChange) Who() string {
 	return c.Email
 }
 
-// When is the day of the change.
+// When returns the day of the change (UTC), e.g. "2026-01-31".
 func (c SuiteChange) When() string { return time.Time(c.At).UTC().Format(time.DateOnly) }
 
-// What says what was changed, with the names of removed cases, e.g. `removed "scanned
+// What describes the change and names removed cases, e.g. `removed "scanned
 // tables", "rotated pages"; added 2 cases`.
 func (c SuiteChange) What() string {
 	var all []string

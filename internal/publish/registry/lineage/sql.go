@@ -1,5 +1,6 @@
-// Package lineage tells which version of a skill is current, since when, and
-// which one was before it. It reads the registry's tables.
+// Package lineage finds which version of a skill is current, since when, and which was
+// current before. It only reads the registry's tables, so that packages below the
+// registry's service can use it.
 package lineage
 
 import (
@@ -9,26 +10,26 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Before selects the version that a rollback without a target makes current: the
-// one that was current last, but is neither rolled back nor withdrawn. The entry e
-// is of the statement around it.
+// Before is a subquery for the version that a rollback without a target makes current:
+// the last one that was current and is neither rolled back nor withdrawn. The outer
+// statement must name the entry e.
 const Before = `(
 	SELECT c.version_id FROM registry_currents c JOIN registry_versions b ON b.id = c.version_id
 	WHERE c.entry_id = e.id AND c.version_id <> e.current_version_id AND NOT b.rolled_back AND b.state = 'published'
 	ORDER BY c.since DESC, c.id DESC LIMIT 1)`
 
-// A Lineage is the current version of a skill's entry and the one before.
+// A Lineage is the current version of a skill's entry, and the version before it.
 type Lineage struct {
 	EntryID   string
 	CurrentID string
 	Current   string
-	Since     time.Time // the current version is
+	Since     time.Time // when the current version became current
 	BeforeID  string    // "" if there is none
 	Before    string
 }
 
-// OfSkills returns the lineage of skills of an organisation that have an entry with
-// a current version, by skill id.
+// OfSkills returns the lineages of an organisation's skills, by skill id. Skills without
+// an entry or a current version are left out.
 func OfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []string) (map[string]Lineage, error) {
 	all := map[string]Lineage{}
 	if len(skillIDs) == 0 {
@@ -52,15 +53,16 @@ func OfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []str
 	return all, err
 }
 
-// A Text is the SKILL.md of the current version of an entry.
+// A Text is the SKILL.md of an entry's current version.
 type Text struct {
 	EntryID   string
 	VersionID string
 	Version   string
-	SkillMD   string // "" if it is too large to be kept in the database
+	SkillMD   string // "" if it's too large to be stored in the database
 }
 
-// Texts returns those of an organisation's entries, by entry id.
+// Texts returns the SKILL.md of an organisation's entries, by entry id. Entries without a
+// current version are left out.
 func Texts(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]Text, error) {
 	all := map[string]Text{}
 	if len(entryIDs) == 0 {

@@ -1,10 +1,10 @@
-// Package ownerapi is who owns an entry as the API shows it, in the detail of an entry
-// and at the routes of teams and owners.
+// Package ownerapi has the API's representation of owners, which both the detail of an
+// entry and the routes of teams use.
 package ownerapi
 
 import "github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 
-// Owners are the people and teams that own an entry.
+// Owners are the people and teams that own an entry, and where that is set.
 type Owners struct {
 	Source  string   `json:"source" enum:"manual,codeowners,none" doc:"Those that were set count; else those of the file"`
 	Users   []Person `json:"users" nullable:"false"`
@@ -13,7 +13,7 @@ type Owners struct {
 	File    *File    `json:"codeowners" doc:"What the file says; null without one"`
 }
 
-// A Person is a member.
+// A Person is a member who owns an entry or is in a team.
 type Person struct {
 	UserID string `json:"user_id" format:"uuid"`
 	Name   string `json:"name" example:"Ada"`
@@ -31,7 +31,7 @@ type Team struct {
 	UpdatedAt   httpapi.Time `json:"updated_at"`
 }
 
-// A File is what the CODEOWNERS file of the connected repository says about the entry.
+// A File is the line of the repository's CODEOWNERS file that applies to the entry.
 type File struct {
 	Repository string       `json:"repository" example:"acme/skills"`
 	Commit     string       `json:"commit"`

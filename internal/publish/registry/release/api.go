@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
-// Mount adds the routes.
+// Mount adds the routes that change which version is current.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleRollback, httpapi.Route{
 		Permission: access.RegistryRollback, Owns: s.Owns, Plan: access.Pro, Method: "POST",
@@ -43,6 +43,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// reasonInput is for decisions that need a reason; a restored version doesn't.
 type reasonInput struct {
 	registry.VersionPath
 	Body struct {
@@ -62,6 +63,8 @@ type releaseOutput struct {
 	Version registry.VersionOutput `json:"version"`
 }
 
+// newOutput shows the entry with the version that was acted on, which need not be
+// current.
 func newOutput(e registry.Entry, v registry.Version) releaseOutput {
 	return releaseOutput{registry.NewEntryOutput(e), registry.NewVersionOutput(e, v)}
 }
@@ -116,6 +119,8 @@ type choicesOutput struct {
 	ForwardOnly   bool           `json:"forward_only_clients" doc:"The entry is installed by clients that never go down to a lower version: only roll_forward reaches them"`
 }
 
+// choiceOutput is a version in the dialog of a rollback, with what speaks for or against
+// it.
 type choiceOutput struct {
 	Version          string         `json:"version" example:"1.2.0"`
 	State            registry.State `json:"state" enum:"candidate,published,withdrawn"`
@@ -137,10 +142,12 @@ type undoOutput struct {
 	At   httpapi.Time `json:"rolled_back_at"`
 }
 
+// newChoiceOutput shows a version with the figures by which people choose.
 func newChoiceOutput(c Choice) choiceOutput {
 	out := choiceOutput{
-		Version: c.Version.Version, State: c.State, RolledBack: c.RolledBack, PassRate: c.Quality.PassRate, PassRateInterval: c.Interval,
-		PassRateBasis: c.Quality.PassRates.Basis, GradedSessions: c.Quality.GradedSessions, Sessions: c.Quality.Sessions,
+		Version: c.Version.Version, State: c.State, RolledBack: c.RolledBack, PassRate: c.Quality.PassRate,
+		PassRateInterval: c.Interval,
+		PassRateBasis:    c.Quality.PassRates.Basis, GradedSessions: c.Quality.GradedSessions, Sessions: c.Quality.Sessions,
 		Cost: c.Quality.Cost, PushedAt: httpapi.Time(c.PushedAt),
 	}
 	if c.Tenure != nil {
@@ -181,7 +188,8 @@ type undoInput struct {
 func (s *Service) handleUndo(ctx context.Context, in undoInput) (rollbackOutput, error) {
 	r, err := s.Undo(ctx, access.From(ctx), in.ID, in.Body.Reason)
 	out := rollbackOutput{
-		Entry: registry.NewEntryOutput(r.Entry), Version: registry.NewVersionOutput(r.Entry, r.Version), RolledBackFrom: r.From.Version,
+		Entry: registry.NewEntryOutput(r.Entry), Version: registry.NewVersionOutput(r.Entry, r.Version),
+		RolledBackFrom: r.From.Version,
 	}
 	if in.Body.Reason != "" {
 		out.Reason = &in.Body.Reason

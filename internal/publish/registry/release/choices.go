@@ -10,45 +10,45 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// maxChoices is how many of the newest versions a rollback can be chosen from; the
-// others can be named.
+// maxChoices is how many of the newest versions are offered for a rollback. Older ones
+// can still be named.
 const maxChoices = 100
 
-// Choices are what a person who wants to roll back can do, with the figures to
-// choose by.
+// Choices are the options of a person who is about to roll back, with the figures to
+// decide by.
 type Choices struct {
 	Entry   registry.Entry
 	Current *Choice // nil while no version is current
 	Targets []Choice
-	Default string // the target of a rollback that names none; "" if there is none
-	Undo    *Undoable
-	// ForwardOnly says that the entry is installed by clients that never go down to a
-	// lower version: only a rollback that rolls forward reaches them.
+	Default string    // version that a rollback without a target chooses; "" if there is none
+	Undo    *Undoable // nil if there is nothing to undo
+	// ForwardOnly: clients that never downgrade have installed the entry. Only a rollback
+	// that rolls forward reaches them.
 	ForwardOnly bool
 }
 
-// A Choice is a version and how it did.
+// A Choice is a version and its quality.
 type Choice struct {
 	registry.Version
 	Quality  skills.Quality
-	Interval *[2]float64 // of the pass rate; nil without one
+	Interval *[2]float64 // 95 % Wilson interval of the pass rate; nil without one
 	Tenure   *Tenure     // nil if it was never current
 }
 
-// A Tenure is the last time that a version was current.
+// A Tenure is the most recent period in which a version was current.
 type Tenure struct {
 	Since time.Time
-	Until *time.Time // nil: it is
+	Until *time.Time // nil: still current
 }
 
-// Undoable is a rollback that can be undone.
+// Undoable is a rollback that can still be undone.
 type Undoable struct {
 	From, To string
 	At       time.Time
 }
 
-// Choices returns what can be rolled back to in an entry of the organisation, the
-// version pushed last first.
+// Choices returns the versions that an entry of the organisation can be rolled back to,
+// newest first.
 func (s *Service) Choices(ctx context.Context, orgID, entryID string) (c Choices, err error) {
 	defer fault.Wrap(&err, "choices of entry %s", entryID)
 	if c.Entry, err = s.Registry.Own(ctx, orgID, entryID); err != nil {
@@ -85,6 +85,7 @@ func (s *Service) Choices(ctx context.Context, orgID, entryID string) (c Choices
 		return c, err
 	}
 	last, _, err := s.undoable(ctx, s.DB, c.Entry)
+	// A conflict means that there is nothing to undo.
 	if fault.Is(err, fault.Conflict) {
 		return c, nil
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Clients is a hook that knows what an entry is installed by.
+// Clients is a hook to the package that knows which clients have installed an entry.
 type Clients interface {
-	// ForwardOnly reports whether a client that never goes down to a lower version has
-	// installed the entry.
+	// ForwardOnly reports whether the entry is installed by a client that never
+	// downgrades, e.g. one that only accepts a greater SemVer version.
 	ForwardOnly(ctx context.Context, q store.Querier, entryID string) (bool, error)
 }
 
+// forwardOnly is false without the hook.
 func (s *Service) forwardOnly(ctx context.Context, q store.Querier, entryID string) (bool, error) {
 	if s.Clients == nil {
 		return false, nil
@@ -25,8 +26,9 @@ func (s *Service) forwardOnly(ctx context.Context, q store.Querier, entryID stri
 	return s.Clients.ForwardOnly(ctx, q, entryID)
 }
 
-// mustRollForward reports whether a rollback without a person rolls forward: some
-// client would not follow it otherwise, and there is a next patch, and room for it.
+// mustRollForward decides whether an automatic rollback rolls forward: if some client
+// wouldn't follow a downgrade, and if it can (there is a next patch version, and quota
+// for it). Otherwise a plain rollback is better than none.
 func (s *Service) mustRollForward(ctx context.Context, tx *store.Tx, e registry.Entry, to registry.Version) (bool, error) {
 	must, err := s.forwardOnly(ctx, tx, e.ID)
 	if err != nil || !must {
@@ -45,19 +47,20 @@ func (s *Service) mustRollForward(ctx context.Context, tx *store.Tx, e registry.
 	return true, nil
 }
 
-// rollForward publishes the content of a version again, as the patch after the
-// latest release: some clients never go down to a lower version. The entry is
-// locked.
+// rollForward publishes the content of a version again, as the next patch after the
+// latest release, for clients that never downgrade. The caller has locked the entry.
 func (s *Service) rollForward(
 	ctx context.Context, tx *store.Tx, e registry.Entry, to registry.Version, r NewRollback,
 ) (registry.Version, error) {
 	next, err := NextPatch(ctx, tx, e)
 	if fault.Is(err, fault.Conflict) {
-		return to, fault.New(fault.Conflict, "roll_forward needs a release with a SemVer version: there is no next patch").Because(err)
+		return to, fault.New(fault.Conflict,
+			"roll_forward needs a release with a SemVer version: there is no next patch").Because(err)
 	}
 	if err != nil {
 		return to, err
 	}
+	// Sign and quota apply as to any push: the copy is a version of its own.
 	fresh := registry.Version{ID: store.NewID(), Version: next, PushedBy: r.UserID, PushedAt: e.Next(r.At)}
 	if err := copyVersion(ctx, tx, to, fresh, "The content of version "+to.Version+" again"); err != nil {
 		return to, err
@@ -73,8 +76,8 @@ func (s *Service) rollForward(
 	return s.Registry.VersionByID(ctx, tx, e, fresh.ID)
 }
 
-// NextPatch returns the patch after the latest release of an entry. It is a
-// conflict if no release has a SemVer version.
+// NextPatch returns the next patch after the latest release of an entry, e.g. "1.2.4".
+// It's fault.Conflict if no release has a SemVer version.
 func NextPatch(ctx context.Context, q store.Querier, e registry.Entry) (string, error) {
 	names, err := versionNames(ctx, q, e)
 	if err != nil {

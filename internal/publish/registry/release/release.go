@@ -1,6 +1,6 @@
-// Package release decides which version of an entry is current: it rolls back,
-// promotes a candidate without the verdict of its gate, withdraws a version that
-// must not be used any more, and restores it.
+// Package release decides which version of an entry is current: it rolls back, promotes a
+// candidate before or against its gate's verdict, withdraws a version that must no longer
+// be used, and restores it. It writes the registry's tables through registry.Service.
 package release
 
 import (
@@ -17,26 +17,26 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Service changes which version is current, and the state of versions.
+// Service changes which version is current, and the states of versions.
 type Service struct {
 	DB       *store.DB
 	Registry *registry.Service
-	Owns     access.Owns // says who owns an entry; may be nil
-	Clients  Clients     // a hook; may be nil
-	Watcher  Watcher     // may be nil
-	// Approvals is a hook that knows what people decided; nil: nobody is asked.
+	Owns     access.Owns // whether someone owns an entry; may be nil
+	Clients  Clients     // hook; may be nil
+	Watcher  Watcher     // hook; may be nil
+	// Approvals is a hook that knows which approvals a version lacks; nil requires none.
 	Approvals Approvals
-	Gates     Gates // a hook; may be nil
-	// Rollbacks is notified of rollbacks; it may be nil.
+	Gates     Gates // hook; may be nil
+	// Rollbacks is a hook that is notified of rollbacks; may be nil.
 	Rollbacks Rollbacks
 }
 
-// Rollbacks is told in the same transaction when an entry was rolled back, or when
-// that was undone.
+// Rollbacks is called in the transaction of every rollback, and of undoing one.
 type Rollbacks interface {
 	RolledBack(ctx context.Context, tx *store.Tx, e registry.Entry) error
 }
 
+// tellRollback calls the hook, if it's set.
 func (s *Service) tellRollback(ctx context.Context, tx *store.Tx, e registry.Entry) error {
 	if s.Rollbacks == nil {
 		return nil
@@ -44,11 +44,13 @@ func (s *Service) tellRollback(ctx context.Context, tx *store.Tx, e registry.Ent
 	return s.Rollbacks.RolledBack(ctx, tx, e)
 }
 
-// A Watcher is told in the same transaction when a person decides about a version.
+// A Watcher is called in the transaction when a person decides about a version. decision
+// is "promoted", "withdrawn" or "restored".
 type Watcher interface {
 	VersionDecided(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string) error
 }
 
+// tell calls the Watcher, if it's set.
 func (s *Service) tell(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string) error {
 	if s.Watcher == nil {
 		return nil
@@ -56,22 +58,22 @@ func (s *Service) tell(ctx context.Context, tx *store.Tx, e registry.Entry, v re
 	return s.Watcher.VersionDecided(ctx, tx, e, v, decision, reason)
 }
 
-// Approvals knows what people decided about versions.
+// Approvals knows which versions people have approved.
 type Approvals interface {
-	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
-	// approvals"; "" if nothing is. Where the policy was lowered while the version
-	// waited, that counts for admins only.
+	// Missing describes the approvals that a version lacks, e.g. "it has 1 of 2
+	// approvals"; "" if none. If the policy was relaxed while the version waited, only
+	// admins benefit (byOwner is false).
 	Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, byOwner bool) (string, error)
 }
 
-// Gates knows which versions a gate keeps back.
+// Gates knows which versions a gate blocks.
 type Gates interface {
-	// Blocks says why a gate keeps a version from becoming current, e.g. "its gate blocked
-	// it"; "" if none does.
+	// Blocks describes why a gate keeps a version from becoming current, e.g. "its gate
+	// blocked it"; "" if it doesn't.
 	Blocks(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error)
 }
 
-// blocks is what keeps a version from becoming current by owners who are not admins.
+// blocks is Gates.Blocks for owners; admins may override a gate.
 func (s *Service) blocks(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) (string, error) {
 	if s.Gates == nil || !byOwner {
 		return "", nil
@@ -79,8 +81,8 @@ func (s *Service) blocks(ctx context.Context, tx *store.Tx, byOwner bool, e regi
 	return s.Gates.Blocks(ctx, tx, e, v)
 }
 
-// checkBlock refuses to make a version current that a gate keeps back: to own the entry is
-// not enough for that.
+// checkBlock returns fault.Denied if a gate blocks the version: owning an entry isn't
+// enough to override its gate.
 func (s *Service) checkBlock(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) error {
 	why, err := s.blocks(ctx, tx, byOwner, e, v)
 	if err == nil && why != "" {
@@ -91,11 +93,12 @@ func (s *Service) checkBlock(ctx context.Context, tx *store.Tx, byOwner bool, e 
 	return err
 }
 
-// byOwner reports whether the caller may only what owners of an entry may.
+// byOwner reports whether the caller may act only as an owner, without the role's
+// permission to roll back.
 func byOwner(c access.Caller) bool { return !c.May(access.RegistryRollback) }
 
-// missing is what people have yet to say about a version that was never current: one
-// that was is not asked about again.
+// missing is Approvals.Missing for a version that was never current. One that was needs
+// no second approval: rolling back must not wait.
 func (s *Service) missing(ctx context.Context, tx *store.Tx, byOwner bool, e registry.Entry, v registry.Version) (string, error) {
 	if s.Approvals == nil {
 		return "", nil
@@ -106,10 +109,10 @@ func (s *Service) missing(ctx context.Context, tx *store.Tx, byOwner bool, e reg
 	return s.Approvals.Missing(ctx, tx, e, v, byOwner)
 }
 
-// maxReason is in characters.
+// maxReason is the longest reason, in characters.
 const maxReason = 1_000
 
-// CheckReason refuses a decision without a reason, which the audit log keeps.
+// CheckReason requires a reason for a decision; the audit log keeps it.
 func CheckReason(reason string) error {
 	switch {
 	case strings.TrimSpace(reason) == "":
@@ -120,9 +123,9 @@ func CheckReason(reason string) error {
 	return nil
 }
 
-// Promote makes a candidate current without the verdict of its gate. It is a conflict
-// if the version is none, or lacks approvals, and denied to owners who are not admins if
-// a gate keeps it back.
+// Promote makes a candidate current without its gate's verdict. It's fault.Conflict if
+// the version isn't a candidate or lacks approvals, and fault.Denied to owners without
+// the permission if the gate blocks it.
 func (s *Service) Promote(
 	ctx context.Context, c access.Caller, entryID, version, reason string,
 ) (e registry.Entry, v registry.Version, err error) {
@@ -154,9 +157,9 @@ func (s *Service) Promote(
 	return s.Registry.Version(ctx, c.OrgID, entryID, version)
 }
 
-// Withdraw keeps a version from becoming current, and its content from being read. If it
-// is current, the entry is rolled back; without a version to go back to it has no current
-// version.
+// Withdraw keeps a version from becoming current and its content from being read. If it
+// is current, the entry is rolled back, or has no current version if there is none to go
+// back to.
 func (s *Service) Withdraw(
 	ctx context.Context, c access.Caller, entryID, version, reason string,
 ) (e registry.Entry, v registry.Version, err error) {
@@ -180,7 +183,8 @@ func (s *Service) Withdraw(
 		if err := s.Registry.SetState(ctx, tx, e, v); err != nil {
 			return err
 		}
-		if err := e.Record(ctx, tx, "registry.version.withdraw", audit.Detail{"version": v.Version, "reason": reason}); err != nil {
+		if err := e.Record(ctx, tx, "registry.version.withdraw",
+			audit.Detail{"version": v.Version, "reason": reason}); err != nil {
 			return err
 		}
 		if err := s.Registry.Emit(ctx, tx, events.VersionWithdrawn, e, v, events.Data{"reason": reason}); err != nil {
@@ -194,7 +198,7 @@ func (s *Service) Withdraw(
 	return s.Registry.Version(ctx, c.OrgID, entryID, version)
 }
 
-// leaveCurrent rolls an entry back from its current version, or leaves it without one.
+// leaveCurrent rolls back from the current version, or leaves the entry without one.
 func (s *Service) leaveCurrent(
 	ctx context.Context, tx *store.Tx, e registry.Entry, from registry.Version, r NewRollback,
 ) (registry.Entry, error) {
@@ -212,9 +216,10 @@ func (s *Service) leaveCurrent(
 	return back.Entry, err
 }
 
-// Restore undoes Withdraw, except for the rollback. A version that its gate or people
-// never let pass is a candidate again, as is one that an owner who is not an admin
-// restores and a gate keeps back. Another one becomes current if no version is.
+// Restore undoes Withdraw, but not the rollback that came with it. A version that never
+// passed its gate or approvals becomes a candidate again, as does one restored by an
+// owner while a gate blocks it. One that was current before becomes current again if no
+// other version is.
 func (s *Service) Restore(
 	ctx context.Context, c access.Caller, entryID, version, reason string,
 ) (e registry.Entry, v registry.Version, err error) {
@@ -252,7 +257,8 @@ func (s *Service) Restore(
 				return err
 			}
 		}
-		err = e.Record(ctx, tx, "registry.version.restore", audit.Detail{"version": v.Version, "state": v.State, "reason": reason})
+		err = e.Record(ctx, tx, "registry.version.restore",
+			audit.Detail{"version": v.Version, "state": v.State, "reason": reason})
 		if err != nil {
 			return err
 		}
@@ -264,7 +270,7 @@ func (s *Service) Restore(
 	return s.Registry.Version(ctx, c.OrgID, entryID, version)
 }
 
-// change calls fn with an entry, which it locks, and one of its versions.
+// change runs fn in a transaction, with the entry locked and one of its versions.
 func (s *Service) change(
 	ctx context.Context, orgID, entryID, version string, fn func(tx *store.Tx, e registry.Entry, v registry.Version) error,
 ) error {

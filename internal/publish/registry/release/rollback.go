@@ -13,36 +13,36 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// NewRollback says what to roll back to, and for whom.
+// NewRollback is the input of Rollback.
 type NewRollback struct {
 	OrgID, UserID string
-	ByOwner       bool   // only ownership of the entry lets the person do it: see Service.Gates
-	Target        string // a version; empty: the one that was current before
+	ByOwner       bool   // the person may do it only as an owner: see Service.Gates
+	Target        string // name of a version; "": the one that was current before
 	Reason        *string
-	// RollForward publishes the target's content as the next patch.
+	// RollForward publishes the target's content as the next patch version.
 	RollForward bool
 	At          time.Time // as in registry.Publication
 }
 
-// A Result is the entry after a rollback, its current version, and the version
-// that was current before.
+// A Result is what a rollback did: the entry afterwards, and both versions.
 type Result struct {
 	Entry   registry.Entry
 	Version registry.Version
 	From    registry.Version
-	Content string // the version whose content it is: another one if that was rolled forward
+	Content string // name of the version whose content is current now; differs from Version if it was rolled forward
 }
 
-// String says what was done, for people.
+// String describes the result in a sentence, for people.
 func (r Result) String() string {
 	if r.Content != r.Version.Version {
-		return fmt.Sprintf("Rolled back from version %s: version %s has the content of %s.", r.From.Version, r.Version.Version, r.Content)
+		return fmt.Sprintf("Rolled back from version %s: version %s has the content of %s.",
+			r.From.Version, r.Version.Version, r.Content)
 	}
 	return fmt.Sprintf("Rolled back from version %s to %s.", r.From.Version, r.Version.Version)
 }
 
-// Rollback makes another version current and records it. Without a target and
-// without an earlier version it is a conflict.
+// Rollback makes another version current and records it. It's fault.Conflict without a
+// target if no earlier version is left.
 func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (result Result, err error) {
 	defer fault.Wrap(&err, "roll back entry %s", entryID)
 	if r.Reason != nil && utf8.RuneCountInString(*r.Reason) > maxReason {
@@ -59,7 +59,7 @@ func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (
 	return result, err
 }
 
-// rollBackIn is Rollback in a transaction that has locked the entry.
+// rollBackIn is Rollback inside a transaction that holds the entry's lock.
 func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry, r NewRollback) (result Result, err error) {
 	from, err := s.Registry.LastCurrent(ctx, tx, e)
 	if fault.Is(err, fault.NotFound) {
@@ -78,6 +78,7 @@ func (s *Service) rollBackIn(ctx context.Context, tx *store.Tx, e registry.Entry
 	return s.rollBack(ctx, tx, e, from, to, r)
 }
 
+// target finds the version to roll back to, or explains why there is none.
 func (s *Service) target(
 	ctx context.Context, tx *store.Tx, e registry.Entry, current registry.Version, r NewRollback,
 ) (registry.Version, error) {
@@ -106,14 +107,17 @@ func (s *Service) target(
 	if err != nil {
 		return v, err
 	}
+	// A published version that was never current, e.g. one that is Apart, may still lack
+	// approvals.
 	missing, err := s.missing(ctx, tx, r.ByOwner, e, v)
 	if err == nil && missing != "" {
-		err = fault.New(fault.Conflict, "Version %s was never current, and %s: push its content as a new version", target, missing)
+		err = fault.New(fault.Conflict, "Version %s was never current, and %s: push its content as a new version",
+			target, missing)
 	}
 	return v, err
 }
 
-// before finds the version that a rollback without a target makes current.
+// before finds the version that a rollback without a target chooses.
 func (s *Service) before(ctx context.Context, tx *store.Tx, e registry.Entry) (v registry.Version, err error) {
 	id, _, err := idBefore(ctx, tx, e)
 	if err != nil {
@@ -122,8 +126,8 @@ func (s *Service) before(ctx context.Context, tx *store.Tx, e registry.Entry) (v
 	return s.Registry.VersionByID(ctx, tx, e, id)
 }
 
-// rollBack makes a version current in place of another, or its content as a new
-// version. The entry is locked.
+// rollBack makes a version current instead of another, or publishes its content again.
+// The caller has locked the entry.
 func (s *Service) rollBack(
 	ctx context.Context, tx *store.Tx, e registry.Entry, from, to registry.Version, r NewRollback,
 ) (result Result, err error) {
@@ -134,6 +138,8 @@ func (s *Service) rollBack(
 		}
 		record.Published = &to.Version
 	}
+	// The target may have been rolled back from earlier; undoing this rollback restores
+	// the mark.
 	unmarked := to.RolledBack
 	if unmarked {
 		if err := setRolledBack(ctx, tx, to.ID, false); err != nil {
@@ -167,37 +173,37 @@ func (s *Service) rollBack(
 	return result, s.tellRollback(ctx, tx, e)
 }
 
-// A Revert asks to take back the current version of a skill's entry.
+// A Revert asks to roll back a bad version automatically.
 type Revert struct {
 	OrgID, SkillID string
-	UserID         string // on whose behalf
-	VersionID      string // the version that was found to be bad
+	UserID         string // on whose behalf, for the records
+	VersionID      string // the version that was judged bad
 	Reason         string
-	// Holds reports whether an earlier version may be current again.
+	// Holds reports whether an earlier version is good enough to be current again.
 	Holds func(registry.Version) (bool, error)
 }
 
-// A Reverted is what became of a Revert: what was done, or why nothing was. Both are
-// zero if another version is current than the one that was judged.
+// A Reverted is the outcome of a Revert: the rollback, or why there was none. Both fields
+// are zero if another version has become current since the judgement.
 type Reverted struct {
 	Result  *Result
 	Blocked Blocked
 }
 
-// Blocked is why a version was not taken back.
+// Blocked is a reason for not rolling back.
 type Blocked string
 
-// The reasons.
+// Reasons for not rolling back.
 const (
 	NoGoodVersion     Blocked = "no_good_version"
 	AlreadyRolledBack Blocked = "already_rolled_back"
 )
 
-// Revert rolls a skill's entry back from a version to the one that was current last
-// and holds. It does so once for each version.
+// Revert rolls a skill's entry back from a bad version to the last current one that
+// holds. It does so at most once per version.
 func (s *Service) Revert(ctx context.Context, tx *store.Tx, r Revert) (done Reverted, err error) {
 	defer fault.Wrap(&err, "revert skill %s", r.SkillID)
-	// The lock keeps a push from making a version current that was not judged.
+	// The lock keeps a push from making current a version that wasn't judged.
 	e, err := s.Registry.LockOfSkill(ctx, tx, r.OrgID, r.SkillID)
 	if fault.Is(err, fault.NotFound) || err == nil && e.CurrentVersionID != r.VersionID {
 		return done, nil
@@ -207,12 +213,13 @@ func (s *Service) Revert(ctx context.Context, tx *store.Tx, r Revert) (done Reve
 	}
 	current, err := s.Registry.VersionByID(ctx, tx, e, e.CurrentVersionID)
 	if fault.Is(err, fault.NotFound) {
-		return done, nil // no version is current
+		return done, nil // no current version
 	}
 	if err != nil {
 		return done, err
 	}
-	// A person who made the version current again after a rollback has decided.
+	// Someone made the version current again after a rollback: a person's decision
+	// stands.
 	if reverted, err := wasRolledBack(ctx, tx, current); err != nil || reverted {
 		return Reverted{Blocked: AlreadyRolledBack}, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
-// idBefore finds the version that was current last before the one that is, but is
-// neither rolled back nor withdrawn.
+// idBefore finds the version that was current before, and is neither rolled back nor
+// withdrawn.
 func idBefore(ctx context.Context, q store.Querier, e registry.Entry) (id, name string, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT v.id, v.version FROM registry_entries e JOIN registry_versions v ON v.id = `+lineage.Before+`
@@ -23,13 +23,14 @@ func idBefore(ctx context.Context, q store.Querier, e registry.Entry) (id, name 
 	return id, name, err
 }
 
-// maxEarlier is how many earlier versions a revert looks at.
+// maxEarlier is how many earlier versions a revert considers.
 const maxEarlier = 20
 
-// earlierIDs returns the versions that a revert can make current, the one that was
-// current last first: neither rolled back nor withdrawn, and with another content than
-// the current version and those that were rolled back. A rollback that rolls forward
-// gives the content of a good version to a new one; if that is bad, the good one is, too.
+// earlierIDs returns the versions that a revert can make current, last current first:
+// neither rolled back nor withdrawn, and with content that differs from the current
+// version's and from that of every version that was rolled back. The last condition is
+// about rolling forward: it copies a version's content, and if the copy is bad, so is the
+// original.
 func earlierIDs(ctx context.Context, q store.Querier, e registry.Entry) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT v.id FROM registry_versions v
@@ -42,8 +43,8 @@ func earlierIDs(ctx context.Context, q store.Querier, e registry.Entry) ([]strin
 	return store.All(rows, err, store.Value[string])
 }
 
-// copyVersion inserts a version with the content of another. They share their
-// objects, which are deleted with the entry.
+// copyVersion inserts a version with the content of another. The two share objects, which
+// are deleted with the entry.
 func copyVersion(ctx context.Context, tx *store.Tx, of, fresh registry.Version, summary string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
@@ -62,19 +63,20 @@ func copyVersion(ctx context.Context, tx *store.Tx, of, fresh registry.Version, 
 	return treehash.Copy(ctx, tx, of.ID, fresh.ID)
 }
 
+// versionNames returns the names of all versions, in no order.
 func versionNames(ctx context.Context, q store.Querier, e registry.Entry) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT version FROM registry_versions WHERE entry_id = $1`, e.ID)
 	return store.All(rows, err, store.Value[string])
 }
 
-// setRolledBack sets or clears the mark of a version as rolled back.
+// setRolledBack sets or clears the mark that a version was rolled back.
 func setRolledBack(ctx context.Context, q store.Querier, versionID string, marked bool) error {
 	_, err := q.Exec(ctx, `UPDATE registry_versions SET rolled_back = $2 WHERE id = $1`, versionID, marked)
 	return err
 }
 
-// insertRollback records a rollback; unmarked says that its target was marked as
-// rolled back before.
+// insertRollback records a rollback. unmarked: the target had the mark before, which
+// undoing must set again.
 func insertRollback(ctx context.Context, q store.Querier, entryID string, r registry.Rollback, unmarked bool) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at, published, unmarked)
@@ -83,15 +85,17 @@ func insertRollback(ctx context.Context, q store.Querier, entryID string, r regi
 	return err
 }
 
-// A rollback is the record of one, as far as undoing it needs that.
+// A rollback is the part of a record that undoing needs.
 type rollback struct {
 	id, from, to string
 	at           time.Time
 	unmarked     bool
 	undone       bool
-	standing     bool // no other version became current since
+	standing     bool // no other version has become current since
 }
 
+// lastRollback returns the newest rollback of an entry; to is the version that became
+// current, which differs from the target if it was rolled forward.
 func lastRollback(ctx context.Context, q store.Querier, entryID string) (rollback, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.id, r.from_version, COALESCE(r.published, r.to_version), r.rolled_back_at, r.unmarked, r.undone_at IS NOT NULL,
@@ -104,19 +108,20 @@ func lastRollback(ctx context.Context, q store.Querier, entryID string) (rollbac
 }
 
 func markUndone(ctx context.Context, q store.Querier, r rollback, by string, at time.Time) error {
-	_, err := q.Exec(ctx, `UPDATE registry_rollbacks SET undone_at = $2, undone_by = $3 WHERE id = $1`, r.id, store.Micros(at), by)
+	_, err := q.Exec(ctx, `UPDATE registry_rollbacks SET undone_at = $2, undone_by = $3 WHERE id = $1`,
+		r.id, store.Micros(at), by)
 	return err
 }
 
-// maxTenures is how many of the last changes of the current version count.
+// maxTenures is how many changes of the current version are read.
 const maxTenures = 1_000
 
-// tenuresOf reads when the versions of an entry were current last, by version id.
+// tenuresOf reads the most recent tenure of each version, by version id.
 func tenuresOf(ctx context.Context, q store.Querier, entryID string) (map[string]Tenure, error) {
 	rows, err := q.Query(ctx, `
 		SELECT version_id, since FROM registry_currents WHERE entry_id = $1 ORDER BY since DESC, id DESC LIMIT $2`, entryID, maxTenures)
 	tenures := map[string]Tenure{}
-	var next *time.Time // since when the version after is current
+	var next *time.Time // when the following version became current
 	err = store.Each(rows, err, func(row store.Row) error {
 		var id string
 		var since time.Time
@@ -130,7 +135,7 @@ func tenuresOf(ctx context.Context, q store.Querier, entryID string) (map[string
 	return tenures, err
 }
 
-// wasRolledBack reports whether there was a rollback from the version.
+// wasRolledBack reports whether the version was ever rolled back.
 func wasRolledBack(ctx context.Context, tx *store.Tx, v registry.Version) (bool, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT EXISTS (SELECT 1 FROM registry_rollbacks WHERE entry_id = $1 AND from_version = $2)`, v.EntryID, v.Version)

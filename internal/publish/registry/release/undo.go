@@ -12,9 +12,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Undo takes the last rollback of an entry back: the version that was current
-// before it is current again. It is a conflict if another version became current
-// since, or if that version is withdrawn.
+// Undo reverses the last rollback: the version before it becomes current again. It's
+// fault.Conflict if another version has become current since, or if the version is
+// withdrawn.
 func (s *Service) Undo(ctx context.Context, c access.Caller, entryID, reason string) (result Result, err error) {
 	defer fault.Wrap(&err, "undo the rollback of entry %s", entryID)
 	if reason != "" {
@@ -41,6 +41,7 @@ func (s *Service) Undo(ctx context.Context, c access.Caller, entryID, reason str
 		if err := setRolledBack(ctx, tx, bad.ID, false); err != nil {
 			return err
 		}
+		// Restore the mark that the rollback cleared.
 		if last.unmarked {
 			if err := setRolledBack(ctx, tx, result.From.ID, true); err != nil {
 				return err
@@ -75,8 +76,8 @@ func (s *Service) Undo(ctx context.Context, c access.Caller, entryID, reason str
 	return result, err
 }
 
-// undoable returns the last rollback of an entry and the version that it was
-// from. It is a conflict, which says why, if it cannot be undone.
+// undoable returns the last rollback and the version that it left. If it can't be undone,
+// the error is fault.Conflict and explains why.
 func (s *Service) undoable(
 	ctx context.Context, q store.Querier, e registry.Entry,
 ) (last rollback, bad registry.Version, err error) {
@@ -92,7 +93,8 @@ func (s *Service) undoable(
 		return last, bad, fault.New(fault.Conflict, "The last rollback, from %s to %s, was undone already", last.from, last.to)
 	case !last.standing:
 		return last, bad, fault.New(fault.Conflict,
-			"Version %s became current after the rollback. To make %s current all the same, roll back to it", e.CurrentVersion, last.from)
+			"Version %s became current after the rollback. To make %s current all the same, roll back to it",
+			e.CurrentVersion, last.from)
 	}
 	bad, err = s.Registry.VersionNamed(ctx, q, e, last.from)
 	if err == nil && bad.State != registry.Published {

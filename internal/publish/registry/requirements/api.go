@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// Mount adds the routes.
+// Mount adds the routes of requirements.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleView, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/requirements",
@@ -22,7 +22,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// SkillOutput is a skill in an answer.
+// SkillOutput is a version of a skill in API replies.
 type SkillOutput struct {
 	EntryID      string `json:"entry_id" format:"uuid"`
 	Name         string `json:"name" example:"pdf-tables"`
@@ -35,18 +35,18 @@ func newSkillOutput(s Skill) SkillOutput {
 	return SkillOutput{s.EntryID, s.Name, s.OrgName, s.Version, s.ContentHash}
 }
 
-// Output is a requirement in an answer.
+// Output is a requirement in API replies.
 type Output struct {
 	Name         string  `json:"name" example:"pdf-tables"`
 	Organisation *string `json:"organisation" doc:"As written; null: that of the skill"`
 	Range        *string `json:"range" example:">= 1.2" doc:"null: any version"`
 	State        State   `json:"state" enum:"met,missing,unmet,withdrawn" doc:"missing: there is none that you may see; unmet: the range does not allow the current version; withdrawn: it allows only withdrawn ones"`
 	Problem      *string `json:"problem" doc:"In words; null if it is met"`
-	// Skill is nil if it is missing.
+	// Skill is nil if the requirement is missing.
 	Skill *SkillOutput `json:"skill" doc:"The current version; null if it is missing"`
 }
 
-// NewOutputs are requirements in an answer.
+// NewOutputs converts requirements for the API.
 func NewOutputs(all []Found) []Output {
 	out := make([]Output, len(all))
 	for i, f := range all {
@@ -61,6 +61,7 @@ func NewOutputs(all []Found) []Output {
 	return out
 }
 
+// text is nil for "", which the API shows as null.
 func text(s string) *string {
 	if s == "" {
 		return nil
@@ -68,6 +69,7 @@ func text(s string) *string {
 	return &s
 }
 
+// neededOutput is a skill to install as well, and which skills need it.
 type neededOutput struct {
 	SkillOutput
 	RequiredBy []string `json:"required_by" nullable:"false" doc:"Names of the skills that require it"`
@@ -86,12 +88,14 @@ func (g Graph) newOutputs() []neededOutput {
 	return out
 }
 
+// dependentOutput is a skill that requires the one asked about.
 type dependentOutput struct {
 	SkillOutput
 	Range *string `json:"range" doc:"null: any version"`
 	State State   `json:"state" enum:"met,unmet" doc:"Whether the version of this answer meets it"`
 }
 
+// viewInput asks about one version; an empty one is the current.
 type viewInput struct {
 	ID      string `path:"id" doc:"Id of the entry"`
 	Version string `query:"version" maxLength:"128" doc:"The current one when empty"`
@@ -121,7 +125,7 @@ func (s *Service) handleView(ctx context.Context, in viewInput) (out viewOutput,
 	return out, nil
 }
 
-// maxPlanned is how many skills one plan is for.
+// maxPlanned limits the skills of one plan.
 const maxPlanned = 1_000
 
 type planInput struct {
@@ -135,6 +139,7 @@ type plannedSkill struct {
 	Version string `json:"version" doc:"The one that is installed"`
 }
 
+// planOutput tells a client what else to install, and what it must not remove.
 type planOutput struct {
 	Skills    []neededOutput `json:"skills" nullable:"false" doc:"All skills that are needed and not among those asked about, nearest first; at most 100"`
 	Required  []edgeOutput   `json:"required" nullable:"false" doc:"Which of those asked about require another one of them"`
@@ -142,12 +147,15 @@ type planOutput struct {
 	Truncated bool           `json:"truncated"`
 }
 
-// edgeOutput says that one of the skills asked about requires another one of them.
+// edgeOutput: one of the skills asked about is required by another skill. The client must
+// not remove it alone.
 type edgeOutput struct {
 	EntryID    string `json:"entry_id" format:"uuid"`
 	RequiredBy string `json:"required_by" doc:"Name of the skill"`
 }
 
+// handlePlan is a POST because a client may have a thousand skills, too many for a URL.
+// It changes nothing.
 func (s *Service) handlePlan(ctx context.Context, in planInput) (out planOutput, err error) {
 	if len(in.Body.Skills) > maxPlanned {
 		return out, fault.Invalid("skills", "skills must be at most %d", maxPlanned)
@@ -160,6 +168,7 @@ func (s *Service) handlePlan(ctx context.Context, in planInput) (out planOutput,
 	return planOutput{g.newOutputs(), g.newEdges(), g.Warnings(), g.Truncated}, err
 }
 
+// newEdges lists requirements that lead back to the roots, which Needed leaves out.
 func (g Graph) newEdges() []edgeOutput {
 	edges := []edgeOutput{}
 	roots := map[string]bool{}
@@ -180,18 +189,19 @@ func (g Graph) newEdges() []edgeOutput {
 	return edges
 }
 
+// allows reports whether a stored range admits a version; "" admits all.
 func allows(versions, version string) bool {
 	return requires.Requirement{Range: versions}.Allows(version)
 }
 
-// Published is what the answer to a publish says about requirements.
+// Published is the part of a push's reply about requirements.
 type Published struct {
 	Requires []Output `json:"requires,omitempty" doc:"What metadata.requires of its SKILL.md names"`
 	Warnings []string `json:"warnings,omitempty" doc:"What is missing, too old, circular or not understood; the version is published all the same"`
 }
 
-// AtPublish looks up what a version that was published requires. None says that it is
-// known to require nothing, as most do, and saves the queries.
+// AtPublish looks up what a published version requires. With none, the version is known
+// to require nothing, as most are, and no query is made.
 func AtPublish(ctx context.Context, q store.Querier, s Skill, problems []requires.Problem, none bool) (p Published, err error) {
 	if none {
 		return p, nil

@@ -11,24 +11,25 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// Register makes the queue run the job.
+// Register registers the backfill, and starts it with the server: it returns at once when
+// there is nothing left.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ backfill) error { return s.Backfill(ctx) }, jobs.Timeout(time.Hour))
 	s.Jobs.Every(24*time.Hour, backfill{}, jobs.RunOnStart())
 }
 
-// backfill is the job that reads the requirements of versions from before migration 71.
+// backfill reads the requirements of versions from before migration 71.
 type backfill struct{}
 
 // Kind names the job.
 func (backfill) Kind() string { return "requirements.backfill" }
 
-// backfillChunk is how many versions one transaction of the backfill handles. Each
-// has up to 64 KiB of text.
+// backfillChunk is how many versions a transaction of the backfill handles. Each has up
+// to 64 KiB of text.
 const backfillChunk = 100
 
-// Backfill walks through the versions in chunks, and may be interrupted: the table
-// registry_requirement_backfill has its cursor.
+// Backfill walks through all versions in chunks. It's resumable:
+// registry_requirement_backfill holds the cursor, and is emptied at the end.
 func (s *Service) Backfill(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "backfill")
 	for {
@@ -59,8 +60,8 @@ func (s *Service) Backfill(ctx context.Context) (err error) {
 	}
 }
 
-// read returns the requirements of a version. One that was deleted meanwhile or that
-// cannot be read has none.
+// read returns the requirements of a version. A version that was deleted in between, or
+// whose archive can't be read, has none: one broken archive must not block the backfill.
 func (s *Service) read(ctx context.Context, l Lacking) ([]requires.Requirement, error) {
 	if l.SkillMD != nil {
 		return parse(skillpkg.ParseSkill(l.SkillMD))
@@ -77,7 +78,7 @@ func (s *Service) read(ctx context.Context, l Lacking) ([]requires.Requirement, 
 	return parse(pkg.Skill())
 }
 
-// parse has nothing to say about a SKILL.md that cannot be parsed: validation does.
+// parse ignores a SKILL.md that doesn't parse; lint reports it.
 func parse(skill skillpkg.Skill, err error) ([]requires.Requirement, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // see above

@@ -1,6 +1,6 @@
-// Package requirements knows which skills a version needs (metadata.requires of its
-// SKILL.md), whether the registry has them, and who needs a skill. It writes the
-// tables registry_requirements and registry_requirement_backfill of the registry.
+// Package requirements resolves which skills a version needs (metadata.requires in its
+// SKILL.md), whether the registry has them, and which skills need a given one. It owns
+// the registry's tables registry_requirements and registry_requirement_backfill.
 package requirements
 
 import (
@@ -14,50 +14,51 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// Limits of what is looked up.
+// Limits of a graph.
 const (
-	// MaxSkills is how many skills are installed along with others.
+	// MaxSkills is how many skills are installed along with the requested ones.
 	MaxSkills = 100
-	// MaxDependents is how many skills are listed that need one.
+	// MaxDependents is how many dependents of a skill are listed.
 	MaxDependents = 200
 )
 
-// A Skill is a version of an entry.
+// A Skill is one version of an entry, as a node of a graph.
 type Skill struct {
 	EntryID, Name  string
 	OrgID, OrgName string
 	VersionID      string
 	Version        string
 	ContentHash    string
-	Description    string // of the entry, where it was looked up by a requirement
+	Description    string // of the entry; only set for required skills
 }
 
-// A State says whether the registry has what is required.
+// A State is whether the registry can satisfy a requirement.
 type State string
 
-// The states. Another organisation's private skill is Missing.
+// The states. Another organisation's private skill is Missing, so that the reply doesn't
+// reveal it.
 const (
 	Met     State = "met"
 	Missing State = "missing"
-	// Unmet: the range does not allow the current version, which is the one that
-	// clients install.
+	// Unmet: the range excludes the current version, which is the one that clients
+	// install.
 	Unmet State = "unmet"
 	// Withdrawn: the range allows only versions that were withdrawn.
 	Withdrawn State = "withdrawn"
 )
 
-// Found is a requirement, and the current version of the skill that it names; that
-// is zero if there is none.
+// Found is a requirement with the current version of the skill it names. Skill is zero if
+// there is none.
 type Found struct {
 	requires.Requirement
 	Skill Skill
 	State State
 }
 
-// Label names the required skill as its SKILL.md does.
+// Label names the required skill the way the SKILL.md does, e.g. "acme/pdf".
 func (f Found) Label() string { return requires.Label(f.Org, f.Name) }
 
-// Problem says what is wrong with a requirement that is not met, "" otherwise.
+// Problem explains why a requirement isn't met; "" if it is.
 func (f Found) Problem() string {
 	switch {
 	case f.State == Met:
@@ -74,39 +75,39 @@ func (f Found) Problem() string {
 	return fmt.Sprintf("%s is needed, but the current version is %s", f.Requirement, f.Skill.Version)
 }
 
-// A Dependent is a skill whose current version requires another one.
+// A Dependent is a skill whose current version requires the skill asked about.
 type Dependent struct {
 	Skill
 	Range string
-	State State // Met or Unmet, by the other's version
+	State State // Met or Unmet, for the version asked about
 }
 
-// Needed is a skill that others need.
+// Needed is a skill that other skills require.
 type Needed struct {
 	Skill
-	// By are the skills that require it, as far as they are in the same graph.
+	// By are the skills in the same graph that require it.
 	By []Skill
 }
 
-// A Graph is what skills require, and what that requires in turn.
+// A Graph is the transitive closure of what skills require.
 type Graph struct {
 	Roots []Skill
-	// Needed are the skills to install along, nearest first.
+	// Needed are the skills to install as well, nearest first.
 	Needed []Needed
-	// Requires has what each of them requires, by the ids of versions. That of skills
-	// which are in no version stands under "".
+	// Requires has the requirements of each version, by version id. Those of a SKILL.md
+	// that isn't a version yet are under "".
 	Requires map[string][]Found
-	// Truncated says that there are more than MaxSkills.
+	// Truncated: there are more than MaxSkills.
 	Truncated bool
 }
 
-// Of reads the requirements in a SKILL.md, and says what is wrong with others.
+// Of reads the requirements in a SKILL.md, and returns problems with malformed ones.
 func Of(skill skillpkg.Skill) ([]requires.Requirement, []requires.Problem) {
 	return requires.Parse(skill.Metadata[requires.Key])
 }
 
-// GraphOf returns the graph of versions as the organisation may see it. Its cost does
-// not depend on how the graph is woven: there are four queries at most.
+// GraphOf returns the graph of versions as the organisation may see it. It takes at most
+// four queries, whatever the shape of the graph.
 func GraphOf(ctx context.Context, q store.Querier, orgID string, roots []Skill) (Graph, error) {
 	g := Graph{Roots: roots, Requires: map[string][]Found{}}
 	if len(roots) == 0 {
@@ -119,7 +120,7 @@ func GraphOf(ctx context.Context, q store.Querier, orgID string, roots []Skill) 
 	return g, g.load(ctx, q, orgID, ids)
 }
 
-// GraphOfText is GraphOf for a SKILL.md of the organisation that is in no version.
+// GraphOfText is GraphOf for a SKILL.md that isn't a version yet, e.g. one being linted.
 func GraphOfText(ctx context.Context, q store.Querier, orgID string, all []requires.Requirement) (Graph, error) {
 	g := Graph{Requires: map[string][]Found{}}
 	if len(all) == 0 {
@@ -139,6 +140,8 @@ func GraphOfText(ctx context.Context, q store.Querier, orgID string, all []requi
 	return g, g.load(ctx, q, orgID, ids)
 }
 
+// load reads one more than MaxSkills, so that walk can tell whether the graph is
+// truncated.
 func (g *Graph) load(ctx context.Context, q store.Querier, orgID string, ids []string) error {
 	limit := len(ids) + MaxSkills + 1
 	ids, err := closureOf(ctx, q, orgID, ids, limit)
@@ -159,6 +162,8 @@ func (g *Graph) load(ctx context.Context, q store.Querier, orgID string, ids []s
 	return nil
 }
 
+// setStates compares the ranges with current versions, and only looks for withdrawn
+// versions if some range isn't met.
 func (g *Graph) setStates(ctx context.Context, q store.Querier) error {
 	var unmet []string
 	each := func(set func(f *Found)) {
@@ -191,14 +196,15 @@ func (g *Graph) setStates(ctx context.Context, q store.Querier) error {
 	return err
 }
 
-// walk lists what is needed, breadth first. An entry is installed once, whatever
-// versions of it lead back to it.
+// walk lists the needed skills breadth first. An entry is listed once, even if several
+// versions of it occur in a cycle.
 func (g *Graph) walk() {
 	seen := map[string]int{} // by entry: index in Needed, or -1 for a root
 	queue := slices.Clone(g.Roots)
 	for _, r := range g.Roots {
 		seen[r.EntryID] = -1
 	}
+	// Without roots the graph is that of a text: start at its requirements, under "".
 	if len(g.Roots) == 0 {
 		queue = []Skill{{}}
 	}
@@ -227,8 +233,8 @@ func (g *Graph) walk() {
 	}
 }
 
-// Cycle returns the shortest way from a root back to itself, e.g. "a", "b", "a"; nil
-// if there is none.
+// Cycle returns the shortest cycle through root, e.g. "a", "b", "a"; nil if there is
+// none.
 func (g *Graph) Cycle(root Skill) []string {
 	type step struct {
 		skill  Skill
@@ -257,8 +263,8 @@ func (g *Graph) Cycle(root Skill) []string {
 	return nil
 }
 
-// Warnings are sentences about what is wrong in the graph: what the roots miss, then
-// what others do.
+// Warnings describes the problems in the graph in sentences: first what the roots lack,
+// then the rest.
 func (g *Graph) Warnings() []string {
 	warnings := []string{}
 	add := func(s Skill) {
@@ -293,9 +299,10 @@ func (g *Graph) Warnings() []string {
 	return warnings
 }
 
-// maxWay is how many names of a circle a sentence has.
+// maxWay is how many names of a cycle are shown.
 const maxWay = 8
 
+// shorten elides the middle of a long cycle: "a -> b -> ... -> a".
 func shorten(way []string) string {
 	if len(way) > maxWay {
 		way = slices.Concat(way[:maxWay-2], []string{"..."}, way[len(way)-1:])

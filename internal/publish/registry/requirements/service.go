@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// Service answers what a skill requires, and who requires it.
+// Service answers what a skill requires, and which skills require it.
 type Service struct {
 	DB   *store.DB
 	Jobs *jobs.Queue
@@ -19,23 +19,23 @@ type Service struct {
 	Log      *slog.Logger
 }
 
-// Archives reads the archive of a version. The caller closes it. One that was deleted
-// is a fault.NotFound.
+// Archives opens the archive of a version; the caller closes it. A deleted version is
+// fault.NotFound.
 type Archives interface {
 	OpenByID(ctx context.Context, orgID, entryID, versionID string) (*skillpkg.Package, error)
 }
 
-// A View is one version with both directions of its requirements.
+// A View is one version with its requirements and its dependents.
 type View struct {
 	Skill
 	Graph
 	Dependents []Dependent
-	More       bool // there are more than MaxDependents
+	More       bool // there are more dependents than MaxDependents
 }
 
-// View returns what a version of an entry that the organisation may see requires, and
-// which skills that it may see require the entry. Version is the current one if it is
-// empty; an entry without one is a fault.NotFound.
+// View returns the requirements of a version of an entry, and the skills that require the
+// entry, both limited to what the organisation may see. An empty version is the current
+// one; an entry without one is fault.NotFound.
 func (s *Service) View(ctx context.Context, orgID, entryID, version string) (v View, err error) {
 	defer fault.Wrap(&err, "requirements of entry %s", entryID)
 	if v.Skill, err = versionOf(ctx, s.DB, orgID, entryID, version); err != nil {
@@ -48,7 +48,7 @@ func (s *Service) View(ctx context.Context, orgID, entryID, version string) (v V
 	return v, err
 }
 
-// dependents also tells whether the version meets what each of them requires.
+// dependents also computes whether the version satisfies each of them.
 func (s *Service) dependents(ctx context.Context, orgID string, of Skill) (all []Dependent, more bool, err error) {
 	all, err = dependentsOf(ctx, s.DB, orgID, of, MaxDependents+1)
 	if more = len(all) > MaxDependents; more {
@@ -63,12 +63,11 @@ func (s *Service) dependents(ctx context.Context, orgID string, of Skill) (all [
 	return all, more, err
 }
 
-// Direct returns what a version requires itself.
+// Direct returns the version's own requirements.
 func (v View) Direct() []Found { return v.Requires[v.VersionID] }
 
-// Plan returns what has to be installed along with versions, given as pairs of an
-// entry's id and the name of a version. Those that the organisation may not see are
-// left out.
+// Plan returns what has to be installed along with the given versions: pairs of entry id
+// and version name. Versions that the organisation may not see are ignored.
 func (s *Service) Plan(ctx context.Context, orgID string, versions [][2]string) (g Graph, err error) {
 	defer fault.Wrap(&err, "plan of %d versions", len(versions))
 	roots, err := versionsNamed(ctx, s.DB, orgID, versions)

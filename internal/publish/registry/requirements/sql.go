@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// Insert writes the requirements of a version.
+// Insert stores the requirements of a version. It's idempotent, for the backfill.
 func Insert(ctx context.Context, q store.Querier, orgID, entryID, versionID string, all []requires.Requirement) error {
 	if len(all) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func Insert(ctx context.Context, q store.Querier, orgID, entryID, versionID stri
 	return err
 }
 
-// Copy gives a version the requirements of another one with the same files.
+// Copy gives a version the requirements of another with the same files.
 func Copy(ctx context.Context, q store.Querier, from, to string) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO registry_requirements (version_id, position, entry_id, org_id, required_org, required_name, version_range)
@@ -37,8 +37,8 @@ func Copy(ctx context.Context, q store.Querier, from, to string) error {
 }
 
 const (
-	// required finds the entry e that a row r requires, if the organisation $1 may see
-	// it: one of another organisation must be public. A private one is like a missing one.
+	// required joins the entry e that row r requires, if organisation $1 may see it: in
+	// another organisation it must be public. A private entry looks like a missing one.
 	required = `registry_entries e ON e.name = r.required_name AND e.entry_type = 'skill'
 		AND e.org_id = CASE WHEN r.required_org = '' THEN r.org_id
 			ELSE (SELECT o.id FROM organisations o WHERE o.name = r.required_org) END
@@ -49,6 +49,7 @@ const (
 		COALESCE(e.current_version_id, ''), COALESCE(e.current_version, ''), COALESCE(e.current_hash, ''), COALESCE(e.description, '')`
 )
 
+// foundTargets are the scan targets for foundColumns, in its order.
 func foundTargets(f *Found) []any {
 	s := &f.Skill
 	return []any{
@@ -57,9 +58,8 @@ func foundTargets(f *Found) []any {
 	}
 }
 
-// closureOf returns the ids of the versions that versions require, and of what those
-// require, up to a limit, with the versions themselves. UNION visits each once, so
-// that neither circles nor diamonds make it longer.
+// closureOf returns the ids of versions, of the current versions they require, and so on,
+// up to a limit. UNION visits each version once, so cycles and diamonds terminate.
 func closureOf(ctx context.Context, q store.Querier, orgID string, versionIDs []string, limit int) ([]string, error) {
 	in, list := q.Dialect().In("$2", versionIDs)
 	rows, err := q.Query(ctx, `
@@ -74,8 +74,8 @@ func closureOf(ctx context.Context, q store.Querier, orgID string, versionIDs []
 	return store.All(rows, err, store.Value[string])
 }
 
-// requirementsOf returns what versions require, in the order of their SKILL.md, by
-// the version's id.
+// requirementsOf returns the requirements of versions by version id, in the order of
+// their SKILL.md.
 func requirementsOf(ctx context.Context, q store.Querier, orgID string, versionIDs []string) (map[string][]Found, error) {
 	in, list := q.Dialect().In("$2", versionIDs)
 	rows, err := q.Query(ctx, `
@@ -93,7 +93,8 @@ func requirementsOf(ctx context.Context, q store.Querier, orgID string, versionI
 	return all, err
 }
 
-// find looks up requirements of a skill of the organisation that is in no version.
+// find looks up requirements of a skill that isn't a version yet, in the name of the
+// organisation.
 func find(ctx context.Context, q store.Querier, orgID string, all []requires.Requirement) ([]Found, error) {
 	pairs := make([][2]string, len(all))
 	ranges := map[[2]string]string{}
@@ -113,7 +114,7 @@ func find(ctx context.Context, q store.Querier, orgID string, all []requires.Req
 	})
 }
 
-// withdrawnOf returns the names of withdrawn versions by the ids of their entries.
+// withdrawnOf returns the names of withdrawn versions, by entry id.
 func withdrawnOf(ctx context.Context, q store.Querier, entryIDs []string) (map[string][]string, error) {
 	in, list := q.Dialect().In("$1", entryIDs)
 	rows, err := q.Query(ctx, `
@@ -128,6 +129,7 @@ func withdrawnOf(ctx context.Context, q store.Querier, entryIDs []string) (map[s
 	return all, err
 }
 
+// skillColumns are the columns that scanSkill reads.
 const skillColumns = `e.id, e.name, e.org_id, (SELECT o.name FROM organisations o WHERE o.id = e.org_id), v.id, v.version, v.content_hash`
 
 func scanSkill(row store.Row) (s Skill, err error) {
@@ -135,8 +137,8 @@ func scanSkill(row store.Row) (s Skill, err error) {
 	return s, err
 }
 
-// versionOf finds a version of an entry that the organisation may see: the current
-// one if its name is empty. Candidates are for the entry's own organisation.
+// versionOf finds a version that the organisation may see; an empty name is the current
+// one. Candidates are visible only to the entry's own organisation.
 func versionOf(ctx context.Context, q store.Querier, orgID, entryID, version string) (Skill, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+skillColumns+` FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
@@ -145,8 +147,8 @@ func versionOf(ctx context.Context, q store.Querier, orgID, entryID, version str
 	return store.One(rows, err, "Version", scanSkill)
 }
 
-// versionsNamed finds versions by the ids of their entries and their names. Those
-// that the organisation may not see are left out.
+// versionsNamed finds versions by entry id and name, ignoring those that the organisation
+// may not see.
 func versionsNamed(ctx context.Context, q store.Querier, orgID string, names [][2]string) ([]Skill, error) {
 	pairs, list := q.Dialect().Pairs("$2", names)
 	rows, err := q.Query(ctx, `
@@ -156,8 +158,8 @@ func versionsNamed(ctx context.Context, q store.Querier, orgID string, names [][
 	return store.All(rows, err, scanSkill)
 }
 
-// dependentsOf returns the skills whose current version requires a skill, by name:
-// those of the organisation $1, and public ones.
+// dependentsOf returns the skills whose current version requires a skill, by name: those
+// of organisation $1, and public ones.
 func dependentsOf(ctx context.Context, q store.Querier, orgID string, s Skill, limit int) ([]Dependent, error) {
 	const of = `SELECT e.id, e.name, e.org_id, (SELECT o.name FROM organisations o WHERE o.id = e.org_id) AS org_name,
 			e.current_version_id, e.current_version, e.current_hash, r.version_range
@@ -176,7 +178,7 @@ func dependentsOf(ctx context.Context, q store.Querier, orgID string, s Skill, l
 // A Lacking is a version from before requirements were stored.
 type Lacking struct {
 	OrgID, EntryID, VersionID string
-	SkillMD                   []byte // nil if it was not kept
+	SkillMD                   []byte // nil if it wasn't stored
 }
 
 func nextLacking(ctx context.Context, q store.Querier, limit int) ([]Lacking, error) {
@@ -194,6 +196,7 @@ func setSeen(ctx context.Context, q store.Querier, versionID string) error {
 	return err
 }
 
+// setDone removes the cursor: nextLacking then finds nothing, on any replica.
 func setDone(ctx context.Context, q store.Querier) error {
 	_, err := q.Exec(ctx, `DELETE FROM registry_requirement_backfill`)
 	return err

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
-// Mount adds the route.
+// Mount adds the route that lock files are resolved with.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleResolve, httpapi.Route{
 		Permission: access.Read, Method: "POST", Path: "/api/v1/registry/resolve",
@@ -16,6 +16,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// hashInput is a hash in the client's own notation; see treehash.Parse.
 type hashInput struct {
 	Kind treehash.Kind `json:"kind" enum:"archive,clawhub,clawhub-source,skills-lock,well-known,toolhive,plugin-zip,dirhash" doc:"Whose hash; archive is the SHA-256 of an archive"`
 	Hash string        `json:"hash" maxLength:"100" example:"52e0a96a4f749666593447e69292abd777c62eded15d2c3912f690643cf995e0" doc:"As the client writes it; of a plugin also the first 12 digits"`
@@ -36,6 +37,7 @@ type resolveInput struct {
 	}
 }
 
+// itemOutput is null in every field that the registry doesn't know.
 type itemOutput struct {
 	State             State   `json:"state" enum:"up_to_date,behind,withdrawn,candidate,modified,unknown" doc:"modified: the entry has no version with these files; unknown: not in this registry, or not visible"`
 	MatchedBy         *string `json:"matched_by" enum:"hash,version" doc:"What found the version"`
@@ -64,13 +66,16 @@ func (s *Service) handleResolve(ctx context.Context, in resolveInput) (resolveOu
 	out := resolveOutput{make([]itemOutput, len(results))}
 	for n, r := range results {
 		out.Items[n] = itemOutput{
-			State: r.State, MatchedBy: orNull(r.By), EntryID: orNull(r.EntryID), Name: orNull(r.Name), Organisation: orNull(r.Organisation),
-			Version: orNull(r.Version), ContentHash: orNull(r.Hash), LatestVersion: orNull(r.Latest), LatestContentHash: orNull(r.LatestHash),
+			State: r.State, MatchedBy: orNull(r.By), EntryID: orNull(r.EntryID),
+			Name: orNull(r.Name), Organisation: orNull(r.Organisation),
+			Version: orNull(r.Version), ContentHash: orNull(r.Hash),
+			LatestVersion: orNull(r.Latest), LatestContentHash: orNull(r.LatestHash),
 		}
 	}
 	return out, err
 }
 
+// orNull is nil for "", which the API shows as null.
 func orNull(s string) *string {
 	if s == "" {
 		return nil

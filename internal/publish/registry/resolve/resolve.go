@@ -1,5 +1,6 @@
-// Package resolve finds the versions of what clients have installed, by the hashes
-// and names in their lock files. It reads the registry's tables.
+// Package resolve identifies what clients have installed, by the hashes and names in
+// their lock files, and tells whether it's up to date. It only reads the registry's
+// tables.
 package resolve
 
 import (
@@ -16,41 +17,41 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
-// Archive is the kind of the SHA-256 of an archive: as it was pushed, or as discovery
-// serves it.
+// Archive is the hash kind of whole archives: SHA-256 of the archive as pushed, or of the
+// canonical one.
 const Archive treehash.Kind = "archive"
 
-// An Item is what a client has installed.
+// An Item is one installed skill, as a client or lock file describes it.
 type Item struct {
 	Name         string
-	Organisation string // "" for that of the caller
-	Version      string // as the client calls it; "" if it does not say
-	EntryID      string // "" if it does not say
-	// Here reports that it came from this server: then the name finds its entry, even if
-	// no hash does.
+	Organisation string // "": the caller's
+	Version      string // as the client calls it; "" if unknown
+	EntryID      string // "" if unknown
+	// Here: it was installed from this server. Then its name identifies the entry even if
+	// no hash matches.
 	Here   bool
 	Hashes []treehash.Hash
 }
 
-// A State says what became of a version.
+// A State compares an installed version with the registry.
 type State string
 
 // The states.
 const (
 	UpToDate  State = "up_to_date"
-	Behind    State = "behind" // also if the installed version was rolled back
+	Behind    State = "behind" // not current, including versions that were rolled back
 	Withdrawn State = "withdrawn"
 	Candidate State = "candidate"
 	Modified  State = "modified" // the entry has no version with these files
 	Unknown   State = "unknown"  // nothing that the caller may see
 )
 
-// A Result is what the registry knows of an item.
+// A Result is what the registry knows about an item.
 type Result struct {
 	State State
-	// By is what found the version: "hash" or "version"; "" if nothing did.
+	// By is how the version was identified: "hash" or "version"; "" if it wasn't.
 	By string
-	// What follows is empty if the entry, or the version, is not known.
+	// The fields below are empty if the entry, or the version, is unknown.
 	EntryID, Name, Organisation string
 	Own                         bool // of the caller's organisation
 	Version, Hash               string
@@ -58,9 +59,9 @@ type Result struct {
 }
 
 // Limits of a request.
-const (
-	MaxItems  = 1_000
-	maxHashes = 8
+const ( // per request
+	MaxItems  = 1_000 // per item
+	maxHashes = 8     // characters
 	maxText   = 200
 )
 
@@ -69,10 +70,10 @@ type Service struct {
 	DB *store.DB
 }
 
-// prefix is what a client numbers a plugin with by its content.
+// prefix matches the short content hash that clients use as the version of a plugin.
 var prefix = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
-// kinds are those that a hash may have.
+// kinds are the hash kinds that a request may use.
 func kinds() []treehash.Kind {
 	return []treehash.Kind{
 		Archive, treehash.ClawHub, treehash.ClawHubSource, treehash.SkillsLock, treehash.WellKnown, treehash.ToolHive,
@@ -80,7 +81,8 @@ func kinds() []treehash.Kind {
 	}
 }
 
-// normalise validates the items and puts hashes in the form of the index.
+// normalise validates the items and brings hashes into the form in which they are
+// indexed.
 func normalise(items []Item) ([]Item, error) {
 	if len(items) > MaxItems {
 		return nil, fault.Invalid("items", "items: expected at most %d items", MaxItems)
@@ -116,9 +118,9 @@ func normalise(items []Item) ([]Item, error) {
 	return items, nil
 }
 
-// Resolve returns what the registry knows of the items, in their order. It finds the
-// versions of the organisation and the public ones of others; an unlisted entry is
-// found by its id, or by its organisation and name. Whatever else there may be is Unknown.
+// Resolve returns what the registry knows about the items, in their order. It considers
+// the organisation's versions and the public ones of others; an unlisted entry is found
+// by its id, or by organisation and name. Everything else is Unknown.
 func (s *Service) Resolve(ctx context.Context, orgID string, items []Item) (results []Result, err error) {
 	defer fault.Wrap(&err, "resolve")
 	if items, err = normalise(items); err != nil {
@@ -139,29 +141,31 @@ func (s *Service) Resolve(ctx context.Context, orgID string, items []Item) (resu
 	return results, nil
 }
 
-// A match is a version, or only an entry, that an item may be.
+// A match is a version, or just an entry, that an item may be.
 type match struct {
 	entryID, name, organisation string
 	own, unlisted               bool
 	version, hash               string // "" without a version
 	state                       registry.State
 	latest, latestHash          string
-	current                     bool // the version is
-	pushed                      int64
+	current                     bool  // it's the entry's current version
+	pushed                      int64 // microseconds
 }
 
+// result picks the best match of an item.
 func (i Item) result(byHash map[treehash.Hash][]match, named *names) Result {
 	entry, isNamed := named.of(i)
 	var found []match
 	for _, h := range i.Hashes {
 		found = append(found, byHash[h]...)
 	}
-	// What is unlisted is found by those who know its id, or its organisation and name.
+	// An unlisted entry is only visible to callers who know its id, or organisation and
+	// name. The hash of its files is not enough.
 	found = slices.DeleteFunc(found, func(m match) bool {
 		return m.unlisted && !m.own && m.entryID != i.EntryID && (i.Organisation != m.organisation || i.Name != m.name)
 	})
-	// The same files may be several versions, also of several entries: the one that the
-	// item names, the caller's own, the current one.
+	// The same files may be several versions, even of several entries. Prefer the entry
+	// that the item names, then the caller's own, then the current version.
 	slices.SortStableFunc(found, func(a, b match) int {
 		return cmp.Or(
 			first(a.entryID == entry.entryID, b.entryID == entry.entryID),
@@ -171,7 +175,8 @@ func (i Item) result(byHash map[treehash.Hash][]match, named *names) Result {
 			first(a.state == registry.Withdrawn, b.state == registry.Withdrawn), cmp.Compare(b.pushed, a.pushed),
 		)
 	})
-	// Others may publish the files of an edited skill: it is edited all the same.
+	// If a named entry doesn't have the files, the skill is modified, even if somebody
+	// else published the same files.
 	if len(found) > 0 && (!isNamed || found[0].own || found[0].entryID == entry.entryID) {
 		return found[0].result("hash")
 	}
@@ -192,6 +197,7 @@ func (i Item) result(byHash map[treehash.Hash][]match, named *names) Result {
 	return r
 }
 
+// first compares booleans for sorting: true sorts first.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -202,10 +208,13 @@ func first(a, b bool) int {
 	return 1
 }
 
+// named reports whether the match has the item's name, in its organisation if it says
+// one.
 func (m match) named(i Item) bool {
 	return m.name == i.Name && (i.Organisation == "" || m.organisation == i.Organisation)
 }
 
+// result compares the match with the entry's current version.
 func (m match) result(by string) Result {
 	r := Result{
 		State: Behind, By: by, EntryID: m.entryID, Name: m.name, Organisation: m.organisation, Own: m.own,

@@ -7,31 +7,33 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
-// The columns of a match with a version. visible keeps what the organisation $1 may
-// see: its own, and of others what is published, or was.
+// The columns of a match. visible restricts to what organisation $1 may see: its own
+// versions, and others' that are or were published.
 const (
 	matchColumns = `e.id AS entry_id, e.name, o.name AS organisation, e.org_id = $1 AS own, e.visibility = 'unlisted' AS unlisted,
 		v.version, v.content_hash, v.state, e.current_version, e.current_hash, v.id = e.current_version_id AS is_current, v.pushed_at`
 	matchNames = `entry_id, name, organisation, own, unlisted, version, content_hash, state, current_version, current_hash,
 		is_current, pushed_at`
 	visible = ` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> '' AND v.state <> 'candidate')`
-	// most is how many versions with the same files are considered. Anybody may publish a
-	// skill of somebody else many times: one's own come first, and then current ones.
+	// most is how many versions with the same files are considered per hash. Anyone may
+	// publish copies of somebody's skill in bulk; own and current versions are considered
+	// first.
 	most = 50
 )
 
-// entryOf joins the entry and the organisation of a version.
+// entryOf joins a version's entry and organisation.
 func entryOf(d store.Dialect) string {
 	return d.Lookup("registry_entries", "e", "e.id = v.entry_id") + d.Lookup("organisations", "o", "o.id = e.org_id")
 }
 
+// scanMatch reads the columns in also before those of the match.
 func scanMatch(row store.Row, also ...any) (m match, err error) {
 	err = row.Scan(append(also, &m.entryID, &m.name, &m.organisation, &m.own, &m.unlisted, &m.version, &m.hash, &m.state,
 		&m.latest, &m.latestHash, &m.current, &m.pushed)...)
 	return m, err
 }
 
-// versionsByHash finds the versions that have the hashes of the items.
+// versionsByHash finds the versions with the items' hashes.
 func versionsByHash(ctx context.Context, q store.Querier, orgID string, items []Item) (map[treehash.Hash][]match, error) {
 	var pairs [][2]string
 	for _, h := range hashesOf(items) {
@@ -43,7 +45,8 @@ func versionsByHash(ctx context.Context, q store.Querier, orgID string, items []
 	}
 	d := q.Dialect()
 	table, list := d.Pairs("$2", pairs)
-	// Each arm looks its kinds up in an index. The end of a range is after all hex digits.
+	// Each arm of the UNION can use an index. 'g' sorts after all hex digits, so the
+	// range matches a prefix.
 	rows, err := q.Query(ctx, `
 		WITH wanted AS (SELECT DISTINCT pairs.a AS kind, pairs.b AS hash FROM `+table+`),
 		hit AS (
@@ -71,6 +74,7 @@ func versionsByHash(ctx context.Context, q store.Querier, orgID string, items []
 	return found, err
 }
 
+// hashesOf returns all hashes of the items; duplicates are removed by the query.
 func hashesOf(items []Item) (all []treehash.Hash) {
 	for _, i := range items {
 		all = append(all, i.Hashes...)
@@ -78,7 +82,7 @@ func hashesOf(items []Item) (all []treehash.Hash) {
 	return all
 }
 
-// names are the entries that items name, and those of their versions that they name.
+// names are the entries that items refer to, and the versions named of them.
 type names struct {
 	ownOrg   string            // id
 	orgs     map[string]string // ids by name
@@ -87,7 +91,7 @@ type names struct {
 	versions map[[2]string]match // by entry's id and version
 }
 
-// of returns the entry that an item names.
+// of returns the entry that an item refers to, by id or, if it's from here, by name.
 func (n *names) of(i Item) (entry match, ok bool) {
 	if entry, ok = n.byID[i.EntryID]; ok || !i.Here {
 		return entry, ok
@@ -96,7 +100,7 @@ func (n *names) of(i Item) (entry match, ok bool) {
 	return entry, ok
 }
 
-// key is the organisation's id and the name of an item.
+// key is an item's organisation id and name.
 func (n *names) key(i Item) [2]string {
 	if i.Organisation == "" {
 		return [2]string{n.ownOrg, i.Name}
@@ -104,8 +108,7 @@ func (n *names) key(i Item) [2]string {
 	return [2]string{n.orgs[i.Organisation], i.Name}
 }
 
-// entriesByName finds the entries that items name, and the versions that they name of
-// these.
+// entriesByName finds the entries that items refer to, and the versions named of them.
 func entriesByName(ctx context.Context, q store.Querier, orgID string, items []Item) (*names, error) {
 	n := &names{ownOrg: orgID, byID: map[string]match{}, byName: map[[2]string]match{}, versions: map[[2]string]match{}}
 	var orgs, ids []string
@@ -133,6 +136,7 @@ func entriesByName(ctx context.Context, q store.Querier, orgID string, items []I
 	return n, n.readVersions(ctx, q, items)
 }
 
+// orgIDs returns the ids of organisations by name. Unknown names are left out.
 func orgIDs(ctx context.Context, q store.Querier, names []string) (map[string]string, error) {
 	ids := map[string]string{}
 	if len(names) == 0 {
@@ -149,7 +153,7 @@ func orgIDs(ctx context.Context, q store.Querier, names []string) (map[string]st
 	return ids, err
 }
 
-// readEntries reads entries by their ids, and by their organisations and names.
+// readEntries reads entries by id, and by organisation and name.
 func (n *names) readEntries(ctx context.Context, q store.Querier, ids []string, keys [][2]string) error {
 	if len(ids)+len(keys) == 0 {
 		return nil
@@ -172,7 +176,7 @@ func (n *names) readEntries(ctx context.Context, q store.Querier, ids []string, 
 	})
 }
 
-// readVersions reads the versions of the entries that items name.
+// readVersions reads the named versions of the items' entries.
 func (n *names) readVersions(ctx context.Context, q store.Querier, items []Item) error {
 	var keys [][2]string
 	for _, i := range items {

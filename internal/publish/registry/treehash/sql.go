@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Insert writes the hashes of a version. Those that are there stay.
+// Insert stores the hashes of a version. It's idempotent, for the backfill.
 func Insert(ctx context.Context, tx *store.Tx, entryID, versionID string, hashes []Hash) error {
 	if len(hashes) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func Insert(ctx context.Context, tx *store.Tx, entryID, versionID string, hashes
 	return err
 }
 
-// Copy gives a version the hashes of another one with the same files.
+// Copy gives a version the hashes of another with the same files.
 func Copy(ctx context.Context, q store.Querier, from, to string) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO registry_tree_hashes (kind, hash, entry_id, version_id)
@@ -36,9 +36,8 @@ func Copy(ctx context.Context, q store.Querier, from, to string) error {
 	return err
 }
 
-// Find names the version of an entry that has the files with that hash, and is no
-// candidate. Of several it is the one pushed last. A missing one is a
-// fault.NotFound.
+// Find names the newest version of an entry whose files have the hash; candidates are
+// ignored. A missing one is fault.NotFound.
 func Find(ctx context.Context, q store.Querier, entryID string, h Hash) (version string, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT v.version FROM registry_tree_hashes h JOIN registry_versions v ON v.id = h.version_id
@@ -47,8 +46,8 @@ func Find(ctx context.Context, q store.Querier, entryID string, h Hash) (version
 	return store.One(rows, err, "Version", store.Value[string])
 }
 
-// OfVersions returns the hashes of a kind of versions, by the version's id. Versions that
-// wait for the backfill have none.
+// OfVersions returns the hash of one kind by version id. Versions that the backfill
+// hasn't reached are left out.
 func OfVersions(ctx context.Context, q store.Querier, kind Kind, versionIDs []string) (map[string]string, error) {
 	in, list := q.Dialect().In("$2", versionIDs)
 	rows, err := q.Query(ctx, `
@@ -63,10 +62,10 @@ func OfVersions(ctx context.Context, q store.Querier, kind Kind, versionIDs []st
 	return hashes, err
 }
 
-// A Lacking is a version from before there were hashes.
+// A Lacking is a version from before hashes were stored.
 type Lacking struct{ OrgID, EntryID, Name, VersionID string }
 
-// NextLacking returns versions that the backfill has not seen; none at the end.
+// NextLacking returns the next versions for the backfill; none at the end.
 func NextLacking(ctx context.Context, q store.Querier, limit int) ([]Lacking, error) {
 	rows, err := q.Query(ctx, `
 		SELECT e.org_id, v.entry_id, e.name, v.id FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
@@ -77,13 +76,13 @@ func NextLacking(ctx context.Context, q store.Querier, limit int) ([]Lacking, er
 	})
 }
 
-// SetSeen moves the cursor of the backfill.
+// SetSeen advances the backfill's cursor.
 func SetSeen(ctx context.Context, q store.Querier, versionID string) error {
 	_, err := q.Exec(ctx, `UPDATE registry_tree_backfill SET after_id = $1`, versionID)
 	return err
 }
 
-// SetDone ends the backfill.
+// SetDone marks the backfill as complete, by deleting the cursor.
 func SetDone(ctx context.Context, q store.Querier) error {
 	_, err := q.Exec(ctx, `DELETE FROM registry_tree_backfill`)
 	return err

@@ -1,6 +1,6 @@
-// Package treehash computes the hashes by which clients of other registries name
-// the files that they have, and finds the versions with these files. It writes
-// the tables registry_tree_hashes and registry_tree_backfill of the registry.
+// Package treehash computes the hashes by which other ecosystems' clients identify the
+// files they have installed, and finds versions by them. It owns the registry's tables
+// registry_tree_hashes and registry_tree_backfill.
 package treehash
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
-// A Kind is the definition of a hash.
+// A Kind is an algorithm for hashing a folder.
 type Kind string
 
 // The kinds.
@@ -62,21 +62,21 @@ type Hash struct {
 	Hex  string
 }
 
-// PluginFolder is where a plugin has the files of its skill. At the root of a plugin,
-// hooks/hooks.json and .mcp.json of a skill would be the plugin's own, and run.
+// PluginFolder is where a plugin holds the files of its skill. They can't be at the
+// plugin's root: a hooks/hooks.json or .mcp.json of the skill would then be the plugin's
+// own, and run.
 func PluginFolder(name string) string { return "skills/" + name + "/" }
 
-// Of returns all hashes of the files that an installation of the package has under a
-// name.
+// Of returns all hashes of the files that a package installs under a name.
 func Of(p *skillpkg.Package, name string) ([]Hash, error) {
 	byPath := p.Installed()
-	// JavaScript's localeCompare is Unicode collation: "scripts/x.sh" comes before
-	// "SKILL.md". A Collator is not safe for concurrent use.
+	// The order of JavaScript's localeCompare is Unicode collation: "scripts/x.sh" sorts
+	// before "SKILL.md". A Collator isn't safe for concurrent use, hence one per call.
 	collator := collate.New(language.Und)
 	collated := slices.SortedStableFunc(slices.Values(byPath), func(a, b skillpkg.File) int {
 		return collator.CompareString(a.Path, b.Path)
 	})
-	var shown, unversioned []skillpkg.File // collated, too
+	var shown, unversioned []skillpkg.File // in collation order, too
 	for _, f := range collated {
 		folders := strings.Split(f.Path, "/")
 		if !slices.ContainsFunc(folders, func(s string) bool { return s[0] == '.' || s == "node_modules" }) {
@@ -106,6 +106,7 @@ func Of(p *skillpkg.Package, name string) ([]Hash, error) {
 		{SkillsLock, lock},
 		{WellKnown, wellKnown},
 	}
+	// Older releases of clawhub hash fewer files; add their fingerprints if they differ.
 	for _, older := range []func(string) bool{isText05, isText20} {
 		texts := slices.DeleteFunc(slices.Clone(shown), func(f skillpkg.File) bool { return !older(f.Path) })
 		if h := fingerprint(texts); len(texts) > 0 && !slices.Contains(hashes, h) {
@@ -126,9 +127,11 @@ func Of(p *skillpkg.Package, name string) ([]Hash, error) {
 		return nil, err
 	}
 	tree, err := gitTree(p)
-	return append(hashes, Hash{ToolHive, hexOf(toolHive)}, Hash{DirHash, hexOf(dir)}, Hash{Plugin, plugin}, Hash{GitTree, tree}), err
+	return append(hashes, Hash{ToolHive, hexOf(toolHive)}, Hash{DirHash, hexOf(dir)},
+		Hash{Plugin, plugin}, Hash{GitTree, tree}), err
 }
 
+// gitTree returns the tree's object id, or "" if git can't represent the files.
 func gitTree(p *skillpkg.Package) (string, error) {
 	if !gittree.Fits(p) {
 		return "", nil
@@ -137,6 +140,7 @@ func gitTree(p *skillpkg.Package) (string, error) {
 	return folder.Root.String(), err
 }
 
+// pluginHash hashes the zip while it's written, without keeping it.
 func pluginHash(p *skillpkg.Package, name string) (string, error) {
 	sum := sha256.New()
 	out := zip.NewWriter(sum)
@@ -147,8 +151,8 @@ func pluginHash(p *skillpkg.Package, name string) (string, error) {
 	return hexOf(sum), err
 }
 
-// texts05 are the extensions of the files that clawhub 0.5 to 0.8 look at, and
-// texts20 those that 0.20 does, too.
+// texts05 are the extensions of files that clawhub 0.5 to 0.8 hash; texts20 are those
+// that 0.20 adds.
 const (
 	texts05 = " md mdx txt json json5 yaml yml toml js cjs mjs ts tsx jsx py sh rb go rs swift kt java cs cpp c h hpp sql csv ini cfg env" +
 		" xml html css scss sass svg "
@@ -157,18 +161,20 @@ const (
 
 func isText05(file string) bool { return strings.Contains(texts05, extension(file)) }
 
-// isText20 takes a file without an extension for text; the client looks into it.
+// isText20 treats a file without an extension as text; the client looks at its content
+// instead.
 func isText20(file string) bool {
 	return isText05(file) || strings.Contains(texts20, extension(file)) || path.Ext(file) == ""
 }
 
-// extension is e.g. " md ".
+// extension returns e.g. " md ", to search for in the lists.
 func extension(file string) string {
 	return " " + strings.ToLower(strings.TrimPrefix(path.Ext(file), ".")) + " "
 }
 
 func hexOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
+// linesHash is the SHA-256 of lines joined by LF, without one at the end.
 func linesHash(files []skillpkg.File, line func(skillpkg.File) string) string {
 	lines := make([]string, len(files))
 	for i, f := range files {
@@ -178,7 +184,7 @@ func linesHash(files []skillpkg.File, line func(skillpkg.File) string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// contentHash hashes paths and contents, each followed by end.
+// contentHash hashes paths and contents, with end after each.
 func contentHash(p *skillpkg.Package, files []skillpkg.File, end string) (string, error) {
 	h := sha256.New()
 	for _, f := range files {
@@ -186,7 +192,7 @@ func contentHash(p *skillpkg.Package, files []skillpkg.File, end string) (string
 		if err != nil {
 			return "", err
 		}
-		_, _ = io.WriteString(h, f.Path+end) // a hash never fails
+		_, _ = io.WriteString(h, f.Path+end) // a hash's Write never fails
 		if _, err := spool.Copy(h, r); err != nil {
 			return "", err
 		}
@@ -195,8 +201,8 @@ func contentHash(p *skillpkg.Package, files []skillpkg.File, end string) (string
 	return hexOf(h), nil
 }
 
-// Parse reads a hash as a client writes it: with its prefix, e.g. "sha256:" or
-// "h1:", in hex or base64. It returns "" for what is none.
+// Parse reads a hash as clients write it: in hex or base64, with its prefix, e.g.
+// "sha256:" or "h1:". It returns "" if it isn't a hash of that kind.
 func Parse(kind Kind, text string) string {
 	var raw []byte
 	switch {

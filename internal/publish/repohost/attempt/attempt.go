@@ -1,6 +1,5 @@
-// Package attempt records what came of the refs that a connection publishes: one
-// attempt for each ref and commit. It keeps the table repohost_attempts for
-// repohost.
+// Package attempt stores what became of the refs that connections publish: one attempt
+// per connection, ref and commit. It owns the table repohost_attempts for repohost.
 package attempt
 
 import (
@@ -10,9 +9,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
-// An Attempt is the publication of one ref at one commit: queued, or with its
-// outcome. There is one for each (connection, ref, commit), which deduplicates
-// pushes: the same push twice is the same attempt.
+// An Attempt is the publication of one ref at one commit, queued or finished. There is at
+// most one per (connection, ref, commit), which makes publishing idempotent: the same
+// push twice is the same attempt.
 type Attempt struct {
 	ID           string
 	OrgID        string
@@ -21,7 +20,7 @@ type Attempt struct {
 	RefName      string
 	Commit       string
 	Cause        Cause
-	DeliveryID   *string // nil for a sync or reconciliation
+	DeliveryID   *string // nil if a sync or reconciliation caused it
 	Status       Status
 	Tries        int
 	Version      *string
@@ -37,14 +36,14 @@ type Attempt struct {
 	StatusSent      bool
 	CheckRunID      *string
 	AnnotationsSent int
-	Reported        string // the gate that the check-run is about, "" for none
-	Asked           int    // how often a write-back was asked for
+	Reported        string // id of the gate that the check run is about; "" for none
+	Asked           int    // counts requests for a write-back, to detect newer ones
 }
 
-// Ref is the branch or tag.
+// Ref returns the branch or tag.
 func (a Attempt) Ref() refs.Ref { return refs.Ref{Kind: a.RefKind, Name: a.RefName} }
 
-// SourceRef is the source that a version names: the tag or the commit.
+// SourceRef is what the version names as its source: the tag, or the commit's SHA.
 func (a Attempt) SourceRef() string {
 	if a.RefKind == refs.Tag {
 		return a.RefName
@@ -66,8 +65,8 @@ const (
 // A Status is the progress of an attempt.
 type Status string
 
-// The statuses. Users see refused as failed: the difference is that the same
-// commit would be refused again, so that reconcile does not retry it.
+// The statuses. Refused is shown as failed; the difference is that the same commit would
+// be refused again, so reconcile doesn't retry it.
 const (
 	Queued    Status = "queued"
 	Done      Status = "published"
@@ -77,7 +76,7 @@ const (
 	Refused   Status = "refused"
 )
 
-// Shown is the status that users see.
+// Shown is the status for users.
 func (s Status) Shown() string {
 	if s == Refused {
 		return string(Failed)
@@ -88,7 +87,7 @@ func (s Status) Shown() string {
 // Bad reports whether users see the attempt as failed.
 func (s Status) Bad() bool { return s == Failed || s == Refused }
 
-// A WriteBackStatus is the progress of a write-back.
+// A WriteBackStatus is the progress of the report to the code host.
 type WriteBackStatus string
 
 // The write-back statuses.

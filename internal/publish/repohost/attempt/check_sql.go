@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Check finds deliveries and commits that wait too long.
+// Check finds deliveries and attempts that are stuck. An hour is far beyond a normal
+// queue, so it hints at missing workers.
 func Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	before := store.Micros(store.Now().Add(-time.Hour))
 	return invariants.Check(ctx, q, "repohost", []invariants.Rule{

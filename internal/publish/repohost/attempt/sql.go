@@ -11,13 +11,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/refs"
 )
 
+// columns are the columns that scan reads, of the table's alias a.
 const columns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status,
 	a.tries, a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status, a.write_back_detail,
 	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent, a.reported, a.asked`
 
 func scan(row store.Row) (a Attempt, err error) {
 	var found string
-	err = row.Scan(&a.ID, &a.OrgID, &a.ConnectionID, &a.RefKind, &a.RefName, &a.Commit, &a.Cause, &a.DeliveryID, &a.Status, &a.Tries,
+	err = row.Scan(&a.ID, &a.OrgID, &a.ConnectionID, &a.RefKind, &a.RefName, &a.Commit,
+		&a.Cause, &a.DeliveryID, &a.Status, &a.Tries,
 		&a.Version, &a.Message, &found, store.Time(&a.QueuedAt), store.Time(&a.AttemptedAt), store.NullTime(&a.PublishedAt),
 		&a.WriteBack, &a.WriteBackDetail, &a.WriteBackTries, &a.StatusSent, &a.CheckRunID, &a.AnnotationsSent,
 		&a.Reported, &a.Asked)
@@ -27,8 +29,9 @@ func scan(row store.Row) (a Attempt, err error) {
 	return a, json.Unmarshal([]byte(found), &a.Findings)
 }
 
-// Upsert queues an attempt, or resets the one of the same ref and commit
-// to queued. It returns the attempt's id.
+// Upsert queues an attempt, or resets the existing one of the same ref and commit to
+// queued. It returns the attempt's id. Counting asked up makes a write-back that is in
+// flight discard its result.
 func Upsert(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
 		INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause, delivery_id, status, tries,
@@ -45,8 +48,8 @@ func Upsert(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	return store.One(rows, err, "Attempt", store.Value[string])
 }
 
-// DeliveryWaitingFor returns the delivery of the stored attempt with the same ref
-// and commit, "" if there is none.
+// DeliveryWaitingFor returns the delivery of the existing attempt for the same ref and
+// commit; "" if there is none.
 func DeliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT COALESCE(delivery_id, '') FROM repohost_attempts
@@ -59,9 +62,9 @@ func DeliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, e
 	return id, err
 }
 
-// Update returns the delivery that waits for the attempt now, "" if none
-// does. It may have arrived while the attempt was being published: then it is not
-// the one that the attempt was read with.
+// Update stores the outcome, and returns the delivery that is waiting for it, "" if none.
+// That may have changed since the attempt was read, if another delivery of the same push
+// came in.
 func Update(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID string, err error) {
 	found, err := json.Marshal(append([]findings.Finding{}, a.Findings...))
 	if err != nil {
@@ -74,7 +77,7 @@ func Update(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID string, er
 		store.Micros(a.AttemptedAt), store.NullMicros(a.PublishedAt), a.WriteBack)
 	deliveryID, err = store.One(rows, err, "Attempt", store.Value[string])
 	if fault.Is(err, fault.NotFound) {
-		return "", nil // deleted with its connection meanwhile
+		return "", nil // deleted with its connection in the meantime
 	}
 	return deliveryID, err
 }
@@ -86,8 +89,8 @@ func CountTry(ctx context.Context, q store.Querier, a Attempt, message string) e
 	return err
 }
 
-// UpdateWriteBack stores what came of the write-back, unless another was asked for
-// meanwhile: that finds out itself what the code host has.
+// UpdateWriteBack stores the outcome of a write-back, unless another one was requested
+// meanwhile (asked differs), which will find out for itself what is on the code host.
 func UpdateWriteBack(ctx context.Context, q store.Querier, a Attempt) error {
 	_, err := q.Exec(ctx, `
 		UPDATE repohost_attempts SET write_back_status = $2, write_back_detail = $3, write_back_tries = $4, status_sent = $5,
@@ -97,7 +100,7 @@ func UpdateWriteBack(ctx context.Context, q store.Querier, a Attempt) error {
 	return err
 }
 
-// AskWriteBack makes the write-back of an attempt due again, with another message.
+// AskWriteBack requests another write-back of an attempt, with a new message.
 func AskWriteBack(ctx context.Context, tx *store.Tx, a Attempt, message string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE repohost_attempts SET message = $2, write_back_status = 'pending', write_back_tries = 0, status_sent = FALSE,
@@ -106,20 +109,20 @@ func AskWriteBack(ctx context.Context, tx *store.Tx, a Attempt, message string) 
 	return err
 }
 
-// SetMessage changes the message of an attempt whose outcome is not written back.
+// SetMessage changes the message of an attempt that isn't reported to the code host.
 func SetMessage(ctx context.Context, tx *store.Tx, a Attempt, message string) error {
 	_, err := tx.Exec(ctx, `UPDATE repohost_attempts SET message = $2 WHERE id = $1`, a.ID, message)
 	return err
 }
 
-// ByID finds an attempt of any organisation, for jobs.
+// ByID returns an attempt of any organisation, for jobs.
 func ByID(ctx context.Context, q store.Querier, id string) (Attempt, error) {
 	rows, err := q.Query(ctx, `SELECT `+columns+` FROM repohost_attempts a WHERE a.id = $1`, id)
 	return store.One(rows, err, "Attempt", scan)
 }
 
-// OldestQueued is the head of the connection's queue (FIFO): the versions
-// of an entry appear in the order in which their commits were pushed.
+// OldestQueued returns the head of a connection's FIFO queue: versions appear in the
+// order of the pushes.
 func OldestQueued(ctx context.Context, q store.Querier, connectionID string) (Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM repohost_attempts a WHERE a.connection_id = $1 AND a.status = 'queued'
@@ -127,7 +130,8 @@ func OldestQueued(ctx context.Context, q store.Querier, connectionID string) (At
 	return store.One(rows, err, "Attempt", scan)
 }
 
-// OfVersion returns the last attempt that published a version of an entry.
+// OfVersion returns the last attempt that published a version, preferring one that really
+// did over one that found it unchanged.
 func OfVersion(ctx context.Context, q store.Querier, orgID, entryID, version string) (Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM repohost_connections c JOIN repohost_attempts a ON a.connection_id = c.id
@@ -136,7 +140,7 @@ func OfVersion(ctx context.Context, q store.Querier, orgID, entryID, version str
 	return store.One(rows, err, "Attempt", scan)
 }
 
-// OfCommit returns the finished attempts of a connection's commit.
+// OfCommit returns the finished attempts for a commit.
 func OfCommit(ctx context.Context, q store.Querier, connectionID, commit string) ([]Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM repohost_attempts a
@@ -144,11 +148,10 @@ func OfCommit(ctx context.Context, q store.Querier, connectionID, commit string)
 	return store.All(rows, err, scan)
 }
 
-// maxOfVersion is how many commits with the content of one version follow it.
+// maxOfVersion is how many commits with the same content are updated after a decision.
 const maxOfVersion = 20
 
-// AllOfVersion returns the newest attempts whose commits have the content of a
-// version.
+// AllOfVersion returns the newest attempts whose commits have the content of a version.
 func AllOfVersion(ctx context.Context, q store.Querier, orgID, entryID, version string) ([]Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM repohost_connections c JOIN repohost_attempts a ON a.connection_id = c.id
@@ -157,8 +160,8 @@ func AllOfVersion(ctx context.Context, q store.Querier, orgID, entryID, version 
 	return store.All(rows, err, scan)
 }
 
-// LastBranchVersion returns the version of the connection's last commit on a
-// branch, "" if there is none.
+// LastBranchVersion returns the version of the last published commit of a branch; "" if
+// there is none.
 func LastBranchVersion(ctx context.Context, q store.Querier, connectionID string) (string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT version FROM repohost_attempts
@@ -171,9 +174,8 @@ func LastBranchVersion(ctx context.Context, q store.Querier, connectionID string
 	return version, err
 }
 
-// Settled returns the statuses of the refs that need no new attempt: all
-// that are published or queued, and those that were refused since the connection
-// was last configured, at since.
+// Settled returns the status of refs that need no new attempt: those published or queued,
+// and those refused since the connection was last configured (since).
 func Settled(ctx context.Context, q store.Querier, connectionID string, since time.Time) (map[At]Status, error) {
 	rows, err := q.Query(ctx, `
 		SELECT ref_kind, ref_name, commit_sha, status FROM repohost_attempts
@@ -196,8 +198,8 @@ type At struct {
 	Commit string
 }
 
-// Last returns the last finished attempt of each connection of the
-// organisation, by connection id.
+// Last returns the last finished attempt of each of the organisation's connections, by
+// connection id.
 func Last(ctx context.Context, q store.Querier, orgID string) (map[string]Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+` FROM repohost_connections c JOIN repohost_attempts a ON a.id = (

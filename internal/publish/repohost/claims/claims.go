@@ -1,5 +1,6 @@
-// Package claims assigns accounts of the code host to organisations. It owns the
-// table repohost_claims.
+// Package claims assigns accounts on the code host to organisations, so that
+// organisations sharing a server can't read each other's private repositories. It owns
+// the table repohost_claims.
 package claims
 
 import (
@@ -12,23 +13,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Claim assigns an account of the code host to one organisation, and with it
-// every repository, delivery and status of the account. It keeps organisations
-// from reading each other's private repositories through the server's own
-// access. Logins are compared with host.AccountKey. Claims are independent of
-// the provider: a server that moves to another code host keeps them.
+// A Claim assigns an account on the code host to one organisation, and with it every
+// repository, delivery and status of the account. Without claims, an organisation could
+// read another's private repositories through the server's own access. Logins are
+// compared by host.AccountKey. Claims don't name a provider: a server that moves to
+// another code host keeps them.
 type Claim struct {
 	Account string // in lower case
-	// OrgID is "" for a contested account: several organisations had bound it
-	// before claims existed, and the operator has not decided yet.
+	// OrgID is "" for a contested account: several organisations had bound it before
+	// claims existed, and the operator hasn't decided yet.
 	OrgID     string
 	ClaimedAt time.Time
-	// BoundBy are the organisations that have bound the account.
+	// BoundBy are the organisations that have bound an installation of the account.
 	BoundBy []string
 }
 
-// Allow assigns an account to an organisation, for the operator. An account of
-// another organisation is a Conflict, unless move is set: then the other's
+// Allow assigns an account to an organisation, on behalf of the operator. An account that
+// another organisation holds is fault.Conflict, unless move is true: then the other's
 // installations of it become inactive.
 func Allow(ctx context.Context, db *store.DB, orgID, account string, move bool) (err error) {
 	defer fault.Wrap(&err, "allow %s", account)
@@ -41,8 +42,10 @@ func Allow(ctx context.Context, db *store.DB, orgID, account string, move bool) 
 			return err
 		}
 		if holder != "" && !move {
-			return fault.New(fault.Conflict, "The account %s belongs to another organisation; `whetstone repohost claims` names it,"+
-				" and --move takes the account from it", account)
+			return fault.New(fault.Conflict,
+				"The account %s belongs to another organisation; `whetstone repohost claims` names it,"+
+
+					" and --move takes the account from it", account)
 		}
 		if err := moveClaim(ctx, tx, account, holder, orgID); err != nil {
 			return err
@@ -56,8 +59,8 @@ func Allow(ctx context.Context, db *store.DB, orgID, account string, move bool) 
 	})
 }
 
-// Release deletes the claim on an account, for the operator. The installations
-// of its organisation become inactive.
+// Release deletes the claim on an account, on behalf of the operator. The former holder's
+// installations of it become inactive.
 func Release(ctx context.Context, db *store.DB, account string) (err error) {
 	defer fault.Wrap(&err, "release %s", account)
 	return db.InTx(ctx, func(tx *store.Tx) error {
@@ -69,6 +72,7 @@ func Release(ctx context.Context, db *store.DB, account string) (err error) {
 	})
 }
 
+// recordAudit writes to the log of the organisation that gains or loses the account.
 func recordAudit(ctx context.Context, tx *store.Tx, orgID, account, action string) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: orgID, Action: action, Target: audit.Target{Kind: "account", ID: host.AccountKey(account), Name: account},

@@ -7,16 +7,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Policy says how accounts get claimed.
+// A Policy decides how accounts are claimed.
 type Policy struct {
-	// OperatorOnly lets only the operator assign accounts to organisations. Otherwise
-	// the first organisation that binds an unclaimed account gets it, as long as the
-	// server has one organisation: of several, none can prove that an account is its own.
+	// OperatorOnly: only the operator assigns accounts. Otherwise the first organisation
+	// to bind an unclaimed account gets it, but only on a server with a single
+	// organisation: with several, none can prove that an account is its own.
 	OperatorOnly bool
 }
 
-// Check refuses an account that the organisation cannot claim, before any request
-// is made to the code host.
+// Check returns an error if the organisation can't claim the account. It's called before
+// any request to the code host.
 func (p Policy) Check(ctx context.Context, q store.Querier, orgID, account string) error {
 	holder, found, err := Holder(ctx, q, account)
 	switch {
@@ -37,8 +37,8 @@ func (p Policy) Check(ctx context.Context, q store.Querier, orgID, account strin
 	return err
 }
 
-// Claim claims an unclaimed account for the organisation, unless only the
-// operator may.
+// Claim claims an account for the organisation, if the policy allows that. It's a no-op
+// for an account that the organisation holds.
 func (p Policy) Claim(ctx context.Context, tx *store.Tx, orgID, account string) error {
 	if err := p.Check(ctx, tx, orgID, account); err != nil {
 		return err
@@ -46,6 +46,7 @@ func (p Policy) Claim(ctx context.Context, tx *store.Tx, orgID, account string) 
 	if err := Insert(ctx, tx, account, orgID); err != nil {
 		return err
 	}
+	// Insert ignores conflicts: see who won.
 	holder, _, err := Holder(ctx, tx, account)
 	if err != nil || holder == orgID {
 		return err
@@ -53,13 +54,14 @@ func (p Policy) Claim(ctx context.Context, tx *store.Tx, orgID, account string) 
 	return p.ErrNotClaimed(account)
 }
 
-// ErrNotClaimed says how to get an account, but not which organisation has it.
-// Where the operator assigns accounts, it does not reveal that one has it.
+// ErrNotClaimed explains how to get an account without saying who has it. Where the
+// operator assigns accounts, it doesn't even reveal that someone has it.
 func (p Policy) ErrNotClaimed(account string) error {
 	if p.OperatorOnly {
 		return fault.New(fault.Conflict, "The account %[1]s is not this organisation's; the operator can give it to one with"+
 			" `whetstone repohost allow ORG %[1]s`", account).WithCode("claim_required")
 	}
-	return fault.New(fault.Conflict, "The account %[1]s belongs to another organisation, or several have bound it; the operator can"+
-		" decide with `whetstone repohost allow ORG %[1]s`", account)
+	return fault.New(fault.Conflict,
+		"The account %[1]s belongs to another organisation, or several have bound it; the operator can"+
+			" decide with `whetstone repohost allow ORG %[1]s`", account)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Insert assigns an account to an organisation, unless it is claimed. Of
-// concurrent claims the primary key lets one win.
+// Insert assigns an account to an organisation, unless it's claimed already. The primary
+// key decides between concurrent claims.
 func Insert(ctx context.Context, tx *store.Tx, account, orgID string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO repohost_claims (account_key, org_id, claimed_at) VALUES ($1, $2, $3)
@@ -17,8 +17,8 @@ func Insert(ctx context.Context, tx *store.Tx, account, orgID string) error {
 	return err
 }
 
-// Holder returns the organisation that has an account, and whether there is a
-// claim. A contested claim has no holder, "".
+// Holder returns the organisation that holds the claim on an account, and whether there
+// is a claim. A contested claim has holder "".
 func Holder(ctx context.Context, q store.Querier, account string) (holder string, found bool, err error) {
 	rows, err := q.Query(ctx, `SELECT COALESCE(org_id, '') FROM repohost_claims WHERE account_key = $1`, host.AccountKey(account))
 	holder, err = store.One(rows, err, "Claim", store.Value[string])
@@ -28,14 +28,15 @@ func Holder(ctx context.Context, q store.Querier, account string) (holder string
 	return holder, err == nil, err
 }
 
+// severalOrganisations stops counting at two.
 func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
 	n, err := store.One(rows, err, "Organisations", store.Value[int])
 	return n > 1, err
 }
 
-// moveClaim assigns an account to an organisation. It is a Conflict if the
-// holder is no longer from, which is "" without one.
+// moveClaim assigns an account to an organisation. It's fault.Conflict if the holder is
+// no longer from ("" for none), because the operator decided about that one.
 func moveClaim(ctx context.Context, tx *store.Tx, account, from, to string) error {
 	n, err := tx.Exec(ctx, `
 		INSERT INTO repohost_claims (account_key, org_id, claimed_at) VALUES ($1, $2, $3)
@@ -48,14 +49,14 @@ func moveClaim(ctx context.Context, tx *store.Tx, account, from, to string) erro
 	return err
 }
 
-// deleteClaim returns the former holder, "" for a contested account.
+// deleteClaim returns the former holder; "" for a contested account.
 func deleteClaim(ctx context.Context, tx *store.Tx, account string) (holder string, err error) {
 	rows, err := tx.Query(ctx, `
 		DELETE FROM repohost_claims WHERE account_key = $1 RETURNING COALESCE(org_id, '')`, host.AccountKey(account))
 	return store.One(rows, err, "Claim", store.Value[string])
 }
 
-// All returns all claims by account.
+// All returns all claims, sorted by account.
 func All(ctx context.Context, q store.Querier) ([]Claim, error) {
 	rows, err := q.Query(ctx, `SELECT account_key, COALESCE(org_id, ''), claimed_at FROM repohost_claims ORDER BY account_key`)
 	all, err := store.All(rows, err, func(row store.Row) (c Claim, err error) {
@@ -79,14 +80,13 @@ func All(ctx context.Context, q store.Querier) ([]Claim, error) {
 	return all, err
 }
 
-// Claimed is the SQL condition on installations i whose organisation holds the
-// claim on their account, and was not deleted.
+// Claimed is the SQL condition for installations i whose organisation holds the claim on
+// their account and isn't deleted.
 const Claimed = `(EXISTS (SELECT 1 FROM repohost_claims k WHERE k.account_key = i.account_key AND k.org_id = i.org_id)
 	AND EXISTS (SELECT 1 FROM organisations o WHERE o.id = i.org_id AND o.deleted_at IS NULL))`
 
-// OwnedBy is the SQL condition that a repository's key, e.g. "acme/skills", belongs
-// to an account. It compares the whole owner; LIKE would match _ with any
-// character.
+// OwnedBy is the SQL condition that a repository key, e.g. "acme/skills", belongs to an
+// account. It compares the owner exactly; in LIKE a _ would match any character.
 func OwnedBy(repoKey, accountKey string) string {
 	return `substr(` + repoKey + `, 1, length(` + accountKey + `) + 1) = ` + accountKey + ` || '/'`
 }

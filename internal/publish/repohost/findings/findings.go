@@ -1,5 +1,5 @@
-// Package findings validates the files of a commit before they are published,
-// and shows on the code host what was found.
+// Package findings validates the files of a commit before they are published, and formats
+// the result for the code host.
 package findings
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
-// A Finding is a problem of a file in the repository.
+// A Finding is a problem in a file of the repository.
 type Finding struct {
 	Path     string `json:"path"` // relative to the repository
 	Line     int    `json:"line"`
@@ -23,8 +23,8 @@ type Finding struct {
 	Message  string `json:"message"`
 }
 
-// Check validates the skill in a folder of the repository. The refusal says why
-// it may not be published, "" if it may.
+// Check lints the skill in a folder of the repository. refusal says why it may not be
+// published, and is "" if it may.
 func Check(ctx context.Context, folder string, pkg *skillpkg.Package) (all []Finding, refusal string, err error) {
 	if err := pkg.RequireSkill(); err != nil {
 		if folder == "." {
@@ -42,8 +42,8 @@ func Check(ctx context.Context, folder string, pkg *skillpkg.Package) (all []Fin
 	return Of(folder, report), refusal, nil
 }
 
-// firstError describes the first error of a report and counts the others, e.g.
-// "SKILL.md: name is missing (and 2 more errors)".
+// firstError describes the first error and counts the others, e.g. "SKILL.md: name is
+// missing (and 2 more errors)".
 func firstError(report lint.Report) string {
 	errors := report.Counts().Error
 	for _, f := range report.Findings {
@@ -61,8 +61,8 @@ func firstError(report lint.Report) string {
 	return "The skill did not pass validation"
 }
 
-// Of returns a report's findings with paths relative to the repository, where
-// code hosts look for them.
+// Of converts a report's findings. Their paths are relative to the repository, as code
+// hosts expect.
 func Of(folder string, report lint.Report) []Finding {
 	all := make([]Finding, len(report.Findings))
 	for i, f := range report.Findings {
@@ -74,9 +74,9 @@ func Of(folder string, report lint.Report) []Finding {
 	return all
 }
 
-// Annotations shows findings beside their lines.
+// Annotations converts findings into annotations of a check run.
 func Annotations(all []Finding) []host.Annotation {
-	// Severities without a level of their own are notices.
+	// Every other severity is a notice.
 	levels := map[string]host.Level{"error": host.LevelFailure, "warning": host.LevelWarning}
 	var annotations []host.Annotation
 	for _, f := range all {

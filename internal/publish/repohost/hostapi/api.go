@@ -1,5 +1,6 @@
-// Package hostapi has the routes of the code host: settings, installations,
-// connections, deliveries and the webhook.
+// Package hostapi has the API of code hosts: settings, installations, connections,
+// deliveries and the webhook. It's apart from repohost to keep the size of that package
+// down.
 package hostapi
 
 import (
@@ -12,13 +13,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 )
 
-// maxDelivery is the largest payload of a webhook, GitHub's limit.
+// maxDelivery is the size limit of a webhook's body; it's GitHub's.
 const maxDelivery = 25 << 20
 
-// API is the service of the code host with its routes.
+// API adds the endpoints to the service.
 type API struct{ *repohost.Service }
 
-// Mount adds the routes of the code host.
+// Mount adds the routes. The webhook is public: its signature authenticates it.
 func (a API) Mount(to *httpapi.API) {
 	httpapi.Add(to, a.handleSettings, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "GET", Path: "/api/v1/repohost/settings",
@@ -89,7 +90,7 @@ func (a API) Mount(to *httpapi.API) {
 	})
 }
 
-// SettingsBody is an organisation's code-host settings.
+// SettingsBody has an organisation's code host settings, in requests and replies.
 type SettingsBody struct {
 	WriteBackMode repohost.Mode `json:"write_back_mode" enum:"off,checks,checks_and_prs"`
 }
@@ -103,6 +104,7 @@ func (a API) handleSetSettings(ctx context.Context, in struct{ Body SettingsBody
 	return in.Body, a.SetMode(ctx, access.From(ctx).OrgID, in.Body.WriteBackMode)
 }
 
+// installationOutput shows that there is a token, and never the token itself.
 type installationOutput struct {
 	ID             string       `json:"id" format:"uuid"`
 	InstallationID int64        `json:"installation_id"`
@@ -114,10 +116,13 @@ type installationOutput struct {
 	UpdatedAt      httpapi.Time `json:"updated_at"`
 }
 
+// newInstallationOutput never shows the token, only whether there is one. An unclaimed
+// installation looks suspended: either way nothing is read through it.
 func newInstallationOutput(i repohost.Installation) installationOutput {
 	return installationOutput{
 		ID: i.ID, InstallationID: i.InstallationID, AccountLogin: i.AccountLogin, AccountType: i.AccountType,
-		Suspended: i.Inactive(), HasToken: i.Token != nil, CreatedAt: httpapi.Time(i.CreatedAt), UpdatedAt: httpapi.Time(i.UpdatedAt),
+		Suspended: i.Inactive(), HasToken: i.Token != nil, CreatedAt: httpapi.Time(i.CreatedAt),
+		UpdatedAt: httpapi.Time(i.UpdatedAt),
 	}
 }
 
@@ -134,13 +139,14 @@ func (a API) handleInstallations(ctx context.Context, _ struct{}) (installations
 	return out, err
 }
 
+// bindInput is idempotent: the same installation can be bound again to change it.
 type bindInput struct {
 	Body struct {
 		InstallationID int64  `json:"installation_id" minimum:"1" maximum:"9007199254740991" doc:"Issued by the code host; any number of your own where the host has no apps"`
 		AccountLogin   string `json:"account_login" minLength:"1" maxLength:"100"`
 		AccountType    string `json:"account_type" enum:"User,Organization"`
 		Suspended      bool   `json:"suspended,omitempty" default:"false"`
-		// nil keeps the stored token.
+		// Nil keeps the stored token.
 		Token *string `json:"token,omitempty" doc:"Access token of the account, for Gitea and Forgejo; it is used instead of the server's and never shown. Empty removes it"`
 	}
 }
@@ -160,6 +166,7 @@ type reposInput struct {
 	InstallationID int64 `query:"installation_id" required:"true" minimum:"1"`
 }
 
+// repoOutput is a repository to choose from.
 type repoOutput struct {
 	ID                 int64         `json:"id"`
 	FullName           string        `json:"full_name" example:"acme/skills"`
@@ -181,8 +188,9 @@ func (a API) handleRepos(ctx context.Context, in reposInput) (reposOutput, error
 	out := reposOutput{make([]repoOutput, len(all))}
 	for i, r := range all {
 		out.Repos[i] = repoOutput{
-			ID: r.ID, FullName: r.FullName, Owner: r.Owner, Name: r.Name, Visibility: r.Visibility, DefaultBranch: r.DefaultBranch,
-			HTMLURL: r.HTMLURL, PushedAt: httpapi.NullTime(r.PushedAt), ConnectedElsewhere: r.ConnectedElsewhere,
+			ID: r.ID, FullName: r.FullName, Owner: r.Owner, Name: r.Name, Visibility: r.Visibility,
+			DefaultBranch: r.DefaultBranch,
+			HTMLURL:       r.HTMLURL, PushedAt: httpapi.NullTime(r.PushedAt), ConnectedElsewhere: r.ConnectedElsewhere,
 		}
 	}
 	return out, err

@@ -11,11 +11,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 )
 
-// ConnectionPath names a connection in a path.
+// ConnectionPath is the path parameter of the routes of one connection.
 type ConnectionPath struct {
 	ID string `path:"id" doc:"Id of the connection"`
 }
 
+// connectionOutput is a connection with its last finished attempt, null before the first.
 type connectionOutput struct {
 	ID               string                `json:"id" format:"uuid"`
 	OrgID            string                `json:"org_id" format:"uuid"`
@@ -41,6 +42,7 @@ type connectionOutput struct {
 	LastAttempt      *lastAttemptOutput    `json:"last_attempt"`
 }
 
+// lastAttemptOutput is an attempt as the list of connections shows it.
 type lastAttemptOutput struct {
 	Status          string                  `json:"status" enum:"published,unchanged,skipped,failed"`
 	Trigger         attempt.Cause           `json:"trigger" enum:"push,tag,sync,reconcile"`
@@ -53,6 +55,7 @@ type lastAttemptOutput struct {
 	AttemptedAt     httpapi.Time            `json:"attempted_at"`
 }
 
+// newConnectionOutput takes the last finished attempt, nil if there is none yet.
 func newConnectionOutput(c repohost.Connection, last *attempt.Attempt) connectionOutput {
 	owner, name := host.Repo{FullName: c.RepoFullName}.Split()
 	out := connectionOutput{
@@ -65,7 +68,8 @@ func newConnectionOutput(c repohost.Connection, last *attempt.Attempt) connectio
 	}
 	if last != nil {
 		out.LastAttempt = &lastAttemptOutput{
-			Status: last.Status.Shown(), Trigger: last.Cause, Version: last.Version, SourceRef: last.SourceRef(), Message: last.Message,
+			Status: last.Status.Shown(), Trigger: last.Cause, Version: last.Version, SourceRef: last.SourceRef(),
+			Message:         last.Message,
 			WriteBackStatus: last.WriteBack, WriteBackDetail: last.WriteBackDetail, CheckRunID: last.CheckRunID,
 			AttemptedAt: httpapi.Time(last.AttemptedAt),
 		}
@@ -86,6 +90,7 @@ func (a API) handleConnections(ctx context.Context, _ struct{}) (connectionsOutp
 	return out, err
 }
 
+// attemptOf returns a pointer for the optional field of the reply.
 func attemptOf(last map[string]attempt.Attempt, id string) *attempt.Attempt {
 	if a, ok := last[id]; ok {
 		return &a
@@ -95,11 +100,12 @@ func attemptOf(last map[string]attempt.Attempt, id string) *attempt.Attempt {
 
 type connectInput struct {
 	Body struct {
-		EntryID          string `json:"entry_id" doc:"Registry entry to publish to"`
-		InstallationID   int64  `json:"installation_id" minimum:"1"`
-		RepoFullName     string `json:"repo_full_name" example:"acme/skills"`
-		DefaultBranch    string `json:"default_branch,omitempty" default:"main"`
-		SkillPath        string `json:"skill_path,omitempty" default:"." doc:"Folder of the skill in the repository"`
+		EntryID        string `json:"entry_id" doc:"Registry entry to publish to"`
+		InstallationID int64  `json:"installation_id" minimum:"1"`
+		RepoFullName   string `json:"repo_full_name" example:"acme/skills"`
+		DefaultBranch  string `json:"default_branch,omitempty" default:"main"`
+		SkillPath      string `json:"skill_path,omitempty" default:"." doc:"Folder of the skill in the repository"`
+		// AutoPublish is a pointer because its default is true.
 		AutoPublish      *bool  `json:"auto_publish,omitempty" doc:"Whether tags are published when they are pushed; true when omitted"`
 		WriteBackEnabled bool   `json:"write_back_enabled,omitempty" default:"false"`
 		TagPattern       string `json:"tag_pattern,omitempty" default:"v*" doc:"Glob of the tags that are published"`
@@ -111,6 +117,7 @@ type connectInput struct {
 	}
 }
 
+// handleConnect turns an omitted auto_publish into its default, true.
 func (a API) handleConnect(ctx context.Context, in connectInput) (connectionOutput, error) {
 	b := in.Body
 	c, err := a.Connect(ctx, access.From(ctx), repohost.Connection{
@@ -125,6 +132,7 @@ func (a API) handleConnect(ctx context.Context, in connectInput) (connectionOutp
 	return newConnectionOutput(c, nil), nil
 }
 
+// updateInput is a partial update: fields that are null or absent stay unchanged.
 type updateInput struct {
 	ConnectionPath
 	Body struct {
@@ -160,6 +168,7 @@ func (a API) handleDisconnect(ctx context.Context, in ConnectionPath) (httpapi.N
 	return httpapi.None{}, a.Disconnect(ctx, access.From(ctx), in.ID)
 }
 
+// syncOutput is the attempt that Sync chose to show, with the name of the commit status.
 type syncOutput struct {
 	ConnectionID    string                  `json:"connection_id" format:"uuid"`
 	Status          string                  `json:"status" enum:"published,unchanged,skipped,failed"`
@@ -173,6 +182,8 @@ type syncOutput struct {
 	Trigger         attempt.Cause           `json:"trigger" enum:"sync"`
 }
 
+// handleSync waits for the sync, within its timeout, and replies with the outcome of the
+// attempt to show.
 func (a API) handleSync(ctx context.Context, in ConnectionPath) (syncOutput, error) {
 	c, last, err := a.Sync(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
@@ -180,7 +191,8 @@ func (a API) handleSync(ctx context.Context, in ConnectionPath) (syncOutput, err
 	}
 	out := syncOutput{
 		ConnectionID: c.ID, Status: last.Status.Shown(), Version: last.Version, PublishedAt: httpapi.NullTime(last.PublishedAt),
-		Message: last.Message, WriteBackStatus: last.WriteBack, CheckRunID: last.CheckRunID, StatusContext: c.StatusContext(), Trigger: last.Cause,
+		Message: last.Message, WriteBackStatus: last.WriteBack, CheckRunID: last.CheckRunID, StatusContext: c.StatusContext(),
+		Trigger: last.Cause,
 	}
 	if ref := last.SourceRef(); ref != "" {
 		out.SourceRef = &ref
@@ -188,6 +200,7 @@ func (a API) handleSync(ctx context.Context, in ConnectionPath) (syncOutput, err
 	return out, nil
 }
 
+// deliveryOutput shows a delivery without its body, which may contain private data.
 type deliveryOutput struct {
 	ID             string                  `json:"id" format:"uuid"`
 	DeliveryID     string                  `json:"delivery_id" doc:"The code host's"`
@@ -205,8 +218,9 @@ type deliveryOutput struct {
 
 func newDeliveryOutput(d repohost.Delivery) deliveryOutput {
 	return deliveryOutput{
-		ID: d.ID, DeliveryID: d.DeliveryID, Provider: d.Provider, Event: d.Event, Action: d.Action, InstallationID: d.InstallationID,
-		RepoFullName: d.RepoFullName, Status: d.Status, Attempts: d.Attempts, Detail: d.Detail,
+		ID: d.ID, DeliveryID: d.DeliveryID, Provider: d.Provider, Event: d.Event, Action: d.Action,
+		InstallationID: d.InstallationID,
+		RepoFullName:   d.RepoFullName, Status: d.Status, Attempts: d.Attempts, Detail: d.Detail,
 		ReceivedAt: httpapi.Time(d.ReceivedAt), FinishedAt: httpapi.NullTime(d.FinishedAt),
 	}
 }
@@ -225,11 +239,12 @@ func (a API) handleDeliveries(ctx context.Context, in struct{ httpapi.Page }) (d
 	return out, err
 }
 
-// DeliveryPath names a delivery in a path.
+// DeliveryPath is the path parameter of the routes of one delivery.
 type DeliveryPath struct {
 	ID string `path:"id" doc:"Id of the delivery, ours"`
 }
 
+// handleRedeliver replies before the delivery is processed (202).
 func (a API) handleRedeliver(ctx context.Context, in DeliveryPath) (deliveryOutput, error) {
 	d, err := a.Redeliver(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
@@ -238,6 +253,7 @@ func (a API) handleRedeliver(ctx context.Context, in DeliveryPath) (deliveryOutp
 	return newDeliveryOutput(d), nil
 }
 
+// webhookInput has the headers by the names that GitHub uses; Gitea sends the same ones.
 type webhookInput struct {
 	Signature   string `header:"X-Hub-Signature-256" doc:"sha256= and the HMAC of the body in hex"`
 	Event       string `header:"X-GitHub-Event"`
@@ -246,18 +262,18 @@ type webhookInput struct {
 	RawBody     []byte
 }
 
-// formBody is a delivery as a form, which code hosts send if they are set up so.
+// formBody is a delivery sent as a form, which code hosts can be configured to do.
 type formBody struct {
 	Payload string `json:"payload" doc:"The JSON of the delivery"`
 }
 
-// webhookOutput reveals nothing but that the delivery was stored.
+// webhookOutput tells the sender only that the delivery was stored.
 type webhookOutput struct {
 	ID     string                  `json:"id" format:"uuid"`
 	Status repohost.DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
 }
 
-// HTTPStatus is 202 while there is something left to do.
+// HTTPStatus is 202 while there is something left to do, else 200.
 func (o webhookOutput) HTTPStatus() int {
 	if o.Status == repohost.DeliveryIgnored {
 		return http.StatusOK
@@ -265,6 +281,7 @@ func (o webhookOutput) HTTPStatus() int {
 	return http.StatusAccepted
 }
 
+// handleWebhook passes the raw body on: the signature covers its bytes.
 func (a API) handleWebhook(ctx context.Context, in webhookInput) (webhookOutput, error) {
 	d, err := a.Receive(ctx, repohost.Incoming{
 		Signature: in.Signature, Event: in.Event, DeliveryID: in.DeliveryID, ContentType: in.ContentType, Body: in.RawBody,

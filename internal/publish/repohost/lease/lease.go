@@ -1,6 +1,6 @@
-// Package lease lets one worker at a time publish for a connection, so that
-// versions appear in the order of the pushes, or write to the code host about one
-// thing. It uses the column held_until of the thing's table.
+// Package lease makes sure that only one worker at a time publishes for a connection, so
+// that versions appear in the order of pushes, or writes to the code host about one
+// thing. A lease is the column held_until of the thing's own table.
 package lease
 
 import (
@@ -12,21 +12,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// Times of leases. They trade how soon another worker takes over after a crash against
+// work done twice.
 const (
-	// Poll is how often a lease that another worker has is tried again.
+	// Poll is how often a held lease is tried again.
 	Poll = 200 * time.Millisecond
-	// ttl is how long a worker has a lease. It is renewed before every attempt. If
-	// one takes longer, another worker may publish the same commit, which is
-	// idempotent.
+	// ttl of a lease on a connection. It's renewed before every attempt. Should one take
+	// longer, another worker may publish the same commit, which is idempotent.
 	ttl = 30 * time.Second
-	// writeTTL is that of a lease to write about one thing: a worker that takes over
-	// finds on the code host what the other one has made.
+	// writeTTL is the TTL of the other leases. It can be short: a worker that takes over
+	// finds on the code host what the other one has created.
 	writeTTL = 10 * time.Second
-	// timeout is how long a sync waits for the lease of a worker to end.
+	// timeout is how long a sync waits for a worker's lease.
 	timeout = 15 * time.Second
 )
 
-// A Table has things that one worker at a time works on.
+// A Table is a table whose rows are leased.
 type Table string
 
 // The tables.
@@ -37,6 +38,7 @@ const (
 	Comments    Table = "pull_comments"
 )
 
+// ttl is longer for connections: one publication takes longer than one report.
 func (t Table) ttl() time.Duration {
 	if t == Connections {
 		return ttl
@@ -44,10 +46,9 @@ func (t Table) ttl() time.Duration {
 	return writeTTL
 }
 
-// A Lease is a worker's right to publish for a connection, or to work on another
-// thing. The time at which it expires identifies it: a worker whose lease has
-// expired can neither renew nor release the one that another worker has acquired
-// since.
+// A Lease is a worker's exclusive right to work on a row. Its expiry identifies it: a
+// worker whose lease expired can neither renew nor release the lease that another worker
+// has acquired since.
 type Lease struct {
 	db    *store.DB
 	table Table
@@ -55,15 +56,15 @@ type Lease struct {
 	until time.Time
 }
 
-// Acquire reports false if another worker's lease has not expired, or if the thing
-// is gone.
+// Acquire tries to take the lease. It returns false if another worker's lease is valid,
+// or the row is gone.
 func Acquire(ctx context.Context, db *store.DB, table Table, id string) (l *Lease, acquired bool, err error) {
 	l = &Lease{db, table, id, store.Now().Add(table.ttl())}
 	acquired, err = l.insert(ctx)
 	return l, acquired, err
 }
 
-// Wait acquires the lease on a connection, waiting for a worker that has it.
+// Wait acquires the lease on a connection, waiting up to timeout for another worker.
 func Wait(ctx context.Context, db *store.DB, connectionID string) (*Lease, error) {
 	for end := time.Now().Add(timeout); ; {
 		l, acquired, err := Acquire(ctx, db, Connections, connectionID)
@@ -81,12 +82,12 @@ func Wait(ctx context.Context, db *store.DB, connectionID string) (*Lease, error
 	}
 }
 
-// ErrPublishing is the error of a sync while a worker has the lease.
+// ErrPublishing is returned to a sync while a worker holds the lease.
 func ErrPublishing() error {
 	return fault.New(fault.Unavailable, "The connection is publishing; try again").After(Poll)
 }
 
-// Renew reports false if the lease has expired and another worker has one.
+// Renew extends the lease. It returns false if it expired and another worker took it.
 func (l *Lease) Renew(ctx context.Context) (held bool, err error) {
 	until := store.Now().Add(l.table.ttl())
 	if held, err = l.move(ctx, store.Micros(until)); held {
@@ -95,7 +96,7 @@ func (l *Lease) Renew(ctx context.Context) (held bool, err error) {
 	return held, err
 }
 
-// Release ends a lease. If that fails, it expires after its time.
+// Release ends the lease. On failure it's only logged, and the lease expires by itself.
 func (l *Lease) Release(ctx context.Context, log *slog.Logger) {
 	if _, err := l.move(context.WithoutCancel(ctx), 0); err != nil {
 		log.Warn("a lease was not released", "table", l.table, "id", l.id, "error", err)

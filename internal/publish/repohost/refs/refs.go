@@ -1,5 +1,5 @@
-// Package refs knows the branches and tags of a repository: which names are
-// valid, which tags a pattern selects, and which version a ref is published as.
+// Package refs deals with branches and tags: which names are valid, which tags a pattern
+// selects, and what version a ref is published as.
 package refs
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/glob"
 )
 
-// A Ref is a branch or tag that a push moves.
+// A Ref is a branch or tag.
 type Ref struct {
 	Kind Kind
 	Name string
 }
 
-// A Kind says whether a ref is a branch or a tag.
+// A Kind tells branches from tags.
 type Kind string
 
 // The kinds.
@@ -28,11 +28,11 @@ const (
 	Tag    Kind = "tag"
 )
 
-// MaxName is the longest name of a ref that is looked at, in bytes: file
-// systems, and so git, do not take longer ones.
+// MaxName is the longest name of a ref, in bytes: file systems, and with them git, don't
+// allow longer ones.
 const MaxName = 255
 
-// Full is the ref's name in git, e.g. "refs/tags/v1.2.3".
+// Full is the full name, e.g. "refs/tags/v1.2.3".
 func (r Ref) Full() string {
 	if r.Kind == Tag {
 		return "refs/tags/" + r.Name
@@ -48,12 +48,12 @@ func (r Ref) Version(commit string) string {
 	return Prerelease(commit)
 }
 
-// minShortSHA is the length of a short SHA, as git abbreviates it.
+// minShortSHA is the length at which git abbreviates SHAs.
 const minShortSHA = 7
 
-// Prerelease is the version of a commit on a branch, e.g.
-// "0.0.0-repohost.1a2b3c4". The short SHA is longer than 7 characters where those
-// would not be SemVer: a number with a leading zero is not, 1 commit in 268.
+// Prerelease is the version of a commit on a branch, e.g. "0.0.0-repohost.1a2b3c4".
+// SemVer forbids numbers with a leading zero, so where 7 characters are such a number (1
+// commit in 268), more are used.
 func Prerelease(commit string) string {
 	for length := minShortSHA; length < len(commit); length++ {
 		version := "0.0.0-repohost." + commit[:length]
@@ -64,9 +64,9 @@ func Prerelease(commit string) string {
 	return "0.0.0-repohost." + commit
 }
 
-// Release is the version of a tag: "v1.2.3", "name/v1.2.3" and "name@1.2.3"
-// give "1.2.3". A tag of another form is the version itself, with its slashes
-// replaced, which versions cannot have.
+// Release is the version of a tag: "1.2.3" for "v1.2.3", "name/v1.2.3" and "name@1.2.3".
+// Any other tag is the version as it is, with slashes replaced, which versions can't
+// contain.
 func Release(tag string) string {
 	last := tag[strings.LastIndex(tag, "/")+1:]
 	for _, candidate := range []string{tag, last, last[strings.LastIndex(last, "@")+1:]} {
@@ -78,8 +78,8 @@ func Release(tag string) string {
 	return strings.ReplaceAll(tag, "/", "-")
 }
 
-// ByVersion sorts tags by SemVer, the latest release last. Tags of another form
-// come first.
+// ByVersion sorts tags by SemVer, the latest release last. Tags that aren't SemVer come
+// first.
 func ByVersion(tags []string) []string {
 	slices.SortFunc(tags, func(a, b string) int {
 		first, err1 := semver.StrictNewVersion(Release(a))
@@ -97,7 +97,7 @@ func ByVersion(tags []string) []string {
 	return tags
 }
 
-// ValidBranch applies git's rules for names of branches (git check-ref-format).
+// ValidBranch applies git's rules for branch names (git check-ref-format).
 func ValidBranch(name string) bool {
 	bad := name == "" || len(name) > MaxName || strings.ContainsAny(name, " ~^:?*[\\\x7f") ||
 		strings.Contains(name, "..") || strings.Contains(name, "//") || strings.Contains(name, "@{") ||
@@ -109,25 +109,27 @@ func ValidBranch(name string) bool {
 // maxPattern is the longest tag pattern, in bytes.
 const maxPattern = 200
 
-// Tags is a set of tags, given by a pattern like "v*" or "{a,b}/v*", in which *
-// does not match a slash, and ** does.
+// Tags is a set of tags given by a glob like "v*" or "{a,b}/v*". * doesn't match a slash,
+// ** does.
 type Tags glob.Set
 
-// ParseTags compiles a pattern. An invalid one is Malformed.
+// ParseTags compiles a pattern; an invalid one is fault.Malformed.
 func ParseTags(pattern string) (Tags, error) {
 	set, err := glob.ParseSet(pattern)
 	if err != nil || len(pattern) > maxPattern || strings.ContainsRune(pattern, 0) {
-		return nil, fault.New(fault.Malformed, "tag_pattern must be a glob like v*, my-skill/v* or {a,b}/v* of at most %d characters,"+
-			" whose braces stand for at most %d patterns", maxPattern, glob.MaxAlternatives).Because(err)
+		return nil, fault.New(fault.Malformed,
+			"tag_pattern must be a glob like v*, my-skill/v* or {a,b}/v* of at most %d characters,"+
+
+				" whose braces stand for at most %d patterns", maxPattern, glob.MaxAlternatives).Because(err)
 	}
 	return Tags(set), nil
 }
 
-// Match reports whether the set contains a tag.
+// Match reports whether the tag is in the set.
 func (t Tags) Match(tag string) bool { return len(tag) <= MaxName && glob.Set(t).Match(tag) }
 
-// Select returns the tags of a repository, which maps them to commits, that are
-// in the set, by version.
+// Select returns the matching tags, sorted by version. The map has a repository's tags
+// with their commits.
 func (t Tags) Select(tags map[string]string) []string {
 	var names []string
 	for name := range tags {

@@ -46,7 +46,8 @@ func (c *Client) Push(all ...Prompt) {
 		invocations = append(invocations, invocation)
 		if a.Grade != nil {
 			gradings = append(gradings, apptest.Object{
-				"grading_id": session + ":g", "session_id": session, "skill_name": a.Skill, "graded_at": at, "pass_rate": *a.Grade,
+				"grading_id": session + ":g", "session_id": session, "skill_name": a.Skill, "graded_at": at,
+				"pass_rate": *a.Grade,
 			})
 		}
 	}
