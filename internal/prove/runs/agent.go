@@ -19,8 +19,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 
-// agentOf returns the agent that works on a case: the case's own, or that of the
-// run, with the limits of the case, or nil.
+// agentOf returns the agent that works on a case, or nil if none does. A case that
+// names an agent uses that one; a case that only sets limits (turns, timeout) applies
+// them to the run's agent; any other case uses the run's agent as it is.
 func (r Run) agentOf(c suites.Case) *suites.Agent {
 	if !c.TakesAgent() {
 		return nil
@@ -39,7 +40,9 @@ func (r Run) agentOf(c suites.Case) *suites.Agent {
 	return &limited
 }
 
-// openBudget continues the meter of the run where earlier workers left it.
+// openBudget continues the run's meter where earlier workers left it. A stored trial
+// that ended with budget_spent marks the budget as spent, so that a restarted worker
+// makes no more trials.
 func (x *execution) openBudget(ctx context.Context, made []Trial) (err error) {
 	x.budget, err = spend.OpenBudget(ctx, x.s.DB, x.run.ID, x.run.Terms)
 	if err == nil && slices.ContainsFunc(made, isBudgetSpent) {
@@ -48,11 +51,15 @@ func (x *execution) openBudget(ctx context.Context, made []Trial) (err error) {
 	return err
 }
 
+// isBudgetSpent reports whether a trial has no verdict because the budget ran out. A
+// trial stores its problem as text ("code: message"), so the code is matched by prefix.
 func isBudgetSpent(t Trial) bool {
 	return t.Error != nil && strings.HasPrefix(*t.Error, attempt.BudgetSpent+":")
 }
 
-// addCost gives a trial its cost. What the agent used is in the budget already.
+// addCost sets the cost of a trial: the agent's requests, plus those of the judge and
+// of the model that produced the output. Only the latter are added to the budget here;
+// the gateway metered the agent's as they were made.
 func (x *execution) addCost(t *Trial) {
 	var judged spend.Cost
 	for _, record := range []*judge.Record{t.Evidence.Judge, t.Evidence.Producer} {
@@ -71,8 +78,8 @@ func (x *execution) addCost(t *Trial) {
 	}
 }
 
-// prepareAttempts installs the distractors of the run, beside which agents choose, and
-// what the skill requires.
+// prepareAttempts writes the skills that agents find beside the one under test: the
+// run's distractors, and the skills that the subject requires.
 func (x *execution) prepareAttempts(ctx context.Context) (err error) {
 	x.attempts = &attempt.Maker{Agents: x.s.Agents, Meter: x.budget.Meter, Prices: x.prices, Dir: x.dir}
 	if x.distractors, err = attempt.WriteDistractors(x.dir, x.run.Distractors); err != nil {
@@ -88,10 +95,13 @@ func (x *execution) task(a suites.Agent, t *Trial) attempt.Task {
 		Answered: x.activity.Of(x.cases[t.Case].ID, string(t.Arm), t.N),
 	}
 	skill := x.skills[t.Arm]
+	// The arm without the skill needs its name as well: traces of it would contaminate
+	// the trial.
 	if task.Without {
 		skill = x.skills[WithSkill]
 	}
 	task.Skill = attempt.SkillName(skill.text, skill.Name)
+	// A distractor of the same name would shadow the subject.
 	delete(task.Skills, task.Skill)
 	if !task.Without {
 		task.Skills[task.Skill] = skill.dir
@@ -99,7 +109,8 @@ func (x *execution) task(a suites.Agent, t *Trial) attempt.Task {
 	return task
 }
 
-// attempt lets an agent follow a prompt.
+// attempt lets an agent follow a prompt in an empty folder. What the agent did and cost
+// is kept in the trial, also with an error.
 func (x *execution) attempt(ctx context.Context, a suites.Agent, prompt string, t *Trial) (verify.Sample, error) {
 	r, err := x.attempts.Prompt(ctx, x.task(a, t), prompt)
 	t.addAgent(r)
@@ -110,8 +121,9 @@ func (x *execution) attempt(ctx context.Context, a suites.Agent, prompt string, 
 	return r.Sample(), nil
 }
 
-// addAgent keeps what an agent did, if it was run. In a task of several steps it is
-// run for each.
+// addAgent adds what an agent did and cost to the trial. In a task of several steps the
+// agent runs once per step, and the steps are joined. A result without a name means
+// that no agent was started.
 func (t *Trial) addAgent(r attempt.Result) {
 	t.agentCost.Add(r.Cost)
 	if r.Name == "" {
@@ -123,8 +135,9 @@ func (t *Trial) addAgent(r attempt.Result) {
 	t.Evidence.Agent, t.did = &r.Evidence, &r.Recording
 }
 
-// saveRecording stores what the agent of a trial did. A verdict was paid for, so it
-// counts also if that fails.
+// saveRecording stores what the agent of a trial did. A failure is only logged: the
+// verdict was paid for, so it counts even without a recording. The context is detached,
+// so a worker that shuts down still saves.
 func (x *execution) saveRecording(ctx context.Context, t *Trial) {
 	if t.did == nil || x.s.Recordings == nil {
 		return
@@ -140,8 +153,9 @@ func (x *execution) saveRecording(ctx context.Context, t *Trial) {
 	t.recorded, t.Evidence.Recording = ref, ref.ID
 }
 
-// insertRecordings stores the rows of a batch's recordings, of which n trials are
-// new. Those of trials that another worker has stored do not count.
+// insertRecordings stores the rows of a batch's recordings, where n of the batch's
+// trials are new. If another worker stored some of the trials first, its recordings
+// count, and the bytes of ours are left to the sweep.
 func (x *execution) insertRecordings(ctx context.Context, tx *store.Tx, batch []Trial, n int64) error {
 	var refs []recording.Ref
 	for _, t := range batch {
@@ -161,8 +175,8 @@ func (x *execution) insertRecordings(ctx context.Context, tx *store.Tx, batch []
 	return recording.Insert(ctx, tx, refs)
 }
 
-// activate asks an agent the query of a case, and decides by whether it activated
-// the skill.
+// activate asks an agent the query of a trigger case. The trial passes if the agent
+// activated the skill exactly when the case expects it.
 func (x *execution) activate(ctx context.Context, c suites.Case, a suites.Agent, t *Trial) error {
 	s, err := x.attempt(ctx, a, c.Query, t)
 	t.OutputTail = x.tail(s.Output)
@@ -181,7 +195,9 @@ func (x *execution) activate(ctx context.Context, c suites.Case, a suites.Agent,
 	return nil
 }
 
-// packageAgent returns how an agent works on a task package, nil if none does.
+// packageAgent returns the function that lets the case's agent work on a task package,
+// or nil if the case has no agent. A Problem of the agent becomes a taskpkg.Stop, which
+// ends the trial without a verdict.
 func (x *execution) packageAgent(c suites.Case, t *Trial) func(context.Context, taskpkg.Workplace) error {
 	a := x.run.agentOf(c)
 	if a == nil {

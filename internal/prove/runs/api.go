@@ -85,7 +85,7 @@ type AgentInput struct {
 	TimeoutS int    `json:"timeout_s,omitempty" minimum:"1" maximum:"7200" default:"900" doc:"Most seconds, per trial"`
 }
 
-// RunOutput is a run without its cases in an answer.
+// RunOutput is a run in a response, without its cases.
 type RunOutput struct {
 	ID        string             `json:"id" format:"uuid"`
 	SuiteID   string             `json:"suite_id" format:"uuid"`
@@ -120,8 +120,8 @@ type RunOutput struct {
 	EndedAt   *httpapi.Time      `json:"finished_at"`
 }
 
-// SubjectOutput is the tested skill in an answer: the reference of the request,
-// and the skill that was found.
+// SubjectOutput is the tested skill in a response: the reference of the request, and
+// the skill that it resolved to.
 type SubjectOutput struct {
 	SubjectInput
 	Name        string `json:"name"`
@@ -129,7 +129,7 @@ type SubjectOutput struct {
 	Label       string `json:"label,omitempty" doc:"The version that was found"`
 }
 
-// NewSubjectOutput is a skill in an answer.
+// NewSubjectOutput converts a pinned skill for a response.
 func NewSubjectOutput(p subject.Pinned) SubjectOutput {
 	return SubjectOutput{SubjectInput: SubjectInput(p.Ref), Name: p.Name, ContentHash: p.ContentHash, Label: p.Label}
 }
@@ -143,14 +143,14 @@ type TotalsOutput struct {
 	Skipped int `json:"skipped"`
 }
 
-// CostOutput is what models cost in an answer.
+// CostOutput is the cost of models in a response.
 type CostOutput struct {
 	USD      *float64           `json:"usd" doc:"Null if the price of a request is unknown"`
 	Requests int64              `json:"requests" doc:"Failed ones included"`
 	Tokens   pricing.CostTokens `json:"tokens"`
 }
 
-// ComparisonOutput is the result of the baseline, on the cases that both decided.
+// ComparisonOutput is the result of the baseline, on the cases that both arms decided.
 type ComparisonOutput struct {
 	PassRate float64 `json:"pass_rate"`
 	Delta    float64 `json:"delta"`
@@ -187,7 +187,7 @@ func newRunOutput(r Run) RunOutput {
 	return out
 }
 
-// CaseOutput is a case of a run in an answer.
+// CaseOutput is a case of a run in a response, with its trials of all arms.
 type CaseOutput struct {
 	ID       string           `json:"id"`
 	Name     string           `json:"name"`
@@ -200,7 +200,7 @@ type CaseOutput struct {
 	Trials   []TrialOutput    `json:"trials" nullable:"false"`
 }
 
-// TrialOutput is a trial in an answer.
+// TrialOutput is a trial in a response.
 type TrialOutput struct {
 	N          int      `json:"n"`
 	Variant    Arm      `json:"variant" enum:"skill,no_skill,previous"`
@@ -217,7 +217,7 @@ type TrialOutput struct {
 	Error      *string  `json:"error" doc:"Why there is no verdict"`
 }
 
-// ReportOutput is a run with its cases in an answer.
+// ReportOutput is a run with its cases in a response.
 type ReportOutput struct {
 	RunOutput
 	Costs map[Arm]*float64 `json:"cost_usd_by_variant" nullable:"false" doc:"Of the trials of these cases, in dollars; null if a price is unknown"`
@@ -228,8 +228,8 @@ type oneRunOutput struct {
 	Run ReportOutput `json:"run"`
 }
 
-// Limits of the outputs in an answer with many cases: of each, and of all
-// together. An answer with one case has the whole stored tail.
+// Byte limits for outputs in a report of several cases: per trial, and over all trials
+// together. A report of a single case has the whole stored tail.
 const (
 	shownTail  = 4 << 10
 	shownTails = 8 << 20
@@ -258,7 +258,8 @@ func newReportOutput(r Report) ReportOutput {
 	return out
 }
 
-// NewTrialOutput returns a trial with so many bytes of its output.
+// NewTrialOutput returns a trial as the API shows it, with at most limit bytes from the
+// end of its output.
 func NewTrialOutput(t Trial, limit int) TrialOutput {
 	out := TrialOutput{
 		N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
@@ -274,7 +275,8 @@ func NewTrialOutput(t Trial, limit int) TrialOutput {
 	return out
 }
 
-// CostsByArm adds up what trials cost.
+// CostsByArm adds up the cost of trials per arm. Trials without a cost (neither agent
+// nor judge) are left out; an arm that only has such trials has no entry.
 func CostsByArm(trials []Trial) map[Arm]spend.Cost {
 	all := map[Arm]spend.Cost{}
 	for _, t := range trials {

@@ -34,12 +34,12 @@ const (
 type commandRequest struct {
 	Sandbox sandbox.Sandbox
 	Argv    []string
-	// Dir is the run's folder, for the working folder, and SkillDir has the skill; it is
-	// "" in the arm without it.
+	// Dir is the run's folder, in which the working folder is created. SkillDir has the
+	// skill's files; "" in the arm without the skill.
 	Dir, SkillDir string
-	// Most is what the program gets at most; zero fields mean the defaults.
+	// Most is the most that the program may use; zero fields mean the defaults.
 	Most taskfile.Resources
-	// Files asks for those that the command leaves.
+	// Files asks for the files that the command leaves, for graders that read them.
 	Files bool
 }
 
@@ -63,6 +63,7 @@ func runCommand(ctx context.Context, r commandRequest) (s verify.Sample, err err
 		return s, attempt.NewDefect("limit_exceeded", "the command was ended: it used more "+string(got.Exceeded)+" than it may")
 	case got.ExitCode == exitNotExecutable, got.ExitCode == exitNotFound:
 		return s, r.notStarted(ctx, got)
+	// A check must not decide on part of an output.
 	case got.Stdout.Discarded > 0:
 		return s, attempt.NewDefect("output_too_large", "the command wrote more than is kept of an output")
 	}
@@ -72,12 +73,14 @@ func runCommand(ctx context.Context, r commandRequest) (s verify.Sample, err err
 	return s, err
 }
 
-// notStarted decides what an exit status of 126 or 127 means: a problem of the
-// case if its program is not installed here, else a defect of the skill or of
-// what the command calls.
+// notStarted decides what exit status 126 or 127 means: a problem of the case if its
+// program isn't installed on this machine, else a defect of the skill or of what the
+// command calls.
 func (r commandRequest) notStarted(ctx context.Context, got sandbox.Result) error {
 	const code = "command_not_started"
 	program := r.Argv[0]
+	// A program below a mount comes with the skill, so a missing one is the skill's
+	// fault.
 	mounted := strings.HasPrefix(program, skillTarget+"/") || strings.HasPrefix(program, workTarget+"/")
 	if !strings.Contains(program, "/") || path.IsAbs(program) && !mounted {
 		found, err := sandbox.Finds(ctx, r.Sandbox, program)
@@ -100,6 +103,7 @@ func (r commandRequest) notStarted(ctx context.Context, got sandbox.Result) erro
 // share it, and one must not change it for the others.
 func (r commandRequest) spec(work string) sandbox.Spec {
 	workAt, skillAt, skillDir := workTarget, skillTarget, r.SkillDir
+	// Without bind mounts the program sees the paths of the machine.
 	if !r.Sandbox.Binds() {
 		workAt, skillAt = work, skillDir
 	}
@@ -120,10 +124,12 @@ func (r commandRequest) spec(work string) sandbox.Spec {
 // assertion. A real result is far smaller.
 const maxOutput = 1 << 20
 
-// maxStartError is how much of its last line is shown of a command that did not start.
+// maxStartError is how many bytes of stderr's last line are shown for a command that
+// did not start.
 const maxStartError = 512
 
-// commandLimits are those of a command: the suite's, and no more than the machine gives.
+// commandLimits returns the sandbox limits of a command: what the suite allows, capped
+// at what the machine has.
 func commandLimits(r taskfile.Resources) sandbox.Limits {
 	r = r.AtMost(taskpkg.Machine())
 	return sandbox.Limits{

@@ -78,7 +78,8 @@ type caseData struct {
 	Progress Progress        `json:"progress"`
 }
 
-// of returns the events that follow from stored trials.
+// of returns the events of stored trials: one for each case that they finish, and the
+// progress if it is due or the run is complete.
 func (l *eventLog) of(finished []int, p Progress, progressDue bool) []sse.Event {
 	var all []sse.Event
 	for _, i := range finished {

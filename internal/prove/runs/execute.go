@@ -38,6 +38,8 @@ var errTurn = errors.New("the turn is over")
 func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) {
 	defer fault.Wrap(&err, "run %s", runID)
 	r, err := runWithCases(ctx, s.DB, orgID, runID)
+	// Nothing is left to do: the run was deleted, cancelled, or ended by another
+	// worker.
 	if fault.Is(err, fault.NotFound) || err == nil && r.Status.Over() {
 		return nil
 	}
@@ -57,6 +59,7 @@ func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) 
 	case errors.Is(err, errOver):
 		return nil
 	case errors.Is(err, errTurn):
+		// Back into the queue, so that runs of other organisations get their turn.
 		return jobs.Snooze(0)
 	case err != nil:
 		return s.retryOrFail(ctx, r, err)
@@ -104,6 +107,7 @@ func (s *Service) complete(ctx context.Context, r Run, status Status) error {
 // error is permanent or this was the last attempt: then the run fails.
 func (s *Service) retryOrFail(ctx context.Context, r Run, cause error) error {
 	message, permanent := PermanentError(cause)
+	// A worker that shuts down interrupts its trials, which is no failure of the run.
 	if attempt, last := jobs.Attempt(ctx); !permanent && (ctx.Err() != nil || attempt < last) {
 		return cause
 	}
@@ -125,10 +129,12 @@ func (s *Service) retryOrFail(ctx context.Context, r Run, cause error) error {
 // turn early.
 func (x *execution) running(ctx context.Context) (bool, error) {
 	if time.Now().After(x.sliceEnds) {
+		// If the query fails the turn just lasts longer, up to maxTurn.
 		if others, err := x.s.Jobs.OthersWait(ctx, x.run.OrgID); err == nil && others {
 			x.yield.Store(true)
 		}
 	}
+	// Saved at every poll, so that a crash doesn't let the next worker spend it again.
 	if err := x.budget.Save(ctx, x.s.DB); err != nil {
 		return true, err
 	}
@@ -212,6 +218,7 @@ func (x *execution) runTrials(
 		pool(local, runtime.NumCPU()):            len(local),
 	}
 	wg.Wait()
+	// next counts the trials that were taken on; if it is below all, some are left.
 	for next, all := range pools {
 		rest = rest || int(next.Load()) < all
 	}
@@ -236,7 +243,7 @@ func (x *execution) runTrial(ctx context.Context, key TrialKey, trials chan<- Tr
 		t = x.errorTrial(ctx, t, err)
 	}
 	x.addCost(&t)
-	// After the verdict, which must not depend on a word that is also a key.
+	// After the verdict: redacting earlier could remove a word that a check looks for.
 	if err := x.hideEvidence(&t.Evidence); err != nil {
 		stop(err)
 		return
@@ -283,6 +290,8 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 	defer cancel()
 	finished, progressDue := x.events.add(batch)
 	return x.s.DB.InTx(ctx, func(tx *store.Tx) error {
+		// The row lock serialises workers: a batch's trials, counts, costs and events
+		// commit together, and none commit once the run is over.
 		running, err := lockRun(ctx, tx, x.run.ID)
 		if err != nil {
 			return err
@@ -310,8 +319,8 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 }
 
 // addCosts adds the cost of a batch, of which n trials are new, to that of the run,
-// whose row is locked. If another worker has made some of them, which is rare, the
-// cost is counted again: a trial counts once.
+// whose row is locked. If another worker stored some of them first, which is rare, the
+// sum is recomputed from all stored trials, so that each counts once.
 func (x *execution) addCosts(ctx context.Context, tx *store.Tx, batch []Trial, n int64) (err error) {
 	var total spend.Cost
 	if int(n) < len(batch) {

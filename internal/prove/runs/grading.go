@@ -14,8 +14,9 @@ type gradeRequest struct {
 	Graders []verify.Grader
 	Check   verify.GraderCheck // of the graders
 	Sample  verify.Sample
-	// Compared says that the run has an arm without the skill, and Without that this
-	// is it: graders that only the skill's arm can pass do not count then.
+	// Compared reports whether the run has an arm without the skill, and Without
+	// whether this trial belongs to it. Graders that only the arm with the skill can
+	// pass aren't scored in such runs.
 	Compared, Without bool
 
 	Task   string   // that the agent was given
@@ -30,8 +31,10 @@ type grading struct {
 	Judge   *judge.Record // nil if no judge was asked
 }
 
-// decideGraders decides. Deterministic graders come first: where they cannot be decided,
-// no judge is paid. Its errors are those of the judge and of the checks.
+// decideGraders returns the result of each grader that applies. Deterministic graders
+// come first: if one can't be decided, no judge is paid. Judged graders are asked
+// together per target, i.e. per text that the judge has to read. Errors are those of
+// the judge and of the checks.
 func decideGraders(ctx context.Context, j *judge.Judge, r gradeRequest) (g grading, err error) {
 	decided, err := r.Check(ctx, r.Sample)
 	if err != nil {
@@ -67,10 +70,11 @@ func decideGraders(ctx context.Context, j *judge.Judge, r gradeRequest) (g gradi
 	return g, nil
 }
 
-// maxAsked is how many criteria the judge takes at once.
+// maxAsked is how many criteria one request to the judge has; more go in batches.
 const maxAsked = 50
 
-// ask lets the judge decide the graders that read one target.
+// ask lets the judge decide the graders that read one target. If the target can't be
+// read, the reason becomes their details and the judge isn't asked.
 func (g *grading) ask(
 	ctx context.Context, j *judge.Judge, r gradeRequest, target verify.Target, indexes []int, criteria map[string]string,
 ) error {
@@ -89,6 +93,7 @@ func (g *grading) ask(
 			request.Criteria = append(request.Criteria, criteria[g.Results[i].Name])
 		}
 		got, err := j.Grade(ctx, request)
+		// A trial that fails is charged for its earlier batches, too.
 		if failed, ok := errors.AsType[*judge.Error](err); ok && g.Judge != nil {
 			failed.Record.Usage = sumUsage(failed.Record.Usage, g.Judge.Usage)
 		}
@@ -106,6 +111,9 @@ func (g *grading) ask(
 	return nil
 }
 
+// verdictDetails explains a judged grader to people. A pass needs a quotation that
+// occurs in the output (else Downgraded) and that shows the criterion when it is read
+// by itself (else Refuted).
 func verdictDetails(r judge.Result) string {
 	switch {
 	case r.Downgraded:

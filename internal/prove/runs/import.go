@@ -17,12 +17,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// errKnown means that the suite has a run of the same file.
+// errKnown means that the suite has a run with this file's digest already.
 var errKnown = errors.New("the run was imported before")
 
-// Import stores the result of a run that another tool made of a suite's cases. It
-// is marked as such: nothing but its own page counts it. It is idempotent: of a
-// file that the suite has a run of already, it returns that run and false.
+// Import stores the result of a run that another tool made of a suite's cases. The run
+// is marked as imported, and no figure outside its own page includes it. Import is
+// idempotent: for a file that was imported before, it returns the existing run and
+// false.
 func (s *Service) Import(
 	ctx context.Context, caller access.Caller, suiteID string, file *io.SectionReader,
 ) (r Run, added bool, err error) {
@@ -58,7 +59,7 @@ func (s *Service) Import(
 	return r, true, err
 }
 
-// newImported returns the run and the trials of a result.
+// newImported converts a parsed file into a run that is over, and its trials.
 func newImported(caller access.Caller, suiteID string, result imported.Result) (Run, []Trial, error) {
 	ended := result.StartedAt.Add(result.Duration)
 	r := Run{
@@ -74,9 +75,11 @@ func newImported(caller access.Caller, suiteID string, result imported.Result) (
 	if result.Judged {
 		r.verifier = suites.LLMJudge
 	}
+	// A run has one subject: the first plugin.
 	for _, p := range result.Origin.Plugins[:min(1, len(result.Origin.Plugins))] {
 		r.Subject.Name, r.Subject.Label = p.Name, p.Version
 	}
+	// Why the tool stopped early. Reasons we don't know count as a cancellation.
 	switch result.Origin.Partial {
 	case "":
 	case "cost_ceiling":
@@ -118,7 +121,8 @@ func importedTrial(key TrialKey, t imported.Trial) Trial {
 	return out
 }
 
-// addImported stores a run with its trials, over from the beginning.
+// addImported stores a run that is over by the steps that a worker takes (insert, add
+// trials, start, finish), so its counts, scores and events are like those of any run.
 func addImported(ctx context.Context, tx *store.Tx, r Run, trials []Trial) error {
 	cases, err := r.cases()
 	if err != nil {
@@ -174,7 +178,7 @@ type importedOutput struct {
 	added bool
 }
 
-// HTTPStatus tells a new run from one that the suite has already.
+// HTTPStatus is 201 for a new run, and 200 for one that was imported before.
 func (o importedOutput) HTTPStatus() int {
 	if o.added {
 		return http.StatusCreated

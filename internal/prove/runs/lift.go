@@ -4,7 +4,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
-// A Lift is what the skill changes against the baseline, on the cases that both decided.
+// A Lift is what the skill changes against the baseline, on the cases that both arms
+// decided.
 type Lift struct {
 	Difference float64    `json:"difference" doc:"Mean difference of the cases' scores: with the skill, minus the baseline's"`
 	Interval   [2]float64 `json:"interval" doc:"Tango's interval of 95 %, over cases"`
@@ -34,8 +35,9 @@ func liftOf(all []CaseResult) *Lift {
 	}
 }
 
-// effort is the ratio of what cases took in the two arms. A case of which a decided trial
-// lacks the figure does not count: missing is not zero.
+// effort compares what cases took in the two arms, e.g. in tokens, as a ratio. Only
+// cases that both arms passed at least once count. A case with a decided trial that
+// lacks the figure is left out: missing isn't zero.
 func effort(all []CaseResult, of func(Trial) *float64) *stats.Estimate {
 	var with, without []float64
 	for _, r := range all {
@@ -65,7 +67,7 @@ func effort(all []CaseResult, of func(Trial) *float64) *stats.Estimate {
 	return stats.Ratio(without, with)
 }
 
-// costUSD is what the models of the trial cost; nil if that is not known.
+// costUSD returns what the models of the trial cost; nil if that isn't known.
 func (t Trial) costUSD() *float64 {
 	switch {
 	case t.Evidence.Reported != nil:
@@ -76,6 +78,8 @@ func (t Trial) costUSD() *float64 {
 	return nil
 }
 
+// tokens returns the tokens of all models of the trial, cached ones included; nil if
+// they weren't counted.
 func (t Trial) tokens() *float64 {
 	if t.Evidence.Cost == nil {
 		return nil
@@ -85,7 +89,7 @@ func (t Trial) tokens() *float64 {
 	return &sum
 }
 
-// turns are the answers of the agent's model; nil without an agent.
+// turns returns the number of answers of the agent's model; nil without an agent.
 func (t Trial) turns() *int {
 	switch {
 	case t.Evidence.Reported != nil:

@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 
-// materialOf is what the judge reads of a sample: the output, and the files that an
-// agent left.
+// materialOf returns the text that the judge reads: the output, and behind it the files
+// that an agent left, sorted by name, each after a line "[file NAME]".
 func materialOf(s verify.Sample) string {
 	if s.Agent == nil || len(s.Files) == 0 {
 		return s.Output
@@ -29,13 +29,14 @@ func materialOf(s verify.Sample) string {
 	return text.Truncate(b.String(), maxMaterial)
 }
 
-// Limits of what the judge reads of an agent's files.
+// Byte limits of what the judge reads: of one file, and of everything together.
 const (
 	maxMaterialFile = 16 << 10
 	maxMaterial     = 64 << 10
 )
 
-// criteriaOf returns what the judge holds the output of a rubric case against.
+// criteriaOf returns the criteria against which the judge reads the output of a rubric
+// case: those of its judged graders, else its expectations, else its rubric's.
 func criteriaOf(c suites.Case) []string {
 	switch {
 	case c.Graders != nil:

@@ -9,7 +9,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// runPackage runs a task package in the sandbox.
+// runPackage runs a task package in the sandbox and translates its outcome. What this
+// installation cannot run becomes a problem "unsupported_…", which doesn't count as a
+// fail.
 func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) error {
 	p := c.Package
 	got := x.s.Packages.Run(ctx, taskpkg.Task{
@@ -30,6 +32,7 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, got.Evidence()
 	switch got.Verdict {
 	case taskpkg.Pass, taskpkg.Fail:
+		// A verdict with a code has no reward: a program failed, e.g. by a timeout.
 		if got.Code != "" {
 			return attempt.NewDefect(string(got.Code), got.Message)
 		}

@@ -38,6 +38,7 @@ type execution struct {
 	budget    *spend.Budget      // what the run's requests cost, and may cost
 	resources taskfile.Resources // the most that a program gets; zero fields: the defaults
 	dir       string             // for skills and what programs write; "" if none is run
+	// sliceEnds is when the turn may yield to runs of other organisations.
 	sliceEnds time.Time
 	yield     atomic.Bool // end the turn: another organisation's run waits for the worker
 
@@ -45,7 +46,7 @@ type execution struct {
 	activity    attempt.Activity
 }
 
-// A loadedSkill is the skill of one arm. That of WithoutSkill is zero.
+// A loadedSkill is the skill of one arm. For WithoutSkill it is zero.
 type loadedSkill struct {
 	judge.Skill
 	content *skillpkg.Package // nil if no case needs it
@@ -53,14 +54,15 @@ type loadedSkill struct {
 	dir     string            // of its unpacked files; "" if no program is run
 }
 
-// prepare reads what the trials of a run need. The error is a NotFound if the
-// skill does not exist any more.
+// prepare reads what the trials of a run need. The error is a NotFound if the skill no
+// longer exists.
 func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) {
 	x = &execution{s: s, run: r, skills: map[Arm]*loadedSkill{}, made: map[TrialKey]bool{}, tailLimit: r.tailLimit()}
 	x.activity.Redact = x.redact
 	if x.cases, err = r.cases(); err != nil {
 		return nil, err
 	}
+	// Checks are compiled at first use: a resumed run may need only a few of them.
 	x.checks = make([]func() (verify.Check, error), len(x.cases))
 	for i, c := range x.cases {
 		x.checks[i] = sync.OnceValues(func() (verify.Check, error) { return compileCheck(c) })
@@ -126,8 +128,8 @@ func (x *execution) missing() []TrialKey {
 	return keys
 }
 
-// loadSkills reads the skills of all arms, and their content if a case needs
-// it.
+// loadSkills reads the skills of all arms. Their content is read only if a case needs
+// it, and unpacked only if a case runs a command or an agent.
 func (x *execution) loadSkills(ctx context.Context) error {
 	content, files, agents := false, false, false
 	for _, c := range x.cases {
@@ -157,6 +159,8 @@ func (x *execution) loadSkills(ctx context.Context) error {
 		}
 		loaded := &loadedSkill{Skill: judge.Skill{Name: skill.Name, Description: skill.Description}}
 		x.skills[arm] = loaded
+		// On a catalogue the model sees names and truncated descriptions as they were
+		// pinned; trigger queries need no content.
 		if x.run.Catalog != nil {
 			listed, err := catalogue.OfRun(ctx, x.s.DB, x.run.ID)
 			if err != nil {
@@ -190,18 +194,20 @@ func (x *execution) makeDir() error {
 	if x.dir, err = os.MkdirTemp(base, dirPrefix); err != nil {
 		return err
 	}
+	// Registered, so that Sweep spares it while the run goes on.
 	x.s.folders.Store(x.dir, nil)
 	return os.Chmod(x.dir, 0o755)
 }
 
-// dirPrefix begins the names of the executions' folders.
+// dirPrefix is the prefix of the executions' folders, by which Sweep finds them.
 const dirPrefix = "eval-run-"
 
 func (s *Service) scratch() (string, error) {
 	return filepath.EvalSymlinks(cmp.Or(s.Scratch, os.TempDir()))
 }
 
-// Sweep removes the folders of runs whose worker was killed.
+// Sweep removes the folders that runs left behind when their worker was killed. Those
+// of executions in this process are spared.
 func (s *Service) Sweep() error {
 	base, err := s.scratch()
 	if err != nil {

@@ -48,11 +48,11 @@ type Run struct {
 	// Imported says where the run was made, if not here; nil otherwise.
 	Imported *imported.Origin
 	// ImproveRunID is the improve run that the run was made for. Such a run is in no
-	// list, and says nothing about the skill: it may be about a candidate, or about
-	// chosen cases. nil for all others.
+	// list and no rate: its subject may be a mere candidate, its cases a selection. nil
+	// for all others.
 	ImproveRunID *string
-	// Catalog is the listing that trigger queries choose from, if not Distractors. Such a
-	// run says nothing about the skill by itself. nil for all others.
+	// Catalog is the listing that trigger queries choose from, in place of Distractors.
+	// Such a run measures the listing rather than the skill. nil for all others.
 	Catalog *catalogue.Choice
 
 	Error     *string // why the run failed; safe to show
@@ -82,8 +82,8 @@ const (
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
 	Cancelled Status = "cancelled"
-	// BudgetSpent means that trials are missing or have no verdict, since the run has
-	// cost as much as it may.
+	// BudgetSpent means that the run reached its spending limit: trials are missing, or
+	// have no verdict.
 	BudgetSpent Status = "budget_spent"
 )
 
@@ -100,8 +100,8 @@ const (
 	PreviousBaseline Baseline = "previous"
 )
 
-// Arms returns the arms in which each case is tried: that with the skill, then the
-// baseline's.
+// Arms returns the arms in which each case is tried: the one with the skill, then the
+// baseline's, if there is one.
 func (b Baseline) Arms() []Arm {
 	switch b {
 	case NoSkill:
@@ -139,8 +139,8 @@ const (
 // Decided reports whether the verdict counts in a pass rate.
 func (v Verdict) Decided() bool { return v == Pass || v == Fail }
 
-// A TrialKey identifies a trial in its run. Its columns are the primary key by
-// which a trial that two workers made is stored once.
+// A TrialKey identifies a trial in its run. It is the primary key of trials, which
+// makes storing them idempotent: a trial that two workers made is stored once.
 type TrialKey struct {
 	Case int // index into the run's cases
 	Arm  Arm
@@ -165,15 +165,15 @@ type Trial struct {
 // Evidence says why a trial has its verdict.
 type Evidence struct {
 	Summary string `json:"summary"`
-	// Criteria are those of a rubric.
+	// Criteria are the verdicts on the criteria of a rubric.
 	Criteria []Criterion `json:"criteria,omitempty"`
-	// Graders are those of the case.
+	// Graders are the verdicts of the case's graders.
 	Graders []verify.GraderResult `json:"graders,omitempty"`
 	// Chosen is the skill that a trigger query would activate, "" for none.
 	Chosen *string `json:"chosen,omitempty"`
-	// Judge is the record of the judge's verdict.
+	// Judge records what the judge was asked and answered.
 	Judge *judge.Record `json:"judge,omitempty"`
-	// Producer is the record of the model's output.
+	// Producer records the request to the model that produced the output.
 	Producer *judge.Record `json:"producer,omitempty"`
 	// Agent is what the agent did; nil without one.
 	Agent *attempt.Evidence `json:"agent,omitempty"`
@@ -181,11 +181,11 @@ type Evidence struct {
 	Recording string `json:"recording,omitempty"`
 	// Reported is what another tool measured; nil unless it made the run.
 	Reported *imported.Reported `json:"reported,omitempty"`
-	// Cost is that of the models; nil if none took part.
+	// Cost is what all models of the trial cost; nil if none took part.
 	Cost *spend.Cost `json:"cost,omitempty"`
 	// Package is what the verifier of a task package reported.
 	Package *taskpkg.Evidence `json:"package,omitempty"`
-	// ExitCode is that of a command or verifier.
+	// ExitCode is the exit status of a command, an agent or a verifier.
 	ExitCode *int `json:"exit_code,omitempty"`
 }
 

@@ -1,3 +1,5 @@
+// hide removes the service's own secrets, e.g. API keys of models, from a text: some
+// model servers repeat the key in their error messages.
 package runs
 
 import (
@@ -17,17 +19,19 @@ func (x *execution) hide(s string) string {
 	return s
 }
 
-// redact also removes what looks like a secret that an agent has found.
+// redact also removes what looks like a secret, for the texts of agents, which may have
+// come across some.
 func (x *execution) redact(s string) string { return x.hide(taskpkg.Redact(s)) }
 
-// tail returns the end of an output as it is stored. Secrets are hidden before it is cut,
-// since half of one is not found.
+// tail returns the end of an output as it is stored. Secrets are removed before
+// truncating: half a secret isn't recognised.
 func (x *execution) tail(output string) string { return tail(x.hide(output), x.tailLimit) }
 
 // tail returns the last limit bytes of an output as they can be stored.
 func tail(output string, limit int) string { return text.Clean(text.Tail(output, limit)) }
 
-// hideEvidence removes the secrets from all texts of a trial's evidence.
+// hideEvidence removes the secrets from all texts of a trial's evidence, however
+// nested, by way of its JSON. Evidence without any, the usual case, stays untouched.
 func (x *execution) hideEvidence(e *Evidence) error {
 	raw, err := json.Marshal(e)
 	if err != nil || x.hide(string(raw)) == string(raw) {
@@ -35,6 +39,7 @@ func (x *execution) hideEvidence(e *Evidence) error {
 	}
 	var all any
 	d := json.NewDecoder(bytes.NewReader(raw))
+	// Numbers stay exact: a float64 would round large ones.
 	d.UseNumber()
 	if err := d.Decode(&all); err != nil {
 		return err

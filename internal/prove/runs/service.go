@@ -129,7 +129,8 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, suiteID strin
 	return r, s.DB.InTx(ctx, func(tx *store.Tx) error { return s.Add(ctx, tx, r) })
 }
 
-// Plan returns the run that Start would create.
+// Plan returns the run that Start would create, without storing it, for callers that do
+// so in a transaction of their own (see Add).
 func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string, n NewRun) (r Run, err error) {
 	defer fault.Wrap(&err, "run suite %s", suiteID)
 	if err := n.validate(); err != nil {
@@ -175,7 +176,8 @@ func (s *Service) Plan(ctx context.Context, caller access.Caller, suiteID string
 	return r, s.pinJudge(ctx, &r, n.Catalog, suite.Cases)
 }
 
-// Add stores a planned run and enqueues its job.
+// Add stores a planned run, its audit entry and its job. The suite can't be deleted
+// until the transaction ends.
 func (s *Service) Add(ctx context.Context, tx *store.Tx, r Run) error {
 	if err := s.Suites.Keep(ctx, tx, r.OrgID, r.SuiteID); err != nil {
 		return err
@@ -189,8 +191,8 @@ func (s *Service) Add(ctx context.Context, tx *store.Tx, r Run) error {
 	return s.Jobs.Enqueue(ctx, tx, execute{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(MaxStarts))
 }
 
-// Conditions is a digest of all that the outcome of a planned run depends on but
-// the skill: runs of the same conditions can be compared.
+// Conditions returns a digest of everything but the skill that the outcome of a planned
+// run depends on. Runs of equal conditions can be compared.
 func (r Run) Conditions() (string, error) {
 	raw, err := json.Marshal(struct {
 		Cases       json.RawMessage
@@ -200,16 +202,16 @@ func (r Run) Conditions() (string, error) {
 		Agent       *suites.Agent
 		Trials      int
 		Seed        int64
-		Requires    []subject.Required `json:",omitempty"` // as before for skills that require nothing
+		Requires    []subject.Required `json:",omitempty"` // so that skills without requirements keep their digests
 		Catalog     *catalogue.Choice  `json:",omitempty"`
 	}{r.document, r.verifier, r.Judge, r.Distractors, r.Terms.Agent, r.Trials, r.Seed, r.Subject.Requires, r.Catalog})
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:]), err
 }
 
-// Question is a digest of what a planned run asks and who judges it, whatever the skill,
-// the seed, the number of trials and the skills beside it: trials of runs with one question
-// can be added up.
+// Question returns a digest of what a planned run asks and who judges it, regardless of
+// the skill, the seed, the number of trials and the distractors. Trials of runs with
+// equal questions can be pooled.
 func (r Run) Question() (string, error) {
 	raw, err := json.Marshal(struct {
 		Cases    json.RawMessage
@@ -274,6 +276,7 @@ func (s *Service) pinSkills(ctx context.Context, r *Run, ref subject.Ref) error 
 // pinJudge stores which judge decides, and what the skill competes with: verdicts
 // of different judges or catalogues cannot be compared.
 func (s *Service) pinJudge(ctx context.Context, r *Run, c *catalogue.Choice, cases []suites.Case) (err error) {
+	// judged: a judge decides a case; routed: a model or an agent chooses among skills.
 	judged, routed := false, false
 	for _, c := range cases {
 		judged = judged || r.isJudged(c)
@@ -379,7 +382,7 @@ func (s *Service) Report(ctx context.Context, orgID, id, caseID string) (_ Repor
 	results := resultsOf(cases, trials)
 	if r.Status.Over() {
 		skipUndecided(results)
-		// A run from before lifts were stored.
+		// Runs from before lifts were stored have theirs computed here.
 		if only == nil && r.Summary.Lift == nil {
 			r.Summary.Lift = liftOf(results)
 		}
@@ -390,8 +393,8 @@ func (s *Service) Report(ctx context.Context, orgID, id, caseID string) (_ Repor
 	return Report{Run: r, Cases: cases, Results: results}, nil
 }
 
-// Verdicts is Report without evidence and outputs, which a comparison of runs
-// does not need.
+// Verdicts is Report without evidence and outputs, for comparisons of runs, which don't
+// need them.
 func (s *Service) Verdicts(ctx context.Context, orgID, id string) (_ Report, err error) {
 	defer fault.Wrap(&err, "run %s", id)
 	r, err := runWithCases(ctx, s.DB, orgID, id)
@@ -428,7 +431,9 @@ func (s *Service) Cancel(ctx context.Context, orgID, id string) (r Run, err erro
 	return r, err
 }
 
-// finish ends a run, whose row is locked, with the results so far.
+// finish ends a run, whose row is locked, with the results so far. Cases without a
+// verdict count as skipped. Signature and suggestions are written in the same
+// transaction.
 func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status, problem string) (Run, error) {
 	full, err := runWithCases(ctx, tx, r.OrgID, r.ID)
 	if err != nil {
@@ -462,6 +467,7 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 	if err := sse.Insert(ctx, tx, r.ID, []sse.Event{statusEvent(r)}); err != nil {
 		return r, err
 	}
+	// Only complete results about the skill itself are signed or lead to suggestions.
 	if status != Succeeded || r.ImproveRunID != nil || r.Catalog != nil {
 		return r, nil
 	}

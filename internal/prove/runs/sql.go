@@ -44,6 +44,7 @@ func scanRunCases(row store.Row) (Run, error) {
 	return r, err
 }
 
+// scanRun scans runColumns, and what follows them into further.
 func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject string
 	var previous, distractors, judge, cost, terms, origin, lift, catalog *string
@@ -62,6 +63,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 	if low != nil && high != nil {
 		s.Interval = &[2]float64{*low, *high}
 	}
+	// The interval is not stored: it follows from the score and the number of cases.
 	if score != nil {
 		low, high := stats.Wilson(*score, s.Passed+s.Failed)
 		s.Score = &stats.Estimate{Value: *score, Interval: [2]float64{low, high}}
@@ -69,6 +71,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 	if rate != nil && delta != nil && gain != nil {
 		s.Baseline = &Comparison{*rate, *delta, *gain}
 	}
+	// Columns of JSON; NULL leaves the field as it is.
 	for _, field := range []struct {
 		text *string
 		into any
@@ -103,6 +106,8 @@ func nullJSON[T any](value *T) (column *string, err error) {
 	return column, err
 }
 
+// insertRun stores a run with its rows in the tables beside eval_runs: costs, purpose,
+// catalogue and terms.
 func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 	subject, err := nullJSON(&r.Subject)
 	if err != nil {
@@ -150,6 +155,8 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 	return spend.InsertTerms(ctx, tx, r.ID, r.Terms)
 }
 
+// runByID returns a run without its cases. lock is "" or a locking clause, e.g.
+// Dialect.ForUpdate.
 func runByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Run, error) {
 	rows, err := q.Query(ctx, `SELECT `+runColumns+` FROM eval_runs WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Eval run", scanRunHead)
@@ -180,9 +187,9 @@ func runsMadeFor(ctx context.Context, q store.Querier, orgID, improveRunID strin
 	return store.All(rows, err, scanRunHead)
 }
 
-// newestRuns returns the newest run of each suite that has one, in no order; runs on a
-// catalogue are not meant. The subquery reads one entry of the index per suite and those
-// that it leaves out since then; GROUP BY would read all.
+// newestRuns returns the newest run of each suite that has one, in no order. Runs on a
+// catalogue and runs made for an improve run don't count. The subquery reads one index
+// entry per suite and the uncounted ones after it; GROUP BY would read them all.
 func newestRuns(ctx context.Context, q store.Querier, orgID string, suiteIDs []string) ([]Run, error) {
 	in, list := q.Dialect().In("$2", suiteIDs)
 	rows, err := q.Query(ctx, `
@@ -308,7 +315,8 @@ func trialsOfRun(ctx context.Context, q store.Querier, runID string, index *int)
 	return store.All(rows, err, scanTrial)
 }
 
-// measuredTrials returns trials without outputs, and of the evidence only what they took.
+// measuredTrials returns trials without outputs, and of their evidence only costs and
+// turns: all that a summary needs, at a fraction of the bytes.
 func measuredTrials(ctx context.Context, q store.Querier, runID string) ([]Trial, error) {
 	rows, err := q.Query(ctx, `
 		SELECT case_index, variant, n, verdict, score, duration_ms, error, evidence, '' FROM eval_run_trials
@@ -324,7 +332,7 @@ func measuredTrials(ctx context.Context, q store.Querier, runID string) ([]Trial
 	})
 }
 
-// verdictsOfRun returns trials without evidence and outputs.
+// verdictsOfRun returns trials without evidence and outputs, which may be megabytes.
 func verdictsOfRun(ctx context.Context, q store.Querier, runID string) ([]Trial, error) {
 	rows, err := q.Query(ctx, `
 		SELECT case_index, variant, n, verdict, score, duration_ms, error, '{}', '' FROM eval_run_trials

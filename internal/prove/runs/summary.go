@@ -24,8 +24,8 @@ type Summary struct {
 	Tried, TrialErrors int
 }
 
-// maxErrorShare is one in so many: above that share of trials without a
-// verdict, a rate says little about the skill.
+// maxErrorShare is the reciprocal of the largest tolerable share of trials without a
+// verdict, i.e. a fifth. Above it a rate says little about the skill.
 const maxErrorShare = 5
 
 // Reliable reports whether so few trials ended as error that the rate means
@@ -73,9 +73,9 @@ func (t *tally) add(trial Trial) {
 	}
 }
 
-// verdict is that of the majority of the decided trials; nil if there are no
-// trials. A tie passes, except where the skill must not trigger: half is not
-// enough to show that it does not.
+// verdict returns the verdict of the majority of decided trials; nil if there are no
+// trials. A tie passes, except where the skill must not trigger: half isn't enough to
+// show that it doesn't.
 func (t tally) verdict(e suites.Expectation) *Verdict {
 	decided := t.passed + t.failed
 	verdict := Fail
@@ -92,7 +92,7 @@ func (t tally) verdict(e suites.Expectation) *Verdict {
 	return &verdict
 }
 
-// Majority returns the verdict of the trials of one case; nil if there are none.
+// Majority returns the verdict on a case by its trials; nil if there are none.
 func Majority(trials []Trial, e suites.Expectation) *Verdict {
 	var t tally
 	for _, trial := range trials {
@@ -135,7 +135,7 @@ func resultsOf(cases []suites.Case, trials []Trial) []CaseResult {
 	return all
 }
 
-// skipUndecided makes the cases that a run did not reach skipped ones.
+// skipUndecided marks the cases that a run didn't reach as skipped.
 func skipUndecided(all []CaseResult) {
 	for i := range all {
 		if all[i].Verdict == nil {
@@ -145,7 +145,7 @@ func skipUndecided(all []CaseResult) {
 	}
 }
 
-// summarize adds up the cases of a run that is over.
+// summarize adds up the cases of a run that is over, each of which has a verdict.
 func summarize(all []CaseResult) (s Summary) {
 	allPass := 0
 	counts := make([]stats.Count, len(all))
@@ -184,8 +184,8 @@ func summarize(all []CaseResult) (s Summary) {
 	return s
 }
 
-// compare counts only the cases that both arms decided: a case that the
-// baseline could not decide must not favour the skill.
+// compare counts only the cases that both arms decided: a case that the baseline
+// couldn't decide must not favour the skill.
 func compare(all []CaseResult) *Comparison {
 	both, with, without := 0, 0, 0
 	for _, r := range all {

@@ -52,8 +52,8 @@ func (s *Service) Estimate(ctx context.Context, orgID, suiteID string, n NewRun)
 	return trials, r.Terms.Estimate, nil
 }
 
-// modelOf returns the model that an agent asks, by default the first one that it
-// can; "" if there is none.
+// modelOf returns the model that an agent asks, by default the first of its models; ""
+// if it has none.
 func (s *Service) modelOf(a suites.Agent) (string, error) {
 	var models []string
 	known := false
@@ -71,12 +71,14 @@ func (s *Service) modelOf(a suites.Agent) (string, error) {
 	case a.Model == "":
 		return models[0], nil
 	case !slices.Contains(models, a.Model):
-		return "", fault.Invalid("agent.model", "agent.model must be a model that %s can ask: %s", a.Name, strings.Join(models, ", "))
+		return "", fault.Invalid("agent.model", "agent.model must be a model that %s can ask: %s",
+			a.Name, strings.Join(models, ", "))
 	}
 	return a.Model, nil
 }
 
-// agentTrials counts the trials of a run by agent and model.
+// agentTrials counts the trials of a run by agent and model, without those that are
+// skipped.
 func (s *Service) agentTrials(r Run, cases []suites.Case) map[spend.Model]int64 {
 	all := map[spend.Model]int64{}
 	for _, c := range cases {
@@ -97,8 +99,8 @@ func (s *Service) agentTrials(r Run, cases []suites.Case) map[spend.Model]int64 
 	return all
 }
 
-// checkPriced refuses a budget in money with a model whose price is unknown: it
-// could not be kept.
+// checkPriced refuses a spending limit if the price of a model is unknown: the limit
+// couldn't be enforced.
 func (s *Service) checkPriced(ctx context.Context, r Run, cases []suites.Case, trials map[spend.Model]int64) (err error) {
 	prices := pricing.Embedded()
 	if s.Prices != nil {
@@ -120,7 +122,8 @@ func (s *Service) checkPriced(ctx context.Context, r Run, cases []suites.Case, t
 	}
 	for _, id := range ids {
 		if _, known := prices.Lookup(id, time.Now()); !known {
-			return fault.Invalid("max_cost_usd", "max_cost_usd cannot be kept, since the price of %s is unknown; set it first", id)
+			return fault.Invalid("max_cost_usd",
+				"max_cost_usd cannot be kept, since the price of %s is unknown; set it first", id)
 		}
 	}
 	return nil

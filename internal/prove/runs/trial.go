@@ -20,7 +20,8 @@ import (
 // A Problem is why a trial or a run has no verdict. It is safe to show.
 type Problem = attempt.Problem
 
-// try makes one trial. With an error there is no verdict.
+// try makes one trial. An error means that it has no verdict; only an attempt.Defect
+// becomes a fail.
 func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) {
 	t.TrialKey = key
 	start := time.Now()
@@ -63,7 +64,7 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 	return t, err
 }
 
-// skipReason says why a case is not tried in an arm, or "".
+// skipReason returns why a case isn't tried in an arm, or "".
 func (r Run) skipReason(c suites.Case, arm Arm) string {
 	switch {
 	case arm == WithoutSkill && !r.noSkill:
@@ -96,7 +97,7 @@ func (t *Trial) decide(pass bool, score float64, format string, args ...any) {
 	}
 }
 
-// decideBinary scores a trial that has no grades between pass and fail.
+// decideBinary decides a trial without partial credit: its score is 0 or 1.
 func (t *Trial) decideBinary(pass bool, format string, args ...any) {
 	score := 0.0
 	if pass {
@@ -105,15 +106,16 @@ func (t *Trial) decideBinary(pass bool, format string, args ...any) {
 	t.decide(pass, score, format, args...)
 }
 
-// isJudged reports whether the judge's model takes part in a case.
+// isJudged reports whether the judge's model takes part in a case: as judge, as router
+// of a trigger query, or by answering a prompt that no agent works on.
 func (r Run) isJudged(c suites.Case) bool {
 	asks := c.Kind == suites.TriggerQuery || c.Subject.Prompt != nil
 	judged := c.Graders == nil || slices.ContainsFunc(c.Graders, verify.Grader.IsJudged)
 	return asks && r.agentOf(c) == nil || c.Kind == suites.LLMRubric && judged
 }
 
-// Route asks the judge which skill a query would trigger, and decides the trial
-// by whether that is the expected one.
+// Route asks the judge which skill a query would trigger. The trial passes if that
+// agrees with the expectation.
 func (t *Trial) Route(ctx context.Context, j *judge.Judge, ask judge.RouteRequest, e suites.Expectation) error {
 	got, err := j.Route(ctx, ask)
 	if err != nil {
@@ -142,11 +144,12 @@ func truncatedRecord(r judge.Record) *judge.Record {
 	return &r
 }
 
-// roundingError is what a share may miss of a threshold: 0.7 is not 7/10 in
+// roundingError is by how much a share may miss a threshold: 0.7 isn't exactly 7/10 in
 // binary.
 const roundingError = 1e-9
 
-// grade lets the judge hold the output against the criteria of the case.
+// grade decides a rubric case: the judge compares the output with each criterion, and
+// the trial passes if the share of those that are met reaches the case's threshold.
 func (x *execution) grade(ctx context.Context, c suites.Case, t *Trial) error {
 	sample, err := x.produce(ctx, c, t)
 	if err != nil {
@@ -183,7 +186,7 @@ func (x *execution) grade(ctx context.Context, c suites.Case, t *Trial) error {
 	return nil
 }
 
-// maxOthers is how many criteria of other cases a grading gets.
+// maxOthers is about how many criteria of other cases the judge gets as controls.
 const maxOthers = 50
 
 // otherCriteria returns the criteria of the cases that follow one in the suite,
@@ -197,7 +200,8 @@ func (x *execution) otherCriteria(of int) (all []string) {
 	return all
 }
 
-// decideGraders decides a case by its graders, all of which must pass.
+// decideGraders decides a case by its graders, all of which must pass. The score is the
+// share of those that did, by weight.
 func (x *execution) decideGraders(ctx context.Context, c suites.Case, t *Trial) error {
 	check, err := verify.Graders(c.Graders)
 	if err != nil {
@@ -241,11 +245,14 @@ func (x *execution) decideGraders(ctx context.Context, c suites.Case, t *Trial) 
 	return nil
 }
 
+// noAgent is the problem of graders about an agent's work in a run without an agent.
 func noAgent(err error) error {
 	return &Problem{Code: attempt.Unsupported, Message: err.Error() + "; run the suite with one"}
 }
 
-// verify decides a deterministic case.
+// verify decides a deterministic case. If the check can't be evaluated, the case is to
+// blame where it brings the output along. Otherwise it is a defect: no skill may avoid
+// a fail by an output that breaks the check.
 func (x *execution) verify(ctx context.Context, c suites.Case, t *Trial) error {
 	check, err := x.checks[t.Case]()
 	if err != nil {
@@ -268,7 +275,8 @@ func (x *execution) verify(ctx context.Context, c suites.Case, t *Trial) error {
 	return nil
 }
 
-// produce makes the output that a case tests, and stores its tail.
+// produce makes the output that a case tests (given, or by an agent, a model or a
+// command) and stores its tail.
 func (x *execution) produce(ctx context.Context, c suites.Case, t *Trial) (s verify.Sample, err error) {
 	switch {
 	case c.Subject.Output != nil:
@@ -290,7 +298,8 @@ func (x *execution) produce(ctx context.Context, c suites.Case, t *Trial) (s ver
 	return s, err
 }
 
-// answer asks the model, with the skill loaded.
+// answer asks the judge's model the prompt of a case that no agent works on, with the
+// skill loaded.
 func (x *execution) answer(ctx context.Context, prompt string, t *Trial) (verify.Sample, error) {
 	skill, start := x.skills[t.Arm], time.Now()
 	got, err := x.s.Judge.Answer(ctx, judge.AnswerRequest{Prompt: prompt, SkillName: skill.Name, Skill: skill.text})
@@ -302,8 +311,9 @@ func (x *execution) answer(ctx context.Context, prompt string, t *Trial) (verify
 	return verify.Sample{Output: got.Text, Duration: time.Since(start)}, nil
 }
 
-// errorTrial is a trial without a verdict. The error is shown only if it is
-// known to hold nothing internal; others are logged.
+// errorTrial turns an error into a trial without a verdict. Messages of problems, of
+// the judge and of faults are shown; any other error may have internal details, so it
+// is only logged.
 func (x *execution) errorTrial(ctx context.Context, t Trial, err error) Trial {
 	shown := "internal: something went wrong; the log of the service says what"
 	var problem *Problem

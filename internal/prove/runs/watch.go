@@ -11,13 +11,13 @@ import (
 // cancelled or deleted, or another process finished it.
 var errOver = errors.New("the run is over")
 
-// pollEvery is how often a worker looks whether its run was cancelled.
+// pollEvery is how often a worker checks whether its run was cancelled.
 const pollEvery = 500 * time.Millisecond
 
-// while calls work with a context that is cancelled within a second
-// after the run has ended, and returns ErrOver then. The function running
-// reports whether the run is still running; it may also store the progress. Its
-// errors are ignored: the work is too expensive to be lost to one failed query.
+// while calls work with a context that is cancelled within a second after the run has
+// ended, and returns errOver then. The function running reports whether the run is
+// still running; it may also store the progress. Its errors are ignored: the work is
+// too expensive to be lost to one failed query.
 func while(
 	ctx context.Context,
 	running func(context.Context) (bool, error),

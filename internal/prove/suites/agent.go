@@ -1,8 +1,8 @@
 package suites
 
-// An Agent is the coding agent that works on a case, and its limits. A case may
-// name one of its own, which comes before that of the run, or have limits only,
-// for whichever agent the run has.
+// An Agent is the coding agent that works on a case, and its limits. A case may name an
+// agent, which takes precedence over that of the run, or have limits only, which apply
+// to whichever agent the run has.
 type Agent struct {
 	Name  string `json:"name,omitempty"`
 	Model string `json:"model,omitempty"` // of the settings; "" for the first that the agent can ask
@@ -31,7 +31,7 @@ func (a Agent) WithDefaults() Agent {
 	return a
 }
 
-// agent reads the agent that a case names.
+// agent parses the field agent of a case.
 func (p *caseParser) agent() *Agent {
 	var a Agent
 	if !p.decode(&a, "agent", `an object like {"name": "claude-code", "model": "...", "max_turns": 30, "timeout_s": 600}`) {

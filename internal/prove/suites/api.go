@@ -65,7 +65,7 @@ type SuitePath struct {
 	ID string `path:"id" doc:"Id of the eval suite"`
 }
 
-// suiteOutput is a suite in an answer.
+// suiteOutput is a suite in a response.
 type suiteOutput struct {
 	ID              string            `json:"id" format:"uuid"`
 	SourceID        *string           `json:"source_id" format:"uuid"`
@@ -109,7 +109,7 @@ type oneOutput struct {
 	Suite suiteOutput `json:"suite"`
 }
 
-// newOneOutput is the result of an operation as an answer.
+// newOneOutput converts the result of an operation on a suite into a response.
 func newOneOutput(s Suite, err error) (oneOutput, error) {
 	if err != nil {
 		return oneOutput{}, err

@@ -38,7 +38,7 @@ func (s *Service) handleImport(ctx context.Context, in importInput) (importOutpu
 	return importOutput{suite, append([]Refusal{}, done.Refused...), append([]string{}, done.Warnings...)}, err
 }
 
-// fields reads the fields beside the file.
+// fields parses the form fields beside the file.
 func (in importInput) fields() (f Import, err error) {
 	f.Name = in.field("name")
 	if text := in.field("source_id"); text != "" {

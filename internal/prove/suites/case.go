@@ -57,13 +57,13 @@ type Case struct {
 
 	Agent *Agent // nil unless the case names one
 
-	// Fields are the case in the API.
+	// Fields are the case as the API and the database have it.
 	Fields Fields
 
 	problems []fault.Issue // why it cannot be run; their paths are relative to the case
 }
 
-// Title is what to call the case: its name, or what it asks.
+// Title returns what to call the case: its name, or else what it asks.
 func (c Case) Title() string {
 	prompt := ""
 	if c.Subject.Prompt != nil {

@@ -31,7 +31,7 @@ func ParseCases(document json.RawMessage, v VerifierKind) ([]Case, error) {
 	return cases, nil
 }
 
-// parseCase parses what it can of a case. What is missing or wrong becomes a
+// parseCase parses as much of a case as it can. What is missing or wrong becomes a
 // problem of the case, not an error: authors may store unfinished cases.
 func parseCase(f Fields, v VerifierKind) Case {
 	p := &caseParser{fields: f}
@@ -81,7 +81,7 @@ func (p *caseParser) has(field string) bool {
 	return len(raw) > 0 && string(raw) != "null"
 }
 
-// decode decodes a field, and reports whether it exists and has the type.
+// decode decodes a field into v, and reports whether it exists and has the right type.
 func (p *caseParser) decode(v any, field, wanted string) bool {
 	if !p.has(field) {
 		return false
@@ -125,7 +125,7 @@ func (p *caseParser) number(field string, otherwise float64) float64 {
 	return number
 }
 
-// id is a string, or a whole number, as in evals.json.
+// id returns the id of a case: a string, or a whole number as in evals.json.
 func (p *caseParser) id() string {
 	if !p.has("id") {
 		return ""
@@ -149,6 +149,7 @@ func (p *caseParser) kind(v VerifierKind) CaseKind {
 		return CaseKind(p.text("case_kind"))
 	}
 	var candidates []CaseKind
+	// From the most to the least specific field.
 	for _, sign := range []struct {
 		field string
 		kind  CaseKind
@@ -283,6 +284,7 @@ func (p *caseParser) taskPackage(c *Case) {
 	}
 }
 
+// hints parses the field resource_hints of a task package.
 func (p *caseParser) hints(pkg *Package) {
 	pkg.WorkingDir = p.path("working_dir", "")
 	milliseconds := p.number("timeout_ms", 0)

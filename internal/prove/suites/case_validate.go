@@ -35,7 +35,8 @@ func newCases(orgID string, v VerifierKind, all []Fields) ([]Case, []fault.Issue
 	return cases, nil
 }
 
-// inCase makes the paths of issues relative to the suite, e.g. cases_json.0.query.
+// inCase makes the paths of a case's issues relative to the suite, e.g.
+// cases_json.0.query.
 func inCase(index int, issues []fault.Issue) []fault.Issue {
 	all := make([]fault.Issue, len(issues))
 	for i, issue := range issues {
@@ -83,6 +84,8 @@ func kindList(kinds []CaseKind) string {
 	return strings.Join(names, ", ")
 }
 
+// validateEnvironment checks the form of a task package's environment_ref, and that a
+// reference to an imported environment is one of the organisation's own.
 func (c Case) validateEnvironment(orgID string) []fault.Issue {
 	ref := c.Package.EnvironmentRef
 	u, err := url.Parse(ref)
@@ -129,8 +132,8 @@ func setKindsAndIDs(cases []Case) {
 	}
 }
 
-// digest is a short hash of the fields without the id. It does not depend on
-// their order, since the encoder sorts them.
+// digest returns a short hash of the fields without the id. It doesn't depend on their
+// order, since the encoder sorts them.
 func (f Fields) digest() string {
 	rest := make(map[string]any, len(f))
 	for name, raw := range f {

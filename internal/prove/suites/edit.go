@@ -22,7 +22,7 @@ type EditedCases struct {
 	Settings []string `json:"settings,omitempty"` // of the suite, e.g. "verifier_kind"
 }
 
-// compare says what became of a suite. Cases are the same if their ids are.
+// compare returns how a suite was changed. Cases are matched by their ids.
 func compare(before, after Suite) (e EditedCases) {
 	was, is := byID(before), byID(after)
 	for _, c := range after.Cases {

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// recordEdit keeps who changed a suite, and what. The row stays when the suite is deleted.
+// recordEdit stores who changed a suite, and how. The row outlives the suite.
 func recordEdit(ctx context.Context, tx *store.Tx, c access.Caller, before, after Suite) error {
 	edited, err := json.Marshal(compare(before, after))
 	if err != nil {
@@ -38,7 +38,7 @@ func editsOf(ctx context.Context, q store.Querier, orgID, suiteID string, after,
 	})
 }
 
-// hadSuite reports whether one of the sources has had a suite.
+// hadSuite reports whether one of the sources ever had a suite, deleted ones included.
 func hadSuite(ctx context.Context, q store.Querier, orgID string, sourceIDs []string) (bool, error) {
 	in, list := q.Dialect().In("$2", sourceIDs)
 	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM eval_suite_edits WHERE org_id = $1 AND source_id`+in+`)`, orgID, list)

@@ -21,7 +21,7 @@ const (
 	FormatPluginEval Format = "plugin-eval"
 )
 
-// Formats are all of them.
+// Formats returns all formats.
 func Formats() []Format { return []Format{FormatSuite, FormatEvals, FormatTrigger, FormatPluginEval} }
 
 // ContentType is the media type of a file.
@@ -83,7 +83,7 @@ type exportedEvals struct {
 	Evals     []Fields `json:"evals"`
 }
 
-// exportEvals takes rubric cases with a prompt: the format has no other subject.
+// exportEvals writes evals.json, which can only express rubric cases with a prompt.
 func (s Suite) exportEvals() (exportedEvals, error) {
 	out := exportedEvals{SkillName: s.Name, Evals: make([]Fields, len(s.Cases))}
 	for i, c := range s.Cases {
@@ -101,6 +101,7 @@ func (s Suite) exportEvals() (exportedEvals, error) {
 	return out, nil
 }
 
+// exportPluginEval writes a zip with a folder for each case.
 func (s Suite) exportPluginEval() ([]byte, error) {
 	members := make([]plugineval.Member, len(s.Cases))
 	for i, c := range s.Cases {
@@ -112,6 +113,8 @@ func (s Suite) exportPluginEval() ([]byte, error) {
 	return plugineval.Archive(members)
 }
 
+// exportTriggers writes an array of {query, should_trigger}, the inverse of
+// parseTriggers.
 func (s Suite) exportTriggers() ([]Fields, error) {
 	out := make([]Fields, len(s.Cases))
 	for i, c := range s.Cases {
@@ -130,6 +133,7 @@ func (s Suite) exportTriggers() ([]Fields, error) {
 	return out, nil
 }
 
+// notRepresentable is the Conflict for a case that a format can't express.
 func notRepresentable(f Format, index int, kinds string) error {
 	return fault.New(fault.Conflict, "The format %s holds only %s, which case %d is not; the format suite holds all",
 		f, kinds, index+1)

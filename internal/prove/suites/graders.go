@@ -6,8 +6,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 
-// graders reads the graders of a case, which decide it instead of a rubric or an
-// assertion; nil if it has none.
+// graders parses the graders of a case, which decide it instead of a rubric or an
+// assertion; nil if it has none. judged is whether the case may have graders that need
+// a judge.
 func (p *caseParser) graders(judged bool) []verify.Grader {
 	if !p.has("graders") {
 		return nil

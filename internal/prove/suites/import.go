@@ -26,7 +26,7 @@ type Import struct {
 	Size     int64
 }
 
-// An ImportResult is the suite that was made of a file.
+// An ImportResult is the suite that was made from a file, and what was lost on the way.
 type ImportResult struct {
 	Suite Suite
 	// Refused are the tasks of an archive that cannot be cases.
@@ -79,7 +79,7 @@ func (s *Service) Import(ctx context.Context, c access.Caller, f Import) (out Im
 // MaxName bounds the name of a suite, in characters.
 const MaxName = 200
 
-// cleanName makes the name of a suite of a text in a file.
+// cleanName makes a text of a file fit to be the name of a suite.
 func cleanName(name string) string {
 	name = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(name, ""), "\x00", ""))
 	return text.TruncateRunes(name, MaxName)
@@ -104,7 +104,7 @@ type draft struct {
 	warnings []string
 }
 
-// parseImport recognises archives by their magic numbers; all else is JSON.
+// parseImport recognises archives by their magic numbers; everything else is JSON.
 func (s *Service) parseImport(ctx context.Context, orgID string, f Import) (draft, error) {
 	magic := make([]byte, 4)
 	if _, err := f.Content.ReadAt(magic, 0); err != nil && !errors.Is(err, io.EOF) {

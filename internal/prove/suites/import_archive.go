@@ -13,6 +13,7 @@ import (
 // importArchive reads an archive of Harbor task folders, or of cases of
 // `claude plugin eval`.
 func (s *Service) importArchive(ctx context.Context, orgID string, f Import) (d draft, err error) {
+	// Checked before anything is stored.
 	if err := s.Quota.Room(ctx, orgID, f.Size); err != nil {
 		return d, err // no room, so nothing is stored
 	}
@@ -24,6 +25,7 @@ func (s *Service) importArchive(ctx context.Context, orgID string, f Import) (d 
 		return d, err
 	}
 	defer p.Close()
+	// An archive with a task.toml is one of Harbor tasks, whatever else is in it.
 	if len(harbor.Find(p, "")) == 0 && plugineval.HasCases(p) {
 		return importPluginCases(p, f)
 	}
@@ -78,9 +80,9 @@ func (s *Service) importTasks(ctx context.Context, orgID string, p *skillpkg.Pac
 	return d, d.refusal()
 }
 
-// importPluginCases reads cases of `claude plugin eval`. Unless the caller wants
-// the others, one case that cannot be run here refuses them all: a suite that lacks
-// cases says something else about a skill than its author meant.
+// importPluginCases imports cases of `claude plugin eval`. Unless the caller accepts a
+// partial suite, one case that can't be run here refuses them all: a suite that lacks
+// cases measures something else than its author meant.
 func importPluginCases(p *skillpkg.Package, f Import) (d draft, err error) {
 	found, plugin, err := plugineval.Find(p)
 	if err != nil {
@@ -109,7 +111,7 @@ func importPluginCases(p *skillpkg.Package, f Import) (d draft, err error) {
 	return d, nil
 }
 
-// refusal says why the tasks of an archive were refused.
+// refusal returns an error with all reasons why tasks of the archive were refused.
 func (d draft) refusal() error {
 	var issues []fault.Issue
 	for _, r := range d.refused {

@@ -11,8 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/plugineval"
 )
 
-// A document is any of the JSON files that can be imported. The field that has
-// the cases tells which.
+// A document is any of the JSON files that can be imported. Which one it is follows
+// from the field that has the cases.
 type document struct {
 	SkillName string   `json:"skill_name"`
 	Evals     []Fields `json:"evals"` // evals.json
@@ -30,6 +30,7 @@ type document struct {
 // parseJSONFile parses a JSON file. Suites of evals.json and of trigger queries
 // are manual: an imported suite can be run only with task packages.
 func parseJSONFile(raw []byte) (draft, error) {
+	// Windows editors begin a file with a byte order mark.
 	raw = bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))
 	if bytes.HasPrefix(raw, []byte("[")) {
 		return parseTriggers(raw)
@@ -68,6 +69,7 @@ func decodeFile(raw []byte, v any) error {
 	return nil
 }
 
+// noNull refuses null in place of a case.
 func noNull(all []Fields) error {
 	if i := slices.IndexFunc(all, func(f Fields) bool { return f == nil }); i >= 0 {
 		return fault.Invalid("file", "case %d in the file is null", i+1)
@@ -75,6 +77,7 @@ func noNull(all []Fields) error {
 	return nil
 }
 
+// parseSuite reads an exported suite, which keeps its kinds.
 func (d document) parseSuite() (draft, error) {
 	if !slices.Contains([]SourceKind{Manual, Imported, ContributorAggregate, OrgExemplars}, d.SourceKind) {
 		return draft{}, fault.Invalid("file",
@@ -144,8 +147,8 @@ func parseEvals(skill string, all []Fields) draft {
 	return d
 }
 
-// addRubric makes a rubric of a field that describes the result, unless the case
-// has a rubric or expectations.
+// addRubric makes a rubric from a field that describes the result, unless the case has
+// a rubric or expectations.
 func (f Fields) addRubric(field, intro string) {
 	var expectations []json.RawMessage
 	_ = json.Unmarshal(f["expectations"], &expectations) // of another type: the suite's issues will name it

@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
-// sweepEnvironments is the garbage collection of imported environments that no
-// suite refers to.
+// sweepEnvironments is the job that collects the garbage of imported environments to
+// which no suite refers.
 type sweepEnvironments struct{}
 
 // Kind names the job.
@@ -21,9 +21,9 @@ func (s *Service) Register() {
 	s.Jobs.Every(blob.OrphanAge, sweepEnvironments{})
 }
 
-// sweep deletes unreferenced environments. It spares those younger than age,
-// whose suite may not be committed yet. An import that stores the same archive
-// again renews its age.
+// sweep deletes environments that no suite refers to. Those younger than age are
+// spared, since their suite may not be committed yet; importing the same archive again
+// renews its age.
 func (s *Service) sweep(ctx context.Context, age time.Duration) error {
 	_, err := blob.Sweep{
 		Bucket: s.Blobs, Prefix: environmentPrefix, MinAge: age,

@@ -29,7 +29,7 @@ type Service struct {
 	Bucket  string
 	Sources *sources.Service
 	Quota   *quota.Service
-	Memory  *httpapi.Budget // of lists with cases
+	Memory  *httpapi.Budget // reserved for lists with cases
 	// Environments knows which images of tasks can be had; nil means none.
 	Environments *environments.Service
 	Log          *slog.Logger
@@ -93,7 +93,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suit
 	})
 }
 
-// audit writes an entry of the audit log about the suite as it is now.
+// audit writes an entry of the audit log about the suite in its new state.
 func (s Suite) audit(ctx context.Context, tx *store.Tx, action string) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: s.OrgID, Action: action, Target: audit.Target{Kind: "suite", ID: s.ID, Name: s.Name},
@@ -166,8 +166,8 @@ func (s *Service) MayChange(ctx context.Context, tx *store.Tx, c access.Caller, 
 	return err
 }
 
-// save writes a changed suite as its next version. Sizes are those of
-// environments that may be new to the suite, by blob key.
+// save writes a changed suite as its next version. sizes has the environments that may
+// be new to the suite, by blob key.
 func (s *Service) save(
 	ctx context.Context, tx *store.Tx, c access.Caller, before Suite, suite *Suite, sizes map[string]int64,
 ) error {
@@ -202,6 +202,8 @@ func (c Change) validate(orgID string) (cases []Case, issues []fault.Issue) {
 	return cases, append(issues, more...)
 }
 
+// apply applies the change to a suite whose row is locked, and returns the issues that
+// keep the result from being stored.
 func (c Change) apply(s *Suite) []fault.Issue {
 	if c.Name != nil {
 		s.Name = *c.Name
@@ -268,9 +270,9 @@ func (s *Service) Append(
 	return suite, s.save(ctx, tx, by, before, &suite, nil)
 }
 
-// Remove deletes a trigger query from a suite, in the caller's transaction,
-// and reports whether the suite does not have it any more: false only for the
-// last case, since a suite is never empty. A missing suite has no cases.
+// Remove deletes a trigger query from a suite, in the caller's transaction, and reports
+// whether it is gone. It stays only if it is the last case, since a suite is never
+// empty. In a missing suite it counts as gone.
 func (s *Service) Remove(
 	ctx context.Context, tx *store.Tx, by access.Caller, suiteID string, c json.RawMessage,
 ) (gone bool, err error) {
@@ -295,6 +297,7 @@ func (s *Service) Remove(
 	return true, s.save(ctx, tx, by, before, &suite, nil)
 }
 
+// parseTrigger parses a case that must be a trigger query.
 func parseTrigger(raw json.RawMessage) (Case, error) {
 	var f Fields
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -312,13 +315,14 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Suite, error) {
 	return suiteByID(ctx, s.DB, orgID, id, "")
 }
 
-// Edits returns the changes of a suite after one version up to another, oldest first.
+// Edits returns the changes of a suite from the one after version after up to version
+// to, oldest first.
 func (s *Service) Edits(ctx context.Context, q store.Querier, orgID, id string, after, to int64) ([]Edit, error) {
 	return editsOf(ctx, q, orgID, id, after, to)
 }
 
-// Ever reports whether a source that was ever measured as a skill has had a suite, even
-// if both are deleted.
+// Ever reports whether a source that was ever linked to the skill has had a suite, even
+// if both are deleted by now.
 func (s *Service) Ever(ctx context.Context, q store.Querier, orgID, skillID string) (bool, error) {
 	linked, err := s.Sources.EverLinked(ctx, q, orgID, skillID)
 	if err != nil || len(linked) == 0 {
@@ -347,13 +351,13 @@ type Filter struct {
 	Limit, Offset int
 }
 
-// documentCopies is how often the cases of a list are in memory: as they come from
-// the database, as fields of the answer, and twice while it is encoded.
+// documentCopies is how many copies of a list's cases are in memory at once: as they
+// come from the database, as fields of the response, and two while it is encoded.
 const documentCopies = 4
 
-// List returns a page of the organisation's suites, newest first, and the
-// total number. The memory of their cases, up to MaxImportedCases for each suite,
-// stays reserved in the memory budget until ctx is done.
+// List returns a page of the organisation's suites, newest first, and the total number.
+// The memory that their cases take, up to MaxImportedCases for each suite, stays
+// reserved in the budget until ctx is done.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Suite, int, error) {
 	if f.WithCases {
 		size, err := documentBytes(ctx, s.DB, orgID, f)
@@ -369,13 +373,13 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Suite, in
 	return suitesOfOrg(ctx, s.DB, orgID, f)
 }
 
-// OfSource returns the suites of a source, oldest first, with id, name and
-// verifier only.
+// OfSource returns the suites of a source, oldest first, with id, name and verifier
+// only.
 func (s *Service) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error) {
 	return suitesOfSource(ctx, q, orgID, sourceID)
 }
 
-// Cases returns the cases of all suites of a source.
+// Cases returns the cases of all suites of a source, unparsed.
 func (s *Service) Cases(
 	ctx context.Context, q store.Querier, orgID, sourceID string,
 ) (all []json.RawMessage, err error) {

@@ -24,7 +24,7 @@ const suiteColumns = `id, org_id, source_id, name, source_kind, verifier_kind, s
 
 func scanSuiteOnly(row store.Row) (Suite, error) { return scanSuite(row) }
 
-// scanSuite scans suiteColumns and further ones.
+// scanSuite scans suiteColumns, and the columns after them into further.
 func scanSuite(row store.Row, further ...any) (s Suite, err error) {
 	var limits *string
 	var issues string
@@ -58,6 +58,7 @@ func scanCases(row store.Row) (s Suite, err error) {
 	return s, err
 }
 
+// insertSuite stores a new suite. Parameters follow the order of suiteColumns.
 func insertSuite(ctx context.Context, tx *store.Tx, s Suite) error {
 	issues, err := json.Marshal(s.Issues)
 	if err != nil {
@@ -98,6 +99,7 @@ func deleteSuite(ctx context.Context, tx *store.Tx, s Suite) error {
 	return err
 }
 
+// suiteByID returns a suite with its cases. lock is "" or a locking clause.
 func suiteByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Suite, error) {
 	rows, err := q.Query(ctx, `SELECT `+suiteColumns+`, cases FROM eval_suites WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Eval suite", scanCases)
@@ -123,8 +125,8 @@ func (f Filter) args(orgID string, more ...any) []any {
 	return append([]any{orgID, f.SourceID, f.VerifierKind, store.Like(f.Search)}, more...)
 }
 
-// documentBytes returns the size of the cases of a list. Neither database reads
-// them for that.
+// documentBytes returns the size of the cases of a list, which neither database reads
+// for that.
 func documentBytes(ctx context.Context, q store.Querier, orgID string, f Filter) (int64, error) {
 	rows, err := q.Query(ctx, `
 		SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT OCTET_LENGTH(cases) AS bytes`+f.page()+`) AS page`,
@@ -161,8 +163,8 @@ func documentsOfSource(ctx context.Context, q store.Querier, orgID, sourceID str
 	return store.All(rows, err, store.Value[string])
 }
 
-// environmentsOf returns the sizes of the environments that a suite refers to, by
-// blob key.
+// environmentsOf returns the sizes of the environments that a suite refers to, by blob
+// key.
 func environmentsOf(ctx context.Context, q store.Querier, suiteID string) (map[string]int64, error) {
 	rows, err := q.Query(ctx, `SELECT key, bytes FROM eval_environments WHERE suite_id = $1`, suiteID)
 	return sizesByKey(rows, err)
@@ -228,7 +230,7 @@ func sizesByKey(rows store.Rows, err error) (map[string]int64, error) {
 	return sizes, err
 }
 
-// Stored is the query that recounts the bytes of organisations for the quota: an
+// Stored is the query that recounts the organisations' bytes for the quota. An
 // environment counts once for every suite that refers to it.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Evals, SQL: `
@@ -236,7 +238,8 @@ func Stored() quota.Count {
 		FROM eval_environments e JOIN eval_suites s ON s.id = e.suite_id GROUP BY s.org_id`}
 }
 
-// referencedEnvironments returns those of the keys that a suite refers to.
+// referencedEnvironments returns which of the keys a suite refers to. It tells the
+// sweep what is alive.
 func referencedEnvironments(ctx context.Context, q store.Querier, keys []string) ([]string, error) {
 	in, list := q.Dialect().In("$1", keys)
 	rows, err := q.Query(ctx, `SELECT DISTINCT key FROM eval_environments WHERE key`+in, list)

@@ -32,7 +32,7 @@ type Suite struct {
 	Issues []fault.Issue
 	// Cases are nil where only the other columns were read.
 	Cases []Case
-	// Document has the cases as they are stored, a JSON array; nil as Cases.
+	// Document has the cases as they are stored, a JSON array; nil where Cases is.
 	Document json.RawMessage
 	// Version is incremented by every change.
 	Version   int64
@@ -41,7 +41,8 @@ type Suite struct {
 	UpdatedAt time.Time
 }
 
-// WithoutASkill reports whether trying the suite without the skill can show anything.
+// WithoutASkill reports whether runs without the skill can show anything: not if all
+// outputs are given.
 func (s Suite) WithoutASkill() bool {
 	return s.SupportsNoSkill && slices.ContainsFunc(s.Cases, func(c Case) bool { return c.Subject.Output == nil })
 }
@@ -49,7 +50,7 @@ func (s Suite) WithoutASkill() bool {
 // Runnable reports whether the suite can be run.
 func (s Suite) Runnable() bool { return len(s.Issues) == 0 }
 
-// A SourceKind is the origin of a suite's cases.
+// A SourceKind is where a suite's cases come from.
 type SourceKind string
 
 // The origins.
@@ -82,8 +83,8 @@ const (
 // maxCases bounds the cases of a suite, which has at least one.
 const maxCases = 500
 
-// allowedKinds are the kinds of case that a verifier can decide; nil means all,
-// for suites that are never run.
+// allowedKinds returns the kinds of case that a verifier can decide; nil means all, for
+// suites that are never run.
 func (v VerifierKind) allowedKinds() []CaseKind {
 	switch v {
 	case LLMJudge:
@@ -120,7 +121,7 @@ func (s *Suite) setCases(cases []Case) {
 	}
 }
 
-// KindIssues say why suites of this verifier and origin cannot be run, whatever
+// KindIssues returns why suites of this verifier and origin can't be run, whatever
 // their cases are.
 func (s Suite) KindIssues() []fault.Issue {
 	switch {
@@ -134,7 +135,7 @@ func (s Suite) KindIssues() []fault.Issue {
 	return nil
 }
 
-// fields are the cases as their authors wrote them.
+// fields returns the cases as their authors wrote them.
 func (s Suite) fields() []Fields {
 	all := make([]Fields, len(s.Cases))
 	for i, c := range s.Cases {
@@ -146,8 +147,8 @@ func (s Suite) fields() []Fields {
 // maxIssues is how many issues a message names; the suite shows them all.
 const maxIssues = 5
 
-// IssueText says in one line why a suite cannot be run, e.g.
-// "cases_json.0.query: query is required; and more".
+// IssueText explains on one line why a suite can't be run, e.g. "cases_json.0.query:
+// query is required; and more".
 func IssueText(issues []fault.Issue) string {
 	var all []string
 	for i, issue := range issues {
@@ -160,14 +161,15 @@ func IssueText(issues []fault.Issue) string {
 	return strings.Join(all, "; ")
 }
 
-// Resources are the most that a program of the suite's cases may use.
+// Resources returns the most that a program of the suite's cases may use.
 func (s Suite) Resources() taskfile.Resources {
 	var fields Fields
 	_ = json.Unmarshal(s.ResourceLimits, &fields) // it is an object, or there are none
 	return taskfile.ParseResources(fields)
 }
 
-// Choose returns the cases of these ids, and their document.
+// Choose returns the cases with these ids, in the order of the suite, and their
+// document.
 func Choose(cases []Case, ids []string) (some []Case, document json.RawMessage, err error) {
 	var fields []Fields
 	for _, c := range cases {

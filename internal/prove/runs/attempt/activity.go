@@ -8,20 +8,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/sse"
 )
 
-// activityEvent is the name of the events that say what an agent does.
+// activityEvent is the name of the events that show, while a run goes on, what its
+// agents are doing.
 const activityEvent = "agent"
 
-// activityData is the data of such an event: one answer of the model.
+// activityData is the data of an activity event: one answer of the model.
 type activityData struct {
 	CaseID  string   `json:"case_id"`
 	Variant string   `json:"variant"`
 	N       int      `json:"n"`
 	Turn    int      `json:"turn"`
-	Text    string   `json:"text"` // its beginning
+	Text    string   `json:"text"` // redacted, then truncated
 	Tools   []string `json:"tools"`
 }
 
-// Limits of the events of agents, each of which is a row.
+// Limits of activity events, each of which is a row: per trial, and per turn of the
+// job.
 const (
 	maxTrialEvents = 100
 	maxAgentEvents = 5_000 // of one turn of the job
@@ -29,7 +31,8 @@ const (
 	maxRedacted    = 16 << 10 // bytes of a text
 )
 
-// An Activity collects what the agents of a run do, as events.
+// An Activity collects what the agents of a run do, as events. Trials report
+// concurrently; the events are stored with the next batch of trials.
 type Activity struct {
 	// Redact removes secrets from what is stored.
 	Redact func(string) string
@@ -51,7 +54,7 @@ func (a *Activity) Of(caseID, variant string, n int) func(gateway.Answer) {
 		}
 		data := activityData{
 			CaseID: caseID, Variant: variant, N: n, Turn: turn, Tools: []string{},
-			// Before it is cut: half a secret is not found.
+			// Redact before shortening: half a secret isn't recognised.
 			Text: text.Ellipsis(text.PlainLine(a.Redact(text.Truncate(answer.Text, maxRedacted))), maxEventText),
 		}
 		for _, c := range answer.Calls[:min(len(answer.Calls), 10)] {

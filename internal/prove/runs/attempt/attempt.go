@@ -1,5 +1,6 @@
-// Package attempt lets a coding agent work on a case, in an empty folder or in the
-// environment of a task package, and says what it did or why that cannot be told.
+// Package attempt runs a coding agent on one case, in an empty folder or in the
+// environment of a task package. It returns what the agent did, or a Problem if the
+// attempt has no verdict, e.g. because the model was unreachable or the budget spent.
 // It owns no tables.
 package attempt
 
@@ -43,7 +44,8 @@ func NewDefect(code, message string) *Defect { return &Defect{code, message} }
 
 func (d *Defect) Error() string { return d.Code + ": " + d.Message }
 
-// The codes of problems of agents.
+// The codes of problems of agents. A trial stores its problem as "code: message", e.g.
+// "agent_timeout: …", so stored trials depend on these values.
 const (
 	AgentUnavailable = "agent_unavailable"
 	AgentFailed      = "agent_failed"
@@ -57,44 +59,45 @@ const (
 // A Maker makes the attempts of one run.
 type Maker struct {
 	Agents *agents.Service
-	// Meter is that of the run.
+	// Meter counts the requests of all attempts of the run against its budget.
 	Meter  *gateway.Meter
 	Prices pricing.Table
-	// Dir is the run's folder, for the working folders.
+	// Dir is the run's folder, in which working folders are created.
 	Dir string
 
 	images sync.Map // what findTraceInImage found, by folder and skill
 }
 
-// A Task is an attempt to make.
+// A Task is what an agent is asked to do in one attempt, and with which skills.
 type Task struct {
 	Agent suites.Agent
-	// Skill is the name of the skill under test, which is not installed if Without.
+	// Skill is the name of the skill under test. It isn't installed if Without is set.
 	Skill   string
 	Without bool
 	// Skills are the folders of the skills to install, by name.
 	Skills map[string]string
-	// Answered, if not nil, is called with what the model said, each time.
+	// Answered, if not nil, is called with each answer of the model, while the agent
+	// works.
 	Answered func(gateway.Answer)
 }
 
 // A Result is what an agent did.
 type Result struct {
 	Evidence
-	// Final is its last message, and Files are the texts of those that it left in an
-	// empty folder, by path.
+	// Final is the agent's last message. Files are the texts that it left in its
+	// working folder, by path; nil for task packages, whose verifier reads the files.
 	Final    string
 	Files    map[string]string
 	ExitCode int
 	Duration time.Duration
 	Cost     spend.Cost
-	// Recording is what it did, step by step.
+	// Recording is what the agent did, step by step.
 	Recording recording.Recording
 
 	calls []agents.Call
 }
 
-// Evidence is what is stored of an attempt.
+// Evidence is the part of a Result that is stored with the trial and shown with it.
 type Evidence struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -106,13 +109,14 @@ type Evidence struct {
 	Turns     int      `json:"turns"`
 	ToolCalls int      `json:"tool_calls"`
 	Tools     []string `json:"tools"` // each once
-	// Calls are the first ones.
+	// Calls are the first maxCalls calls of tools.
 	Calls []Call `json:"calls,omitempty"`
 	// Ended says how the agent ended if not by itself, e.g. "out_of_turns".
 	Ended string `json:"ended,omitempty"`
 }
 
-// Then returns what an agent did in this and the next step of a task.
+// Then joins what an agent did in this step of a task with the next one. Once activated
+// stays activated. Unknown in this step and not activated in the next means unknown.
 func (e Evidence) Then(next Evidence) Evidence {
 	if e.HasActivated() || e.Activated == nil && !next.HasActivated() {
 		next.Activated = e.Activated
@@ -132,21 +136,21 @@ func (e Evidence) Then(next Evidence) Evidence {
 // HasActivated reports whether the skill is known to be activated.
 func (e Evidence) HasActivated() bool { return e.Activated != nil && *e.Activated }
 
-// A Call is one of a tool.
+// A Call is one tool call of the agent, shortened for display.
 type Call struct {
 	Tool   string `json:"tool"`
 	Skill  string `json:"skill,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// Limits of what is stored.
+// Limits of what is stored of an attempt.
 const (
 	maxTools  = 100
 	maxCalls  = 50
 	maxDetail = 200
 )
 
-// Sample is what checks see of the result.
+// Sample returns the result in the form that checks and graders read.
 func (r Result) Sample() verify.Sample {
 	tokens := r.Cost.Tokens
 	calls := make([]verify.ToolCall, len(r.calls))
@@ -162,8 +166,8 @@ func (r Result) Sample() verify.Sample {
 	}
 }
 
-// Prompt lets an agent follow an instruction in an empty folder. The result has the
-// cost with an error, too.
+// Prompt lets an agent follow an instruction in an empty folder, which is removed
+// afterwards. With an error the result still has the cost of the attempt.
 func (m *Maker) Prompt(ctx context.Context, t Task, instruction string) (r Result, err error) {
 	work, err := os.MkdirTemp(m.Dir, "work-*")
 	if err != nil {
@@ -177,7 +181,9 @@ func (m *Maker) Prompt(ctx context.Context, t Task, instruction string) (r Resul
 	return r, err
 }
 
-// Package lets an agent work on a task package.
+// Package lets an agent work on a task package. In the arm without the skill the
+// environment is searched for the skill first: an agent that could find it there would
+// spoil the comparison.
 func (m *Maker) Package(ctx context.Context, t Task, w taskpkg.Workplace) (Result, error) {
 	if t.Without {
 		trace, err := findTrace(w.Root, t.Skill)
@@ -192,14 +198,15 @@ func (m *Maker) Package(ctx context.Context, t Task, w taskpkg.Workplace) (Resul
 		}
 	}
 	request := agents.Request{Instruction: w.Instruction, Work: w.Dir, Spec: w.Spec}
+	// The package's own time limit applies unless the case or the run sets one.
 	if w.Timeout > 0 && t.Agent.TimeoutS == 0 {
 		request.Timeout = min(w.Timeout, suites.MaxTimeoutS*time.Second)
 	}
 	return m.run(ctx, t, request, treeOf(w))
 }
 
-// run runs the agent, which changes a tree of files, and decides whether there is a
-// result.
+// run runs the agent and decides whether its outcome can be judged. The changes below
+// files are recorded along the way.
 func (m *Maker) run(ctx context.Context, t Task, r agents.Request, files tree) (Result, error) {
 	if t.Without && isCalled(r.Instruction, t.Skill) {
 		return Result{}, contaminated("the instruction calls the skill by its name")
@@ -225,7 +232,9 @@ func (m *Maker) run(ctx context.Context, t Task, r agents.Request, files tree) (
 	return result, problemOf(t, o)
 }
 
-// notRun is the problem of an agent that could not be started.
+// notRun turns an error from before the agent's start into a Problem, if the agent, its
+// model or its settings are the reason. Other errors, e.g. of the database, are
+// returned as they are.
 func notRun(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	switch {
@@ -239,8 +248,8 @@ func notRun(err error) error {
 	return err
 }
 
-// problemOf says why the outcome has no verdict. An agent that runs out of turns or
-// refuses has left something that can be verified.
+// problemOf returns why an outcome has no verdict, or nil. An agent that ran out of
+// turns or refused has still left something that can be verified.
 func problemOf(t Task, o agents.Outcome) error {
 	if o.Failure != nil {
 		codes := map[agents.FailureKind]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 )
 
-// WriteDistractors writes skills that compete with the one under test into a folder,
-// and returns their own folders by name. They have their names and descriptions, by
+// WriteDistractors writes skills that compete with the one under test into folders
+// below dir, and returns the folders by name. They have names and descriptions, by
 // which agents choose, and no content.
 func WriteDistractors(dir string, all []judge.Skill) (map[string]string, error) {
 	folders := map[string]string{}

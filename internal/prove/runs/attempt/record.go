@@ -11,12 +11,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
 )
 
-// record tells what an agent did, step by step.
+// record converts an agent's outcome into a Recording: the prompt, then answers, tool
+// calls and failed requests by time, and at the end why the agent failed, if it did.
 func record(t Task, r agents.Request, o agents.Outcome, started time.Time) recording.Recording {
 	rec := recording.Recording{
 		Agent: r.Agent, StartedAt: started, EndedAt: time.Now(), ToolCalls: len(o.Calls),
 		Steps: []recording.Step{{Kind: recording.Prompt, At: started, Text: r.Instruction}},
 	}
+	// Without a price for each request the sum would look like a low cost.
 	if o.Usage.Unpriced == 0 {
 		rec.Micros = &o.Usage.Micros
 	}
@@ -36,7 +38,7 @@ func record(t Task, r agents.Request, o agents.Outcome, started time.Time) recor
 			Kind: recording.Error, At: f.At, Name: string(agents.ModelError), Took: &f.Took, OK: new(bool), Text: f.Message,
 		})
 	}
-	// Subagents ask the model at the same time.
+	// Subagents ask the model concurrently, so answers and failures interleave.
 	slices.SortStableFunc(rec.Steps, func(a, b recording.Step) int { return a.At.Compare(b.At) })
 	if f := o.Failure; f != nil {
 		rec.Steps = append(rec.Steps, recording.Step{
@@ -46,7 +48,8 @@ func record(t Task, r agents.Request, o agents.Outcome, started time.Time) recor
 	return rec
 }
 
-// steps are the call of a tool, and the activation of a skill by it.
+// steps returns the step of a tool call, followed by the activation if the call loaded
+// an installed skill.
 func steps(t Task, c agents.Call, at time.Time) []recording.Step {
 	all := []recording.Step{{
 		Kind: recording.Tool, At: at, Name: c.Tool, Took: c.Took, OK: c.OK, Text: strings.TrimSpace(c.Input + "\n\n" + c.Output),
@@ -58,15 +61,16 @@ func steps(t Task, c agents.Call, at time.Time) []recording.Step {
 	return all
 }
 
-// A tree is the folder whose changes are recorded. Not to know them is no reason
-// against a verdict, so errors mean that they are incomplete.
+// A tree is the folder whose changes are recorded. Recording is best effort: an error
+// makes the list incomplete, and doesn't affect the verdict.
 type tree struct {
+	// below is the read-only image under an overlay; "" if dir has all files.
 	dir, below string
 	before     *workdir.Snapshot
 }
 
-// treeOf returns what an agent can change of a task: in an image, what overlays it,
-// or the working folder if it is a copy.
+// treeOf returns the folder in which an agent's changes show: the task's root without
+// an image, the upper layer of an image's overlay, or else the copied working folder.
 func treeOf(w taskpkg.Workplace) tree {
 	image := w.Spec.Root
 	switch {

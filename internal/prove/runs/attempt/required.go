@@ -12,8 +12,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// WriteRequired writes the skills that the one under test requires into a folder, and
-// adds their own folders by name, in place of distractors.
+// WriteRequired writes the skills that the subject requires below dir, and adds their
+// folders to folders by name, replacing distractors of the same name. A required skill
+// that is missing from the registry is left out: the run goes on without it.
 func WriteRequired(
 	ctx context.Context, dir string, find subject.Finder, orgID string, all []subject.Required, folders map[string]string,
 ) error {
@@ -39,7 +40,8 @@ func WriteRequired(
 	return nil
 }
 
-// Unpack writes the files of a skill into a new folder, which the sandbox's user reads.
+// Unpack writes the files of a skill into a new folder that the sandbox's user may
+// read.
 func Unpack(ctx context.Context, content *skillpkg.Package, dir string) (err error) {
 	defer fault.Wrap(&err, "files of %s", filepath.Base(dir))
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// A Choice is the catalogue that a run is asked on.
+// A Choice is the catalogue on which a run asks its trigger queries.
 type Choice struct {
 	Catalog string `json:"catalog" enum:"full,claude-code,codex" doc:"Whose listing the model sees; full: whole descriptions"`
 	Window  int64  `json:"context_window" doc:"That the agent's budget is computed from, in tokens; 0 for full"`
@@ -30,7 +30,8 @@ const Full = "full"
 // Agents are the catalogues with the descriptions of an agent's listing.
 var Agents = []string{"claude-code", "codex"}
 
-// Limits of a catalogue: what a model is shown for every single trial.
+// Limits of a catalogue. The listing is sent to the model with every single trial, so
+// its size is paid for each time.
 const (
 	MaxSkills = 1_000
 	MaxText   = 400_000 // bytes
@@ -51,11 +52,13 @@ type Listing struct {
 	Skills []judge.Skill
 	// Hidden is whether the subject is not for the model, as its SKILL.md says.
 	Hidden bool
-	// Content identifies what is listed from: names and whole descriptions.
+	// Content is a digest of names and whole descriptions, before truncation: it is the
+	// same for listings of different agents and windows.
 	Content string
 }
 
-// A Lister computes listings.
+// A Lister computes listings. ListFor returns what the agent of a Choice would show its
+// model, with the subject in place of the registry's version.
 type Lister interface {
 	ListFor(ctx context.Context, orgID string, c Choice, of Subject) (Listing, error)
 }
@@ -88,8 +91,9 @@ func (c Choice) Check(baseline, agent bool) error {
 	return nil
 }
 
-// Cases returns the ids of the cases that a catalogue is asked with: of those that are
-// chosen, or of all, the trigger queries that a model answers.
+// Cases returns the ids of the cases that can be asked on a catalogue: trigger queries
+// that a model answers, without graders or an agent of their own. nil for chosen means
+// all cases. It is a Conflict if there are none, or if a chosen case doesn't qualify.
 func Cases(all []suites.Case, chosen []string) (ids []string, err error) {
 	for _, c := range all {
 		asked := c.Kind == suites.TriggerQuery && c.Graders == nil && (c.Agent == nil || c.Agent.Name == "")
@@ -104,7 +108,10 @@ func Cases(all []suites.Case, chosen []string) (ids []string, err error) {
 	return ids, nil
 }
 
-// Pin returns the choice of a run under these conditions, and what its model sees.
+// Pin computes the listing of a run, and returns the completed choice with the listed
+// skills. Together with the subject's content and the listing's, conditions
+// (Run.Conditions) makes up Pair, by which runs that differ only in the listing are
+// compared.
 func (c Choice) Pin(
 	ctx context.Context, by Lister, find subject.Finder, orgID string, of subject.Pinned, conditions string,
 ) (*Choice, []judge.Skill, error) {
@@ -147,8 +154,8 @@ func (l Listing) check(name string) error {
 	return nil
 }
 
-// Without returns the tested skill as it is listed, which is zero if it is not, and the
-// other skills.
+// Without splits a listing into the tested skill, zero if it isn't listed, and the
+// others.
 func Without(listed []judge.Skill, name string) (own judge.Skill, others []judge.Skill) {
 	for _, k := range listed {
 		if k.Name == name {
@@ -160,7 +167,7 @@ func Without(listed []judge.Skill, name string) (own judge.Skill, others []judge
 	return own, others
 }
 
-// Digest identifies a value by its JSON.
+// Digest returns the SHA-256 of a value's JSON, in hex.
 func Digest(of any) string {
 	raw, err := json.Marshal(of)
 	if err != nil { // texts can always be encoded

@@ -12,8 +12,8 @@ import (
 // has none.
 const Column = `(SELECT c.choice FROM eval_run_catalogs c WHERE c.run_id = eval_runs.id)`
 
-// Ordinary is a condition of a query on eval_runs: runs on a catalogue say how well it
-// works, and count for nothing else.
+// Ordinary is a condition for queries on eval_runs that leaves out runs on a catalogue:
+// they measure the listing, so they must not count in the skill's rates or gates.
 const Ordinary = ` AND NOT EXISTS (SELECT 1 FROM eval_run_catalogs c WHERE c.run_id = eval_runs.id)`
 
 // Insert stores the catalogue of a new run.

@@ -3,13 +3,13 @@
 // eval_run_imports of package runs.
 package imported
 
-// An Origin says which tool made a run, and what it reports of it. Numbers that it
-// does not report are nil.
+// An Origin says which tool made a run and what the tool reported about it. Numbers
+// that it didn't report are nil.
 type Origin struct {
 	Tool    string `json:"tool" example:"claude plugin eval"`
 	Version string `json:"version" doc:"Of the tool" example:"2.1.325"`
-	// Model is that of all cases, JudgeModel that of the graders; "" if the file does not
-	// say.
+	// Model is the model of all cases, JudgeModel that of the graders; "" if the file
+	// names none.
 	Model      string   `json:"model" doc:"That the agent asked; empty if the file does not say"`
 	JudgeModel string   `json:"judge_model" doc:"That graded; empty for the tool's default"`
 	Plugins    []Plugin `json:"plugins" nullable:"false"`
@@ -23,10 +23,10 @@ type Origin struct {
 	Digest      string   `json:"digest" doc:"SHA-256 of the file"`
 }
 
-// USD is the cost as pages take it.
+// USD returns the cost in the form of costs that may be unknown.
 func (o Origin) USD() *float64 { return &o.CostUSD }
 
-// A Plugin is one that was tested.
+// A Plugin is one of the plugins under test.
 type Plugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`

@@ -39,9 +39,9 @@ type Result struct {
 	Cases     []Case
 }
 
-// A Case is one with its trials.
+// A Case is a case of the file, with its trials in both arms.
 type Case struct {
-	// Fields are the case in the API.
+	// Fields are the case in the format of the suites API.
 	Fields        map[string]json.RawMessage
 	With, Without []Trial
 }
@@ -63,13 +63,13 @@ type Reported struct {
 	Turns        int     `json:"turns"`
 	CostUSD      float64 `json:"cost_usd"`
 	JudgeCostUSD float64 `json:"judge_cost_usd"`
-	Error        string  `json:"error,omitempty"` // with which it ended, although it was graded
+	Error        string  `json:"error,omitempty"` // the trial was graded although it ended with this error
 }
 
-// USD is the cost as pages take it.
+// USD returns the cost in the form of costs that may be unknown.
 func (r Reported) USD() *float64 { return &r.CostUSD }
 
-// file is aggregate-result.json, as far as it is read.
+// file is aggregate-result.json; fields that we have no use for are ignored.
 type file struct {
 	SchemaVersion *int       `json:"schemaVersion"`
 	ClaudeVersion string     `json:"claudeVersion"`
@@ -138,7 +138,7 @@ type fileTrial struct {
 	} `json:"graders"`
 }
 
-// Parse reads a result. The error is an Invalid, for whoever sent it.
+// Parse reads an aggregate-result.json. Its errors are Invalid: the file is at fault.
 func Parse(raw []byte) (r Result, err error) {
 	var f file
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -179,6 +179,8 @@ func Parse(raw []byte) (r Result, err error) {
 }
 
 func (f file) origin(raw []byte) Origin {
+	// The digest is of the compact form: the same result with other white space counts
+	// as imported before.
 	var compact bytes.Buffer
 	_ = json.Compact(&compact, raw) // it was decoded before
 	sum := sha256.Sum256(compact.Bytes())
@@ -200,7 +202,7 @@ func (f file) origin(raw []byte) Origin {
 	return o
 }
 
-// commonModel is the model that all cases name, or "".
+// commonModel returns the model that all cases name, or "" if they differ.
 func (f file) commonModel() string {
 	for _, c := range f.Cases {
 		if c.Model != f.Cases[0].Model {
@@ -210,18 +212,17 @@ func (f file) commonModel() string {
 	return line(f.Cases[0].Model)
 }
 
-// line is a text of the file as it is shown: in one line, and not too long.
+// line returns a text of the file for display: on one line, and truncated.
 func line(s string) string { return text.PlainLine(text.Truncate(s, 200)) }
 
-// long is a text of the file that may have several lines.
+// long returns a text of the file that may have several lines, truncated.
 func long(s string) string { return text.Clean(text.Truncate(s, maxText)) }
 
 func seconds(n float64) time.Duration {
 	return time.Duration(min(max(n, 0), math.MaxInt32) * float64(time.Second))
 }
 
-// ids returns an id for each case: its name, or its folder, or a number where those
-// are taken.
+// ids returns a unique id for each case: its name, else its folder, else a number.
 func (f file) ids() []string {
 	all := make([]string, len(f.Cases))
 	for i, c := range f.Cases {
@@ -236,7 +237,8 @@ func (f file) ids() []string {
 	return all
 }
 
-// fields are the case in the API, and whether a judge takes part.
+// fields returns the case in the format of the suites API, and whether a judge takes
+// part. Grader settings that are null are left out, as if they were not given.
 func (c fileCase) fields(id string) (fields map[string]json.RawMessage, judged bool) {
 	graders := []map[string]json.RawMessage{}
 	for _, g := range c.Graders {
@@ -266,9 +268,9 @@ func encode(value any) json.RawMessage {
 	return raw
 }
 
-// trial translates one run of a case. One that ended with an error and did not pass
-// has no verdict: whether the skill is to blame is not known. One that a stand-in of
-// a server aborted did what it must not do, and failed.
+// trial converts one run of a case. One that ended with an error and did not pass has
+// no verdict: whether the skill is to blame isn't known. One that a stand-in (mock)
+// server aborted did something forbidden, so it failed.
 func (t fileTrial) trial(c fileCase) Trial {
 	score := min(max(t.Score, 0), 1)
 	out := Trial{
@@ -319,7 +321,7 @@ func (t *Trial) noVerdict(reason string) {
 	t.Verdict, t.Score, t.Error, t.Summary = "error", nil, reason, reason
 }
 
-// output is what a judge was shown of the last message, the only place where the
+// output returns the last message as a judge was shown it, the only place where the
 // file has it.
 func (t fileTrial) output(c fileCase) string {
 	for _, g := range c.Graders {

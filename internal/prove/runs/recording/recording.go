@@ -1,7 +1,6 @@
-// Package recording keeps what an agent did in a trial: what was asked, what the
-// model answered, which tools it called, which files were left. A trial opens as a
-// session by it. Recordings are blobs, found by rows of the table
-// eval_trial_recordings of package runs.
+// Package recording stores what an agent did in a trial (prompts, answers, tool calls,
+// changed files), so that a trial opens like a session. A recording is a blob of
+// gzipped JSON; rows of eval_trial_recordings, a table of package runs, refer to them.
 package recording
 
 import (
@@ -17,19 +16,21 @@ type Recording struct {
 	Agent     string    `json:"agent"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at"`
-	// ToolCalls, ToolErrors and Micros are of all steps, also of those that are not
-	// kept. Micros is the cost in millionths of a dollar, nil if a price is unknown.
+	// ToolCalls, ToolErrors and Micros count all steps, also those beyond the limits.
+	// Micros is the cost in millionths of a dollar, nil if a price is unknown.
 	ToolCalls  int    `json:"tool_calls"`
 	ToolErrors int    `json:"tool_errors"`
 	Micros     *int64 `json:"micros"`
 	Steps      []Step `json:"steps"` // oldest first
-	MoreSteps  bool   `json:"more_steps,omitempty"`
-	// Files are those that differ from the start, by path.
+	// MoreSteps and MoreFiles report that a list is not complete.
+	MoreSteps bool `json:"more_steps,omitempty"`
+	// Files are the files that differ from the start of the trial, sorted by path.
 	Files     []workdir.File `json:"files"`
 	MoreFiles bool           `json:"more_files,omitempty"`
 }
 
-// A Kind is what a step is, in the words of sessions.
+// A Kind is the kind of a step. The values are those of session events, so the same
+// page shows both.
 type Kind string
 
 // The kinds of steps.
@@ -41,7 +42,7 @@ const (
 	Error      Kind = "error"      // a request without an answer, or how the agent failed
 )
 
-// A Step is one thing that happened.
+// A Step is one thing that happened in a trial.
 type Step struct {
 	Kind   Kind           `json:"kind"`
 	At     time.Time      `json:"at"`
@@ -53,22 +54,23 @@ type Step struct {
 	Text   string         `json:"text,omitempty"`
 }
 
-// Limits of a recording.
+// Limits of a recording: steps, and bytes of text.
 const (
 	maxSteps = 20_000 // as of a session
 	maxText  = 16 << 10
 	minText  = 8 // less cannot be read
-	// maxTexts bounds the texts of one recording, and maxRun those of all of a run: one
-	// of many trials keeps less of each, but at least minTexts.
+	// maxTexts bounds the texts of one recording, and maxRun those of all recordings of
+	// a run: a run of many trials keeps less of each, but at least minTexts.
 	maxTexts = 1 << 20
 	maxRun   = 256 << 20
 	minTexts = 32 << 10
 )
 
-// TextLimit is how many bytes of texts are kept of each of a run's trials.
+// TextLimit returns how many bytes of text are kept of each trial in a run of so many.
 func TextLimit(trials int) int { return min(maxTexts, max(minTexts, maxRun/max(1, trials))) }
 
-// Then returns what an agent did in this and the next step of a task.
+// Then appends what an agent did in the next step of a task. The cost of both is
+// unknown if that of either is.
 func (r Recording) Then(next Recording) Recording {
 	if r.StartedAt.IsZero() {
 		return next
@@ -88,9 +90,9 @@ func (r Recording) Then(next Recording) Recording {
 	return r
 }
 
-// limited returns the recording as it may be stored: without secrets, and with so
-// many bytes of texts, of which a quarter is for those of files. Redacting comes
-// before truncating: half a secret is not found.
+// limited returns the recording as it may be stored: without secrets, and with at most
+// limit bytes of text, a quarter of which is for files. Secrets are removed before
+// truncating: half a secret isn't recognised.
 func (r Recording) limited(redact func(string) string, limit int) Recording {
 	left := limit / 4
 	keep := func(s string) string {
@@ -98,6 +100,7 @@ func (r Recording) limited(redact func(string) string, limit int) Recording {
 		if most < minText {
 			return ""
 		}
+		// Only twice of what is kept is redacted: a text may have megabytes.
 		s = text.EllipsisBytes(text.Clean(redact(text.Truncate(s, 2*most))), most)
 		left -= len(s)
 		return s
@@ -113,6 +116,7 @@ func (r Recording) limited(redact func(string) string, limit int) Recording {
 	if len(r.Steps) > maxSteps {
 		r.Steps, r.MoreSteps = r.Steps[:maxSteps], true
 	}
+	// What the files left of their quarter is for the steps.
 	left += limit - limit/4
 	r.Steps = slices.Clone(r.Steps)
 	for i, s := range r.Steps {

@@ -14,7 +14,7 @@ func scanRef(row store.Row) (r Ref, err error) {
 	return r, err
 }
 
-// Insert stores the rows of recordings, with the trials that they are of.
+// Insert stores the rows of recordings, in the transaction that stores their trials.
 func Insert(ctx context.Context, tx *store.Tx, refs []Ref) error {
 	if len(refs) == 0 {
 		return nil
@@ -36,7 +36,8 @@ func Insert(ctx context.Context, tx *store.Tx, refs []Ref) error {
 	return err
 }
 
-// Find returns the recording of an id in an organisation. The error is a NotFound.
+// Find returns the recording with this id if it is of the organisation's runs, or a
+// NotFound.
 func (s *Store) Find(ctx context.Context, orgID, id string) (Ref, error) {
 	rows, err := s.DB.Query(ctx, `
 		SELECT `+columns+` FROM eval_trial_recordings r JOIN eval_runs e ON e.id = r.run_id
@@ -44,7 +45,7 @@ func (s *Store) Find(ctx context.Context, orgID, id string) (Ref, error) {
 	return store.One(rows, err, "Session", scanRef)
 }
 
-// referenced returns those of the keys that a row refers to.
+// referenced returns which of the blob keys have a row. It tells Sweep what is alive.
 func referenced(ctx context.Context, q store.Querier, keys []string) ([]string, error) {
 	in, list := q.Dialect().In("$1", keys)
 	rows, err := q.Query(ctx, `SELECT blob_key FROM eval_trial_recordings WHERE blob_key`+in, list)

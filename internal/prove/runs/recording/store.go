@@ -21,10 +21,10 @@ type Store struct {
 	Blobs blob.Bucket
 }
 
-// prefix begins the keys of recordings.
+// prefix is the prefix of the recordings' blob keys.
 const prefix = "trials/"
 
-// A Ref is a stored recording and the trial that it is of.
+// A Ref refers to a stored recording, and to the trial that it belongs to.
 type Ref struct {
 	ID      string // by which the trial opens as a session
 	RunID   string
@@ -34,8 +34,8 @@ type Ref struct {
 	Blob    blob.Ref
 }
 
-// Put stores the bytes of a recording of an organisation's run, without secrets. The
-// caller inserts the row; without one the bytes are swept.
+// Put stores the bytes of a recording, redacted and limited. The caller inserts the row
+// together with the trial; bytes that stay without a row are swept.
 func (s *Store) Put(
 	ctx context.Context, orgID, runID string, r Recording, redact func(string) string, limit int,
 ) (_ Ref, err error) {
@@ -56,7 +56,7 @@ func (s *Store) Put(
 	return ref, s.Blobs.Put(ctx, ref.Blob.Key, &packed, ref.Blob.Size)
 }
 
-// Get reads a recording.
+// Get reads a recording. All of it is decoded: TextLimit keeps it small.
 func (s *Store) Get(ctx context.Context, ref Ref) (r Recording, err error) {
 	defer fault.Wrap(&err, "recording %s", ref.ID)
 	content, _, err := s.Blobs.Get(ctx, ref.Blob.Key)
@@ -71,9 +71,9 @@ func (s *Store) Get(ctx context.Context, ref Ref) (r Recording, err error) {
 	return r, json.NewDecoder(unpacked).Decode(&r)
 }
 
-// Sweep deletes the recordings whose runs are gone, and those of trials that another
-// worker has made. It spares the ones younger than age, whose trial may not be
-// stored yet.
+// Sweep deletes blobs without a row: recordings of deleted runs, and of trials that
+// another worker stored first. Blobs younger than age are spared, since their trial may
+// not be stored yet.
 func (s *Store) Sweep(ctx context.Context, age time.Duration) error {
 	_, err := blob.Sweep{
 		Bucket: s.Blobs, Prefix: prefix, MinAge: age,
@@ -82,7 +82,8 @@ func (s *Store) Sweep(ctx context.Context, age time.Duration) error {
 	return err
 }
 
-// References calls fn with the blob of every recording.
+// References calls fn with the blob of every recording, of all organisations, for
+// backups and the doctor.
 func (s *Store) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	return eachBlob(ctx, q, fn)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Budget is what a run may cost and has cost, while a worker makes its trials.
+// A Budget is what a run may cost and has cost, while a worker makes its trials. Its
+// methods may be called concurrently.
 type Budget struct {
 	// Meter counts the requests of the run.
 	Meter *gateway.Meter
@@ -16,7 +17,7 @@ type Budget struct {
 	runID string
 	terms Terms
 	spent atomic.Bool
-	saved atomic.Int64 // what is stored
+	saved atomic.Int64 // the sum that was stored last
 }
 
 // OpenBudget continues the budget of a run where earlier workers left it.
@@ -29,12 +30,13 @@ func OpenBudget(ctx context.Context, q store.Querier, runID string, t Terms) (*B
 	return &Budget{Meter: gateway.NewMeter(most, gateway.Usage{Micros: micros}, nil), runID: runID, terms: t}, err
 }
 
-// Add adds what others than the agents used.
+// Add counts requests that don't go through the gateway, i.e. those of the judge. The
+// gateway itself counts the agents'.
 func (b *Budget) Add(c Cost) {
 	b.Meter.Add(gateway.Usage{Requests: c.Requests, Micros: c.Micros, Unpriced: c.Unpriced})
 }
 
-// SetSpent says that nothing is left.
+// SetSpent marks the budget as spent, whatever the meter has counted.
 func (b *Budget) SetSpent() { b.spent.Store(true) }
 
 // IsSpent reports whether nothing is left.
@@ -52,6 +54,7 @@ func (b *Budget) WasSpent() bool { return b.spent.Load() }
 // Save stores what the run's requests have cost, so that the next worker keeps the
 // budget.
 func (b *Budget) Save(ctx context.Context, q store.Querier) error {
+	// A run without terms has neither a limit nor a row to update.
 	if b.terms == (Terms{}) {
 		return nil
 	}

@@ -55,11 +55,12 @@ func OfUsage(u gateway.Usage) Cost {
 	}}
 }
 
-// OfRecord is what the requests of a judge's record cost. Those without any answer
-// are free, but an answer without tokens comes from a server that does not count
-// them.
+// OfRecord returns what the requests of a judge's record cost. Requests without any
+// answer are free. An answer without token counts comes from a server that doesn't
+// report them, so its price is unknown.
 func OfRecord(r judge.Record, prices pricing.Table, at time.Time) Cost {
 	u := r.Usage
+	// Judges report cached tokens as part of the input; they have prices of their own.
 	c := Cost{Requests: int64(u.Attempts), Tokens: pricing.CostTokens{
 		Input: u.InputTokens - u.CacheReadTokens - u.CacheWriteTokens, Output: u.OutputTokens,
 		CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens,

@@ -7,7 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Insert stores that a new run has cost nothing yet.
+// Insert stores that a new run has cost nothing yet. Runs without this row are
+// imported, or older than the counting of costs.
 func Insert(ctx context.Context, tx *store.Tx, runID string) error {
 	cost, err := json.Marshal(Cost{})
 	if err != nil {
@@ -17,8 +18,7 @@ func Insert(ctx context.Context, tx *store.Tx, runID string) error {
 	return err
 }
 
-// Update stores what a run has cost. It does nothing for a run that was started by
-// a version that did not count costs.
+// Update stores what a run has cost. For a run without a row it does nothing.
 func Update(ctx context.Context, tx *store.Tx, runID string, c Cost) error {
 	cost, err := json.Marshal(c)
 	if err != nil {
@@ -61,13 +61,15 @@ func Spent(ctx context.Context, q store.Querier, runID string) (micros int64, er
 	return stored[0], nil
 }
 
-// SaveSpent stores what all requests of a run have cost. The sum never falls.
+// SaveSpent stores what all requests of a run have cost. The sum never falls, so a late
+// write by a worker that was replaced changes nothing.
 func SaveSpent(ctx context.Context, q store.Querier, runID string, micros int64) error {
 	_, err := q.Exec(ctx, `UPDATE eval_run_terms SET spent_micros = $2 WHERE run_id = $1 AND spent_micros < $2`, runID, micros)
 	return err
 }
 
-// AddTrials adds what trials of agents cost in a run to the rollup of estimates.
+// AddTrials adds the cost of agents' trials in a run to the rollup that estimates are
+// made from.
 func AddTrials(ctx context.Context, tx *store.Tx, orgID, runID string, of map[Model]Sum) error {
 	for m, sum := range of { // a run has one agent, or a few
 		_, err := tx.Exec(ctx, `
@@ -82,16 +84,17 @@ func AddTrials(ctx context.Context, tx *store.Tx, orgID, runID string, of map[Mo
 	return nil
 }
 
-// RemoveTrials removes the sums of a run, to add them again.
+// RemoveTrials removes a run's sums from the rollup, so that they can be added anew.
 func RemoveTrials(ctx context.Context, tx *store.Tx, runID string) error {
 	_, err := tx.Exec(ctx, `DELETE FROM eval_agent_costs WHERE run_id = $1`, runID)
 	return err
 }
 
-// recentRuns is how many runs an estimate is made of.
+// recentRuns is how many runs an estimate is based on.
 const recentRuns = 20
 
-// recent returns what the trials of the last runs with an agent and a model cost.
+// recent returns what the trials cost in the last runs with an agent and a model. Run
+// ids are UUIDs of version 7, so they sort by time.
 func recent(ctx context.Context, q store.Querier, orgID string, m Model) (Sum, error) {
 	rows, err := q.Query(ctx, `
 		SELECT trials, micros FROM eval_agent_costs

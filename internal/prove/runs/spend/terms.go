@@ -13,7 +13,7 @@ import (
 type Terms struct {
 	Agent     *suites.Agent `json:"agent,omitempty"` // of the cases that name none
 	MaxMicros *int64        `json:"max_micros,omitempty"`
-	// Estimate is what the run will probably cost.
+	// Estimate is what the run will probably cost, in millionths of a dollar.
 	Estimate *int64 `json:"estimate_micros,omitempty"`
 }
 
@@ -31,6 +31,7 @@ func Micros(usd *float64) *int64 {
 	if usd == nil {
 		return nil
 	}
+	// A tiny limit must not round to 0, which the meter takes for no limit.
 	micros := max(1, int64(math.Round(*usd*1e6)))
 	return &micros
 }
@@ -41,8 +42,9 @@ type Model struct{ Agent, Model string }
 // A Sum is what some trials cost together.
 type Sum struct{ Trials, Micros int64 }
 
-// Estimate is what trials will probably cost, by the last ones of the same agents
-// and models. It is nil if there were none, or there are no trials with an agent.
+// Estimate returns what trials will probably cost, in millionths of a dollar, by the
+// mean of the last trials of the same agents and models. It is nil if one of them has
+// none yet, or if no trial has an agent.
 func Estimate(ctx context.Context, q store.Querier, orgID string, trials map[Model]int64) (*int64, error) {
 	if len(trials) == 0 {
 		return nil, nil //nolint:nilnil // not known, which is no error

@@ -36,7 +36,8 @@ func Insert(ctx context.Context, tx *store.Tx, runID string, events []Event) err
 	return err
 }
 
-// After returns the events of a run that follow one.
+// After returns up to limit events of a run that follow the one with id after, in
+// order.
 func After(ctx context.Context, q store.Querier, runID string, after int64, limit int) ([]Event, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, name, data FROM eval_run_events WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`, runID, after, limit)

@@ -126,7 +126,7 @@ type eventWriter struct {
 	sentAt  time.Time
 }
 
-// send writes events, or a comment to keep an idle connection alive.
+// send writes events, or a comment now and then, which keeps an idle connection alive.
 func (e *eventWriter) send(events []Event) error {
 	if len(events) == 0 {
 		if time.Since(e.sentAt) < keepAlive {

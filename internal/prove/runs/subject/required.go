@@ -11,7 +11,7 @@ import (
 )
 
 // Required is a skill that the subject of a run requires, pinned when the run starts.
-// It is present in all arms.
+// It is present in all arms, so the arms still differ in the subject only.
 type Required struct {
 	Name         string `json:"name" example:"pdf-tables"`
 	Organisation string `json:"organisation,omitempty" doc:"That owns it; as written if it is missing"`
@@ -24,9 +24,9 @@ type Required struct {
 // Present reports whether the run has the skill.
 func (r Required) Present() bool { return r.EntryID != "" }
 
-// Beside returns the skills that compete with the subject of a run, and pins what it
-// requires, which competes, too. With a previous version, both have what either of
-// them requires: the arms differ in the subject only.
+// Beside returns the skills that compete with the subject of a run, and pins in
+// subject.Requires what the subject requires; required skills compete as well. With a
+// previous version, both arms have what either version requires.
 func (f Finder) Beside(ctx context.Context, orgID string, subject, previous *Pinned, seed int64) ([]judge.Skill, error) {
 	others, err := f.Distractors(ctx, orgID, subject.Name, seed)
 	if err != nil {
@@ -52,9 +52,10 @@ func (f Finder) Beside(ctx context.Context, orgID string, subject, previous *Pin
 	return others, nil
 }
 
-// add pins what a graph requires. An agent knows skills by their names, so that a
-// second one of the same name is left out.
+// add pins what a graph requires. Agents tell skills apart by name, so a second skill
+// of the same name is left out.
 func (p *Pinned) add(g requirements.Graph) {
+	// A graph that was made from a text rather than a version has its root under "".
 	from := []string{""}
 	for _, r := range g.Roots {
 		from = append(from, r.VersionID)
@@ -76,6 +77,8 @@ func (p *Pinned) add(g requirements.Graph) {
 	}
 }
 
+// requirementsOf returns what a pinned skill requires: from the registry for a version,
+// from SKILL.md for a snapshot.
 func (f Finder) requirementsOf(ctx context.Context, orgID string, pin Ref) (g requirements.Graph, err error) {
 	known := &requirements.Service{DB: f.Registry.DB}
 	if pin.EntryID != "" {
@@ -98,7 +101,9 @@ func (f Finder) requirementsOf(ctx context.Context, orgID string, pin Ref) (g re
 	return requirements.GraphOfText(ctx, f.Registry.DB, orgID, all)
 }
 
-// Required looks up a skill as it was pinned.
+// Required returns the content of a required skill as it was pinned.
 func (f Finder) Required(ctx context.Context, orgID string, r Required) (Skill, error) {
-	return f.FindPinned(ctx, orgID, Pinned{Name: r.Name, ContentHash: r.ContentHash, Pin: Ref{EntryID: r.EntryID, Version: r.Version}})
+	return f.FindPinned(ctx, orgID, Pinned{
+		Name: r.Name, ContentHash: r.ContentHash, Pin: Ref{EntryID: r.EntryID, Version: r.Version},
+	})
 }

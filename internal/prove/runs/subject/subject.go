@@ -31,7 +31,7 @@ type Ref struct {
 	Version    string `json:"version,omitempty"`
 }
 
-// A Skill is one that can be tested.
+// A Skill is a skill that a run can test: a version of the registry or a snapshot.
 type Skill struct {
 	Name, Description string
 	ContentHash       string
@@ -49,7 +49,7 @@ type Skill struct {
 type Pinned struct {
 	Ref         // as the caller named it
 	Name string `json:"name"`
-	// ContentHash is that of the tested content, which never changes.
+	// ContentHash is the hash of the tested content, which never changes.
 	ContentHash string `json:"content_hash"`
 	Label       string `json:"label,omitempty"`
 	// Pin refers to exactly that content.
@@ -58,7 +58,7 @@ type Pinned struct {
 	Requires []Required `json:"requires,omitempty"`
 }
 
-// Pin returns the skill that was found for a reference, to be stored.
+// Pin returns the form in which a run stores the skill that was found for a reference.
 func Pin(ref Ref, skill Skill) Pinned {
 	return Pinned{Ref: ref, Name: skill.Name, ContentHash: skill.ContentHash, Label: skill.Label, Pin: skill.Pin}
 }
@@ -82,8 +82,8 @@ func (f Finder) Find(ctx context.Context, orgID string, ref Ref) (Skill, error) 
 	return f.skillOfSnapshot(snapshot), nil
 }
 
-// FindPinned looks up the content that a run was started for. The error is a
-// NotFound if it does not exist any more.
+// FindPinned looks up the content that a run was started with. The error is a NotFound
+// if it no longer exists.
 func (f Finder) FindPinned(ctx context.Context, orgID string, pinned Pinned) (Skill, error) {
 	skill, err := f.Find(ctx, orgID, pinned.Pin)
 	if err != nil {
@@ -95,8 +95,8 @@ func (f Finder) FindPinned(ctx context.Context, orgID string, pinned Pinned) (Sk
 	return skill, nil
 }
 
-// Previous looks up the version or snapshot before the one that a reference
-// pins. The error is a NotFound if there is none.
+// Previous looks up the version or snapshot before the one that ref pins. The error is
+// a NotFound if there is none.
 func (f Finder) Previous(ctx context.Context, orgID string, ref Ref) (Skill, error) {
 	if ref.EntryID != "" {
 		e, v, err := f.Registry.Find(ctx, orgID, ref.EntryID, ref.Version)
@@ -139,12 +139,12 @@ const MaxSeed = 1 << 53
 // NewSeed returns a seed for the random choices of a run. It is no secret.
 func NewSeed() int64 { return rand.Int64N(MaxSeed) }
 
-// maxDistractors is how many of the organisation's skills the choice of
-// distractors is made from.
+// maxDistractors is how many of the organisation's skills are considered as
+// distractors.
 const maxDistractors = 100
 
-// Distractors returns other skills of the organisation which a router could
-// choose instead of the named one. The same seed makes the same choice.
+// Distractors returns other skills of the organisation that a router could choose
+// instead of the named one. The same seed and skills make the same choice.
 func (f Finder) Distractors(ctx context.Context, orgID, name string, seed int64) ([]judge.Skill, error) {
 	listed, _, err := f.Registry.List(ctx, orgID, registry.Filter{Limit: maxDistractors})
 	if err != nil {
@@ -182,7 +182,7 @@ func (skill Skill) Text(ctx context.Context) (string, error) {
 	if raw, err := skill.file(ctx, "SKILL.md"); !fault.Is(err, fault.NotFound) {
 		return string(raw), err
 	}
-	content, text, err := skill.Read(ctx) // its name may be spelled otherwise
+	content, text, err := skill.Read(ctx) // the file may be called skill.md
 	if err != nil {
 		return "", err
 	}

@@ -12,8 +12,9 @@ type Workplace struct {
 	Instruction string
 	// Timeout is that of the task's own settings, or 0.
 	Timeout time.Duration
-	// Dir is the working folder on the machine; in the sandbox it is Spec.Dir. In an
-	// image it has what was changed, beside the image's files. Root is the task's root.
+	// Dir is the working folder on the machine; in the sandbox it is Spec.Dir. With an
+	// image it holds only what was changed there. Root is the task's root on the
+	// machine.
 	Dir, Root string
 	// Spec is the sandbox, without a program.
 	Spec sandbox.Spec

@@ -12,11 +12,12 @@ import (
 	"strings"
 )
 
-// In an image programs are root. What every verifier trusts is the image's own again
-// when its turn comes, also where PATH leads to a folder that is carried over (see
-// renewImage): every program that the image has, and the dynamic loader.
+// Programs are root inside an image, so the oracle or an agent may replace any file
+// there. Before the verifier runs, what every verifier trusts is restored from the
+// image, also where PATH leads to a folder that is carried over (see renewImage): the
+// image's programs, and the dynamic loader.
 
-// basicPrograms are looked for in each folder of PATH.
+// basicPrograms are restored, or removed, in each folder of PATH.
 var basicPrograms = []string{
 	"[", "awk", "bash", "basename", "cat", "chmod", "cmp", "cp", "cut", "dash", "date", "diff", "dirname", "echo", "env",
 	"expr", "false", "find", "grep", "head", "ls", "md5sum", "mkdir", "mktemp", "mv", "printf", "pwd", "readlink", "realpath",
@@ -30,14 +31,14 @@ var basicFiles = []string{
 	"usr/lib/*/ld-*.so*", "usr/lib/*/libc.so.6", "usr/lib64/libc.so.6",
 }
 
-// usualPath is where images have programs, whatever they say.
+// usualPath has the folders where images have programs, whatever their own PATH is.
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// maxLinks bounds the links on the way to a program.
+// maxLinks bounds how many symbolic links are followed on the way to a program.
 const maxLinks = 20
 
-// restoreBasics makes the basic files of a trial's root those of its image: changed
-// ones are copied, and added ones removed.
+// restoreBasics makes the basic files of a trial's root those of its image again:
+// changed ones are restored, and added ones removed.
 func (t *trial) restoreBasics() (err error) {
 	original, err := os.OpenRoot(t.image.Dir())
 	if err != nil {
@@ -73,8 +74,8 @@ func (t *trial) restoreBasics() (err error) {
 	return nil
 }
 
-// programNames are the basic programs, and every name that the image has in a folder of
-// PATH: interpreters and tools, which another folder must not shadow either.
+// programNames returns the basic programs and every name that the image has in a folder
+// of PATH: interpreters and tools, which another folder must not shadow either.
 func programNames(image *os.Root, folders []string) []string {
 	names := slices.Clone(basicPrograms)
 	for _, dir := range folders {
@@ -96,7 +97,8 @@ type basics struct {
 	overlay           bool     // written has what differs from the image, else all files
 }
 
-// restorePrograms restores the basic programs in a folder.
+// restorePrograms restores the programs in a folder of PATH. Where nothing was changed
+// it only follows links, which may lead to what was.
 func (b *basics) restorePrograms(dir string) error {
 	at, covered, err := b.follow(dir, maxLinks)
 	if err != nil {
@@ -141,9 +143,10 @@ func (b *basics) restore(name string) error {
 	return b.written.RemoveAll(name)
 }
 
-// follow restores the folders and links on the way to a file or a folder, and that
-// itself. It returns where the way ends in the image, or "" if there is nothing, and
-// whether a folder on it hides those of the image.
+// follow restores every folder, link and file on a path of the image, through at most
+// so many symbolic links. It returns where the path ends, "" if the image has no such
+// file, and whether a folder on it covers the image's own files. Without an overlay all
+// of them are covered.
 func (b *basics) follow(name string, links int) (at string, covered bool, err error) {
 	dir, rest, covered := "", name, !b.overlay
 	for rest != "" {
@@ -177,7 +180,7 @@ func (b *basics) follow(name string, links int) (at string, covered bool, err er
 	return dir, covered, nil
 }
 
-// restoreDir removes what is in place of a folder of the image.
+// restoreDir removes whatever replaced a folder of the image, e.g. a link.
 func (b *basics) restoreDir(at string) error {
 	if info, err := b.written.Lstat(at); err != nil || info.IsDir() {
 		return nil //nolint:nilerr // it is the image's
@@ -188,8 +191,8 @@ func (b *basics) restoreDir(at string) error {
 	return b.written.MkdirAll(at, 0o755)
 }
 
-// restoreFile restores a link or a file of the image, which is visible where an
-// overlay has nothing else, unless it is covered.
+// restoreFile restores a link or a file of the image. In an overlay it reappears once
+// what hides it is removed; where it is covered it has to be copied.
 func (b *basics) restoreFile(at string, info fs.FileInfo, covered bool) error {
 	changed, err := b.written.Lstat(at)
 	if err == nil && covered && b.isSame(at, info, changed) || err != nil && !covered {
@@ -215,6 +218,8 @@ func (b *basics) restoreFile(at string, info fs.FileInfo, covered bool) error {
 	return b.written.WriteFile(at, content, info.Mode().Perm())
 }
 
+// isSame compares type, size, and content or link target. Times don't count: programs
+// can set them.
 func (b *basics) isSame(at string, original, changed fs.FileInfo) bool {
 	if original.Mode().Type() != changed.Mode().Type() || original.Size() != changed.Size() {
 		return false

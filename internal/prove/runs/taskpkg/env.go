@@ -14,7 +14,8 @@ import (
 // variable: Linux bounds those to 128 KiB.
 const maxInstruction = 120 << 10
 
-// environment returns the environment variables of the trial's programs.
+// environment returns the environment variables of the trial's programs. Those of the
+// case come last, but can't replace the ones that RefusedVariable protects.
 func (t *trial) environment() (map[string]string, error) {
 	if len(t.task.Instruction) > maxInstruction {
 		return nil, errorf(EnvRefused,
@@ -29,6 +30,7 @@ func (t *trial) environment() (map[string]string, error) {
 		"HOME":             t.insideHome,
 		"TMPDIR":           t.insideTmp,
 
+		// Verifiers that were written for BenchFlow read these.
 		"BENCHFLOW_VERIFIER_DIR":       verifier,
 		"BENCHFLOW_REWARD_TEXT":        path.Join(verifier, rewardText),
 		"BENCHFLOW_REWARD_JSON":        path.Join(verifier, rewardJSON),
@@ -39,6 +41,7 @@ func (t *trial) environment() (map[string]string, error) {
 	if t.programs != nil {
 		env["PATH"] = sandbox.Environment()["PATH"] + ":" + t.programs.Target
 	}
+	// An agent finds the skill among its own skills instead.
 	if t.skill != nil && t.task.Agent == nil {
 		bundle := path.Join(t.inside, t.task.SkillBundleRef)
 		env["SKILL_MODE"], env["SKILL_DIR"], env["SKILL_BUNDLE_DIR"] = "with_skill", bundle, bundle

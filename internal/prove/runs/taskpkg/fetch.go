@@ -18,8 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 
-// An environment is fetched anew for each trial, so a server that is away for long
-// must not hold up a run: a trial without a verdict is cheaper.
+// Environments are fetched for each trial, so there are few retries: a server that is
+// down must not hold up the run, and a trial without a verdict is cheaper.
 const (
 	maxRedirects        = 3
 	maxAttempts         = 3
@@ -29,7 +29,7 @@ const (
 
 var sha256Digest = regexp.MustCompile(`^sha256[=:]([0-9a-f]{64})$`)
 
-// A temporary error may not occur in a retry.
+// A temporary error is worth a retry, e.g. a 503 or a broken connection.
 type temporary struct{ error }
 
 func (t temporary) Unwrap() error { return t.error }
@@ -89,7 +89,8 @@ func (r *Runner) fetchOnce(ctx context.Context, t Task, ref string, f *os.File) 
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// open opens the environment that a reference names.
+// open opens the environment that a reference names: a URL, or a blob of the
+// organisation.
 func (r *Runner) open(ctx context.Context, t Task, ref string) (io.ReadCloser, error) {
 	scheme, _, _ := strings.Cut(ref, "://")
 	if scheme = strings.ToLower(scheme); scheme == "http" || scheme == "https" {
@@ -133,7 +134,8 @@ func (r *Runner) openWeb(ctx context.Context, ref string) (io.ReadCloser, error)
 	return nil, err
 }
 
-// markTemporary marks an error of the network as temporary.
+// markTemporary marks errors of the network as temporary, except those of the SSRF
+// guard, which would refuse a retry, too.
 func markTemporary(err error) error {
 	if fault.Is(err, fault.BadGateway) && !outbound.IsRefused(err) {
 		return temporary{err}
@@ -141,7 +143,8 @@ func markTemporary(err error) error {
 	return err
 }
 
-// fetchFailure gives an error its code.
+// fetchFailure gives an error its code: FetchRefused if the same request can never
+// succeed, else FetchFailed.
 func fetchFailure(ctx context.Context, err error) error {
 	var known *failure
 	switch {
@@ -155,8 +158,8 @@ func fetchFailure(ctx context.Context, err error) error {
 	return errorf(FetchFailed, "%s", publicMessage(err))
 }
 
-// publicMessage returns what may be shown of an error: only the message of one
-// with a kind.
+// publicMessage returns what may be shown of an error: the message of a fault, and for
+// others a general one, since they may have internal addresses.
 func publicMessage(err error) string {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -165,7 +168,7 @@ func publicMessage(err error) string {
 	return "the environment cannot be fetched"
 }
 
-// errorf is the failure of a trial for reasons that are not its programs'.
+// errorf returns the failure of a trial for a reason that isn't its programs' fault.
 func errorf(code Code, format string, args ...any) *failure {
 	return &failure{verdict: Error, code: code, message: fmt.Sprintf(format, args...)}
 }

@@ -13,22 +13,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
 )
 
-// An image would have a task's files at absolute paths, e.g. /workspace/data.csv.
-// The archive has them at the same path below its root, and what is at its top is
-// mounted where the image has it.
+// A task's image would have the task's files at absolute paths, e.g.
+// /workspace/data.csv. Where it isn't built, the archive has them at the same path
+// below its root, and what is at the archive's top is bind-mounted where the image has
+// it.
 
-// ownNames are at the top of an archive and not part of the image: they have mounts
-// of their own, or scripts find them in TASK_ROOT.
+// ownNames are entries at the top of an archive that don't belong to the image: they
+// have mounts of their own, or scripts find them in TASK_ROOT.
 var ownNames = []string{
 	"app", "environment", "instruction.md", "logs", "oracle", "root", "skills", "solution", "steps", "task.toml",
 	"tests", "verifier",
 }
 
-// maxImagePaths bounds the mounts of a program.
+// maxImagePaths bounds the number of bind mounts of a program.
 const maxImagePaths = 100
 
-// findImagePaths looks up what of the archive is mounted at its path in the image.
-// The rest is in unmounted: programs find it below TASK_ROOT only.
+// findImagePaths decides which parts of the archive are mounted where the image has
+// them. The rest goes to unmounted: programs find it below TASK_ROOT only.
 func (t *trial) findImagePaths() error {
 	skill, _, _ := strings.Cut(path.Clean(t.task.SkillBundleRef), "/")
 	top, err := fs.ReadDir(t.root.FS(), ".")
@@ -44,6 +45,7 @@ func (t *trial) findImagePaths() error {
 			t.addImagePath(name)
 			continue
 		}
+		// What can't be mounted as a whole may have entries that can.
 		below, err := fs.ReadDir(t.root.FS(), name)
 		if err != nil {
 			return err
@@ -65,7 +67,7 @@ func (t *trial) addImagePath(name string) {
 	t.imagePaths = append(t.imagePaths, name)
 }
 
-// maxWalked bounds how many files are looked for in scripts, and in how many.
+// maxWalked bounds how many unmounted files are looked for, and in how many scripts.
 const maxWalked = 1000
 
 // unmountedPath returns the working folder or a file of the archive that a script,
@@ -109,14 +111,15 @@ func (t *trial) walk(folder string, visit func(p string) bool) {
 
 // usesPath reports whether a script contains an absolute path, or one below it.
 func usesPath(script, p string) bool {
-	return strings.Contains(script, p) && regexp.MustCompile(`(?m)(?:^|[\s"'=(:;|&<>])`+regexp.QuoteMeta(p)+`(?:/|\b|$)`).MatchString(script)
+	return strings.Contains(script, p) &&
+		regexp.MustCompile(`(?m)(?:^|[\s"'=(:;|&<>])`+regexp.QuoteMeta(p)+`(?:/|\b|$)`).MatchString(script)
 }
 
 // insideBin is a folder of programs that the image has and the machine may not. It
-// is the last one in PATH.
+// comes last in PATH, so that it never shadows the machine's own.
 const insideBin = "/run/image/bin"
 
-// addPrograms creates the folder if the task's image has such programs.
+// addPrograms creates the folder of insideBin if the task's image has such programs.
 func (t *trial) addPrograms() error {
 	if !t.needsPython() {
 		return nil

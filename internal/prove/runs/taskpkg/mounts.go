@@ -37,6 +37,7 @@ func (t *trial) fixedPaths() []bind {
 	if source := t.hostDir(t.tests); source != "" {
 		all = append(all, bind{source, "/tests"})
 	}
+	// The solution is for the oracle: an agent must not find it.
 	if source := t.hostDir(t.solution); source != "" && t.task.OracleRef != "" {
 		all = append(all, bind{source, "/solution"})
 	}

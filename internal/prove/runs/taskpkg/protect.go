@@ -12,10 +12,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 )
 
-// stashDir has the verifier while the oracle runs. No program sees it.
+// stashDir is the folder, in the trial's, that holds the verifier while the oracle or
+// an agent runs. It is never mounted, so programs can't see it.
 const stashDir = "aside"
 
-// The scratch folders of a verifier that runs after an oracle.
+// The scratch folders of a verifier that runs after an oracle or an agent.
 const (
 	verifierHome = "verifier-home"
 	verifierTmp  = "verifier-tmp"
@@ -28,9 +29,10 @@ const insideVerifierHome = "/home/verifier"
 // SkillsBench call it verifier.
 var testsDirs = []string{"tests", "verifier"}
 
-// verifierPaths returns the paths in the root that decide the verdict: the folder
-// of the verifier, and the one that is mounted at /tests. If that is also the
-// working folder, which has the result, it is the verifier alone.
+// verifierPaths returns the paths in the root that decide the verdict: the folder of
+// the verifier, and the one that is mounted at /tests. A folder that contains the
+// working folder isn't protected, since it will hold the result; then it is the
+// verifier alone.
 func (t *trial) verifierPaths() []string {
 	verifier := path.Clean(t.task.VerifierRef)
 	all := []string{verifier}
@@ -52,7 +54,7 @@ func isWithin(name, folder string) bool {
 	return folder == "." || name == folder || strings.HasPrefix(name, folder+"/")
 }
 
-// What a program sees of the verifier while it is stashed.
+// A stash says what a program sees of the verifier while it is stashed.
 type stash bool
 
 const (
@@ -60,7 +62,8 @@ const (
 	hidden stash = false // nothing, and no solution either
 )
 
-// stashVerifier moves the verifier and the tests out of a program's reach.
+// stashVerifier moves the verifier and the tests out of a program's reach. An oracle
+// may read a copy of them; an agent sees neither them nor the solution.
 func (t *trial) stashVerifier(how stash) error {
 	if _, err := t.root.Lstat(path.Clean(t.task.VerifierRef)); err != nil {
 		return errorf(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
@@ -96,7 +99,9 @@ func (t *trial) solutionPaths() (all []string) {
 	}
 	for _, name := range candidates {
 		_, err := t.root.Lstat(name)
-		taken := slices.ContainsFunc(append(t.stashed, all...), func(p string) bool { return isWithin(name, p) || isWithin(p, name) })
+		taken := slices.ContainsFunc(append(t.stashed, all...), func(p string) bool {
+			return isWithin(name, p) || isWithin(p, name)
+		})
 		if err == nil && !taken && !isWithin(t.task.WorkingDir, name) {
 			all = append(all, name)
 		}
@@ -104,7 +109,8 @@ func (t *trial) solutionPaths() (all []string) {
 	return all
 }
 
-// copyTree copies a file or a folder. Unpacked archives have no links.
+// copyTree copies a file or a folder. Archives are unpacked without links, so there are
+// none to follow.
 func copyTree(from, to string) error {
 	info, err := os.Lstat(from)
 	if err != nil {
@@ -120,9 +126,9 @@ func copyTree(from, to string) error {
 	return os.WriteFile(to, content, info.Mode().Perm())
 }
 
-// restoreVerifier moves the verifier and the tests back, whatever the oracle has
-// put in their place: other files, links, or folders without permissions. None of
-// its processes is left.
+// restoreVerifier moves the verifier and the tests back, whatever a program has put in
+// their place: other files, links, or folders without permissions. None of its
+// processes is running any more.
 func (t *trial) restoreVerifier() error {
 	if err := os.Chmod(t.host, 0o755); err != nil { // as it was unpacked
 		return err
@@ -169,8 +175,8 @@ func (t *trial) makeOneDir(name string) error {
 	return t.root.Mkdir(name, 0o755)
 }
 
-// displace moves what the oracle left at a path out of the root. It is removed
-// with the trial's folder.
+// displace moves what a program left at a path out of the root. It is removed with the
+// trial's folder.
 func (t *trial) displace(name string) error {
 	info, err := t.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,9 +206,9 @@ func (t *trial) stashPath(name string) string {
 	return filepath.Join(t.dir, stashDir, filepath.FromSlash(name))
 }
 
-// newScratch gives the verifier an empty home and temporary folder: shells and
-// interpreters load files from the one, and programs trust what they find in the
-// other, so the oracle could change the verdict by them. What it left in /root
+// newScratch gives the verifier an empty home and temporary folder. Shells and
+// interpreters load settings from the one, and programs trust what they find in the
+// other, so an oracle or agent could change the verdict by them. What it left in /root
 // stays there.
 func (t *trial) newScratch() error {
 	home, tmp := filepath.Join(t.dir, verifierHome), filepath.Join(t.dir, verifierTmp)

@@ -13,23 +13,25 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox"
 )
 
-// The verifier runs in a new instance of the image: what the oracle or the agent
-// installed or planted in it is not there, except for the folders with the result.
+// After the oracle or the agent, the verifier runs in a new instance of the image: what
+// they installed or planted isn't there, except for the folders with the result.
 
-// verifierImageDir has what the verifier changes in the image.
+// verifierImageDir is the folder for what the verifier changes in the image.
 const verifierImageDir = "verifier-image"
 
-// workFolders are carried over to the verifier, beside the working folder and what
-// task.toml names.
+// workFolders are carried over to the verifier, beside the working folder and the
+// folders that task.toml names.
 var workFolders = []string{"app", "workspace"}
 
-// systemFolders are never carried over as a whole where the working folder is "/".
+// systemFolders are not carried over where the working folder is "/": the verifier uses
+// programs in them. Everything else at the top is.
 var systemFolders = []string{
 	"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin",
 	"sys", "tmp", "usr", "var",
 }
 
-// renewImage gives the verifier a new root with the folders that hold the result.
+// renewImage gives the verifier a new root of the image, and moves the folders that
+// hold the result into it.
 func (t *trial) renewImage(ctx context.Context) error {
 	t.worked = t.imageRoot
 	folders, err := t.carriedFolders()
@@ -48,8 +50,8 @@ func (t *trial) renewImage(ctx context.Context) error {
 	return t.restoreBasics() // in those that PATH leads to
 }
 
-// returnImage gives the next step the root that the one before worked in, with what
-// the verifier has left of the result.
+// returnImage gives the next step the root in which the step before worked, with the
+// result as the verifier left it.
 func (t *trial) returnImage() error {
 	if t.worked == nil {
 		return nil
@@ -67,8 +69,8 @@ func (t *trial) returnImage() error {
 	return sandbox.Remove(filepath.Join(t.dir, verifierImageDir))
 }
 
-// carriedFolders are the paths, without a leading slash, that are carried over. None is
-// within another one.
+// carriedFolders returns the paths, without a leading slash, that are carried over.
+// None is within another one, since each is moved as a whole.
 func (t *trial) carriedFolders() (folders []string, err error) {
 	all := slices.Clone(workFolders)
 	for _, name := range append(t.settings.Verifier.Carry, t.imageWorkDir()) {
@@ -96,8 +98,8 @@ func (t *trial) carriedFolders() (folders []string, err error) {
 	return folders, nil
 }
 
-// carry moves a folder to the verifier's root. Of the home folder it moves no hidden
-// files, from which shells and interpreters load settings.
+// carry moves a folder to the verifier's root. Hidden files of the home folder stay
+// behind: shells and interpreters load settings from them.
 func (t *trial) carry(folder string) error {
 	from, to := t.worked.Written(), t.imageRoot.Written()
 	if !onlyDirs(from, folder) {
@@ -128,7 +130,8 @@ func (t *trial) carry(folder string) error {
 	return nil
 }
 
-// onlyDirs reports whether a path below a folder is there and has no links.
+// onlyDirs reports whether a path below root consists of real folders. A program could
+// have planted a link that leads out of the root.
 func onlyDirs(root, name string) bool {
 	p := root
 	for part := range strings.SplitSeq(name, "/") {

@@ -23,17 +23,18 @@ const (
 	maxReport = 1 << 20
 )
 
-// A reward is what a verifier wrote.
+// A reward is what a verifier wrote: raw is not clamped, metrics are all its numbers.
 type reward struct {
 	raw     float64
 	metrics map[string]float64
 }
 
-// errUnusable means that a reward file has no reward.
+// errUnusable means that a reward file has no usable number.
 var errUnusable = errors.New("no number in it")
 
-// readReward returns the reward and true, or false if there is no reward file.
-// Reward files without a reward are an error.
+// readReward returns the reward and true, or false if there is no reward file. The
+// field "reward" of reward.json comes first, then reward.txt, then the mean of the
+// numbers in reward.json. Reward files without a reward are an error.
 func readReward(root *os.Root) (_ reward, found bool, err error) {
 	number, textErr := readText(root)
 	metrics, jsonErr := readMetrics(root)
@@ -71,7 +72,8 @@ func readText(root *os.Root) (float64, error) {
 	return parseNumber(strings.TrimSpace(string(content)))
 }
 
-// parseNumber parses finite decimal numbers only.
+// parseNumber parses finite decimal numbers, without hexadecimal digits, underscores,
+// NaN and infinities.
 func parseNumber(text string) (float64, error) {
 	if strings.ContainsAny(text, "xX_") {
 		return 0, errUnusable
@@ -115,7 +117,8 @@ func readMetrics(root *os.Root) (map[string]float64, error) {
 	return metrics, nil
 }
 
-// readReport returns the test report if it is JSON, or nil.
+// readReport returns the test report, or nil if it isn't JSON. It is for display only,
+// so whatever is wrong with it doesn't matter.
 func readReport(root *os.Root) []byte {
 	content, err := readOutput(root, reportJSON, maxReport)
 	if err != nil || !json.Valid(content) {

@@ -18,13 +18,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
 )
 
-// imageDir has what the programs of a trial change in the task's image.
+// imageDir is the folder for what a trial's programs change in the task's image.
 const imageDir = "image"
 
-// openImage opens the image of the task, if it has one that can be had here: its
-// programs run in it as in a container. Otherwise they run on the service's own
-// machine, if the task can do with that. It comes before the skill is mounted, which
-// must not be in the image.
+// openImage opens the image of the task, in which its programs run as in a container.
+// If it can't be built here they run on the service's own machine, unless the task
+// needs its image. It comes before the skill is mounted, which must not become part of
+// the image.
 func (t *trial) openImage(ctx context.Context) error {
 	recipe, ok := t.recipe()
 	var missing string
@@ -51,12 +51,12 @@ func (t *trial) openImage(ctx context.Context) error {
 	return err
 }
 
-// runsSkipped says what a trial outside of its image may lack.
+// runsSkipped says what a trial outside its image may lack.
 const runsSkipped = "the RUN lines of its Dockerfile were not carried out: what they install may be missing"
 
-// skipsRuns reports whether the task's image would have more than this machine: its
-// Dockerfile has RUN lines other than mkdir, and was not built. What fails for want of
-// it says nothing about the skill.
+// skipsRuns reports whether the task's image would have more than this machine: it
+// wasn't built, and its Dockerfile has RUN lines other than mkdir. Failures for lack of
+// that say nothing about the skill.
 func (t *trial) skipsRuns() bool {
 	if t.image != nil {
 		return false
@@ -71,7 +71,8 @@ func (t *trial) skipsRuns() bool {
 	})
 }
 
-// environmentError is that of a task whose image cannot be built.
+// environmentError explains why a task's image can't be built, with the end of the
+// build's output. Other errors are returned as they are.
 func environmentError(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*builder.Failed](err); ok {
 		lines := text.Tail(text.PlainLine(failed.Output), 1000)
@@ -103,7 +104,8 @@ func (t *trial) recipe() (r environments.Recipe, ok bool) {
 	}, true
 }
 
-// imageName is that of a task without a Dockerfile, or "".
+// imageName returns the image of a task without a Dockerfile, from its compose file or
+// task.toml; "" if neither names one.
 func (t *trial) imageName() string {
 	for _, name := range taskfile.ComposeFiles {
 		text, err := t.readText(name)
@@ -117,7 +119,8 @@ func (t *trial) imageName() string {
 	return t.settings.Environment.DockerImage
 }
 
-// spec returns the sandbox of a program.
+// spec returns the sandbox of a program: in the task's image, or on the service's own
+// machine. Variables of the trial replace those of the image.
 func (t *trial) spec(argv []string) sandbox.Spec {
 	spec := sandbox.Spec{
 		Argv: argv, Env: t.env, Dir: path.Join(t.inside, t.task.WorkingDir), Mounts: t.mounts(), Limits: t.outcome.Limits,
@@ -127,7 +130,8 @@ func (t *trial) spec(argv []string) sandbox.Spec {
 	}
 	spec.Root, spec.Dir, spec.Env = t.imageRoot, t.imageWorkDir(), maps.Clone(t.image.Env)
 	maps.Copy(spec.Env, t.env)
-	if t.imageRoot.Changes == "" { // the copy counts, too
+	// Without an overlay the root is a copy of the image, which counts, too.
+	if t.imageRoot.Changes == "" {
 		spec.Limits.Disk += t.image.Bytes
 		spec.Limits.Files = max(spec.Limits.Files, 2_000_000)
 	}
@@ -151,8 +155,9 @@ func (t *trial) finds(ctx context.Context, program string) (bool, error) {
 	return result.ExitCode == 0, err
 }
 
-// hostWorkDir is a folder on the machine whose files programs see in their working
-// folder. In an image it has those that were changed, beside the image's.
+// hostWorkDir returns the folder on the machine that has the files of the working
+// folder. With an image it has only what was changed; the image's own files are below
+// the overlay.
 func (t *trial) hostWorkDir() (string, error) {
 	if t.image == nil {
 		return t.hostPath(t.task.WorkingDir), nil

@@ -53,7 +53,8 @@ type trial struct {
 	// the others of the image. They are looked up once, like tests.
 	imagePaths, unmounted []string
 	programs              *sandbox.Mount // at insideBin, or nil
-	// short are the limits that are below what the task asks for.
+	// short are the limits that are below what the task asks for: a program that
+	// exceeds one makes the trial Unsupported rather than a fail.
 	short []sandbox.Limit
 
 	env     map[string]string
@@ -100,7 +101,8 @@ func (r *Runner) warn(ctx context.Context, message string, err error) {
 	}
 }
 
-// setError makes an error the outcome.
+// setError makes an error the outcome. The message of a known failure is shown; any
+// other error is logged, and shown without details.
 func (t *trial) setError(ctx context.Context, err error) {
 	var known *failure
 	var kind *fault.Error
@@ -184,13 +186,14 @@ func (t *trial) fetchAndUnpack(ctx context.Context) (err error) {
 	return t.unpack(ctx, archive)
 }
 
-// setPaths decides the paths of the folders in the sandbox.
+// setPaths decides where programs find the task's root, the home and the temporary
+// folder: at fixed paths with bind mounts, else at their paths on the machine.
 func (t *trial) setPaths() {
 	t.inside, t.insideHome, t.insideTmp = t.host, filepath.Join(t.dir, homeDir), filepath.Join(t.dir, tmpDir)
 	if t.runner.Sandbox.Binds() {
 		t.inside, t.insideHome, t.insideTmp = insideRoot, "/root", "/tmp"
 		if t.image != nil {
-			return // it has both
+			return // the image has a home and a temporary folder
 		}
 		t.scratch = []sandbox.Mount{writable(filepath.Join(t.dir, tmpDir), t.insideTmp)}
 		return
@@ -240,7 +243,9 @@ func (t *trial) runOracle(ctx context.Context) error {
 	return t.returnToVerifier(ctx, "oracle")
 }
 
-// returnToVerifier prepares the root for the verifier after another program.
+// returnToVerifier prepares the root for the verifier after an oracle or an agent: its
+// files are restored, its logs emptied, and the image, or the home and the temporary
+// folder, renewed.
 func (t *trial) returnToVerifier(ctx context.Context, from string) error {
 	if err := t.restoreVerifier(); err != nil {
 		return err
@@ -279,6 +284,8 @@ func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 		if err := t.checkStarted(ctx, verifier, result, VerifierNotStarted); err != nil {
 			return err
 		}
+		// The verifier may have called a program that the Dockerfile would have
+		// installed.
 		if (result.ExitCode == notExecutable || result.ExitCode == notFound) && t.skipsRuns() {
 			return unsupportedf(NeedsImages, "the verifier ended with status %d, and %s", result.ExitCode, runsSkipped)
 		}
@@ -293,14 +300,14 @@ func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 	return nil
 }
 
-// lacksModule reports whether a program of Python wrote that it lacks a module.
+// lacksModule reports whether a program wrote that it lacks a Python module.
 func lacksModule(result sandbox.Result) bool {
 	const says = "ModuleNotFoundError"
 	return bytes.Contains(result.Stdout.Tail, []byte(says)) || bytes.Contains(result.Stderr.Tail, []byte(says))
 }
 
-// rewardOfStatus is the reward of a verifier that wrote none: by its exit
-// status, unless it was killed or could not start a program.
+// rewardOfStatus returns the reward of a verifier that wrote none: 1 if it succeeded,
+// else 0. A verifier that was killed, or could not start a program, has none.
 func rewardOfStatus(result sandbox.Result) (reward, error) {
 	switch {
 	case result.ExitCode == 0:
@@ -309,6 +316,7 @@ func rewardOfStatus(result sandbox.Result) (reward, error) {
 		wrote := bytes.TrimSpace(result.Stderr.Tail)
 		lastLine := strings.ToValidUTF8(string(wrote[bytes.LastIndexByte(wrote, '\n')+1:]), "?")
 		return reward{}, failf(VerifierNotStarted, "a program that the verifier calls could not be started (status %d); it wrote %q",
+
 			result.ExitCode, lastLine)
 	case result.Signal() != 0:
 		return reward{}, failf(Signalled, "the verifier was ended by signal %d", result.Signal())
@@ -339,7 +347,8 @@ func (t *trial) checkStarted(ctx context.Context, s script, result sandbox.Resul
 	return nil
 }
 
-// exceeded is the failure of a program that exceeded a limit.
+// exceeded returns the failure of a program that exceeded a limit. If this machine
+// gives less than the task asks for, the skill isn't to blame: then it is Unsupported.
 func (t *trial) exceeded(limit sandbox.Limit) *failure {
 	switch {
 	case slices.Contains(t.short, limit):
@@ -377,7 +386,7 @@ func (t *trial) script(ref string) (s script, err error) {
 	}
 	defer f.Close()
 	start := make([]byte, 256) // the kernel reads no more of a shebang line
-	n, _ := f.Read(start)      // an empty file is run by bash
+	n, _ := f.Read(start)      // nothing is read of an empty file, which bash runs
 	if line, ok := bytes.CutPrefix(start[:n], []byte("#!")); ok && info.Mode()&0o111 != 0 {
 		line, _, _ = bytes.Cut(line, []byte("\n"))
 		return script{[]string{program}, interpreter(string(line))}, nil

@@ -16,21 +16,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
 )
 
-// The folders of a step, and where its working folder is added to the trial's.
+// The folders of a step: its tests, its solution, and the files that it adds to the
+// trial's working folder.
 const (
 	stepTests    = "tests"
 	stepSolution = "solution"
 	stepWorkDir  = "workdir"
 )
 
-// originalsDir has the steps and the tests of all of them. No program sees it: a step
-// must not see the tests of later ones, nor change any.
+// originalsDir is the folder, in the trial's, for the files of all steps and the tests
+// that they share. It is never mounted: a step must not see the tests of later ones,
+// nor change any.
 const originalsDir = "originals"
 
+// stepName matches what is safe as the name of a folder.
 var stepName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// scripts are the paths in the root of what the trial runs, if the case or its steps
-// name it.
+// scripts returns the paths in the root of the scripts that the trial will run.
 func (t *trial) scripts() (all []string) {
 	if len(t.settings.Steps) == 0 {
 		all = []string{t.task.VerifierRef}
@@ -50,9 +52,9 @@ func (t *trial) scripts() (all []string) {
 	return all
 }
 
-// runSteps runs the steps of a task, one after the other, on what the ones before
-// have left. The reward of the task is the mean of theirs, or the last one's; that of
-// a step which is not reached is 0.
+// runSteps runs the steps of a task in order, each on what the ones before have left.
+// The reward of the task is the mean of their rewards, or the last one's; a step that
+// isn't reached has 0.
 func (t *trial) runSteps(ctx context.Context) error {
 	steps := t.settings.Steps
 	for _, step := range steps {
@@ -104,7 +106,7 @@ func (t *trial) runSteps(ctx context.Context) error {
 	return nil
 }
 
-// stepError says in which step a trial ended.
+// stepError adds the name of the step to a failure.
 func stepError(step taskfile.Step, err error) error {
 	if known, ok := errors.AsType[*failure](err); ok {
 		return &failure{known.verdict, known.code, fmt.Sprintf("step %s: %s", step.Name, known.message)}
@@ -128,8 +130,8 @@ func (t *trial) takeOriginals() error {
 
 func (t *trial) originals() string { return filepath.Join(t.dir, originalsDir) }
 
-// enterStep puts the files of a step in their place: its tests over those of all
-// steps, its solution, and what it adds to the working folder.
+// enterStep puts the files of a step in place: its tests over those that all steps
+// share, its solution, and what it adds to the working folder.
 func (t *trial) enterStep(ctx context.Context, step taskfile.Step, oracle bool) error {
 	if err := t.returnImage(); err != nil {
 		return err
@@ -183,7 +185,8 @@ func (t *trial) addToWorkDir(ctx context.Context) error {
 	return nil
 }
 
-// copyOver copies a folder over another one, if there is one.
+// copyOver copies a folder into another one, replacing files of the same name. It is no
+// error if from doesn't exist.
 func copyOver(from, to string) error {
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && p == from {
@@ -212,7 +215,8 @@ func copyOver(from, to string) error {
 	})
 }
 
-// withTimeout returns the limits with another timeout.
+// withTimeout returns the limits with another timeout, capped like that of a case. The
+// limit on processor time is derived from it.
 func (t *trial) withTimeout(d time.Duration) sandbox.Limits {
 	l := t.outcome.Limits
 	l.Wall, l.CPU = t.runner.capTimeout(d), 0
@@ -222,7 +226,7 @@ func (t *trial) withTimeout(d time.Duration) sandbox.Limits {
 	return l.WithDefaults()
 }
 
-// decide makes a reward the outcome.
+// decide turns a reward into the outcome: only a full reward passes.
 func (t *trial) decide(raw float64, metrics map[string]float64) {
 	o := &t.outcome
 	o.Raw, o.Metrics, o.Score = raw, metrics, min(max(raw, 0), 1)

@@ -9,9 +9,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/taskfile"
 )
 
-// checkSupport returns an error for a task that needs something this runner
-// lacks. It looks before anything runs, so that such a task never counts: it
-// would count only when it happens to pass.
+// checkSupport returns an error for a task that needs something this runner lacks. It
+// looks before anything runs: otherwise such a task would count in those trials that
+// happen to pass, and only in those.
 func (t *trial) checkSupport() error {
 	s := t.settings
 	if s.Environment.GPUs > 0 {
@@ -69,7 +69,7 @@ func unsupportedf(code Code, format string, args ...any) *failure {
 	return &failure{verdict: Unsupported, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// services counts the containers that the task composes.
+// services returns how many containers the task's compose file starts; 0 without one.
 func (t *trial) services() int {
 	for _, name := range taskfile.ComposeFiles {
 		text, err := t.readText(name)

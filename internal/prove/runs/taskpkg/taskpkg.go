@@ -21,8 +21,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// Version is that of the rules of this package. It is stored with each result,
-// so that results of different rules are not compared.
+// Version is the version of this package's rules. It is stored with each result, so
+// that results by different rules aren't compared.
 const Version = "6"
 
 // A Task is a task_package case.
@@ -41,17 +41,17 @@ type Task struct {
 	WorkingDir     string // "" for the archive's root
 	Timeout        time.Duration
 	Env            map[string]string
-	// Agent, if not nil, works on the task in place of the oracle. Its error ends the
-	// trial; one of Stop says why.
+	// Agent, if not nil, works on the task in place of the oracle. If it returns an
+	// error the trial ends; an error made by Stop gives the reason.
 	Agent func(ctx context.Context, w Workplace) error
-	// NeedsImage says that the task cannot do with the service's own machine.
+	// NeedsImage means that the task can't run on the service's own machine.
 	NeedsImage bool
-	// Resources are what the case asks for, before its task.toml, and Most is the
-	// most that it gets.
+	// Resources are what the case asks for; they come before those of task.toml. Most
+	// is the most that it gets.
 	Resources, Most taskfile.Resources
 }
 
-// passScore is the score from which a trial passes.
+// passScore is the score that a trial needs to pass.
 const passScore = 1
 
 func (t Task) withDefaults() Task {
@@ -179,7 +179,8 @@ type Bucket interface {
 	Get(ctx context.Context, key string) (io.ReadCloser, blob.Info, error)
 }
 
-// newArchiveLimits returns the limits of an environment of so many packed bytes.
+// newArchiveLimits returns the limits for unpacking an environment of so many packed
+// bytes. They stop archives that unpack to far more than they should (zip bombs).
 func newArchiveLimits(packed int64) skillpkg.Limits {
 	return skillpkg.Limits{
 		Packed: packed, Unpacked: 5 * packed, File: 2 * packed, Files: 20_000,
@@ -218,7 +219,8 @@ func (r *Runner) capTimeout(d time.Duration) time.Duration {
 	return min(d, cmp.Or(r.overrides.MaxTimeout, defaultMaxTimeout))
 }
 
-// Machine is the most that this machine gives one program, whatever its case says.
+// Machine returns the most that this machine gives one program, whatever its case asks
+// for.
 func Machine() taskfile.Resources {
 	return taskfile.Resources{
 		CPUs: float64(runtime.NumCPU()), Memory: sandbox.MachineMemory() / 4 * 3, Storage: maxStorage,
@@ -230,7 +232,7 @@ func (r *Runner) archiveLimits() skillpkg.Limits {
 	return cmp.Or(r.overrides.Archive, newArchiveLimits(maxArchive))
 }
 
-// A failure ends a trial without a reward.
+// A failure ends a trial without a reward. Its code and message are shown.
 type failure struct {
 	verdict Verdict
 	code    Code

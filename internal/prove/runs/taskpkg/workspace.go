@@ -24,7 +24,7 @@ const (
 	tmpDir      = "tmp"
 )
 
-// dirPrefix begins the names of trials' folders.
+// dirPrefix is the prefix of the trials' folders, by which Sweep finds them.
 const dirPrefix = "whetstone-task-"
 
 // Sweep removes the folders of trials whose process died, and returns their
@@ -47,9 +47,8 @@ func (r *Runner) base() (string, error) {
 }
 
 // makeDir creates the trial's folder, which only the service can list. The caller
-// removes it, also if it comes with an error. If the service runs as root, the
-// sandbox has another user, who can only pass through it to the folders that are
-// mounted.
+// removes it, even if it comes with an error. If the service runs as root, the sandbox
+// has another user, who can only pass through the folder to what is mounted.
 func (r *Runner) makeDir() (string, error) {
 	base, err := r.base()
 	if err != nil {
@@ -121,7 +120,7 @@ func unpackInto(ctx context.Context, p *skillpkg.Package, dir string) error {
 	return nil
 }
 
-// archiveError gives an error of the archive its code.
+// archiveError gives an error of the archive its code; errors of the disk have none.
 func archiveError(ctx context.Context, err error) error {
 	var f *fault.Error
 	if ctx.Err() == nil && errors.As(err, &f) {
@@ -150,6 +149,7 @@ func (t *trial) wrapperDir() string {
 	return entries[0].Name()
 }
 
+// isFile reports whether a path is a regular file; symbolic links aren't followed.
 func isFile(p string) bool {
 	info, err := os.Lstat(p)
 	return err == nil && info.Mode().IsRegular()
@@ -174,6 +174,7 @@ func (t *trial) checkPaths() error {
 	return nil
 }
 
+// isInside reports whether a slash-separated path can't lead out of its root.
 func isInside(ref string) bool {
 	return !path.IsAbs(ref) && !strings.ContainsAny(ref, "\\\x00") && !slices.Contains(strings.Split(ref, "/"), "..")
 }
@@ -199,8 +200,9 @@ func (t *trial) mountSkill(ctx context.Context) error {
 	return skillpkg.Unpack(ctx, t.skill, dir)
 }
 
-// clearPlaceholder empties the skill's folder if it has only a placeholder.
-// Without a skill nothing is changed.
+// clearPlaceholder removes a placeholder such as .gitkeep from the skill's folder;
+// anything else in it is a MountConflict. In the arm without the skill the folder is
+// only checked.
 func (t *trial) clearPlaceholder(bundle string) error {
 	entries, err := fs.ReadDir(t.root.FS(), bundle)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +214,8 @@ func (t *trial) clearPlaceholder(bundle string) error {
 	for _, e := range entries {
 		name := strings.ToUpper(e.Name())
 		if e.IsDir() || name != ".GITKEEP" && name != "README" && name != "README.MD" && name != "README.TXT" {
-			return errorf(MountConflict, "%q in the archive already holds %q; the skill under test belongs there", bundle, e.Name())
+			return errorf(MountConflict, "%q in the archive already holds %q; the skill under test belongs there",
+				bundle, e.Name())
 		}
 	}
 	if t.skill == nil {
@@ -246,7 +249,8 @@ func (t *trial) prepare() error {
 	return t.resetLogs()
 }
 
-// readSettings reads task.toml, and takes the limits from it.
+// readSettings reads task.toml and applies its limits. A task without one, or with one
+// that can't be parsed, has no settings.
 func (t *trial) readSettings() {
 	if text, err := t.readText(taskfile.Manifest); err == nil {
 		t.settings, _ = taskfile.ParseManifest(text) // what cannot be parsed needs nothing

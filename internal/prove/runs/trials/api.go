@@ -28,6 +28,7 @@ type getInput struct {
 	Limit   int      `query:"limit" default:"1000" minimum:"1" maximum:"1000" doc:"Events in an answer"`
 }
 
+// trialOutput is a trial in a response, with its session and the files that it left.
 type trialOutput struct {
 	RunID    string          `json:"run_id" format:"uuid"`
 	CaseID   string          `json:"case_id"`

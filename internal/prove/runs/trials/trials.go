@@ -1,6 +1,6 @@
-// Package trials opens the trials of runs as sessions: what was asked, what was
-// done, which files were left, what the verifier said. A trial is not a session of
-// production: it counts in no figure of skills, sessions and costs. The package owns
+// Package trials opens the trials of runs as sessions: what was asked and done, which
+// files were left, and what the verifier reported. A trial isn't a session of
+// production, so it counts in no figure of skills, sessions or costs. The package owns
 // no tables.
 package trials
 
@@ -36,25 +36,26 @@ type Key struct {
 	N             int // from 1
 }
 
-// A Trial is one with all that is known of it.
+// A Trial is a trial with everything that is known about it.
 type Trial struct {
 	runs.Trial
 	Run  runs.Run
 	Case suites.Case
 	// Asked is the instruction; "" if the case has none.
 	Asked string
-	// Session is what was done, with all events.
+	// Session has what was done, with all events.
 	Session sessions.Detail
-	// Files are those that the agent changed, by path; there may be more.
+	// Files are those that the agent changed, by path. MoreFiles means that there may
+	// be others.
 	Files     []workdir.File
 	MoreFiles bool
 }
 
-// Get returns a trial of the organisation. The error is a NotFound if it does not
-// exist, or is not made yet.
+// Get returns a trial of the organisation. The error is a NotFound if it doesn't exist,
+// or hasn't been made yet.
 func (s *Service) Get(ctx context.Context, orgID string, k Key) (t Trial, err error) {
 	defer fault.Wrap(&err, "trial %d of run %s", k.N, k.RunID)
-	if k.CaseID == "" { // which would mean all cases
+	if k.CaseID == "" { // "" would mean all cases
 		return t, fault.New(fault.NotFound, "Case not found")
 	}
 	report, err := s.Runs.Report(ctx, orgID, k.RunID, k.CaseID)
@@ -68,6 +69,7 @@ func (s *Service) Get(ctx context.Context, orgID string, k Key) (t Trial, err er
 	t = Trial{Trial: report.Results[0].Trials[found], Run: report.Run, Case: report.Cases[0]}
 	t.Asked = asked(t.Case)
 	t.Session.Session = t.session()
+	// Without an agent, or from before recordings were kept.
 	if t.Evidence.Recording == "" {
 		t.Session.Steps = t.steps()
 		return t, nil
@@ -84,7 +86,8 @@ func (s *Service) Get(ctx context.Context, orgID string, k Key) (t Trial, err er
 	return t, nil
 }
 
-// Session implements sessions.Trials.
+// Session implements sessions.Trials: the id of a recording opens its trial like a
+// session.
 func (s *Service) Session(ctx context.Context, orgID, id string) (sessions.Detail, error) {
 	key, err := s.Find(ctx, orgID, id)
 	if err != nil {
@@ -94,13 +97,13 @@ func (s *Service) Session(ctx context.Context, orgID, id string) (sessions.Detai
 	return t.Session, err
 }
 
-// Find returns the trial of a session id. The error is a NotFound.
+// Find returns the trial whose recording has this id. The error is a NotFound.
 func (s *Service) Find(ctx context.Context, orgID, id string) (Key, error) {
 	ref, err := s.Recordings.Find(ctx, orgID, id)
 	return Key{RunID: ref.RunID, CaseID: ref.CaseID, Arm: runs.Arm(ref.Variant), N: ref.N}, err
 }
 
-// asked returns the instruction of a case.
+// asked returns what a case asks for: its instruction, or else its command line.
 func asked(c suites.Case) string {
 	switch {
 	case c.Kind == suites.TriggerQuery:
@@ -113,7 +116,8 @@ func asked(c suites.Case) string {
 	return strings.Join(c.Subject.Command, " ")
 }
 
-// session returns the trial without what was recorded of it.
+// session returns the trial's session as far as it follows from the trial itself. If
+// there is a recording, add corrects it.
 func (t Trial) session() sessions.Session {
 	one := sessions.Session{SessionID: t.Evidence.Recording, StartedAt: t.Run.CreatedAt, HasContent: true, Skills: []sessions.Skill{}}
 	if t.Run.StartedAt != nil {
@@ -140,7 +144,7 @@ func (t Trial) session() sessions.Session {
 	return one
 }
 
-// add adds what was recorded.
+// add replaces the estimates of session by what was recorded, and adds steps and files.
 func (t *Trial) add(r recording.Recording) {
 	one := &t.Session
 	one.StartedAt, one.LastAt = r.StartedAt, r.EndedAt
@@ -163,11 +167,11 @@ func (t *Trial) add(r recording.Recording) {
 	t.Files, t.MoreFiles = r.Files, r.MoreFiles
 }
 
-// stepID makes the order of ids that of the steps.
+// stepID returns an id by which the steps sort in their order.
 func stepID(i int) string { return fmt.Sprintf("%06d", i) }
 
-// steps tells what is known of a trial without a recording: of one without an agent,
-// or from before recordings were kept. Their times are unknown.
+// steps reconstructs what is known of a trial without a recording. The times of its
+// steps are unknown: all have that of its start.
 func (t Trial) steps() (all []sessions.Step) {
 	at := t.Session.StartedAt
 	add := func(s sessions.Step, text string) {
@@ -199,7 +203,7 @@ func (t Trial) steps() (all []sessions.Step) {
 	return all
 }
 
-// answerOf is the answer of a model.
+// answerOf returns the step of a model's answer.
 func answerOf(r judge.Record) sessions.Step {
 	took := time.Duration(r.LatencyMS) * time.Millisecond
 	step := sessions.Step{Kind: sessions.Response, Name: r.Model, Duration: &took}
@@ -209,7 +213,7 @@ func answerOf(r judge.Record) sessions.Step {
 	return step
 }
 
-// sweep is the garbage collection of recordings.
+// sweep is the job that collects the garbage of recordings.
 type sweep struct{}
 
 // Kind names the job.

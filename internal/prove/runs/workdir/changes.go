@@ -27,22 +27,22 @@ const (
 	Deleted  Change = "deleted"
 )
 
-// A File is one that a program has changed.
+// A File is a file that a program added, modified or deleted.
 type File struct {
 	Path   string `json:"path"`
 	Change Change `json:"change"`
 	Size   int64  `json:"size"` // 0 if it was deleted
 	// SHA256 is lower-case hex; "" if the file was deleted, is unreadable or too large.
 	SHA256 string `json:"sha256,omitempty"`
-	// Text is the beginning of a text file, nil of others. Diff is the unified diff of
-	// a small text file that was modified, or "".
+	// Text is the beginning of a text file, nil for other files. Diff is the unified
+	// diff of a small text file that was modified, or "".
 	Text *string `json:"text,omitempty"`
 	Diff string  `json:"diff,omitempty"`
-	// Truncated says that Text is not all of it.
+	// Truncated means that Text isn't all of it.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Limits of what is compared and returned.
+// Limits of what is compared and returned. They bound the memory that a trial takes.
 const (
 	maxWalked  = 50_000
 	maxBefore  = 32 << 10 // of a text that is kept to compare with
@@ -55,20 +55,22 @@ const (
 
 // A Snapshot is the state of a folder before a program changes it.
 type Snapshot struct {
+	// below is the folder under dir in an overlay, or "".
 	dir, below string
 	files      map[string]state
 	textLeft   int // of befores, then of the returned texts
 	hashLeft   int64
 }
 
+// state is what a snapshot knows of a file.
 type state struct {
 	size     int64
 	modified time.Time
 	text     *string // nil of files that are no text or too large
 }
 
-// Take takes a snapshot of a folder. Below, if not "", has the files that those of
-// the folder replace, as in an overlay.
+// Take takes a snapshot of a folder. below, if not "", is the folder under it in an
+// overlay: its files count as existing.
 func Take(dir, below string) (_ *Snapshot, err error) {
 	s := &Snapshot{dir: dir, below: below, files: map[string]state{}, textLeft: maxBefores}
 	root, err := os.OpenRoot(dir)
@@ -84,8 +86,9 @@ func Take(dir, below string) (_ *Snapshot, err error) {
 	return s, err
 }
 
-// walk visits what is not a folder, and reports whether that is all of it. It leaves
-// out repositories, whose objects tell a person nothing, and unreadable folders.
+// walk visits everything but folders, and reports whether that was all. Git
+// repositories are left out, whose objects tell people nothing, and so are unreadable
+// folders.
 func walk(root *os.Root, visit func(p string, info fs.FileInfo)) (complete bool, err error) {
 	n := 0
 	err = fs.WalkDir(root.FS(), ".", func(p string, entry fs.DirEntry, err error) error {
@@ -108,6 +111,8 @@ func walk(root *os.Root, visit func(p string, info fs.FileInfo)) (complete bool,
 	return n <= maxWalked, err
 }
 
+// stateOf keeps the text of a file as long as there is room for it. Without it only a
+// new size or time shows that the file was changed.
 func (s *Snapshot) stateOf(root *os.Root, p string, info fs.FileInfo) state {
 	st := state{size: info.Size(), modified: info.ModTime()}
 	if st.size > maxBefore || st.size > int64(s.textLeft) {
@@ -120,7 +125,8 @@ func (s *Snapshot) stateOf(root *os.Root, p string, info fs.FileInfo) state {
 	return st
 }
 
-// readText reads the beginning of a text file.
+// readText reads up to limit bytes of a text file. ok is false for files that are
+// binary or unreadable.
 func readText(root *os.Root, p string, limit int) (content string, ok bool) {
 	f, err := root.Open(p)
 	if err != nil {
@@ -135,8 +141,8 @@ func readText(root *os.Root, p string, limit int) (content string, ok bool) {
 	return content, text.Valid(content)
 }
 
-// Changes returns the files that differ from the snapshot, by path, and whether those
-// are all.
+// Changes returns the files that differ from the snapshot, sorted by path, and whether
+// those are all.
 func (s *Snapshot) Changes() (files []File, complete bool, err error) {
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -149,7 +155,7 @@ func (s *Snapshot) Changes() (files []File, complete bool, err error) {
 		before, known := s.before(p)
 		delete(unseen, p)
 		switch {
-		case info.Mode()&fs.ModeCharDevice != 0 && known: // how an overlay deletes
+		case info.Mode()&fs.ModeCharDevice != 0 && known: // a whiteout, by which an overlay deletes
 			files = append(files, File{Path: p, Change: Deleted})
 		case info.Mode().IsRegular() && len(files) <= maxChanged: // one more tells that they are not all
 			if f, changed := s.compare(root, p, info, before, known); changed {
@@ -169,7 +175,8 @@ func (s *Snapshot) Changes() (files []File, complete bool, err error) {
 	return files, complete, err
 }
 
-// before returns the state of a file in the snapshot, or below.
+// before returns the state of a file before the program ran, from the snapshot or the
+// folder below.
 func (s *Snapshot) before(p string) (state, bool) {
 	if st, ok := s.files[p]; ok || s.below == "" {
 		return st, ok
@@ -190,7 +197,8 @@ func (s *Snapshot) before(p string) (state, bool) {
 	return st, true
 }
 
-// compare describes a file, and reports whether it was changed.
+// compare describes a file after the program ran, and reports whether it was changed:
+// by its text if that is known, else by size and time.
 func (s *Snapshot) compare(root *os.Root, p string, info fs.FileInfo, before state, known bool) (f File, changed bool) {
 	f = File{Path: p, Change: Added, Size: info.Size()}
 	if known {
@@ -223,6 +231,7 @@ func (s *Snapshot) keep(content string) string {
 	return content
 }
 
+// sum returns the SHA-256 of a file, or "" once maxHashed bytes were hashed.
 func (s *Snapshot) sum(root *os.Root, p string, size int64) string {
 	if s.hashLeft -= size; s.hashLeft < 0 {
 		s.hashLeft += size
@@ -240,8 +249,8 @@ func (s *Snapshot) sum(root *os.Root, p string, size int64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Merge returns the changes of two programs that worked on a folder, one after the
-// other.
+// Merge joins the changes of two programs that worked on a folder one after the other:
+// e.g. a file that was added and then deleted isn't changed at all.
 func Merge(first, second []File) []File {
 	all := map[string]File{}
 	for _, f := range first {

@@ -1,5 +1,6 @@
-// Package workdir reads what a sandboxed program left in its working folder, so
-// that a check can look at it. It owns no tables.
+// Package workdir reads what a sandboxed program left in its working folder, so that a
+// check can look at it, and finds out which files the program changed. It owns no
+// tables.
 package workdir
 
 import (

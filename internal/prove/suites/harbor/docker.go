@@ -52,7 +52,7 @@ func (t *Task) layOut(s taskfile.Settings) (workingDir string, err error) {
 	return workingDir, nil
 }
 
-// composeImage is the image of the only service of the task, or "".
+// composeImage returns the image of the task's only service, or "".
 func (t *Task) composeImage() string {
 	for _, file := range taskfile.ComposeFiles {
 		text, ok, err := t.read(file)
@@ -65,17 +65,18 @@ func (t *Task) composeImage() string {
 	return ""
 }
 
-// keptFolders are the folders of a task that its archive has as they are.
+// keptFolders are the folders of a task that go into its archive unchanged.
 var keptFolders = []string{"environment", "solution", "steps", "tests"}
 
 // standIn lays the files out for the service's own machine, and refuses the task if
-// that cannot stand in for its image.
+// that machine can't stand in for its image.
 func (t *Task) standIn(s taskfile.Settings) (workingDir string, err error) {
 	text, ok, err := t.read(taskfile.Dockerfile)
 	if err != nil {
 		return "", err
 	}
-	// An image that others have built of the Dockerfile is not needed.
+	// If there is a Dockerfile, an image that its authors have built of it isn't
+	// needed.
 	if s.Environment.DockerImage != "" && !ok {
 		t.checkImage(s.Environment.DockerImage)
 	}
@@ -98,7 +99,7 @@ func (t *Task) standIn(s taskfile.Settings) (workingDir string, err error) {
 	return strings.Trim(d.workdir, "/"), nil
 }
 
-// findImage decides whether the image of the task can be built here.
+// findImage decides whether the task's image can be built here.
 func (t *Task) findImage(ctx context.Context, s Service, settings taskfile.Settings) error {
 	text, ok, err := t.read(taskfile.Dockerfile)
 	if err != nil {
@@ -117,7 +118,7 @@ func (t *Task) findImage(ctx context.Context, s Service, settings taskfile.Setti
 }
 
 // readCompose returns the only service of the task's docker-compose.yaml, if it has
-// one. It refuses an environment of several services.
+// one. It refuses a task of several services.
 func (t *Task) readCompose(hasDockerfile bool) (service taskfile.Service, err error) {
 	for _, file := range taskfile.ComposeFiles {
 		text, ok, err := t.read(file)
@@ -152,11 +153,11 @@ func (t *Task) readCompose(hasDockerfile bool) (service taskfile.Service, err er
 	return service, nil
 }
 
-// replaceableImages are those for which the service's own machine can stand in:
-// what tasks use of them is a shell and an interpreter.
+// replaceableImages are images for which the service's own machine can stand in: tasks
+// use only a shell and an interpreter of them.
 var replaceableImages = []string{"scratch", "debian", "ubuntu", "buildpack-deps", "bash", "python"}
 
-// checkImage refuses an image that nothing can stand in for.
+// checkImage refuses an image that the service's own machine can't stand in for.
 func (t *Task) checkImage(image string) {
 	name := taskfile.ImageName(image)
 	if !slices.Contains(replaceableImages, name) {
@@ -169,7 +170,8 @@ func (t *Task) checkImage(image string) {
 	}
 }
 
-// A dockerfile interprets the instructions that copy files.
+// A dockerfile follows what a Dockerfile does with files and folders, without building
+// it.
 type dockerfile struct {
 	task    *Task
 	workdir string
@@ -177,6 +179,8 @@ type dockerfile struct {
 	hasRun  bool
 }
 
+// execute follows one instruction; those that concern neither files nor folders are
+// ignored.
 func (d *dockerfile) execute(line string) {
 	instruction, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
@@ -200,7 +204,8 @@ func (d *dockerfile) execute(line string) {
 	}
 }
 
-// run takes the folders that a RUN line makes. The rest of it is not carried out.
+// run creates the folders that a RUN line makes by mkdir. The rest of the line isn't
+// carried out.
 func (d *dockerfile) run(line string) {
 	for command := range strings.SplitSeq(line, "&&") {
 		words := strings.Fields(command)
@@ -220,7 +225,7 @@ func dropFlags(words []string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "--") })
 }
 
-// resolve makes a path of the image absolute. Clean keeps it below the root.
+// resolve makes a path in the image absolute. Clean keeps it below the root.
 func (d *dockerfile) resolve(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		p = d.workdir + "/" + p
@@ -228,8 +233,9 @@ func (d *dockerfile) resolve(p string) string {
 	return path.Clean("/" + p)
 }
 
-// copy takes the operands of COPY and ADD, as words or as a JSON array. It
-// refuses other stages, here-documents, URLs and variables.
+// copy follows COPY and ADD, whose operands are words or a JSON array. Other stages,
+// here-documents, URLs and variables are refused: they can't be followed without a
+// build.
 func (d *dockerfile) copy(instruction, rest string) {
 	unsupported := slices.ContainsFunc([]string{"--from=", "<<", "://", "$"}, func(s string) bool {
 		return strings.Contains(rest, s)
@@ -288,6 +294,7 @@ func cutDir(name, from string) (rest string, ok bool) {
 	return strings.CutPrefix(name, from+"/")
 }
 
+// skillsDir is the folder of skills in a task's build context.
 const skillsDir = "skills/"
 
 // skillBundle returns where to put the skill under test: in the place of the

@@ -1,6 +1,6 @@
-// Package harbor makes cases of task folders in the format of Harbor and
-// SkillsBench: it reads what a task needs, says why one cannot be a case here, and
-// packs its environment. It owns no tables.
+// Package harbor converts task folders in the format of Harbor and SkillsBench into
+// cases. It finds out what a task needs, says why one can't be a case here, and packs
+// its environment. It owns no tables.
 package harbor
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// maxEnvironments bounds the environments of one archive together, unpacked: each
-// file of the archive twice, on average.
+// maxEnvironments bounds the environments of all tasks of an archive together,
+// unpacked: each file of the archive twice, on average.
 const maxEnvironments = 100 << 20
 
 // environmentSpace is what the tasks of one archive share. An archive may have
@@ -37,22 +37,23 @@ type environmentSpace struct {
 // A Task is a Harbor task folder.
 type Task struct {
 	Name string // of the folder
-	// Reasons say why it cannot be a case, and Warnings where it will run differently
-	// from what its author meant. Case finds them.
+	// Reasons say why the task can't be a case, and Warnings in what it will run
+	// differently from what its author meant. Case sets both.
 	Reasons, Warnings []string
 
 	files []skillpkg.File
 	root  string // of the folder in the package, with its slash, or ""
 	pkg   *skillpkg.Package
-	// layout maps paths of the environment's archive to files of the package, and
-	// folders are those that must exist even if they are empty.
+	// layout maps paths in the environment's archive to files of the package. folders
+	// are those that must exist even if they are empty.
 	layout    map[string]skillpkg.File
 	folders   []string
 	variables map[string]string // of its docker-compose.yaml
 	bytes     int64             // of the files in layout
 	space     *environmentSpace
-	// buildable says that the image of the task can be had here, and missing why it
-	// cannot. needsImage says that the service's own machine cannot stand in for it.
+	// buildable means that the task's image can be built here; if not, missing is the
+	// reason. needsImage means that the service's own machine can't stand in for the
+	// image.
 	buildable, needsImage bool
 	missing               string
 	severalServices       bool
@@ -62,7 +63,8 @@ type Task struct {
 // environment variable, which Linux bounds to 128 KiB.
 const maxTaskText = 120 << 10
 
-// Find finds the task folders. A task at the root is named after the archive.
+// Find returns the task folders of an archive: those with a task.toml. A task at the
+// root is named after the archive.
 func Find(p *skillpkg.Package, archive string) []*Task {
 	var all []*Task
 	space := &environmentSpace{left: maxEnvironments}
@@ -86,6 +88,7 @@ func Find(p *skillpkg.Package, archive string) []*Task {
 	return all
 }
 
+// refuse adds a reason why the task can't be a case.
 func (t *Task) refuse(reason string) {
 	if !slices.Contains(t.Reasons, reason) { // a limit is exceeded by every further file
 		t.Reasons = append(t.Reasons, reason)
@@ -94,8 +97,8 @@ func (t *Task) refuse(reason string) {
 
 func (t *Task) warn(warning string) { t.Warnings = append(t.Warnings, warning) }
 
-// read returns a file of the task, and whether there is one. A file that is too
-// long refuses the task.
+// read returns a file of the task, and whether there is one. A file that is too long
+// makes the task refused.
 func (t *Task) read(name string) (text string, ok bool, err error) {
 	i := slices.IndexFunc(t.files, func(f skillpkg.File) bool { return f.Path == t.root+name })
 	if i < 0 {
@@ -109,8 +112,8 @@ func (t *Task) read(name string) (text string, ok bool, err error) {
 	return string(content), true, err
 }
 
-// put adds a file to the layout. It refuses an environment that is larger than
-// an upload may be: a Dockerfile can copy a file many times.
+// put adds a file to the layout. A Dockerfile can copy a file many times, so the sum is
+// bounded like an upload, and over all tasks of the archive.
 func (t *Task) put(name string, f skillpkg.File) {
 	limits, added := skillpkg.DefaultLimits(), f.Size-t.layout[name].Size
 	if t.bytes += added; t.bytes > limits.Unpacked || len(t.layout) >= limits.Files {
@@ -125,7 +128,7 @@ func (t *Task) put(name string, f skillpkg.File) {
 	t.layout[name] = f
 }
 
-// maxFolders bounds the folders that a Dockerfile makes.
+// maxFolders bounds the folders that a Dockerfile creates.
 const maxFolders = 100
 
 // addFolder adds a folder, by its path in the image, to the archive.
@@ -143,8 +146,9 @@ type Service struct {
 	Store func(ctx context.Context, archive []byte) (ref string, err error)
 }
 
-// Case makes a case of the task, and stores its environment unless the task is
-// refused: then it has Reasons.
+// Case converts the task into the fields of a case, and stores its environment. If the
+// task is refused it returns nil, and Reasons say why. An error means that the service
+// failed.
 func (t *Task) Case(ctx context.Context, s Service, oracle bool) (map[string]json.RawMessage, error) {
 	settings, err := t.settings()
 	if err != nil {
@@ -206,8 +210,8 @@ func (t *Task) Case(ctx context.Context, s Service, oracle bool) (map[string]jso
 	return fields, json.Unmarshal(raw, &fields)
 }
 
-// readSteps returns the instructions and the verifiers of all steps, and refuses a
-// task with a step that has none.
+// readSteps returns the instructions and the verifiers of all steps. It refuses a task
+// if one of its steps has none.
 func (t *Task) readSteps(steps []taskfile.Step, hasVerifier bool) (instructions, verifiers string, err error) {
 	for i, step := range steps {
 		dir := taskfile.StepsDir + step.Name + "/"
@@ -249,7 +253,8 @@ func (t *Task) oracle(steps []taskfile.Step) string {
 	return ""
 }
 
-// settings parses task.toml, and refuses what no sandbox here provides.
+// settings parses task.toml, and refuses what no sandbox here provides: GPUs and MCP
+// servers.
 func (t *Task) settings() (s taskfile.Settings, err error) {
 	text, _, err := t.read(taskfile.Manifest)
 	if err != nil {
@@ -268,8 +273,8 @@ func (t *Task) settings() (s taskfile.Settings, err error) {
 	return s, nil
 }
 
-// env returns the environment variables that a case may set: those of the image's
-// service, of the environment and of the verifier.
+// env returns the environment variables of the task's case: those of its service, its
+// environment and its verifier, without the ones that a case may not set.
 func (t *Task) env(s taskfile.Settings) map[string]string {
 	given, all := map[string]string{}, map[string]string{}
 	for _, more := range []map[string]string{t.variables, s.Environment.Env, s.Verifier.Env} {
@@ -290,7 +295,7 @@ func (t *Task) env(s taskfile.Settings) map[string]string {
 	return all
 }
 
-// harborCase is the case that a task becomes.
+// harborCase is the JSON of the case that a task becomes.
 type harborCase struct {
 	Kind           string      `json:"case_kind"`
 	Name           string      `json:"name"`

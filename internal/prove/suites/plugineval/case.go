@@ -23,32 +23,33 @@ const (
 	gradersDir = "graders/"
 )
 
-// A Folder has the files that define a case, as text by path.
+// A Folder has the files that define a case: their texts by path, e.g. "prompt.md".
 type Folder map[string]string
 
 // IsDefinition reports whether a path in the folder of a case is one of the files
 // that define it.
 func IsDefinition(name string) bool {
 	grader, isGrader := strings.CutPrefix(name, gradersDir)
-	return name == caseFile || name == promptFile || isGrader && strings.HasSuffix(grader, ".md") && !strings.Contains(grader, "/")
+	return name == caseFile || name == promptFile ||
+		isGrader && strings.HasSuffix(grader, ".md") && !strings.Contains(grader, "/")
 }
 
-// A Case is one of a suite.
+// A Case is a case of `claude plugin eval`, parsed and checked.
 type Case struct {
 	Name        string
 	Description string
 	Tags        []string
 	Prompt      string
-	// MaxTurns and TimeoutS limit the agent.
+	// MaxTurns and TimeoutS (seconds) limit the agent.
 	MaxTurns, TimeoutS int
 	// Runs is how often the case is tried.
 	Runs            int
 	Graders         json.RawMessage // a list that verify.ParseGraders takes
 	ExpectedOutcome string
-	// Judged says that a grader needs a judge.
+	// Judged means that a grader needs a judge.
 	Judged bool
 
-	// definition is all of it, as case.yaml has it.
+	// definition has everything that the files say, in the structure of case.yaml.
 	definition map[string]any
 }
 
@@ -70,8 +71,8 @@ var (
 	}
 )
 
-// Parse reads a case. The name is that of its folder, which is the case's unless it
-// has another. The error is for the author.
+// Parse reads a case. name is that of its folder, which is also the case's unless its
+// files give another. Errors are for the author.
 func Parse(name string, files Folder) (Case, error) {
 	definition, err := merge(name, files)
 	if err != nil {
@@ -80,8 +81,9 @@ func Parse(name string, files Folder) (Case, error) {
 	return parse(definition)
 }
 
-// merge returns the definition of a case. What prompt.md says comes before what
-// case.yaml says, and the graders of both are added up.
+// merge joins the files of a case into one definition, in the structure of case.yaml.
+// What prompt.md says takes precedence; graders and disallowed tools of both are added
+// up.
 func merge(name string, files Folder) (map[string]any, error) {
 	d, err := decodeYAML(files[caseFile])
 	if err != nil {
@@ -140,8 +142,8 @@ func merge(name string, files Folder) (map[string]any, error) {
 	return d, nil
 }
 
-// parseGraderFile reads a grader, whose body is its criteria or pattern; nil for a
-// file without a header, e.g. a README.
+// parseGraderFile reads a grader. The body is its criteria or its pattern, unless the
+// header has them. A file without a header, e.g. a README, is nil.
 func parseGraderFile(file, text string) (any, error) {
 	header, body, found, err := splitFrontmatter(text)
 	if err != nil || !found {
@@ -156,8 +158,8 @@ func parseGraderFile(file, text string) (any, error) {
 	return grader, nil
 }
 
-// splitFrontmatter returns the YAML between two lines of dashes at the beginning
-// of a text, and the rest, trimmed.
+// splitFrontmatter splits a text into the YAML between two lines of dashes at its
+// beginning, and the rest, trimmed.
 func splitFrontmatter(text string) (header map[string]any, body string, found bool, err error) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	first, rest, _ := strings.Cut(text, "\n")
@@ -172,7 +174,8 @@ func splitFrontmatter(text string) (header map[string]any, body string, found bo
 	return header, strings.TrimSpace(rest), true, err
 }
 
-// parse checks a definition.
+// parse checks a definition, and returns what runs need of it. Errors are for the
+// author.
 func parse(d map[string]any) (Case, error) {
 	raw, err := json.Marshal(d)
 	if err != nil {
@@ -238,7 +241,7 @@ func parse(d map[string]any) (Case, error) {
 	return c, nil
 }
 
-// decode decodes JSON that was YAML. The error is for its author.
+// decode decodes JSON that was YAML. Errors are for its author.
 func decode(raw []byte, v any) error {
 	err := json.NewDecoder(bytes.NewReader(raw)).Decode(v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -254,7 +257,8 @@ func deref[T any](p *T, otherwise T) T {
 	return *p
 }
 
-// Refusals say why runs here would decide the case otherwise than Claude Code does.
+// Refusals returns why runs here would decide the case differently from Claude Code: it
+// asks for something that they don't have.
 func (c Case) Refusals() (reasons []string) {
 	refuse := func(where, key, reason string) {
 		if part, _ := c.definition[where].(map[string]any); !isEmpty(part[key]) {
@@ -279,7 +283,7 @@ func (c Case) Refusals() (reasons []string) {
 	return reasons
 }
 
-// Warnings name what is kept for the export, but not used by runs.
+// Warnings returns what is kept for an export, but not used by runs.
 func (c Case) Warnings() (all []string) {
 	execution, _ := c.definition["execution"].(map[string]any)
 	for _, w := range []struct {
@@ -299,6 +303,7 @@ func (c Case) Warnings() (all []string) {
 	return all
 }
 
+// isEmpty reports whether a JSON value is empty: templates have keys without values.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:

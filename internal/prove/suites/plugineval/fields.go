@@ -11,15 +11,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites/verify"
 )
 
-// Fields are a case of a suite as the API has it.
+// Fields are a case of a suite in the format of the API.
 type Fields = map[string]json.RawMessage
 
-// origin is the field plugin_eval of a case: where it comes from.
+// origin is the field plugin_eval of a case: the files that it was imported from.
 type origin struct {
 	Dir   string            `json:"dir"`
 	Files map[string]string `json:"files"`
 }
 
+// limits is the field agent of a case.
 type limits struct {
 	Name     string `json:"name,omitempty"`
 	Model    string `json:"model,omitempty"`
@@ -27,8 +28,8 @@ type limits struct {
 	TimeoutS int    `json:"timeout_s,omitempty"`
 }
 
-// Fields returns the case as the API has it. The files are kept, so that an export
-// gives them back; a run takes the limits of the agent from the case.
+// Fields returns the case in the format of the API. The files are kept, so that an
+// export gives them back; a run takes the limits of the agent from the case.
 func (c Case) Fields(kind string, f Found) Fields {
 	all := map[string]any{
 		"case_kind": kind, "name": c.Name, "prompt": c.Prompt, "graders": c.Graders,
@@ -50,16 +51,19 @@ func (c Case) Fields(kind string, f Found) Fields {
 	return fields
 }
 
-// The limits that an agent has in a run which does not say otherwise.
+// The limits of an agent in a run that sets none: suites.DefaultTurns and
+// DefaultTimeoutS, which can't be imported here. An export writes them out, since
+// Claude Code's defaults differ.
 const (
 	ownTurns   = 50
 	ownTimeout = 900
 )
 
+// errNotRepresentable completes the sentence that a format "holds only …".
 var errNotRepresentable = errors.New("cases with a prompt, and graders, expectations or a rubric of which all must be met")
 
-// FromFields reads a case of a suite to be written. The error says what such a case
-// must be.
+// FromFields prepares a case of a suite to be written. The error says which cases can
+// be.
 func FromFields(f Fields) (m Member, err error) {
 	var in struct {
 		ID           any             `json:"id"`
@@ -124,7 +128,7 @@ func FromFields(f Fields) (m Member, err error) {
 	return m, nil
 }
 
-// criteria makes graders of the expectations or the rubric of a case; nil if it has
+// criteria returns graders for the expectations or the rubric of a case; nil if it has
 // neither.
 func criteria(expectations []string, rubric string) json.RawMessage {
 	if len(expectations) == 0 && rubric != "" {
@@ -132,7 +136,9 @@ func criteria(expectations []string, rubric string) json.RawMessage {
 	}
 	var graders []map[string]any
 	for i, text := range expectations {
-		graders = append(graders, map[string]any{"name": fmt.Sprintf("expectation-%d", i+1), "type": verify.LLM, "criteria": text})
+		graders = append(graders, map[string]any{
+			"name": fmt.Sprintf("expectation-%d", i+1), "type": verify.LLM, "criteria": text,
+		})
 	}
 	if graders == nil {
 		return nil
@@ -141,15 +147,15 @@ func criteria(expectations []string, rubric string) json.RawMessage {
 	return raw
 }
 
-// Kinds of the cases of a suite, which has one verifier: if one grader needs a
-// judge, all cases are of the kind that may have one.
+// The kinds of the cases of a suite. It has one verifier for all: if a single grader
+// needs a judge, every case is of the kind that may have one.
 const (
 	judgedKind        = "llm_rubric"
 	deterministicKind = "boolean_assertion"
 )
 
-// IDs returns an id for each case: its name, or its folder where another case has
-// the same name.
+// ids returns an id for each case: its name, or its folder if another case has the same
+// name.
 func ids(cases []Case, found []Found) []string {
 	count := map[string]int{}
 	for _, c := range cases {
@@ -165,10 +171,10 @@ func ids(cases []Case, found []Found) []string {
 	return all
 }
 
-// maxID bounds the id of a case.
+// maxID bounds the id of a case, in bytes, as in package suites.
 const maxID = 200
 
-// An Import is what a folder of cases becomes.
+// An Import is what the case folders of an archive become.
 type Import struct {
 	Name     string // of the plugin, or ""
 	Judged   bool   // a case needs a judge
@@ -183,7 +189,8 @@ type Refusal struct {
 	Reasons []string
 }
 
-// Translate makes the cases of a suite of the folders that were found.
+// Translate converts the folders of cases into cases of a suite. Those that can't be
+// run here are in Refused; equal warnings of several cases are joined.
 func Translate(found []Found) (out Import) {
 	var cases []Case
 	var folders []Found

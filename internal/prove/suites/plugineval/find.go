@@ -17,11 +17,11 @@ import (
 type Found struct {
 	Dir   string // below the folder of the cases
 	Files Folder
-	// Reasons say why it cannot be imported, and Warnings what is left out.
+	// Reasons say why the case can't be imported, and Warnings what is left out.
 	Reasons, Warnings []string
 }
 
-// maxText bounds the files of all cases of an archive together.
+// maxText bounds the files of all cases of an archive together, in bytes.
 const maxText = 8 << 20
 
 // skipped are the folders in which Claude Code looks for no cases.
@@ -30,8 +30,9 @@ var skipped = []string{"mocks", "results", "node_modules", ".git"}
 // HasCases reports whether an archive has a case of `claude plugin eval`.
 func HasCases(p *skillpkg.Package) bool { return len(caseDirs(p)) > 0 }
 
-// Find reads the cases of an archive, in the order of their folders: of the folders
-// evals if it has any, else of all. The name is that of the plugin, or "".
+// Find reads the cases of an archive, in the order of their folders. If it has folders
+// called evals, only cases in them count. plugin is the name of the archive's plugin,
+// or "".
 func Find(p *skillpkg.Package) (found []Found, plugin string, err error) {
 	dirs := caseDirs(p)
 	root := commonRoot(dirs)
@@ -51,7 +52,8 @@ func Find(p *skillpkg.Package) (found []Found, plugin string, err error) {
 				continue
 			}
 			if left -= file.Size; left < 0 || file.Size > maxFile {
-				return nil, "", fault.New(fault.TooLarge, "The files of the cases are over the limit of 1 MiB each and 8 MiB together")
+				return nil, "", fault.New(fault.TooLarge,
+					"The files of the cases are over the limit of 1 MiB each and 8 MiB together")
 			}
 			raw, err := p.ReadFile(file.Path)
 			if err != nil {
@@ -71,6 +73,7 @@ func Find(p *skillpkg.Package) (found []Found, plugin string, err error) {
 	return found, pluginName(p), nil
 }
 
+// prefix returns what the paths in a folder begin with; "" is the root.
 func prefix(dir string) string {
 	if dir == "" {
 		return ""
@@ -78,8 +81,8 @@ func prefix(dir string) string {
 	return dir + "/"
 }
 
-// caseDirs returns the folders of cases, sorted. A folder inside that of a case is
-// none.
+// caseDirs returns the folders of cases, sorted. A folder within that of a case isn't
+// one.
 func caseDirs(p *skillpkg.Package) []string {
 	var all, inEvals []string
 	for _, f := range p.Installed() {
@@ -109,8 +112,8 @@ func caseDirs(p *skillpkg.Package) []string {
 
 func isSkipped(name string) bool { return slices.Contains(skipped, name) }
 
-// commonRoot is the folder of the cases: the first one that is called evals, or else
-// the one that all of them are in.
+// commonRoot returns the folder of the cases: the first folder called evals, or else
+// the one that has them all.
 func commonRoot(dirs []string) string {
 	if len(dirs) == 0 {
 		return ""
@@ -131,7 +134,8 @@ func commonRoot(dirs []string) string {
 	return root
 }
 
-// mocksOf returns the folder of stand-ins that a case has, or "".
+// mocksOf returns the folder of stand-ins for MCP servers (mocks) that applies to a
+// case, its own or one of a parent folder; "" if there is none.
 func mocksOf(p *skillpkg.Package, dir string) string {
 	for {
 		mocks := prefix(dir) + "mocks/"
@@ -147,7 +151,7 @@ func mocksOf(p *skillpkg.Package, dir string) string {
 	}
 }
 
-// pluginName reads the name of the plugin from its manifest.
+// pluginName reads the name of the plugin from its manifest; "" if there is none.
 func pluginName(p *skillpkg.Package) string {
 	for _, f := range p.Installed() {
 		if !strings.HasSuffix("/"+f.Path, "/.claude-plugin/plugin.json") {

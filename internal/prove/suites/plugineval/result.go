@@ -3,7 +3,7 @@ package plugineval
 import "encoding/json"
 
 // IsResult reports whether a JSON file is the aggregate-result.json of a run, which
-// is no suite.
+// isn't a suite.
 func IsResult(raw []byte) bool {
 	var in struct {
 		SchemaVersion json.RawMessage `json:"schemaVersion"`

@@ -1,3 +1,6 @@
+// Written returns the files of a case that was imported from a folder. An unchanged
+// case keeps its files. A changed one gets a case.yaml with its fields, and with what
+// else the folder defined.
 package plugineval
 
 import (
@@ -31,12 +34,12 @@ func (c Case) Written(name string, imported Folder) (Folder, error) {
 	return c.write(definition)
 }
 
-// same reports whether two cases say the same, whatever their files look like.
+// same reports whether two cases have the same fields, whatever their files look like.
 func (c Case) same(other Case) bool {
 	return reflect.DeepEqual(c.fields(), other.fields())
 }
 
-// fields are what a case says, as values of JSON.
+// fields returns the fields of a case as JSON values, by their names in case.yaml.
 func (c Case) fields() map[string]any {
 	var graders any
 	d := json.NewDecoder(bytes.NewReader(c.Graders))
@@ -49,7 +52,7 @@ func (c Case) fields() map[string]any {
 	}
 }
 
-// write writes the case as a case.yaml, over a definition.
+// write encodes the case as a case.yaml, keeping the other keys of a definition.
 func (c Case) write(d map[string]any) (Folder, error) {
 	d = maps.Clone(d)
 	execution, _ := d["execution"].(map[string]any)
@@ -81,13 +84,13 @@ func (c Case) write(d map[string]any) (Folder, error) {
 	return Folder{caseFile: b.String()}, encoder.Close()
 }
 
-// keyOrder is the order of keys in a case.yaml; others follow.
+// keyOrder is the usual order of keys in a case.yaml; other keys follow.
 var keyOrder = []string{
 	"schema_version", "name", "type", "description", "tags", "plugins", "runs", "weight", "arm", "context", "execution", "prompt",
 	"graders",
 }
 
-// toNode encodes values of JSON in the usual order of keys.
+// toNode encodes a JSON value as YAML, with keys in the usual order.
 func toNode(value any, depth int) (*yaml.Node, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("the case is too deeply nested")
@@ -131,13 +134,13 @@ func rank(key string) int {
 
 // A Member is a case of an archive.
 type Member struct {
-	Dir   string // wished for; another one if it is taken or no path
+	Dir   string // preferred; another one is used if it is taken or not a safe path
 	Name  string
 	Files Folder
 }
 
-// Archive writes a zip of cases below the folder evals. The same cases give the
-// same bytes.
+// Archive writes a zip of cases below the folder evals. It is reproducible: the same
+// cases give the same bytes.
 func Archive(members []Member) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -162,8 +165,8 @@ func Archive(members []Member) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// overlap reports whether one folder is in the other, on any file system: a folder
-// inside that of a case is no case.
+// overlap reports whether one folder is within the other, whatever the case of letters,
+// which some file systems ignore. A folder within that of a case isn't a case.
 func overlap(a, b string) bool {
 	a, b = strings.ToLower(a)+"/", strings.ToLower(b)+"/"
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
@@ -174,8 +177,8 @@ var (
 	notPlain  = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// folderOf returns the folder of a case in an archive. What a case says about it may
-// come from anyone, so only a plain path below the archive's root is taken.
+// folderOf returns the folder of a case in an archive. What a case asks for may come
+// from anyone, so only a plain relative path is accepted (zip slip).
 func folderOf(m Member, index int) string {
 	if len(m.Dir) <= 200 && plainPath.MatchString(m.Dir) && fs.ValidPath(m.Dir) && !isReserved(m.Dir) {
 		return m.Dir
@@ -194,8 +197,8 @@ func isReserved(dir string) bool {
 	})
 }
 
-// Definitions returns the files of a case as an API client may have sent them, or
-// nil if they are not such files.
+// Definitions returns the files of a case as an API client may have sent them, or nil
+// if they aren't files that define a case.
 func Definitions(files map[string]string) Folder {
 	for name, text := range files {
 		if !IsDefinition(name) || !fs.ValidPath(name) || strings.ContainsAny(name, "\\:\x00") || !utf8.ValidString(name+text) {

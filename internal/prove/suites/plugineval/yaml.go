@@ -21,8 +21,8 @@ const (
 	maxFile = 1 << 20
 )
 
-// decodeYAML decodes a document that must be a mapping; an empty one is nil. The
-// values are those of JSON.
+// decodeYAML decodes a document that must be a mapping, to values as encoding/json has
+// them; an empty one is nil.
 func decodeYAML(text string) (map[string]any, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("it is over the limit of %d bytes", maxFile)
@@ -52,7 +52,7 @@ func decodeYAML(text string) (map[string]any, error) {
 	return nil, errors.New("it must be a YAML object")
 }
 
-// A converter turns YAML nodes into values of JSON.
+// A converter turns YAML nodes into JSON values, and counts them.
 type converter struct{ nodes int }
 
 func (c *converter) value(n *yaml.Node, depth int) (any, error) {
@@ -95,7 +95,7 @@ func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 	return nil, fmt.Errorf("line %d: the YAML cannot be read", n.Line)
 }
 
-// scalar is a value of JSON; a date is a text, as it is in YAML 1.2.
+// scalar returns a JSON value; a date is a string, as in YAML 1.2.
 func scalar(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":

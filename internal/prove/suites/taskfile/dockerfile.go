@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// BaseImages returns the images that a Dockerfile begins its stages with.
+// BaseImages returns the images in the FROM lines of a Dockerfile.
 func BaseImages(dockerfile string) (images []string) {
 	for _, line := range DockerInstructions(dockerfile) {
 		words := strings.Fields(line)
@@ -22,9 +22,9 @@ func BaseImages(dockerfile string) (images []string) {
 	return images
 }
 
-// Images returns the images that the build of a Dockerfile needs: those that its
-// stages begin with or copy from, without its own stages. Variables have the values
-// of the ARG lines before.
+// Images returns the images that the build of a Dockerfile needs: those that its stages
+// begin with or copy from, except its own stages. Variables are replaced by the values
+// of earlier ARG lines.
 func Images(dockerfile string) (images []string) {
 	stages, arguments := []string{"scratch"}, map[string]string{}
 	add := func(image string) {

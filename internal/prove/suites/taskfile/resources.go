@@ -21,7 +21,7 @@ type Resources struct {
 
 const mebibyte = 1 << 20
 
-// Resources are those that task.toml asks for.
+// Resources returns what task.toml asks for.
 func (s Settings) Resources() Resources {
 	e := s.Environment
 	r := Resources{CPUs: number(e.CPUs), Memory: size(e.MemoryMB), Storage: size(e.StorageMB)}
@@ -34,21 +34,22 @@ func (s Settings) Resources() Resources {
 	return r
 }
 
-// AgentTimeout is how long an agent, or the oracle in its place, may work; 0 if
-// task.toml does not say.
+// AgentTimeout returns how long an agent, or the oracle in its place, may work; 0 if
+// task.toml sets no limit.
 func (s Settings) AgentTimeout() time.Duration { return seconds(number(s.Agent.TimeoutSec)) }
 
-// BuildTimeout is how long the build of the image may take; 0 if task.toml does not
-// say.
+// BuildTimeout returns how long the image's build may take; 0 if task.toml sets no
+// limit.
 func (s Settings) BuildTimeout() time.Duration { return seconds(number(s.Environment.BuildSec)) }
 
-// Timeouts are those of an agent and of the verifier in a step; 0 if it does not say.
+// Timeouts returns the limits of an agent and of the verifier in a step; 0 if it sets
+// none.
 func (s Step) Timeouts() (agent, verifier time.Duration) {
 	return seconds(number(s.Agent.TimeoutSec)), seconds(number(s.Verifier.TimeoutSec))
 }
 
 // ParseResources parses the limits of a suite or a case: cpus, memory_mb, storage_mb,
-// processes and timeout_ms. They are hints: values that are no positive numbers are
+// processes and timeout_ms. They are hints: a value that isn't a positive number is
 // ignored.
 func ParseResources(fields map[string]json.RawMessage) Resources {
 	field := func(name string) (value any) {
@@ -62,8 +63,8 @@ func ParseResources(fields map[string]json.RawMessage) Resources {
 	}
 }
 
-// Within returns the resources, none of which is more than the limit. Where nothing
-// is said, the limit is.
+// Within returns the resources, capped at a limit. Where they are unset the limit
+// applies.
 func (r Resources) Within(limit Resources) Resources {
 	return Resources{
 		CPUs: least(r.CPUs, limit.CPUs), Memory: least(r.Memory, limit.Memory), Storage: least(r.Storage, limit.Storage),
@@ -71,8 +72,7 @@ func (r Resources) Within(limit Resources) Resources {
 	}
 }
 
-// AtMost returns the resources, none of which is more than the limit. What is not
-// said stays so.
+// AtMost returns the resources, capped at a limit. Those that are unset stay unset.
 func (r Resources) AtMost(limit Resources) Resources {
 	return Resources{
 		CPUs: bounded(r.CPUs, limit.CPUs), Memory: bounded(r.Memory, limit.Memory), Storage: bounded(r.Storage, limit.Storage),
@@ -80,7 +80,7 @@ func (r Resources) AtMost(limit Resources) Resources {
 	}
 }
 
-// Or returns the resources, and others where nothing is said.
+// Or returns the resources, with those that are unset taken from others.
 func (r Resources) Or(others Resources) Resources {
 	return Resources{
 		CPUs: cmp.Or(r.CPUs, others.CPUs), Memory: cmp.Or(r.Memory, others.Memory), Storage: cmp.Or(r.Storage, others.Storage),
@@ -88,7 +88,7 @@ func (r Resources) Or(others Resources) Resources {
 	}
 }
 
-// least returns the smaller of two values that are not zero.
+// least returns the smaller of two values, where zero means unset.
 func least[N int | int64 | float64 | time.Duration](a, b N) N {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -96,7 +96,7 @@ func least[N int | int64 | float64 | time.Duration](a, b N) N {
 	return a
 }
 
-// bounded returns a value that is at most a limit; zero stays zero.
+// bounded caps a value at a limit; zero, i.e. unset, stays zero.
 func bounded[N int | int64 | float64 | time.Duration](n, limit N) N {
 	if n == 0 {
 		return 0

@@ -7,6 +7,8 @@ import (
 	"strings"
 )
 
+// How commands that need the network are recognised: installations by package managers,
+// and downloads from a URL.
 var (
 	installs = regexp.MustCompile(`\b(?:` + strings.Join([]string{
 		`(?:apt-get|apt|apk|yum|dnf)(?:\s+-\S+)*\s+(?:update|install|add)`,
@@ -64,8 +66,8 @@ func hasRemoteURL(line string) bool {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secretWords are parts of the names of variables that hold secrets. Cases are
-// stored and shown in plain text, which no secret must be.
+// secretWords are parts of the names of variables that hold secrets. Cases are stored
+// and shown in plain text, so they must not have any.
 var secretWords = []string{
 	"APIKEY", "AUTH", "CREDENTIAL", "CREDENTIALS", "KEY", "PASSWD", "PASSWORD", "PASSPHRASE", "SECRET", "SECRETS", "TOKEN",
 }

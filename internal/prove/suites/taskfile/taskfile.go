@@ -89,7 +89,8 @@ type Step struct {
 	} `toml:"verifier"`
 }
 
-// Continues reports whether the step after this one may begin.
+// Continues reports whether the next step may begin, given the reward and the metrics
+// of this one.
 func (s Step) Continues(reward float64, metrics map[string]float64) bool {
 	least, ok := s.MinReward.(map[string]any)
 	if !ok {
@@ -141,7 +142,7 @@ func ParseManifest(text string) (s Settings, err error) {
 	return s, err
 }
 
-// Title is the name of the task, or "".
+// Title returns the name of the task, or "".
 func (s Settings) Title() string {
 	if s.Task.Name != "" {
 		return s.Task.Name
@@ -149,7 +150,7 @@ func (s Settings) Title() string {
 	return s.Name
 }
 
-// Tags are the tags of the task, its category among them.
+// Tags returns the tags of the task, and its category as another one.
 func (s Settings) Tags() []string {
 	tags := slices.Clone(s.Metadata.Tags)
 	if c := s.Metadata.Category; c != "" && !slices.Contains(tags, c) {
@@ -161,7 +162,7 @@ func (s Settings) Tags() []string {
 // defaultTimeoutMS is Harbor's default for verifiers, in milliseconds.
 const defaultTimeoutMS = 600_000
 
-// TimeoutMS is how long the verifier may run, in milliseconds.
+// TimeoutMS returns how long the verifier may run, in milliseconds.
 func (s Settings) TimeoutMS() int64 {
 	seconds := s.Verifier.TimeoutSec
 	if !(seconds >= 0.001 && seconds <= math.MaxInt32/1000) { // also false for NaN
@@ -175,7 +176,7 @@ type Compose struct {
 	Services map[string]Service `yaml:"services"`
 }
 
-// Image is that of the only service, unless it is built; else "".
+// Image returns the image of the only service, unless it is built; else "".
 func (c Compose) Image() string {
 	if len(c.Services) != 1 {
 		return ""
@@ -196,8 +197,8 @@ type Service struct {
 	Environment ServiceVariables `yaml:"environment"`
 }
 
-// Builds reports whether the image is made by a Dockerfile: the service says so, or
-// has a variable for an image, which is how Harbor names the one that it builds.
+// Builds reports whether a Dockerfile makes the image: the service says so, or its
+// image is a variable, which is how Harbor names an image that it builds.
 func (s Service) Builds() bool {
 	return s.Build != nil || s.Image == "" || strings.Contains(s.Image, "$")
 }
@@ -208,7 +209,7 @@ type Build struct {
 	Dockerfile string `yaml:"dockerfile"`
 }
 
-// UnmarshalYAML parses a path of the context, too.
+// UnmarshalYAML also accepts the short form, the path of the context.
 func (b *Build) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		return node.Decode(&b.Context)
@@ -217,8 +218,8 @@ func (b *Build) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(b))
 }
 
-// IsDefault reports whether the image is made by environment/Dockerfile in its
-// folder. Harbor has that folder in the variable CONTEXT_DIR.
+// IsDefault reports whether environment/Dockerfile makes the image, in its own folder.
+// Harbor has that folder in the variable CONTEXT_DIR.
 func (b *Build) IsDefault() bool {
 	if b == nil {
 		return true
@@ -230,8 +231,9 @@ func (b *Build) IsDefault() bool {
 // ServiceVariables are the environment variables of a service.
 type ServiceVariables map[string]string
 
-// UnmarshalYAML parses a map, or a list of NAME=VALUE. A variable without a value
-// comes from the machine that starts the task.
+// UnmarshalYAML accepts a map, or a list of NAME=VALUE. A variable without a value
+// comes from the machine that starts the task, so it becomes ${NAME} (see
+// ExpandDefaults).
 func (v *ServiceVariables) UnmarshalYAML(node *yaml.Node) error {
 	all := map[string]string{}
 	if node.Kind != yaml.SequenceNode {

@@ -28,7 +28,8 @@ const (
 // command nor an agent was run.
 var ErrNoProcess = errors.New("exit_code and files are known only of a command or an agent")
 
-// environment declares the variables of expressions. It is made once.
+// environment declares the variables of expressions. It is built once: it is the same
+// for all of them.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("output", cel.StringType),
@@ -65,6 +66,7 @@ func Assertion(expression string) (Check, error) {
 	return a.check, nil
 }
 
+// newAssertion compiles an expression, and checks that it can be true or false.
 func newAssertion(expression string) (*assertion, error) {
 	env, err := environment()
 	if err != nil {
@@ -113,8 +115,8 @@ func (a *assertion) evaluate(b *budget, s Sample) (Result, error) {
 	return Result{}, fmt.Errorf("assertion: it gave %s, not true or false", format(got))
 }
 
-// resultOf tells an output for which the expression cannot be evaluated, which
-// fails, from an evaluation that was aborted, which has no verdict.
+// resultOf distinguishes an output for which the expression can't be evaluated, which
+// is a fail, from an evaluation that was aborted, which has no verdict.
 func (v *variables) resultOf(err error) (Result, error) {
 	switch {
 	case v.budget.err != nil:
@@ -129,14 +131,14 @@ func (v *variables) resultOf(err error) (Result, error) {
 	return fail("the assertion does not apply to the output: %s", firstLine(err.Error()))
 }
 
-// firstLine shortens an error of the library, which draws a caret below the
-// expression on further lines.
+// firstLine shortens an error of the library, which shows the expression with a caret
+// on further lines.
 func firstLine(message string) string {
 	first, _, _ := strings.Cut(message, "\n")
 	return truncate(strings.TrimPrefix(first, "ERROR: "), 4*maxQuote)
 }
 
-// variables are those of an expression. The output is parsed as JSON only if
+// variables are the variables of an expression. The output is parsed as JSON only if
 // the expression uses it.
 type variables struct {
 	sample Sample
@@ -184,7 +186,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// variable returns what an assertion knows of an agent, null if that is not known.
+// variable returns the value of an agent's variable; null if it isn't known.
 func (a *Agent) variable(name string) any {
 	switch {
 	case a == nil:
@@ -202,8 +204,8 @@ func (a *Agent) variable(name string) any {
 	return types.NullValue
 }
 
-// spend charges the budget for a variable by its size: a call in the expression
-// is charged for its result only, not for its operands.
+// spend charges the budget for a variable, by its size: a call is charged for its
+// result only, not for its operands.
 func (v *variables) spend(cost int) {
 	_ = v.budget.spend(int64(cost)) // the next call aborts the evaluation
 }

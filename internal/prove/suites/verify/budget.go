@@ -16,13 +16,14 @@ const (
 	pollEvery = 100_000
 )
 
+// Both explain to the author of a case why a check has no verdict.
 var (
 	errTooComplex = errors.New("it takes too many steps on this output")
 	errTooLong    = errors.New("it takes too long on this output")
 )
 
-// A budget counts what a check costs, and aborts it when that is too much or
-// the context is done: the libraries behind it take no context in their inner
+// A budget counts what a check costs, and aborts it when that is too much or the
+// context is done. It is needed since the libraries take no context in their inner
 // loops.
 type budget struct {
 	ctx          context.Context // of the one check that the budget is for

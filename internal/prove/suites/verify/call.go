@@ -11,9 +11,9 @@ import (
 // expression can use it: "@" is no part of an identifier.
 const budgetName = "@budget"
 
-// metered wraps every call of an expression, so that it is charged to the
-// budget. The library's own limits are not enough: it checks the context in
-// loops only, and counts the cost of a regular expression after the match.
+// metered wraps every call in an expression, so that it is charged to the budget. The
+// library's own limits aren't enough: it checks the context in loops only, and counts
+// the cost of a regular expression after the match.
 func metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := step.(interpreter.InterpretableCall)
 	if !ok {
@@ -34,8 +34,8 @@ func metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 	return m, nil
 }
 
-// spend charges the budget, and aborts the evaluation by a panic that the
-// library recovers when it is used up.
+// spend charges the budget. Once that is used up it aborts the evaluation by a panic,
+// which the library recovers.
 func spend(vars interpreter.Activation, cost int64) *budget {
 	found, _ := vars.ResolveName(budgetName)
 	b, _ := found.(*budget)
@@ -45,6 +45,7 @@ func spend(vars interpreter.Activation, cost int64) *budget {
 	return b
 }
 
+// A meteredCall is a call that is charged for its result, if that is a text.
 type meteredCall struct{ interpreter.InterpretableCall }
 
 // Exec implements interpreter.InterpretableV2.
@@ -94,6 +95,7 @@ func (m meteredMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	}
 	found, err := pattern.match(b, texts[0])
 	if err != nil {
+		// It panics: the match was aborted since the budget is used up.
 		spend(frame, 0)
 	}
 	return types.Bool(found)

@@ -19,6 +19,7 @@ const (
 	Newline    Normalization = "newline"    // CRLF, CR and LF, and one at the end
 )
 
+// newlines unifies the ends of lines.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 func (n Normalization) apply(text string) (string, error) {
@@ -35,6 +36,7 @@ func (n Normalization) apply(text string) (string, error) {
 	return "", fmt.Errorf("unknown normalization %s", quote(string(n)))
 }
 
+// normalized applies normalizations one after the other.
 func normalized(text string, by []Normalization) (_ string, err error) {
 	for _, n := range by {
 		if text, err = n.apply(text); err != nil {
@@ -48,7 +50,7 @@ func normalized(text string, by []Normalization) (_ string, err error) {
 // over the output.
 const MaxNormalizations = 10
 
-// Exact passes the output that equals the expected text, after both were
+// Exact returns a check that passes outputs equal to the expected text, after both were
 // normalized.
 func Exact(expected string, by []Normalization) (Check, error) {
 	if len(by) > MaxNormalizations {

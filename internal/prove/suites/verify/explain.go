@@ -25,6 +25,7 @@ func (a *assertion) explain(state interpreter.EvalState) string {
 // maxParts bounds an explanation.
 const maxParts = 5
 
+// An explanation collects the false parts of an expression.
 type explanation struct {
 	info  *ast.SourceInfo
 	state interpreter.EvalState
@@ -72,6 +73,7 @@ func (e *explanation) values(expr ast.Expr) (all []string) {
 	return all
 }
 
+// source returns the text of a part of the expression, on one line.
 func (e *explanation) source(expr ast.Expr) string {
 	text, err := parser.Unparse(expr, e.info)
 	if err != nil {

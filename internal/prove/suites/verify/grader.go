@@ -1,3 +1,5 @@
+// A Grader is one of several criteria of a case, as in `claude plugin eval`. Either a
+// GraderCheck decides it, or a judge.
 package verify
 
 import (
@@ -52,8 +54,9 @@ const (
 	BothArms = "both"
 )
 
-// A Target is what a grader reads: the last message, the paths of the files that
-// the agent left, one per line, or the content of one of them.
+// A Target is what a grader reads: the last message, the paths of the files that the
+// agent left (one per line), or the content of one of them. The sources trace and
+// mock_calls are parsed, but not supported.
 type Target struct {
 	Source string // last_message, files, file, trace or mock_calls
 	Path   string // of the source file
@@ -66,14 +69,14 @@ func (t Target) String() string {
 	return t.Source
 }
 
-// A ToolMatch selects calls of a tool.
+// A ToolMatch selects calls of a tool by name and input.
 type ToolMatch struct {
 	Tool  string
 	Input string // a regular expression on the call's input as JSON; "" for all
 }
 
-// graderFields are the fields that each type may have beside name, type, weight
-// and arm.
+// graderFields are the fields that each type may have, besides name, type, weight and
+// arm.
 var graderFields = map[GraderType][]string{
 	Regex:      {"target", "pattern", "flags", "match"},
 	ToolOrder:  {"before", "after"},
@@ -86,8 +89,8 @@ var graderFields = map[GraderType][]string{
 // MaxGraders bounds the graders of a case.
 const MaxGraders = 256
 
-// ParseGraders parses the graders of a case, a JSON array. The error is for the
-// author of the case.
+// ParseGraders parses the graders of a case, a JSON array. Errors are for the author of
+// the case.
 func ParseGraders(raw json.RawMessage) ([]Grader, error) {
 	var all []map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -110,6 +113,8 @@ func ParseGraders(raw json.RawMessage) ([]Grader, error) {
 	return graders, nil
 }
 
+// parseGrader parses one grader. Unknown fields are an error: one that is misspelled
+// would silently change the verdict.
 func parseGrader(fields map[string]json.RawMessage) (g Grader, err error) {
 	p := graderParser{fields: fields}
 	g = Grader{
@@ -158,13 +163,14 @@ func graderTypes() string {
 	return strings.Join([]string{"regex", "tool_order", "tool_used", "file_exists", "llm", "baseline"}, ", ")
 }
 
-// A graderParser decodes fields and keeps the first error.
+// A graderParser decodes the fields of a grader and keeps the first error.
 type graderParser struct {
 	fields map[string]json.RawMessage
 	err    error
 }
 
-// decode decodes a field, and reports whether it is there and has the type.
+// decode decodes a field into v, and reports whether it exists and has the right type.
+// Unlike a missing field, null is an error.
 func (p *graderParser) decode(v any, field, wanted string) bool {
 	raw := bytes.TrimSpace(p.fields[field])
 	if p.err != nil || len(raw) == 0 {
@@ -190,7 +196,7 @@ func (p *graderParser) number(field string, otherwise float64) float64 {
 	return number
 }
 
-// count is a number of calls, nil if it is not given.
+// count returns a number of calls, nil if the field is missing.
 func (p *graderParser) count(field string) *int {
 	var n int
 	if !p.decode(&n, field, "a whole number") {
@@ -202,6 +208,7 @@ func (p *graderParser) count(field string) *int {
 	return &n
 }
 
+// match parses the field match: contains (the default), not_contains or count:N.
 func (p *graderParser) match() string {
 	match := p.text("match", false)
 	if match == "" {
@@ -215,6 +222,8 @@ func (p *graderParser) match() string {
 	return match
 }
 
+// target parses what a grader reads: a source such as "files", or {source: file, path}.
+// The default is the last message.
 func (p *graderParser) target(field string) Target {
 	t := Target{Source: "last_message"}
 	raw := bytes.TrimSpace(p.fields[field])
@@ -235,7 +244,8 @@ func (p *graderParser) target(field string) Target {
 	return t
 }
 
-// toolMatch is the name of a tool, or an object.
+// toolMatch parses the name of a tool, or an object with a name and a pattern for the
+// input.
 func (p *graderParser) toolMatch(field string) ToolMatch {
 	if raw := bytes.TrimSpace(p.fields[field]); !bytes.HasPrefix(raw, []byte("{")) {
 		return ToolMatch{Tool: p.text(field, true)}
@@ -248,7 +258,7 @@ func (p *graderParser) toolMatch(field string) ToolMatch {
 	return m
 }
 
-// Unsupported says why runs here cannot decide the grader, or "".
+// Unsupported returns why runs here can't decide the grader, or "".
 func (g Grader) Unsupported() string {
 	switch {
 	case g.Type == Baseline:
@@ -268,7 +278,7 @@ func (g Grader) Unsupported() string {
 // IsJudged reports whether a judge decides the grader.
 func (g Grader) IsJudged() bool { return g.Type == LLM }
 
-// NeedsAgent reports whether the grader is about what an agent did or left, not
+// NeedsAgent reports whether the grader is about what an agent did or left, rather than
 // about its last message.
 func (g Grader) NeedsAgent() bool { return g.needsCalls() || g.needsFiles() }
 
@@ -278,14 +288,14 @@ func (g Grader) needsFiles() bool {
 	return g.Type == FileExists || g.On.Source == "files" || g.On.Source == "file"
 }
 
-// withOnly reports whether the grader says nothing about an arm without the skill:
-// there is no skill to be called.
+// withOnly reports whether the grader is meaningless in the arm without the skill, e.g.
+// because it expects the skill to be called.
 func (g Grader) withOnly() bool {
 	return g.Arm == WithOnly || g.Arm == "" && g.Type == ToolUsed && g.Tool.Tool == "Skill"
 }
 
-// Scored returns which graders count in a run that compares with an arm without
-// the skill. Those that only the skill's arm could pass do not, unless there are
+// Scored returns which graders count in the verdict. In a run that compares with an arm
+// without the skill, those that only the skill's arm can pass don't, unless there are
 // no others.
 func Scored(all []Grader, compared bool) []bool {
 	scored := make([]bool, len(all))

@@ -16,11 +16,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
-// ErrNoAgent means that a grader is about what an agent did, and there was none.
+// ErrNoAgent means that a grader needs what an agent did or left, and there was no
+// agent.
 var ErrNoAgent = errors.New("the graders look at what an agent did, and no agent took part")
 
-// A GraderCheck decides the deterministic graders of a case on a sample; the
-// results of the others are zero. All of them share one budget.
+// A GraderCheck decides the deterministic graders of a case on a sample. The results of
+// judged graders are zero. All graders share one budget.
 type GraderCheck func(ctx context.Context, s Sample) ([]Result, error)
 
 // Graders compiles the graders of a case.
@@ -52,9 +53,10 @@ func Graders(all []Grader) (GraderCheck, error) {
 	}, nil
 }
 
+// A graderCheck decides one grader, within the budget of them all.
 type graderCheck func(b *budget, s Sample) (Result, error)
 
-// compileGrader compiles a grader; nil if a judge decides it.
+// compileGrader compiles a grader; nil if it is a judge that decides.
 func compileGrader(g Grader) (graderCheck, error) {
 	switch g.Type {
 	case Regex:
@@ -82,6 +84,7 @@ func compileRegex(g Grader) (graderCheck, error) {
 		}
 		if n, ok := strings.CutPrefix(g.Match, "count:"); ok {
 			want, _ := strconv.Atoi(n) // it was parsed before
+			// One more than expected is enough to fail.
 			got, err := p.count(b, content, want+1)
 			if err != nil {
 				return Result{}, err
@@ -103,8 +106,8 @@ func compileRegex(g Grader) (graderCheck, error) {
 	}, nil
 }
 
-// Read returns what a grader reads of the sample. The error says why there is
-// nothing, e.g. that the file does not exist.
+// Read returns the text that a grader reads. The error says why there is none, e.g.
+// that the file doesn't exist.
 func (s Sample) Read(t Target) (string, error) {
 	switch t.Source {
 	case "files":
@@ -154,7 +157,8 @@ func (p toolPattern) find(b *budget, calls []ToolCall) (found []int, err error) 
 	return found, nil
 }
 
-// compactJSON is JSON without insignificant white space; a text stays as it is.
+// compactJSON removes insignificant white space from JSON, so that patterns need not
+// expect it. A text that isn't JSON stays as it is.
 func compactJSON(input string) string {
 	var b bytes.Buffer
 	if json.Compact(&b, []byte(input)) != nil {
@@ -165,6 +169,7 @@ func compactJSON(input string) string {
 
 func compileToolUsed(g Grader) (graderCheck, error) {
 	p, err := compileTool(g.Tool)
+	// Once or more by default; -1 means no upper limit.
 	least, most := 1, -1
 	if g.Min != nil {
 		least = *g.Min
@@ -184,6 +189,7 @@ func compileToolUsed(g Grader) (graderCheck, error) {
 	}, err
 }
 
+// compileToolOrder compares the first calls of the two tools.
 func compileToolOrder(g Grader) (graderCheck, error) {
 	before, err := compileTool(g.Tool)
 	if err != nil {
@@ -231,7 +237,7 @@ func compileFileExists(g Grader) (graderCheck, error) {
 	}, err
 }
 
-// globPattern is a glob as a regular expression: * is a part of a name, ** any
+// globPattern translates a glob into a regular expression: * is part of a name, ** any
 // number of folders, and ? one character.
 func globPattern(glob string) string {
 	var b strings.Builder
@@ -262,7 +268,7 @@ func globPattern(glob string) string {
 	return b.String() + `)$`
 }
 
-// A GraderResult is what one grader says about a trial.
+// A GraderResult is the verdict of one grader on a trial.
 type GraderResult struct {
 	Name    string     `json:"name"`
 	Type    GraderType `json:"type"`
@@ -272,7 +278,7 @@ type GraderResult struct {
 	Details string     `json:"details,omitempty"`
 }
 
-// Score is the share of the scored graders that passed, by weight.
+// Score returns the share of the scored graders that passed, by weight; 0 without any.
 func Score(all []GraderResult) float64 {
 	passed, total := 0.0, 0.0
 	for _, r := range all {
@@ -290,7 +296,8 @@ func Score(all []GraderResult) float64 {
 	return passed / total
 }
 
-// FailedGraders names the scored graders that did not pass, e.g. "greets: no match".
+// FailedGraders returns the scored graders that failed, with the reasons, e.g. "greets:
+// no match".
 func FailedGraders(all []GraderResult) (failed []string) {
 	for _, r := range all {
 		if r.Scored && !r.Passed {

@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
+// What JavaScript means by white space and by the end of a line, to be put in brackets.
 const (
 	jsSpace      = `\s\v\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 	jsTerminator = `\n\r\x{2028}\x{2029}`
 )
 
-// compileJavaScript compiles a regular expression of JavaScript. What RE2 lacks
+// compileJavaScript compiles a regular expression of JavaScript. Whatever RE2 lacks
 // (lookaround, back-references, the flags v and y) is an error.
 func compileJavaScript(expression, flags string) (*pattern, error) {
 	ours := ""
@@ -39,8 +40,8 @@ func compileJavaScript(expression, flags string) (*pattern, error) {
 	return p, nil
 }
 
-// fromJavaScript rewrites what has another syntax or meaning in Go: \uXXXX, \s,
-// and the dot, which does not match the end of a line.
+// fromJavaScript rewrites what has another syntax or meaning in Go: \uXXXX, \s, and the
+// dot, which doesn't match line terminators.
 func fromJavaScript(expression string, dotAll bool) (string, error) {
 	var b strings.Builder
 	class := false

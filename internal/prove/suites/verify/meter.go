@@ -2,10 +2,11 @@ package verify
 
 import "github.com/santhosh-tekuri/jsonschema/v6"
 
-// A meter estimates what it costs to validate a value against one schema.
-type meter struct {
+// A meter estimates the cost of validating a value against one schema. Schema and value
+// may both come from users, so the estimate is charged before the work is done.
+type meter struct { // of the subschemas that apply to the value itself
 	self       int64 // of the subschemas for the value itself
-	item, prop int64 // of those for each member of an array or an object
+	item, prop int64 // of the subschemas that apply to each member of an array or an object
 	// applied is how many subschemas report which members they have evaluated.
 	applied int64
 	dynamic bool // a reference is resolved at run time, by the enclosing schemas
@@ -45,6 +46,8 @@ func (c *schemaCheck) meter(s *jsonschema.Schema, schemas int) {
 	}
 }
 
+// newMeter derives the estimate from the keywords of a schema. schemas is the number of
+// schemas that were compiled together.
 func newMeter(s *jsonschema.Schema, schemas int64) *meter {
 	// At every schema the library searches all enclosing ones for cycles.
 	visit := 60 + schemas/8
@@ -114,7 +117,8 @@ func schemasIn(field any) []*jsonschema.Schema {
 	return nil
 }
 
-// cost is that of a value. Every member may be a problem, which has a path.
+// cost returns the cost of validating a value. Each member may become a problem with a
+// path, so the depth counts, too.
 func (m *meter) cost(value any, depth int64) int64 {
 	cost := m.self
 	if m.dynamic {
@@ -134,9 +138,9 @@ func (m *meter) cost(value any, depth int64) int64 {
 	return cost
 }
 
-// costOfUnique is the cost of uniqueItems: the library compares short lists pair
-// by pair, and so it does with arrays and objects of the same hash, which an
-// attacker can construct.
+// costOfUnique returns the cost of uniqueItems. The library compares short lists pair
+// by pair, and also arrays and objects with equal hashes, which an attacker can
+// construct.
 func costOfUnique(list []any) int64 {
 	cost, n := costOf(list), int64(len(list))
 	if n <= 20 {

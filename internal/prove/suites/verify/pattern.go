@@ -35,14 +35,15 @@ func compilePattern(text string) (*pattern, error) {
 	}
 	size := programSize(tree)
 	if size > maxProgram {
-		return nil, fmt.Errorf("the regular expression is too large: it becomes %d instructions, and %d are allowed", size, maxProgram)
+		return nil, fmt.Errorf("the regular expression is too large: it becomes %d instructions, and %d are allowed",
+			size, maxProgram)
 	}
 	compiled, err := regexp.Compile(text)
 	return &pattern{compiled, size}, err
 }
 
-// programSize estimates the instructions of an expression. The parser bounds its
-// depth and the product of nested repetitions.
+// programSize estimates the instructions of an expression. The parser bounds its depth
+// and the product of nested repetitions, so the recursion is bounded, too.
 func programSize(re *syntax.Regexp) (size int64) {
 	for _, sub := range re.Sub {
 		size += programSize(sub)
@@ -63,15 +64,15 @@ func programSize(re *syntax.Regexp) (size int64) {
 	}
 }
 
-// match reports whether the pattern matches a part of a text. With an error, of
-// the budget, the result means nothing.
+// match reports whether the pattern matches a part of a text. With an error, which is
+// the budget's, the result is meaningless.
 func (p *pattern) match(b *budget, text string) (bool, error) {
 	found := p.MatchReader(&meteredReader{text: text, cost: p.size, budget: b})
 	return found, b.err
 }
 
-// A meteredReader charges the budget for each character, and ends with EOF when
-// it is used up.
+// A meteredReader charges the budget for each character. Once it is used up the text
+// ends.
 type meteredReader struct {
 	text   string
 	cost   int64

@@ -24,6 +24,7 @@ const (
 	maxPrograms = 5 * maxProgram
 )
 
+// errForeign is shown to the author of a schema.
 var errForeign = errors.New("other documents are not loaded; put what is referred to under $defs")
 
 // noLoader refuses every reference to another document, so that nothing is
@@ -33,9 +34,9 @@ type noLoader struct{}
 // Load implements jsonschema.URLLoader.
 func (noLoader) Load(string) (any, error) { return nil, errForeign }
 
-// CheckSchema returns why a text cannot be the schema of a case, or nil: it is
-// not JSON, too large, or has numbers out of range. It is much quicker than
-// Schema, which finds all errors.
+// CheckSchema returns why a text can't be the schema of a case, or nil: it isn't JSON,
+// is too large, or has numbers out of range. It is much quicker than Schema, which
+// finds all errors.
 func CheckSchema(raw json.RawMessage) error {
 	_, err := parseSchema(raw)
 	return err
@@ -55,7 +56,8 @@ func parseSchema(raw json.RawMessage) (any, error) {
 	return doc, nil
 }
 
-// countSubschemas counts the values of a document that may be schemas.
+// countSubschemas counts the values of a document that may be schemas. It is an upper
+// bound.
 func countSubschemas(doc any) (n int) {
 	switch v := doc.(type) {
 	case bool:
@@ -73,8 +75,8 @@ func countSubschemas(doc any) (n int) {
 	return n
 }
 
-// Schema passes the output that is JSON and valid against a JSON Schema, of
-// draft 2020-12 unless it names another.
+// Schema returns a check that passes outputs that are JSON and valid against a JSON
+// Schema, of draft 2020-12 unless the schema names another.
 func Schema(raw json.RawMessage) (Check, error) {
 	c, err := newSchemaCheck(raw)
 	if err != nil {
@@ -83,6 +85,8 @@ func Schema(raw json.RawMessage) (Check, error) {
 	return c.check, nil
 }
 
+// newSchemaCheck compiles a schema. The vocabulary without keywords is a hook: it is
+// called for every subschema, to which a meter is added afterwards.
 func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
 	doc, err := parseSchema(raw)
 	if err != nil {
@@ -114,8 +118,8 @@ func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
 	return c, nil
 }
 
-// A schemaCheck validates outputs one at a time: the hooks find the budget of
-// the validation here, since the library passes them no context.
+// A schemaCheck validates one output at a time: the library passes no context to our
+// hooks, so they find the budget of the current validation here.
 type schemaCheck struct {
 	schema   *jsonschema.Schema
 	patterns map[string]*pattern
@@ -136,8 +140,8 @@ func (c *schemaCheck) spend(cost int64) {
 	}
 }
 
-// compilePattern compiles a pattern of the schema. The library compiles each of
-// them several times.
+// compilePattern compiles a pattern of the schema. The library asks for the same
+// pattern several times.
 func (c *schemaCheck) compilePattern(text string) (jsonschema.Regexp, error) {
 	if known, ok := c.patterns[text]; ok {
 		return meteredPattern{known, c}, nil
@@ -191,6 +195,7 @@ func (c *schemaCheck) evaluate(b *budget, s Sample) (Result, error) {
 	return Result{}, fmt.Errorf("schema: %w", err)
 }
 
+// validate turns the panic by which a validation is aborted into an error.
 func (c *schemaCheck) validate(b *budget, value any, depth int) (err error) {
 	c.budget, c.depth = b, int64(depth)
 	defer func() {
@@ -202,6 +207,7 @@ func (c *schemaCheck) validate(b *budget, value any, depth int) (err error) {
 			err = s.err
 		}
 	}()
+	// Fails at once if the context is done.
 	c.spend(0)
 	return c.schema.Validate(value)
 }
@@ -216,8 +222,8 @@ func jsonProblem(err error) string {
 // maxProblems bounds how many problems of an output are shown.
 const maxProblems = 5
 
-// problems lists the validation errors: the path in the output, the path in the
-// schema, and the message.
+// problems lists the validation errors, each with its path in the output, its path in
+// the schema and the message.
 func problems(e *jsonschema.ValidationError) string {
 	var all []string
 	more := -maxProblems
@@ -248,7 +254,7 @@ func problems(e *jsonschema.ValidationError) string {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer is a JSON pointer, except that the whole value is "/" instead of "".
+// pointer returns a JSON pointer, except that the whole value is "/" rather than "".
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, step := range path {

@@ -75,8 +75,8 @@ func splitNumber(number string) (digits, exponent string) {
 	return number, "0"
 }
 
-// costOf is the cost of comparing a value and all its members once. Fractions
-// are reduced, so the cost of a number grows faster than its length.
+// costOf returns the cost of comparing a value and all its members once. Fractions are
+// reduced, so the cost of a number grows faster than its length.
 func costOf(value any) int64 {
 	cost := int64(8)
 	switch v := value.(type) {

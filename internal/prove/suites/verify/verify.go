@@ -1,8 +1,8 @@
-// Package verify decides deterministic eval cases: whether an output is the
-// expected one, matches a JSON Schema or makes an assertion true. A check is
-// compiled once for a case and evaluated for every trial. It is a pure function,
-// bounded in time and memory, since both the case and the output come from
-// users. It owns no tables.
+// Package verify decides deterministic eval cases: whether an output is the expected
+// one, conforms to a JSON Schema, makes an assertion true or satisfies graders. A check
+// is compiled once per case and evaluated for every trial. It is a pure function,
+// bounded in time and memory, since both the case and the output come from users. It
+// owns no tables.
 package verify
 
 import (
@@ -42,7 +42,7 @@ type Agent struct {
 	CostUSD   *float64 // nil if the price is not known
 }
 
-// A ToolCall is one that the model asked for.
+// A ToolCall is a call of a tool that the model asked for.
 type ToolCall struct {
 	Tool  string
 	Input string // JSON, or a text for some tools
