@@ -17,6 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// accountCommands are the commands `whetstone service-account`: accounts for machines,
+// e.g. a deployment. They need the permission admin.
 type accountCommands struct {
 	List      accountList   `cmd:"" help:"List the service accounts of the organisation."`
 	Create    accountCreate `cmd:"" help:"Create a service account: a machine with a name and a role."`
@@ -27,12 +29,14 @@ type accountCommands struct {
 	RevokeKey accountRevoke `cmd:"" help:"Revoke a key of a service account."`
 }
 
+// The paths of keys and of their policy, which have no list of their own here.
 const (
 	keysPath   = "/api/v1/keys"
 	policyPath = "/api/v1/key-policy"
 )
 
-// A serviceAccount, as the server describes it.
+// serviceAccount is a service account, as the API describes it. Keys is the number of
+// its active keys.
 type serviceAccount struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
@@ -43,6 +47,7 @@ type serviceAccount struct {
 	DeletedAt  *time.Time `json:"deleted_at"`
 }
 
+// serviceAccounts is the list of service accounts, and how it is printed.
 var serviceAccounts = server.Resource[serviceAccount]{
 	Path: "/api/v1/service-accounts", Field: "service_accounts", List: term.List[serviceAccount]{
 		None: "No service accounts; `whetstone service-account create NAME` makes one.",
@@ -53,11 +58,13 @@ var serviceAccounts = server.Resource[serviceAccount]{
 	},
 }
 
+// serviceAccountAnswer is the reply to a creation or a change.
 type serviceAccountAnswer struct {
 	Account serviceAccount `json:"service_account"`
 }
 
-// An accountKeyOutput, as the server describes it.
+// accountKeyOutput is a key, as the API describes it. Prefix is its public beginning;
+// Violates names the rules of the key policy that it breaks.
 type accountKeyOutput struct {
 	ID         string     `json:"id"`
 	UserID     string     `json:"user_id"`
@@ -71,19 +78,21 @@ type accountKeyOutput struct {
 	Violates   []string   `json:"violates,omitempty"`
 }
 
-// findAccount returns the service account with that name or id.
+// findAccount returns the service account with that name or id. Names are unique among
+// the accounts that were not deleted.
 func findAccount(ctx context.Context, s *server.Session, who string) (serviceAccount, error) {
 	return serviceAccounts.Find(ctx, s,
 		"No service account has the name or id "+who+"; `whetstone service-account list` shows them",
 		func(a serviceAccount) bool { return a.ID == who || a.Name == who })
 }
 
+// accountList lists service accounts.
 type accountList struct {
 	server.Flags `embed:""`
 	Deleted      bool `env:"-" help:"List those that were deleted instead."`
 }
 
-// Run lists service accounts.
+// Run lists the active service accounts, or the deleted ones.
 func (c *accountList) Run(ctx context.Context, p *term.Program) error {
 	query := url.Values{}
 	if c.Deleted {
@@ -92,13 +101,15 @@ func (c *accountList) Run(ctx context.Context, p *term.Program) error {
 	return serviceAccounts.Show(ctx, p, &c.Flags, query)
 }
 
+// accountCreate has the flags of a new service account. The role owner is for people
+// only.
 type accountCreate struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name: lower-case letters, digits, dots, hyphens and underscores."`
 	Role         string `env:"-" default:"member" enum:"viewer,member,admin" help:"Role: ${enum}."`
 }
 
-// Run creates a service account.
+// Run creates a service account, without a key: create-key makes one for each program.
 func (c *accountCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var out serviceAccountAnswer
@@ -113,6 +124,7 @@ func (c *accountCreate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// accountUpdate has the fields to change; an empty one stays as it is.
 type accountUpdate struct {
 	server.Flags `embed:""`
 	Account      string `arg:"" help:"Name or id of the service account."`
@@ -120,7 +132,8 @@ type accountUpdate struct {
 	Role         string `env:"-" help:"The new role: viewer, member or admin."`
 }
 
-// Run changes a service account.
+// Run changes the name or the role of a service account. A flag that is left out
+// changes nothing.
 func (c *accountUpdate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		a, err := findAccount(ctx, s, c.Account)
@@ -144,6 +157,7 @@ func (c *accountUpdate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// accountDelete deletes a service account.
 type accountDelete struct {
 	server.Flags `embed:""`
 	Account      string `arg:"" help:"Name or id of the service account."`
@@ -151,7 +165,8 @@ type accountDelete struct {
 	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
 }
 
-// Run deletes a service account.
+// Run deletes a service account after a confirmation. Without a terminal it needs
+// --yes, as programs that use its keys stop working.
 func (c *accountDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		a, err := findAccount(ctx, s, c.Account)
@@ -171,6 +186,7 @@ func (c *accountDelete) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// accountKey has the flags of a new key.
 type accountKey struct {
 	server.Flags `embed:""`
 	Account      string          `arg:"" help:"Name or id of the service account."`
@@ -180,7 +196,8 @@ type accountKey struct {
 	Allow        []string        `env:"-" placeholder:"CIDR,..." help:"Networks from which the key works, e.g. 10.0.0.0/8; all when empty."`
 }
 
-// Run creates a key of a service account.
+// Run creates a key of a service account and prints it alone, so that a script can
+// capture it. The key is not shown again.
 func (c *accountKey) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		a, err := findAccount(ctx, s, c.Account)
@@ -208,12 +225,13 @@ func (c *accountKey) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// accountKeys lists the keys of one account.
 type accountKeys struct {
 	server.Flags `embed:""`
 	Account      string `arg:"" help:"Name or id of the service account."`
 }
 
-// Run lists the keys of a service account.
+// Run lists the keys of a service account, including revoked and expired ones.
 func (c *accountKeys) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		a, err := findAccount(ctx, s, c.Account)
@@ -237,31 +255,36 @@ func (c *accountKeys) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// accountRevoke revokes a key by its id, which `service-account keys` prints.
 type accountRevoke struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" help:"Id of the key."`
 }
 
-// Run revokes a key.
+// Run revokes a key. It ends when the servers' caches of keys expire, within five
+// seconds.
 func (c *accountRevoke) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		return s.Delete(ctx, p, keysPath+"/"+url.PathEscape(c.ID), c.ID, "revoked", "Revoked; it ends within five seconds.")
 	})
 }
 
+// policyCommands are the commands `whetstone key-policy`.
 type policyCommands struct {
 	Show policyShow `cmd:"" default:"withargs" help:"Show the policy for new API keys."`
 	Set  policySet  `cmd:"" help:"Set the policy for new API keys."`
 }
 
-// A keyPolicy, as the server describes it.
+// keyPolicy is the policy for new API keys, as the API describes it. Violating is the
+// number of active keys that were created under another policy and break this one.
 type keyPolicy struct {
-	MaxDays           *int       `json:"max_days"`
+	MaxDays           *int       `json:"max_days"` // nil: keys need not expire
 	RequireAllowedIPs bool       `json:"require_allowed_ips"`
 	UpdatedAt         *time.Time `json:"updated_at"`
 	Violating         int        `json:"violating_keys"`
 }
 
+// print prints the policy in sentences.
 func (k keyPolicy) print(p *term.Program) error {
 	return p.Print(k, func(w io.Writer) {
 		life, from := "New keys need not expire.", "They need no list of networks."
@@ -278,11 +301,12 @@ func (k keyPolicy) print(p *term.Program) error {
 	})
 }
 
+// policyShow shows the key policy.
 type policyShow struct {
 	server.Flags `embed:""`
 }
 
-// Run shows the key policy.
+// Run shows the key policy of the organisation.
 func (c *policyShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var out keyPolicy
@@ -293,13 +317,15 @@ func (c *policyShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// policySet has the whole policy: a flag that is left out lifts that rule.
 type policySet struct {
 	server.Flags      `embed:""`
 	MaxDays           int  `env:"-" placeholder:"N" help:"How long a new key lives at most, in days; keys need not expire when 0."`
 	RequireAllowedIPs bool `name:"require-allowed-ips" env:"-" help:"New keys must list the networks from which they work."`
 }
 
-// Run replaces the key policy.
+// Run replaces the key policy. Existing keys stay valid; the output counts those that
+// break it.
 func (c *policySet) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		body := map[string]any{"require_allowed_ips": c.RequireAllowedIPs}

@@ -17,12 +17,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// organizationCommands are the commands `whetstone organization`, for owners only.
 type organizationCommands struct {
 	Export organizationExport `cmd:"" help:"Create an archive of everything the organisation has, and download it."`
 	Delete organizationDelete `cmd:"" help:"Delete the organisation and everything in it, permanently."`
 }
 
-// An organizationArchive, as the server describes it.
+// organizationArchive is the state of an export, as the API describes it. Size, SHA256
+// and DownloadURL are nil until the archive is complete, Error until it failed.
 type organizationArchive struct {
 	State       string  `json:"state"`
 	Rows        int64   `json:"rows"`
@@ -33,17 +35,22 @@ type organizationArchive struct {
 	Error       *string `json:"error"`
 }
 
+// exportPoll is how often the state of an export is asked for.
 const (
 	organizationPath = "/api/v1/organization"
 	exportPoll       = time.Second
 )
 
+// organizationExport downloads an archive of the organisation.
 type organizationExport struct {
 	server.Flags `embed:""`
 	File         string `arg:"" help:"File to write, e.g. acme.zip; it must not exist."`
 }
 
-// Run makes an archive, waits for it and downloads it.
+// Run has the server create an archive, waits for it, downloads it and checks its
+// SHA-256. The file is created first, so that a name that cannot be written fails
+// before the work, and an existing file is never overwritten. A failed export leaves no
+// file.
 func (c *organizationExport) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		file, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -58,7 +65,8 @@ func (c *organizationExport) Run(ctx context.Context, p *term.Program) error {
 			err = closed
 		}
 		if err != nil {
-			_ = os.Remove(c.File) // the first error says more
+			// The first error is the cause; this one would hide it.
+			_ = os.Remove(c.File)
 			return err
 		}
 		value := map[string]any{
@@ -72,6 +80,8 @@ func (c *organizationExport) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// exportOrganization starts an export and writes the archive to file. While an export
+// is running, another request joins it.
 func exportOrganization(ctx context.Context, p *term.Program, s *server.Session, file *os.File) (organizationArchive, error) {
 	var out struct{ Export organizationArchive }
 	if err := s.Call(ctx, http.MethodPost, organizationPath+"/export", nil, &out); err != nil {
@@ -100,6 +110,8 @@ func exportOrganization(ctx context.Context, p *term.Program, s *server.Session,
 	}
 	progress.Show("downloading %s", term.Size(*out.Export.Size))
 	hash := sha256.New()
+	// DownloadTo asks for the writer again at each attempt: a retry starts from the
+	// first byte.
 	err := s.DownloadTo(ctx, *out.Export.DownloadURL, func() (io.Writer, error) {
 		hash.Reset()
 		_, err := file.Seek(0, io.SeekStart)
@@ -115,13 +127,15 @@ func exportOrganization(ctx context.Context, p *term.Program, s *server.Session,
 	return out.Export, nil
 }
 
+// organizationDelete deletes the caller's own organisation.
 type organizationDelete struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name of your organisation."`
 	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
 }
 
-// Run deletes the organisation.
+// Run deletes the organisation after a confirmation. The name must be given and is
+// checked by the server, so that a key of another organisation deletes nothing.
 func (c *organizationDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		name := term.Plain(c.Name)

@@ -16,6 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// memberCommands are the commands `whetstone member`. All but list and leave need the
+// permission admin.
 type memberCommands struct {
 	List        memberList        `cmd:"" help:"List the members of the organisation."`
 	Invite      memberInvite      `cmd:"" help:"Invite a person; the link is printed once and works once."`
@@ -29,7 +31,7 @@ type memberCommands struct {
 	ScimGroup   scimGroups        `cmd:"" help:"Groups that an identity provider pushed, and the roles that they give."`
 }
 
-// A member, as the server describes it.
+// member is a member of the organisation, as the API describes it.
 type member struct {
 	UserID     string     `json:"user_id"`
 	Name       string     `json:"name"`
@@ -41,6 +43,7 @@ type member struct {
 	RemovedAt  *time.Time `json:"removed_at"`
 }
 
+// members is the list of members, and how it is printed.
 var members = server.Resource[member]{
 	Path: "/api/v1/members", Field: "members", List: term.List[member]{
 		None: "No member was removed.",
@@ -54,7 +57,8 @@ var members = server.Resource[member]{
 	},
 }
 
-// An invitationMail with the link of an invitation, as the server describes it.
+// invitationMail is the state of the mail with an invitation's link, as the API
+// describes it. Detail explains a failure.
 type invitationMail struct {
 	Status      string     `json:"status"` // pending, retrying, delivered or failed
 	Attempts    int        `json:"attempts"`
@@ -62,7 +66,7 @@ type invitationMail struct {
 	AttemptedAt *time.Time `json:"attempted_at"`
 }
 
-// describe is a cell of the list.
+// describe formats the state for a cell of the list; nil means that no mail was sent.
 func (m *invitationMail) describe() string {
 	switch {
 	case m == nil:
@@ -73,7 +77,8 @@ func (m *invitationMail) describe() string {
 	return m.Status + ": " + *m.Detail
 }
 
-// An invitation, as the server describes it.
+// invitation is an invitation, as the API describes it, without its token. Email is nil
+// if anyone with the link may accept it.
 type invitation struct {
 	ID         string          `json:"id"`
 	Role       string          `json:"role"`
@@ -87,6 +92,7 @@ type invitation struct {
 	Mail       *invitationMail `json:"mail"`
 }
 
+// invitations is the list of invitations, and how it is printed.
 var invitations = server.Resource[invitation]{
 	Path: "/api/v1/invitations", Field: "invitations", List: term.List[invitation]{
 		None: "No invitations; `whetstone member invite ADDRESS` makes one.",
@@ -100,18 +106,19 @@ var invitations = server.Resource[invitation]{
 	},
 }
 
-// findMember returns the member with that address or id.
+// findMember returns the member with that address, in any case, or that id.
 func findMember(ctx context.Context, s *server.Session, who string) (member, error) {
 	return members.Find(ctx, s, "No member has the address or id "+who+"; `whetstone member list` shows them",
 		func(m member) bool { return m.UserID == who || strings.EqualFold(m.Email, who) })
 }
 
+// memberList lists members.
 type memberList struct {
 	server.Flags `embed:""`
 	Removed      bool `env:"-" help:"List those who were removed instead."`
 }
 
-// Run lists members.
+// Run lists the members, or those who were removed.
 func (c *memberList) Run(ctx context.Context, p *term.Program) error {
 	query := url.Values{}
 	if c.Removed {
@@ -120,6 +127,7 @@ func (c *memberList) Run(ctx context.Context, p *term.Program) error {
 	return members.Show(ctx, p, &c.Flags, query)
 }
 
+// memberInvite has the fields of a new invitation.
 type memberInvite struct {
 	server.Flags `embed:""`
 	Email        string          `arg:"" optional:"" help:"E-mail address of the person; anyone with the link when empty."`
@@ -127,7 +135,8 @@ type memberInvite struct {
 	Expires      config.Duration `env:"-" placeholder:"7d" help:"Lifetime of the link, at most 30d; 7 days when empty."`
 }
 
-// Run makes an invitation.
+// Run makes an invitation and prints its link, which is not shown again. With a mail
+// server and an address, the server also sends it; otherwise the caller passes it on.
 func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		body := map[string]any{"role": c.Role}
@@ -158,21 +167,24 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// memberInvitations lists invitations.
 type memberInvitations struct {
 	server.Flags `embed:""`
 }
 
-// Run lists invitations.
+// Run lists invitations, including accepted and expired ones.
 func (c *memberInvitations) Run(ctx context.Context, p *term.Program) error {
 	return invitations.Show(ctx, p, &c.Flags, nil)
 }
 
+// memberUninvite revokes an invitation.
 type memberUninvite struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"invitation" help:"Id of the invitation, or the address that it is for."`
 }
 
-// Run ends an invitation.
+// Run revokes a pending invitation. One that was accepted is not found: remove the
+// member.
 func (c *memberUninvite) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		c.ID, err = server.ID("pending invitation", "member invitations", c.ID, func() ([]invitation, error) {
@@ -186,13 +198,14 @@ func (c *memberUninvite) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// memberSetRole changes a role.
 type memberSetRole struct {
 	server.Flags `embed:""`
 	Member       string `arg:"" help:"Address or id of the member."`
 	Role         string `arg:"" enum:"viewer,member,admin,owner" help:"The new role: ${enum}."`
 }
 
-// Run changes a role.
+// Run changes the role of a member.
 func (c *memberSetRole) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		m, err := findMember(ctx, s, c.Member)
@@ -211,13 +224,14 @@ func (c *memberSetRole) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// memberTransfer hands the organisation over.
 type memberTransfer struct {
 	server.Flags `embed:""`
 	Member       string `arg:"" help:"Address or id of the member who becomes owner."`
 	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
 }
 
-// Run transfers the ownership.
+// Run makes a member owner and the caller an admin, in one step, after a confirmation.
 func (c *memberTransfer) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		m, err := findMember(ctx, s, c.Member)
@@ -240,6 +254,7 @@ func (c *memberTransfer) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// memberRemove removes a member.
 type memberRemove struct {
 	server.Flags `embed:""`
 	Member       string `arg:"" help:"Address or id of the member."`
@@ -247,7 +262,8 @@ type memberRemove struct {
 	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
 }
 
-// Run removes a member.
+// Run removes a member after a confirmation. Keys that they created for others stay,
+// unless --cascade is given: an attacker may have made some with a stolen key.
 func (c *memberRemove) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		m, err := findMember(ctx, s, c.Member)
@@ -272,12 +288,13 @@ func (c *memberRemove) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// memberLeave removes the caller.
 type memberLeave struct {
 	server.Flags `embed:""`
 	Yes          bool `env:"-" short:"y" help:"Do not ask."`
 }
 
-// Run removes the caller.
+// Run removes the caller from the organisation after a confirmation.
 func (c *memberLeave) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		me, err := s.Me(ctx)
@@ -288,6 +305,7 @@ func (c *memberLeave) Run(ctx context.Context, p *term.Program) error {
 		if !c.Yes && !p.Confirm(ctx, fmt.Sprintf(question, term.Plain(me.Organisation.Name), term.Plain(me.User.Email))) {
 			return fault.New(fault.Conflict, "Nothing was changed; answer yes, or use --yes")
 		}
+		// The address confirms whose membership ends.
 		if err := s.Call(ctx, http.MethodPost, "/api/v1/me/leave", map[string]string{"email": me.User.Email}, nil); err != nil {
 			return err
 		}
@@ -299,14 +317,15 @@ func (c *memberLeave) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// An invite is how a person accepts an invitation on the command line.
+// invite has the flags with which a person without an account accepts an invitation.
 type invite struct {
 	Invite string `env:"-" placeholder:"LINK" help:"Accept this invitation, and log in with the first key."`
 	Name   string `env:"-" help:"Your name, with --invite; the part of the address before the @ when empty."`
 	Email  string `env:"-" help:"Your address, with --invite, if the invitation names none."`
 }
 
-// accept accepts the invitation and returns the server's address and the first key.
+// accept accepts the invitation and returns the server's address and the person's first
+// key. Both are in the link: "https://HOST/invite/TOKEN". The key is not shown again.
 func (i invite) accept(ctx context.Context, p *term.Program) (address, key string, err error) {
 	base, token, ok := strings.Cut(i.Invite, "/invite/")
 	if address, err = (&server.Flags{Server: base}).Address(server.Credentials{}); err != nil || !ok || base == "" {

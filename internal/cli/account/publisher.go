@@ -12,13 +12,17 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// publisherCommands are the commands `whetstone trusted-publisher`.
 type publisherCommands struct {
 	Add    publisherAdd    `cmd:"" help:"Let workflows of a repository publish an entry."`
 	List   publisherList   `cmd:"" help:"List the organisation's trusted publishers."`
 	Remove publisherRemove `cmd:"" help:"Remove a trusted publisher, and revoke the keys that its runs have."`
 }
 
-// A publisher is a trusted publisher, as the server describes it.
+// publisher is a trusted publisher, as the API describes it: runs of a workflow in this
+// repository may publish the entry. Ref, Workflow and Environment are nil for any. The
+// ids are nil until the first run; they catch a repository whose name somebody else
+// took over.
 type publisher struct {
 	ID                string     `json:"id"`
 	EntryID           string     `json:"entry_id"`
@@ -36,6 +40,7 @@ type publisher struct {
 	LastUsedAt        *time.Time `json:"last_used_at"`
 }
 
+// publishers is the list of trusted publishers, and how it is printed.
 var publishers = server.Resource[publisher]{
 	Path: "/api/v1/trusted-publishers", Field: "trusted_publishers", List: term.List[publisher]{
 		None: "No trusted publishers; `whetstone trusted-publisher add ENTRY OWNER/REPOSITORY` adds one.",
@@ -55,6 +60,7 @@ var publishers = server.Resource[publisher]{
 	},
 }
 
+// publisherAdd has the conditions that a run's ID token must meet.
 type publisherAdd struct {
 	server.Flags `embed:""`
 	Entry        string `arg:"" help:"Name or id of the entry."`
@@ -68,7 +74,7 @@ type publisherAdd struct {
 	OwnerID      string `env:"-" name:"owner-id" placeholder:"NUMBER" help:"The code host's id of the owner; that of the first run when empty."`
 }
 
-// Run adds a publisher.
+// Run adds a publisher, and prints what its workflow must call.
 func (c *publisherAdd) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entry, err := s.OwnEntry(ctx, c.Entry)
@@ -97,12 +103,13 @@ func (c *publisherAdd) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// publisherList lists publishers.
 type publisherList struct {
 	server.Flags `embed:""`
 	Entry        string `env:"-" help:"Only those of the entry with this name or id."`
 }
 
-// Run lists publishers.
+// Run lists the trusted publishers of the organisation, or of one entry.
 func (c *publisherList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		query := url.Values{}
@@ -121,12 +128,13 @@ func (c *publisherList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// publisherRemove removes a publisher.
 type publisherRemove struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"publisher" help:"Id of the trusted publisher, or its repository or entry if that has one."`
 }
 
-// Run removes a publisher.
+// Run removes a publisher, and revokes the keys that its runs have.
 func (c *publisherRemove) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		c.ID, err = server.ID("trusted publisher", "trusted-publisher list", c.ID,

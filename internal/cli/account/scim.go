@@ -14,20 +14,24 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// scimTokens are the commands `whetstone member scim-token`.
 type scimTokens struct {
 	List   scimTokenList   `cmd:"" help:"List tokens."`
 	Create scimTokenCreate `cmd:"" help:"Create a token, which is printed once. Owners only."`
 	Delete scimTokenDelete `cmd:"" help:"Revoke a token immediately."`
 }
 
+// scimGroups are the commands `whetstone member scim-group`.
 type scimGroups struct {
 	List    scimGroupList `cmd:"" help:"List groups."`
 	SetRole scimGroupRole `cmd:"" help:"Set the role that a group gives its members. Owners only."`
 }
 
+// scimTokensPath is the path of SCIM tokens. They are no server.Resource, as the reply
+// has the address of the SCIM endpoint beside the list.
 const scimTokensPath = "/api/v1/scim-tokens"
 
-// A scimToken, as the server describes it.
+// scimToken is a SCIM token, as the API describes it, without its secret.
 type scimToken struct {
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
@@ -39,7 +43,8 @@ type scimToken struct {
 	ExpiresAt  *time.Time `json:"expires_at"`
 }
 
-// A scimGroup, as the server describes it.
+// scimGroup is a group that an identity provider pushed, as the API describes it. Role
+// is what its members get; nil if the group gives none.
 type scimGroup struct {
 	ID          string    `json:"id"`
 	DisplayName string    `json:"display_name"`
@@ -50,6 +55,7 @@ type scimGroup struct {
 	UpdatedAt   time.Time `json:"updated_at"`
 }
 
+// scimGroupResource is the list of groups, and how it is printed.
 var scimGroupResource = server.Resource[scimGroup]{
 	Path: "/api/v1/scim-groups", Field: "scim_groups", List: term.List[scimGroup]{
 		None: "No groups; the identity provider pushes them.",
@@ -58,22 +64,24 @@ var scimGroupResource = server.Resource[scimGroup]{
 	},
 }
 
-// newScimToken are the tokens, and the address that a provider needs with them.
+// newScimToken is the list of tokens, and the address that a provider needs with them.
 type newScimToken struct {
 	URL    string      `json:"url"`
 	Tokens []scimToken `json:"scim_tokens"`
 }
 
+// scimTokensOf returns the tokens of the organisation.
 func scimTokensOf(ctx context.Context, s *server.Session) (out newScimToken, err error) {
 	err = s.Call(ctx, http.MethodGet, scimTokensPath, nil, &out)
 	return out, err
 }
 
+// scimTokenList lists tokens.
 type scimTokenList struct {
 	server.Flags `embed:""`
 }
 
-// Run lists tokens.
+// Run lists the SCIM tokens of the organisation.
 func (c *scimTokenList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		out, err := scimTokensOf(ctx, s)
@@ -94,13 +102,14 @@ func (c *scimTokenList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// scimTokenCreate has the fields of a new token.
 type scimTokenCreate struct {
 	server.Flags `embed:""`
 	Name         string          `arg:"" help:"Name of the token, e.g. that of the provider."`
 	Expires      config.Duration `env:"-" placeholder:"365d" help:"Lifetime; it does not expire when empty."`
 }
 
-// Run makes a token.
+// Run creates a token and prints it alone; it is not shown again.
 func (c *scimTokenCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		body := map[string]any{"name": c.Name}
@@ -122,12 +131,13 @@ func (c *scimTokenCreate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// scimTokenDelete revokes a token.
 type scimTokenDelete struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"token" help:"Name or id of the token."`
 }
 
-// Run ends a token.
+// Run revokes a token. The identity provider that used it can change nothing any more.
 func (c *scimTokenDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		c.ID, err = server.ID("token", "member scim-token list", c.ID, func() ([]scimToken, error) {
@@ -142,22 +152,24 @@ func (c *scimTokenDelete) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// scimGroupList lists groups.
 type scimGroupList struct {
 	server.Flags `embed:""`
 }
 
-// Run lists groups.
+// Run lists the groups that identity providers pushed.
 func (c *scimGroupList) Run(ctx context.Context, p *term.Program) error {
 	return scimGroupResource.Show(ctx, p, &c.Flags, nil)
 }
 
+// scimGroupRole maps a group to a role.
 type scimGroupRole struct {
 	server.Flags `embed:""`
 	Group        string `arg:"" help:"Name or id of the group."`
 	Role         string `arg:"" enum:"viewer,member,admin,owner,none" help:"The role: ${enum}."`
 }
 
-// Run decides the role of a group.
+// Run sets the role that a group gives its members; "none" gives none.
 func (c *scimGroupRole) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		missing := fmt.Sprintf("No group has the name or id %s; `whetstone member scim-group list` shows them", c.Group)

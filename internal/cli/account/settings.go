@@ -10,10 +10,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// settingsCommands are the commands `whetstone settings`.
 type settingsCommands struct {
 	Content contentCommands `cmd:"" help:"Show or change whether the content of sessions is stored."`
 }
 
+// contentCommands are the commands `whetstone settings content`. The default is off.
 type contentCommands struct {
 	Show   contentShow   `cmd:"" default:"1" help:"Show whether content is stored."`
 	On     contentOn     `cmd:"" help:"Store the content that clients send explicitly. Owners only."`
@@ -21,11 +23,12 @@ type contentCommands struct {
 	Delete contentDelete `cmd:"" help:"Delete all stored content. Owners only."`
 }
 
+// contentShow shows the setting.
 type contentShow struct {
 	server.Flags `embed:""`
 }
 
-// Run prints the setting.
+// Run prints whether content is stored.
 func (c *contentShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		setting, err := s.ContentSetting(ctx)
@@ -33,11 +36,13 @@ func (c *contentShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// contentOn switches storage of content on.
 type contentOn struct {
 	server.Flags `embed:""`
 }
 
-// Run switches it on.
+// Run lets the server store content that senders send explicitly. It changes nothing
+// about sessions of the past.
 func (c *contentOn) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		setting, err := s.SetContent(ctx, true)
@@ -45,11 +50,13 @@ func (c *contentOn) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// contentOff switches storage of content off.
 type contentOff struct {
 	server.Flags `embed:""`
 }
 
-// Run switches it off.
+// Run makes the server drop content from now on. What is stored stays until it is
+// deleted.
 func (c *contentOff) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		setting, err := s.SetContent(ctx, false)
@@ -57,6 +64,7 @@ func (c *contentOff) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printContent prints the setting, unless err is not nil.
 func printContent(p *term.Program, setting client.ContentSetting, err error) error {
 	if err != nil {
 		return err
@@ -71,11 +79,12 @@ func printContent(p *term.Program, setting client.ContentSetting, err error) err
 	})
 }
 
+// contentDelete deletes content.
 type contentDelete struct {
 	server.Flags `embed:""`
 }
 
-// Run deletes all content.
+// Run deletes all stored content of the organisation, without a confirmation.
 func (c *contentDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		if err := s.DeleteContent(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// teamCommands are the commands `whetstone team`. Changes need the permission admin.
 type teamCommands struct {
 	List   teamList   `cmd:"" help:"List teams, or the members of one."`
 	Create teamCreate `cmd:"" help:"Create a team."`
@@ -21,7 +22,8 @@ type teamCommands struct {
 	Remove teamRemove `cmd:"" help:"Take members out of a team."`
 }
 
-// A team, as the server describes it.
+// team is a team, as the API describes it. Slug is its short name, e.g. "docs" for
+// @docs.
 type team struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -30,6 +32,7 @@ type team struct {
 	MemberCount int    `json:"member_count"`
 }
 
+// teams is the list of teams, and how it is printed.
 var teams = server.Resource[team]{
 	Path: "/api/v1/teams", Field: "teams", List: term.List[team]{
 		None: "No teams; `whetstone team create NAME` makes one.",
@@ -40,20 +43,20 @@ var teams = server.Resource[team]{
 	},
 }
 
-// A person, as teams and owners show them.
+// person is a member, as the API shows them in teams and among owners.
 type person struct {
 	UserID string `json:"user_id"`
 	Name   string `json:"name"`
 	Email  string `json:"email"`
 }
 
-// A crew is a team with its members.
+// crew is a team with its members, as the API describes it.
 type crew struct {
 	Team    team     `json:"team"`
 	Members []person `json:"members"`
 }
 
-// findTeam returns the team with that name, slug or id; an @ before it is left out.
+// findTeam returns the team with that name, slug or id, in any case. "@docs" is "docs".
 func findTeam(ctx context.Context, s *server.Session, name string) (team, error) {
 	name = strings.TrimPrefix(name, "@")
 	return teams.Find(ctx, s, "No team is called "+name+"; `whetstone team list` shows them", func(t team) bool {
@@ -61,12 +64,13 @@ func findTeam(ctx context.Context, s *server.Session, name string) (team, error)
 	})
 }
 
+// teamList lists teams, or the members of one.
 type teamList struct {
 	server.Flags `embed:""`
 	Team         string `arg:"" optional:"" help:"Name or id of a team whose members are listed."`
 }
 
-// Run lists teams, or members.
+// Run lists teams, or with an argument the members of that team.
 func (c *teamList) Run(ctx context.Context, p *term.Program) error {
 	if c.Team == "" {
 		return teams.Show(ctx, p, &c.Flags, nil)
@@ -90,6 +94,7 @@ func (c *teamList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// teamCreate has the fields of a new team.
 type teamCreate struct {
 	server.Flags `embed:""`
 	Name         string   `arg:"" help:"Name of the team."`
@@ -97,11 +102,12 @@ type teamCreate struct {
 	Description  string   `env:"-" help:"What the team does."`
 }
 
-// Run makes a team.
+// Run creates a team with its members. All members are looked up first, so that a typo
+// in an address leaves no half-filled team behind.
 func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		users := []string{}
-		for _, who := range c.Members { // before anything is made
+		for _, who := range c.Members {
 			m, err := findMember(ctx, s, who)
 			if err != nil {
 				return err
@@ -123,13 +129,14 @@ func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// teamDelete deletes a team.
 type teamDelete struct {
 	server.Flags `embed:""`
 	Team         string `arg:"" help:"Name or id of the team."`
 	Yes          bool   `env:"-" short:"y" help:"Do not ask."`
 }
 
-// Run deletes a team.
+// Run deletes a team after a confirmation. Skills that it owned lose it as an owner.
 func (c *teamDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		t, err := findTeam(ctx, s, c.Team)
@@ -147,33 +154,36 @@ func (c *teamDelete) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// teamAdd adds members.
 type teamAdd struct {
 	server.Flags `embed:""`
 	Team         string   `arg:"" help:"Name or id of the team."`
 	Members      []string `arg:"" help:"Addresses or ids of members."`
 }
 
-// Run adds members.
+// Run adds members to a team.
 func (c *teamAdd) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		return changeCrew(ctx, p, s, c.Team, c.Members, http.MethodPut)
 	})
 }
 
+// teamRemove takes members out.
 type teamRemove struct {
 	server.Flags `embed:""`
 	Team         string   `arg:"" help:"Name or id of the team."`
 	Members      []string `arg:"" help:"Addresses or ids of members."`
 }
 
-// Run takes members out.
+// Run takes members out of a team.
 func (c *teamRemove) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		return changeCrew(ctx, p, s, c.Team, c.Members, http.MethodDelete)
 	})
 }
 
-// changeCrew adds or removes members one by one, so that two people can do it at once.
+// changeCrew adds or removes members one by one: replacing the whole list would undo
+// what another person changes at the same time. method is PUT or DELETE.
 func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name string, who []string, method string) error {
 	t, err := findTeam(ctx, s, name)
 	if err != nil {
@@ -201,6 +211,7 @@ func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name st
 	})
 }
 
+// ownersCommand shows or sets the owners of a skill.
 type ownersCommand struct {
 	server.Flags `embed:""`
 	Name         string   `arg:"" help:"Name of the skill."`
@@ -208,7 +219,8 @@ type ownersCommand struct {
 	Clear        bool     `env:"-" help:"Remove the owners that were set: the CODEOWNERS file of the repository applies again."`
 }
 
-// Run shows or sets the owners of an entry.
+// Run shows the owners of an entry, or sets them. Owners that were set here take
+// precedence over the CODEOWNERS file of the repository.
 func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entry, err := s.OwnEntry(ctx, c.Name)
@@ -217,6 +229,7 @@ func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		path, method := "/api/v1/registry/"+url.PathEscape(entry.ID)+"/owners", http.MethodGet
 		var body any
+		// With --clear and no --set the body is an empty selection.
 		if c.Clear || len(c.Set) > 0 {
 			if method = http.MethodPut; c.Clear && len(c.Set) > 0 {
 				return fault.Invalid("clear", "Give --set or --clear, not both")
@@ -226,6 +239,8 @@ func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 			}
 		}
 		var out struct {
+			// Source is where the owners are from: "none", "codeowners", or set here.
+			// Unknown lists owners of the file that are neither members nor teams.
 			Owners struct {
 				Source  string   `json:"source"`
 				Users   []person `json:"users"`
@@ -268,7 +283,8 @@ func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// selection finds the ids of --set.
+// selection resolves the names of --set to ids: "@docs" is a team, anything else a
+// member.
 func (c *ownersCommand) selection(ctx context.Context, s *server.Session) (map[string][]string, error) {
 	out := map[string][]string{"users": {}, "teams": {}}
 	for _, name := range c.Set {

@@ -13,6 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// webhookCommands are the commands `whetstone webhook`: events of the organisation that
+// are posted to other systems. They need the permission admin.
 type webhookCommands struct {
 	Create     webhookCreate     `cmd:"" help:"Send events to a URL; the signing secret is printed once."`
 	List       webhookList       `cmd:"" help:"List event webhooks."`
@@ -24,7 +26,8 @@ type webhookCommands struct {
 	Replay     webhookReplay     `cmd:"" help:"Send the event of a delivery again."`
 }
 
-// A webhook, as the server describes it.
+// webhook is an event webhook, as the API describes it. SigningSecret is only in the
+// reply to its creation. PausedReason is set if the server paused it.
 type webhook struct {
 	ID            string    `json:"id"`
 	URL           string    `json:"url"`
@@ -38,6 +41,7 @@ type webhook struct {
 	SigningSecret string    `json:"signing_secret,omitempty"`
 }
 
+// webhooks is the list of event webhooks, and how it is printed.
 var webhooks = server.Resource[webhook]{
 	Path: "/api/v1/event-webhooks", Field: "event_webhooks", List: term.List[webhook]{
 		None: "No event webhooks. Make one: whetstone webhook create URL --events version.published",
@@ -55,7 +59,8 @@ var webhooks = server.Resource[webhook]{
 	},
 }
 
-// A webhookDelivery, as the server describes it.
+// webhookDelivery is one delivery of an event, as the API describes it. ReplayOf is the
+// delivery that this one repeats, if any.
 type webhookDelivery struct {
 	ID             string     `json:"id"`
 	WebhookID      string     `json:"webhook_id"`
@@ -71,13 +76,15 @@ type webhookDelivery struct {
 	NextAttemptAt  *time.Time `json:"next_attempt_at"`
 }
 
+// webhookCreate has the fields of a new webhook.
 type webhookCreate struct {
 	server.Flags `embed:""`
 	URL          string   `arg:"" help:"Where events are posted."`
 	Events       []string `env:"-" required:"" placeholder:"TYPE,..." help:"Events to send: version.published, version.candidate, version.rolled_back, version.withdrawn, gate.decided, alert.fired, alert.resolved, proposal.applied, member.removed."`
 }
 
-// Run makes a webhook.
+// Run creates a webhook and prints its signing secret, with which the receiver verifies
+// that deliveries are from this server.
 func (c *webhookCreate) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var made webhook
@@ -96,23 +103,25 @@ func (c *webhookCreate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// webhookList lists webhooks.
 type webhookList struct {
 	server.Flags `embed:""`
 }
 
-// Run lists webhooks.
+// Run lists the event webhooks of the organisation.
 func (c *webhookList) Run(ctx context.Context, p *term.Program) error {
 	return webhooks.Show(ctx, p, &c.Flags, nil)
 }
 
-// webhookID is a command about one webhook.
+// webhookID is the argument of the commands about one webhook: its host or its id.
 type webhookID struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"webhook" help:"Host or id of the event webhook; see webhook list."`
 }
 
-// webhookHost is what a webhook can be named by: the path of its URL is a secret, which the
-// server does not send.
+// webhookHost returns the host of a URL, by which a webhook can be named. The path is a
+// secret that the server does not send. Anything else, e.g. an id, is returned
+// unchanged.
 func webhookHost(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host
@@ -120,7 +129,7 @@ func webhookHost(address string) string {
 	return address
 }
 
-// with calls do after it has found the id of the webhook.
+// with resolves the webhook to its id, and calls do.
 func (c *webhookID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		c.ID, err = server.ID("event webhook", "webhook list", webhookHost(c.ID),
@@ -133,6 +142,7 @@ func (c *webhookID) with(ctx context.Context, p *term.Program, do func(s *server
 	})
 }
 
+// setPaused pauses or resumes the webhook. message has one %s, for the URL.
 func (c *webhookID) setPaused(ctx context.Context, p *term.Program, paused bool, message string) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out webhook
@@ -143,40 +153,44 @@ func (c *webhookID) setPaused(ctx context.Context, p *term.Program, paused bool,
 	})
 }
 
+// webhookPause pauses a webhook.
 type webhookPause struct {
 	webhookID `embed:""`
 }
 
-// Run pauses a webhook.
+// Run pauses a webhook. Events that happen meanwhile are not sent later either.
 func (c *webhookPause) Run(ctx context.Context, p *term.Program) error {
 	return c.setPaused(ctx, p, true, "%s is paused: events that happen meanwhile are not sent.")
 }
 
+// webhookResume resumes a webhook.
 type webhookResume struct {
 	webhookID `embed:""`
 }
 
-// Run resumes a webhook.
+// Run resumes a webhook that a person or the server paused.
 func (c *webhookResume) Run(ctx context.Context, p *term.Program) error {
 	return c.setPaused(ctx, p, false, "Events are sent to %s again.")
 }
 
+// webhookDelete deletes a webhook.
 type webhookDelete struct {
 	webhookID `embed:""`
 }
 
-// Run deletes a webhook.
+// Run deletes a webhook with its deliveries.
 func (c *webhookDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		return s.Delete(ctx, p, webhooks.At(c.ID), c.ID, "deleted", "Deleted.")
 	})
 }
 
+// webhookTest tests a webhook.
 type webhookTest struct {
 	webhookID `embed:""`
 }
 
-// Run sends a test.
+// Run sends a test event and waits for the receiver's response.
 func (c *webhookTest) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
@@ -189,6 +203,7 @@ func (c *webhookTest) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// result formats the outcome of a delivery for a cell, e.g. "failed: 503".
 func (d webhookDelivery) result() string {
 	if d.Detail == nil {
 		return d.Status
@@ -196,12 +211,13 @@ func (d webhookDelivery) result() string {
 	return d.Status + ": " + term.Plain(*d.Detail)
 }
 
+// webhookDeliveries lists deliveries.
 type webhookDeliveries struct {
 	webhookID `embed:""`
 	Limit     int `env:"-" default:"20" placeholder:"N" help:"How many, newest first; at most 100."`
 }
 
-// Run lists deliveries.
+// Run lists the newest deliveries of a webhook, for debugging a receiver.
 func (c *webhookDeliveries) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {
@@ -221,12 +237,13 @@ func (c *webhookDeliveries) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// webhookReplay replays a delivery.
 type webhookReplay struct {
 	webhookID `embed:""`
 	Delivery  string `arg:"" help:"Id of the delivery; see webhook deliveries."`
 }
 
-// Run sends an event again.
+// Run sends the event of a delivery again as a new delivery.
 func (c *webhookReplay) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		var out struct {

@@ -11,16 +11,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// whoamiCommand shows which login the other commands use.
 type whoamiCommand struct {
 	server.Flags `embed:""`
 }
 
+// whoamiOutput is the caller as --json prints it.
 type whoamiOutput struct {
 	Server string `json:"server"`
 	client.Me
 }
 
-// Run asks the server.
+// Run asks the server for the caller. It is also the cheapest test of a key.
 func (c *whoamiCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		me, err := s.Me(ctx)

@@ -13,15 +13,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// gradingOutput is what the sessions of the caller were graded as.
+// gradingOutput is how the caller's sessions were graded, as --json prints it.
 type gradingOutput struct {
 	// Enabled is whether the organisation has a grader; without one only people and
 	// producers grade.
 	Enabled  bool         `json:"enabled"`
-	Ungraded int          `json:"ungraded_sessions"` // that used a skill
+	Ungraded int          `json:"ungraded_sessions"` // sessions that used a skill and have no grade
 	Skills   []skillGrade `json:"skills"`
 }
 
+// skillGrade is the pass rate of a skill, with who graded it; see term.Basis.
 type skillGrade struct {
 	Name             string             `json:"name"`
 	PassRate         float64            `json:"pass_rate"`
@@ -32,8 +33,9 @@ type skillGrade struct {
 	PassRatesByBasis map[string]float64 `json:"pass_rates_by_basis"`
 }
 
-// gradeSessions switches the organisation's grader on, waits until it has graded
-// what the caller reported, and returns the pass rates of all skills.
+// gradeSessions switches the organisation's grader on, waits until it has graded the
+// sessions that the caller reported, and returns the pass rates of all skills. Sessions
+// that stay ungraded are counted, not an error.
 func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *server.Session) (*gradingOutput, error) {
 	out := &gradingOutput{Skills: []skillGrade{}}
 	var err error
@@ -55,6 +57,7 @@ func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *s
 		return nil, err
 	}
 	for _, k := range all {
+		// A skill without a graded session has no pass rate; it is left out.
 		if k.PassRate == nil {
 			continue
 		}
@@ -71,8 +74,8 @@ func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *s
 	return out, nil
 }
 
-// enableGrader switches the grader on, which also grades the sessions that are
-// there, and reports whether it is on. Who may not change it uses it as it is.
+// enableGrader switches the grader on, which also grades existing sessions, and reports
+// whether it is on. A caller who may not change it uses the setting as it is.
 func enableGrader(ctx context.Context, s *server.Session) (bool, error) {
 	g, err := s.Grader(ctx)
 	if err != nil {
@@ -89,17 +92,18 @@ func enableGrader(ctx context.Context, s *server.Session) (bool, error) {
 	return true, nil
 }
 
-// The times of awaitGrades.
+// The intervals of awaitGrades.
 const (
 	pollInterval = time.Second
-	// idle is how long no new grade means that there will be none: sessions wait up
-	// to a minute and a half for the grader.
+	// idle is how long without a new grade means that there will be none: sessions wait
+	// up to a minute and a half for the grader.
 	idle = 100 * time.Second
 )
 
-// awaitGrades waits until every session of the caller that used a skill is graded,
-// and none waits for a better grade, or until nothing is graded any more: a session may
-// be beyond the sample or the budget of the day, or have nothing to judge by.
+// awaitGrades waits until every session of the caller that used a skill is graded, and
+// none is queued for a better grade. It also returns, without an error, after wait or
+// when no grade has arrived for a while: a session may be outside the sample or the
+// daily budget, or have nothing to judge by.
 func awaitGrades(ctx context.Context, p *term.Program, s *server.Session, wait time.Duration) error {
 	progress := p.Progress()
 	defer progress.Clear()
@@ -131,10 +135,10 @@ func awaitGrades(ctx context.Context, p *term.Program, s *server.Session, wait t
 	}
 }
 
-// maxUngraded is how many sessions are waited for.
+// maxUngraded limits how many sessions are polled, and so waited for.
 const maxUngraded = 1000
 
-// ungraded counts the sessions of the caller that used a skill and have no grade.
+// ungraded counts the caller's newest sessions that used a skill and have no grade.
 func ungraded(ctx context.Context, s *server.Session) (n int, err error) {
 	all, err := s.Sessions(ctx, client.SessionFilter{User: "me", Graded: "false"}, maxUngraded)
 	for _, one := range all {
@@ -145,6 +149,8 @@ func ungraded(ctx context.Context, s *server.Session) (n int, err error) {
 	return n, err
 }
 
+// print prints the pass rates as a table, and why there are none if the judge could not
+// work.
 func (o gradingOutput) print(w io.Writer) {
 	fmt.Fprintln(w)
 	if !o.Enabled {

@@ -11,30 +11,33 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/hook"
 )
 
+// hookCommands are the commands `whetstone hook`.
 type hookCommands struct {
 	Install   hookInstall   `cmd:"" help:"Let an agent report its session after every turn."`
 	Uninstall hookUninstall `cmd:"" help:"Remove the hook from the settings of an agent."`
 	Status    hookStatus    `cmd:"" help:"Show which agents report their sessions, and what waits to be sent."`
 
-	// The agents call these.
+	// The agents call these, so they are not in the help.
 	Queue hookQueue `cmd:"" hidden:"" help:"Queue the session of a hook's payload."`
 	Send  hookSend  `cmd:"" hidden:"" help:"Send the queued sessions."`
 }
 
-// agentFlags name a settings file.
+// agentFlags select a settings file of an agent.
 type agentFlags struct {
 	Agent string `arg:"" enum:"claude-code,codex" help:"claude-code or codex."`
 	Scope string `env:"-" enum:"user,project" default:"user" placeholder:"SCOPE" help:"user: all your projects; project: .claude/settings.json of the current folder, which others may share (Claude Code only)."`
 }
 
+// hookInstall installs the hook.
 type hookInstall struct {
 	server.Flags `embed:""`
 	agentFlags   `embed:""`
 	Prompts      bool `default:"true" negatable:"" help:"Send the texts of the prompts, which only you can read on the server."`
 }
 
-// Run adds the hook, after trying the login that it will use. The settings of an
-// agent are often shared, so the key is not part of them.
+// Run adds the hook to the settings of an agent, after trying the login that the hook
+// will use. The settings of an agent are often shared, so the key is not part of them:
+// it goes to the credentials of this user.
 func (c *hookInstall) Run(ctx context.Context, p *term.Program) error {
 	settings, err := hook.SettingsOf(c.Agent, c.Scope)
 	if err != nil {
@@ -49,6 +52,8 @@ func (c *hookInstall) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		program := "whetstone"
+		// Settings of a project are shared: there, every machine finds the program in
+		// its PATH.
 		if c.Scope == hook.User {
 			if program, err = os.Executable(); err != nil {
 				return err
@@ -65,8 +70,8 @@ func (c *hookInstall) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// flags are those of the command in the settings. A server that was not named is
-// that of the last login, whatever that will be.
+// flags returns the flags of the command in the settings. Without --server there is
+// none, so that the hook follows the latest login.
 func (c *hookInstall) flags(address string) (flags []string) {
 	if c.Server != "" {
 		flags = append(flags, "--server", address)
@@ -77,11 +82,13 @@ func (c *hookInstall) flags(address string) (flags []string) {
 	return flags
 }
 
+// hookUninstall removes the hook.
 type hookUninstall struct {
 	agentFlags `embed:""`
 }
 
-// Run removes the hook. What waits to be sent stays in the queue.
+// Run removes the hook. Sessions that are queued stay in the queue. Removing a hook
+// that is not there is not an error.
 func (c *hookUninstall) Run(p *term.Program) error {
 	settings, err := hook.SettingsOf(c.Agent, c.Scope)
 	if err != nil {
@@ -101,14 +108,17 @@ func (c *hookUninstall) Run(p *term.Program) error {
 	})
 }
 
+// hookStatus shows the state of all hooks.
 type hookStatus struct{}
 
+// hookStatusOutput is the state of the hooks as --json prints it.
 type hookStatusOutput struct {
 	Hooks   []hookState `json:"hooks"`
-	Waiting int         `json:"waiting"` // sessions
-	Log     string      `json:"log"`
+	Waiting int         `json:"waiting"` // number of queued sessions
+	Log     string      `json:"log"`     // path of the log of the hooks
 }
 
+// hookState is the hook in one settings file. Problem is why that file cannot be read.
 type hookState struct {
 	Agent     string `json:"agent"`
 	Scope     string `json:"scope"`
@@ -118,7 +128,8 @@ type hookState struct {
 	Problem   string `json:"problem,omitempty"`
 }
 
-// Run reads the settings of all agents, and changes nothing.
+// Run reads the settings of all agents, and changes nothing. A file that cannot be read
+// is part of the result and not an error.
 func (c *hookStatus) Run(p *term.Program) error {
 	queue, err := hook.UserQueue()
 	if err != nil {

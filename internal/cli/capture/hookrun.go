@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
+// hookQueue is the command that the hook of an agent runs after every turn.
 type hookQueue struct {
 	Agent   string `arg:"" enum:"claude-code,codex" help:"Who calls."`
 	Payload string `arg:"" optional:"" help:"What Codex passes; Claude Code writes it to the standard input."`
@@ -25,15 +26,18 @@ type hookQueue struct {
 	Prompts bool   `default:"true" negatable:"" help:"Send the texts of the prompts."`
 }
 
-// Run queues the session. It has no output and does not fail: an agent would show
-// it, or not end its turn. Problems are in the log.
+// Run queues the session. It must be quick and has no output and no error: an agent
+// would show them, or not end its turn. Problems are in the log of the hooks.
 func (c *hookQueue) Run(p *term.Program) error {
-	if queue, err := hook.UserQueue(); err == nil { // without one there is no place for a log, either
+	// Without a queue there is no log, either.
+	if queue, err := hook.UserQueue(); err == nil {
 		logProblem(queue, c.Agent, c.add(queue, p.Stdin))
 	}
 	return nil
 }
 
+// add queues the session of the payload. Claude Code writes the payload to standard
+// input; Codex passes it as an argument.
 func (c *hookQueue) add(queue hook.Queue, stdin io.Reader) error {
 	payload := []byte(c.Payload)
 	if c.Agent == hook.ClaudeCode {
@@ -49,16 +53,18 @@ func (c *hookQueue) add(queue hook.Queue, stdin io.Reader) error {
 	return queue.Add(hook.Session{Transcript: transcript, Server: c.Server, Prompts: c.Prompts})
 }
 
+// hookSend is the command that sends the queue; hookQueue starts it in the background.
 type hookSend struct {
 	server.Flags `embed:""`
 	Delay        config.Duration `env:"-" default:"1s" hidden:"" help:"How long to wait for what the agent is still writing."`
 }
 
-// sendTime bounds the sending of all sessions that wait.
+// sendTime bounds the sending of all queued sessions: the process has no one to stop
+// it.
 const sendTime = 5 * time.Minute
 
-// Run sends the queued sessions, in the background of an agent. It outlives the
-// terminal of the agent, which may be closed at once.
+// Run sends the queued sessions, in the background of an agent. It ignores SIGHUP,
+// since the terminal of the agent may be closed at once.
 func (c *hookSend) Run(ctx context.Context, p *term.Program) error {
 	signal.Ignore(syscall.SIGHUP)
 	queue, err := hook.UserQueue()
@@ -71,7 +77,9 @@ func (c *hookSend) Run(ctx context.Context, p *term.Program) error {
 	case <-time.After(time.Duration(c.Delay)):
 	case <-ctx.Done():
 	}
-	down := map[string]error{} // by server: what else waits for it need not be tried
+	// Once a server cannot be reached or refuses the key, its other sessions are not
+	// tried.
+	down := map[string]error{}
 	err = queue.Send(ctx, func(s hook.Session) error {
 		if err := down[s.Server]; err != nil {
 			return err
@@ -86,8 +94,8 @@ func (c *hookSend) Run(ctx context.Context, p *term.Program) error {
 	return err
 }
 
-// send imports one transcript, and those of its subagents, which have a folder of
-// the same name.
+// send imports one transcript, and those of its subagents, which are in a folder of the
+// same name without ".jsonl". A session without subagents has no such folder.
 func (c *hookSend) send(ctx context.Context, p *term.Program, of hook.Session) error {
 	flags := c.Flags
 	flags.Server = cmp.Or(of.Server, flags.Server)
@@ -105,14 +113,15 @@ func (c *hookSend) send(ctx context.Context, p *term.Program, of hook.Session) e
 	})
 }
 
-// logProblem appends an error to the log of the hook.
+// logProblem appends an error to the log of the hooks, as one line with the time. A log
+// that cannot be opened is ignored: there is no other place to report to.
 func logProblem(queue hook.Queue, doing string, err error) {
 	if err == nil {
 		return
 	}
 	f, openErr := queue.Log()
 	if openErr != nil {
-		return // where else could it go
+		return
 	}
 	message := strings.ReplaceAll(term.Message(err), "\n", "; ")
 	_, _ = fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), doing, message)

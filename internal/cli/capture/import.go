@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
+// importCommand has the flags of an import.
 type importCommand struct {
 	server.Flags `embed:""`
 	Dir          string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
@@ -30,6 +31,8 @@ type importCommand struct {
 	Wait         config.Duration `env:"-" default:"5m" placeholder:"TIME" help:"With --grade: how long to wait for the grades."`
 }
 
+// importOutput is the summary of an import as --json prints it. StateFile is "" in a
+// dry run.
 type importOutput struct {
 	DryRun bool `json:"dry_run"`
 	transcripts.Summary
@@ -37,7 +40,8 @@ type importOutput struct {
 	Grading   *gradingOutput `json:"grading,omitempty"`
 }
 
-// Run reads the transcripts and sends what was not sent before.
+// Run reads the transcripts and sends what was not sent before. It may run as often as
+// one likes: the state file remembers what was sent, and the server deduplicates.
 func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 	dir := c.Dir
 	if dir == "" {
@@ -82,11 +86,13 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// checkContent refuses to send what was said to a server that would drop it, and
-// says what happens to it otherwise.
+// checkContent refuses to send content to a server that would drop it. Otherwise it
+// notes what the server does with it, so that a person can still press Ctrl-C.
 func checkContent(ctx context.Context, s *server.Session, p *term.Program) error {
 	setting, err := s.ContentSetting(ctx)
-	if client.Status(err) == http.StatusForbidden { // a key that can only report: the push tells
+	// A key that can only report may not read the setting: the reply to the push will
+	// tell.
+	if client.Status(err) == http.StatusForbidden {
 		setting.Enabled, err = true, nil
 	}
 	if err != nil {
@@ -102,9 +108,9 @@ func checkContent(ctx context.Context, s *server.Session, p *term.Program) error
 	return nil
 }
 
-// prepareImport sets where the import sends to, and opens its state file: what
-// was sent before. The file belongs to the server's user, not to its address,
-// since one server may have several.
+// prepareImport sets the destination of the import, and opens its state file, which
+// records what was sent before. The file belongs to a user of an organisation and not
+// to an address, since one server may have several.
 func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import) (statePath string, err error) {
 	me, err := s.Me(ctx)
 	if err != nil {
@@ -133,8 +139,8 @@ func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import
 	return statePath, err
 }
 
-// runImport prints what could not be read as notes and not as errors: a transcript is
-// written by other programs, and one bad line must not stop the rest.
+// runImport runs the import with progress. Unreadable lines are notes and not errors:
+// transcripts are written by other programs, and one bad line must not stop the rest.
 func runImport(ctx context.Context, p *term.Program, i *transcripts.Import) (importOutput, error) {
 	progress := p.Progress()
 	i.Progress = func(s transcripts.Summary) {
@@ -153,12 +159,14 @@ func runImport(ctx context.Context, p *term.Program, i *transcripts.Import) (imp
 	if err != nil && summary.Pushes > 0 {
 		p.Note("%s sent; the next import continues from there", term.Count(summary.Records.Total(), "record"))
 	}
-	if ctx.Err() != nil { // Ctrl-C; the state file has what was acknowledged
+	// After Ctrl-C the state file has everything that the server acknowledged.
+	if ctx.Err() != nil {
 		return importOutput{}, fault.New(fault.Unavailable, "The import was interrupted").Because(err)
 	}
 	return importOutput{DryRun: i.Push == nil, Summary: summary}, err
 }
 
+// describeProblem formats a problem as PATH:LINE: MESSAGE, as compilers do.
 func describeProblem(p transcripts.Problem) string {
 	switch {
 	case p.File == "":
@@ -169,6 +177,7 @@ func describeProblem(p transcripts.Problem) string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
 }
 
+// print prints the summary for people.
 func (o importOutput) print(w io.Writer) {
 	fmt.Fprintf(w, "Read %d of %s", o.Read, term.Count(o.Files, "transcript"))
 	for _, left := range []struct {

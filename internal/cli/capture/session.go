@@ -13,12 +13,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// sessionCommands are the commands `whetstone session`.
 type sessionCommands struct {
 	List sessionList `cmd:"" help:"List the sessions of agents, newest first."`
 	Show sessionShow `cmd:"" help:"Show what happened in a session, and its grades."`
 	Case sessionCase `cmd:"" help:"Create a test case from a session."`
 }
 
+// sessionList has the filters of the list, which the server applies. The zero value of
+// each means all.
 type sessionList struct {
 	server.Flags `embed:""`
 	Skill        string `env:"-" placeholder:"NAME" help:"Only sessions that were offered this skill or used it."`
@@ -32,7 +35,7 @@ type sessionList struct {
 	Limit        int    `env:"-" default:"50" placeholder:"N" help:"Maximum number."`
 }
 
-// Run prints the newest sessions.
+// Run prints the newest sessions that the caller may see.
 func (c *sessionList) Run(ctx context.Context, p *term.Program) error {
 	f := client.SessionFilter{
 		Skill: c.Skill, Version: c.Version, Outcome: c.Outcome, Graded: c.Graded, Agent: c.Agent, Since: c.Since, Until: c.Until,
@@ -59,6 +62,7 @@ func (c *sessionList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// gradeOf formats the grade of a session with its basis, e.g. "100% (judge)".
 func gradeOf(s client.Session) string {
 	if s.Grade == nil {
 		return "-"
@@ -66,6 +70,8 @@ func gradeOf(s client.Session) string {
 	return fmt.Sprintf("%s (%s)", term.Percent(&s.Grade.PassRate), s.Grade.Basis)
 }
 
+// activated returns the names of the skills that the session used, and not those that
+// it was only offered.
 func activated(s client.Session) string {
 	var names []string
 	for _, k := range s.Skills {
@@ -76,12 +82,13 @@ func activated(s client.Session) string {
 	return strings.Join(names, ", ")
 }
 
+// sessionShow shows one session.
 type sessionShow struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" help:"Id of the session, as the agent calls it."`
 }
 
-// Run prints a session as a timeline.
+// Run prints a session as a timeline, with its grades.
 func (c *sessionShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		detail, err := s.Session(ctx, c.ID)
@@ -92,6 +99,7 @@ func (c *sessionShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printSession prints the figures of a session, its grades, and its events.
 func printSession(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintf(w, "Session\t%s\n", term.Plain(d.SessionID))
 	fmt.Fprintf(w, "Agent\t%s\n", term.Plain(d.Agent))
@@ -117,7 +125,8 @@ func printSession(w io.Writer, d client.SessionDetail) {
 	PrintEvents(w, d)
 }
 
-// PrintEvents prints the timeline of a session.
+// PrintEvents prints the timeline of a session. Times are UTC. Trials of eval runs are
+// printed with it, too.
 func PrintEvents(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintln(w, "TIME\tEVENT\tNAME\tTOOK\tTOKENS\tCOST\tTEXT")
 	for _, e := range d.Events {
@@ -133,6 +142,7 @@ func PrintEvents(w io.Writer, d client.SessionDetail) {
 	}
 }
 
+// took formats a duration in milliseconds; an unknown one (nil) is a dash.
 func took(ms *int64) string {
 	if ms == nil {
 		return "-"
@@ -140,6 +150,7 @@ func took(ms *int64) string {
 	return (time.Duration(*ms) * time.Millisecond).String()
 }
 
+// orEmpty returns the text, or "" for nil.
 func orEmpty(s *string) string {
 	if s == nil {
 		return ""
@@ -147,6 +158,8 @@ func orEmpty(s *string) string {
 	return *s
 }
 
+// sessionCase has the fields of a new test case. The server fills in those that are
+// empty.
 type sessionCase struct {
 	server.Flags     `embed:""`
 	ID               string `arg:"" help:"Id of the session, as the agent calls it."`
@@ -157,7 +170,8 @@ type sessionCase struct {
 	ShouldNotTrigger bool   `env:"-" help:"Expect that the skill does not trigger."`
 }
 
-// Run makes a case.
+// Run creates a test case from a session: what was asked, and what the skill should do.
+// Without --suite it becomes a draft of the source, for a person to review.
 func (c *sessionCase) Run(ctx context.Context, p *term.Program) error {
 	in := client.NewCase{Skill: c.Skill, Query: c.Query}
 	if c.ShouldNotTrigger {
@@ -187,6 +201,7 @@ func (c *sessionCase) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// gradeCommand grades a session for one skill.
 type gradeCommand struct {
 	server.Flags `embed:""`
 	Session      string `arg:"" help:"Id of the session, as the agent calls it."`
@@ -195,7 +210,7 @@ type gradeCommand struct {
 	Reason       string `env:"-" placeholder:"TEXT" help:"Reason; it is shown with the grade."`
 }
 
-// Run grades a session. A person's grade outranks all others.
+// Run grades a session. A person's grade outranks all others, also that of the judge.
 func (c *gradeCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		skill, err := c.skill(ctx, s)
@@ -212,7 +227,8 @@ func (c *gradeCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// skill is the one that the verdict is about.
+// skill returns the skill that the verdict is about: --skill, or the only one that the
+// session used.
 func (c *gradeCommand) skill(ctx context.Context, s *server.Session) (string, error) {
 	if c.Skill != "" {
 		return c.Skill, nil

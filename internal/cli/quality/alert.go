@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// alertCommands are the commands `whetstone alert`.
 type alertCommands struct {
 	List    alertList    `cmd:"" help:"List alerts, newest first."`
 	Show    alertShow    `cmd:"" help:"Show an alert and its events."`
@@ -26,11 +27,12 @@ type alertCommands struct {
 	Delete  alertDelete  `cmd:"" help:"Delete an alert with its history."`
 }
 
+// alertList lists alerts.
 type alertList struct {
 	server.Flags `embed:""`
 }
 
-// Run lists the alerts.
+// Run lists the alerts of the organisation, newest first.
 func (c *alertList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		all, err := s.Alerts(ctx)
@@ -54,7 +56,8 @@ func (c *alertList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// skillNames are the names of skills by id.
+// skillNames returns the names of the organisation's skills by id: alerts have only
+// ids.
 func skillNames(ctx context.Context, s *server.Session) (map[string]string, error) {
 	all, err := s.Skills(ctx, client.SkillFilter{})
 	names := make(map[string]string, len(all))
@@ -64,6 +67,8 @@ func skillNames(ctx context.Context, s *server.Session) (map[string]string, erro
 	return names, err
 }
 
+// watchedSkill returns the name of the skill that an alert watches, "all" if it watches
+// all, or the id if the skill is not among names, e.g. because it is hidden.
 func watchedSkill(a client.Alert, names map[string]string) string {
 	if a.SkillID == nil {
 		return "all"
@@ -74,6 +79,8 @@ func watchedSkill(a client.Alert, names map[string]string) string {
 	return *a.SkillID
 }
 
+// alertCondition formats when an alert fires. A type that this client does not know is
+// printed with its number.
 func alertCondition(a client.Alert) string {
 	number := strconv.FormatFloat(a.Threshold, 'g', -1, 64)
 	switch a.Type {
@@ -91,6 +98,7 @@ func alertCondition(a client.Alert) string {
 	return term.Plain(a.Type) + " " + number
 }
 
+// alertState formats whether an alert is evaluated and notifies.
 func alertState(a client.Alert) string {
 	switch {
 	case !a.Enabled:
@@ -101,13 +109,14 @@ func alertState(a client.Alert) string {
 	return "on"
 }
 
-// alertID names an alert.
+// alertID is the argument of the commands about one alert: its id, or its skill.
 type alertID struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"alert" help:"Id of the alert, or the skill that it watches if that has one alert; all for the alert on all skills."`
 }
 
-// with calls do after it has found the id of the alert.
+// with resolves the alert to its id, and calls do. The names of skills are only read if
+// the argument is not an id.
 func (c *alertID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		var names map[string]string
@@ -124,7 +133,8 @@ func (c *alertID) with(ctx context.Context, p *term.Program, do func(s *server.S
 	})
 }
 
-// change makes a call that answers the alert, and prints what was done.
+// change resolves the alert, calls do, and prints the changed alert as JSON or done for
+// people.
 func (c *alertID) change(
 	ctx context.Context, p *term.Program, done string, do func(s *server.Session) (client.Alert, error),
 ) error {
@@ -137,11 +147,12 @@ func (c *alertID) change(
 	})
 }
 
+// alertShow shows one alert.
 type alertShow struct {
 	alertID `embed:""`
 }
 
-// Run shows an alert and its last events.
+// Run shows an alert, the skills for which it fires, and its last events.
 func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := s.Alert(ctx, c.ID)
@@ -180,8 +191,9 @@ func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// alertAnswers says what people and the alert did about a firing, e.g. ", acknowledged
-// 2026-03-01 12:00, rolled back version 2.0".
+// alertAnswers formats what people and the alert did about a firing, e.g. ",
+// acknowledged 2026-03-01 12:00, rolled back version 2.0". A rollback that did not
+// happen has its reason.
 func alertAnswers(s client.AlertState) (text string) {
 	if s.AcknowledgedAt != nil {
 		text = ", acknowledged " + term.Minute(*s.AcknowledgedAt)
@@ -198,6 +210,7 @@ func alertAnswers(s client.AlertState) (text string) {
 	return text
 }
 
+// alertCreate has the fields of a new alert.
 type alertCreate struct {
 	server.Flags `embed:""`
 	Skill        string   `env:"-" placeholder:"NAME" help:"Name or id of the skill; all skills when empty."`
@@ -218,7 +231,8 @@ func (alertCreate) Help() string {
 		"Without an address, the owners of the skill are notified by e-mail."
 }
 
-// channel returns the one that the flags name; without any, that of the skill's owners.
+// channel returns the channel that the flags name, with its configuration; without a
+// flag that is the owners of the skill. Two flags are an error.
 func (c *alertCreate) channel() (name string, config map[string]string, err error) {
 	named := 0
 	for _, target := range []struct{ channel, field, value string }{
@@ -242,7 +256,8 @@ func (c *alertCreate) channel() (name string, config map[string]string, err erro
 		"name one channel: --email, --webhook, --chat-a or --chat-b; none for the owners of the skill")
 }
 
-// Run creates an alert.
+// Run creates an alert, and prints the signing secret of a webhook, which is not shown
+// again. Warnings tell why notifications would not arrive; they are not errors.
 func (c *alertCreate) Run(ctx context.Context, p *term.Program) error {
 	channel, config, err := c.channel()
 	if err != nil {
@@ -279,11 +294,12 @@ func (c *alertCreate) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// alertTest tests the channel of an alert.
 type alertTest struct {
 	alertID `embed:""`
 }
 
-// Run sends a test notification.
+// Run sends a test notification now, and fails unless it was delivered.
 func (c *alertTest) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		d, err := s.TestAlert(ctx, c.ID)
@@ -301,11 +317,12 @@ func (c *alertTest) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// alertAck acknowledges an alert.
 type alertAck struct {
 	alertID `embed:""`
 }
 
-// Run acknowledges a firing alert.
+// Run acknowledges a firing alert: it stays firing, but sends no more reminders.
 func (c *alertAck) Run(ctx context.Context, p *term.Program) error {
 	return c.change(ctx, p, "Acknowledged; no more reminders until it is resolved.",
 		func(s *server.Session) (client.Alert, error) {
@@ -313,12 +330,13 @@ func (c *alertAck) Run(ctx context.Context, p *term.Program) error {
 		})
 }
 
+// alertSnooze snoozes an alert.
 type alertSnooze struct {
 	alertID `embed:""`
 	For     time.Duration `env:"-" default:"24h" help:"How long, e.g. 4h; 0 ends it."`
 }
 
-// Run snoozes an alert.
+// Run mutes an alert until a time, or with --for 0 ends that.
 func (c *alertSnooze) Run(ctx context.Context, p *term.Program) error {
 	var until *time.Time
 	done := "It is no longer snoozed."
@@ -329,6 +347,7 @@ func (c *alertSnooze) Run(ctx context.Context, p *term.Program) error {
 	return c.change(ctx, p, done, func(s *server.Session) (client.Alert, error) { return s.SnoozeAlert(ctx, c.ID, until) })
 }
 
+// alertEnable turns an alert on.
 type alertEnable struct {
 	alertID `embed:""`
 }
@@ -339,22 +358,25 @@ func (c *alertEnable) Run(ctx context.Context, p *term.Program) error {
 		func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, true) })
 }
 
+// alertDisable turns an alert off.
 type alertDisable struct {
 	alertID `embed:""`
 }
 
-// Run turns an alert off.
+// Run turns an alert off, which keeps its history.
 func (c *alertDisable) Run(ctx context.Context, p *term.Program) error {
 	return c.change(ctx, p, "The alert is off.",
 		func(s *server.Session) (client.Alert, error) { return s.EnableAlert(ctx, c.ID, false) })
 }
 
+// alertDelete deletes an alert.
 type alertDelete struct {
 	alertID `embed:""`
 	Yes     bool `env:"-" help:"Do not ask."`
 }
 
-// Run deletes an alert.
+// Run deletes an alert with its history. It asks for a confirmation on a terminal only,
+// so scripts need no --yes.
 func (c *alertDelete) Run(ctx context.Context, p *term.Program) error {
 	if p.Interactive && !p.JSON && !c.Yes && !p.Confirm(ctx, "Delete the alert with its history?") {
 		return fault.New(fault.Conflict, "Nothing was changed")

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// proposalApply has the flags of `proposal apply`.
 type proposalApply struct {
 	proposalID `embed:""`
 	As         string `env:"-" enum:"version,pull-request,patch," default:"" help:"version (the gate lets it pass or holds it), pull-request or patch; version when empty, patch with --dir."`
@@ -27,7 +28,8 @@ func (proposalApply) Help() string {
 		"5 not permitted."
 }
 
-// Run applies a proposal.
+// Run applies a proposal: as a version, as a pull request, or as a patch of the text in
+// a folder.
 func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 	switch {
 	case c.As == "" && c.Dir != "":
@@ -44,7 +46,7 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 		}
 		var local *patched
 		if c.Dir != "" {
-			// Before the server is told: a folder with other words gets nothing.
+			// text in the folder does not match, nothing changes on either side.
 			if local, err = patchFolder(c.Dir, a); err != nil {
 				return err
 			}
@@ -65,7 +67,7 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// explain says what the command would do.
+// explain prints what the command would do, for --dry-run.
 func (c *proposalApply) explain(w io.Writer, a improving.Proposal, colour bool) {
 	switch {
 	case c.As == "version":
@@ -81,7 +83,7 @@ func (c *proposalApply) explain(w io.Writer, a improving.Proposal, colour bool) 
 	}
 }
 
-// report says what was done, and what comes next.
+// report prints what was done, and what to do next.
 func (c *proposalApply) report(w io.Writer, a improving.Proposal, patch string) {
 	switch {
 	case c.Dir != "":
@@ -96,16 +98,18 @@ func (c *proposalApply) report(w io.Writer, a improving.Proposal, patch string) 
 	}
 }
 
+// skillFile is the file of a skill that proposals change.
 const skillFile = "SKILL.md"
 
-// patched is a file with its new content.
+// patched is a file with its new content, which is not written yet.
 type patched struct {
 	path string
 	mode os.FileMode
 	text string
 }
 
-// patchFolder applies the change of a proposal to the SKILL.md of a folder, in memory.
+// patchFolder applies the diff of a proposal to the SKILL.md of a folder, in memory. A
+// file that does not match the diff is a conflict.
 func patchFolder(dir string, a improving.Proposal) (*patched, error) {
 	if a.Diff == nil {
 		return nil, fault.New(fault.Conflict, "The proposal has no text to apply")
@@ -127,7 +131,8 @@ func patchFolder(dir string, a improving.Proposal) (*patched, error) {
 	return &patched{path, info.Mode().Perm(), after}, nil
 }
 
-// write replaces the file at once, so that a crash leaves the old or the new one.
+// write replaces the file with a rename, so that a crash leaves the old or the new one,
+// and keeps its permissions.
 func (f *patched) write() error {
 	temp, err := os.CreateTemp(filepath.Dir(f.path), ".SKILL-*.md")
 	if err != nil {

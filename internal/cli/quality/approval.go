@@ -13,13 +13,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// An approvalAnswer is what a person said about a version.
+// approvalAnswer is a person's decision on a version, or a comment, as the API
+// describes it.
 type approvalAnswer struct {
 	UserID    string    `json:"user_id"`
 	Name      string    `json:"name"`
 	Decision  string    `json:"decision"` // approve, reject or comment
 	Comment   *string   `json:"comment"`
-	Counts    bool      `json:"counts"`
+	Counts    bool      `json:"counts"` // false once the person may no longer approve
 	CreatedAt time.Time `json:"created_at"`
 	Review    *struct {
 		Host       string `json:"host"`
@@ -31,18 +32,20 @@ type approvalAnswer struct {
 	} `json:"review"` // on the code host; nil if it was decided here
 }
 
-// An approvalPull is the pull request that a version came from.
+// approvalPull is the pull request that a version came from. Problem is why none of its
+// reviews count, e.g. that it is not merged; Ignored are accounts whose reviews do not.
 type approvalPull struct {
 	Number  int64  `json:"number"`
 	URL     string `json:"url"`
-	Problem string `json:"problem"` // why none of its reviews count
+	Problem string `json:"problem"`
 	Ignored []struct {
 		Login  string `json:"login"`
 		Reason string `json:"reason"`
 	} `json:"ignored"`
 }
 
-// A versionReview is what the server says about a version.
+// versionReview is the review of a version, as the API describes it: Given of Needed
+// approvals. WaitsFor is nil once nothing is missing.
 type versionReview struct {
 	EntryID      string           `json:"entry_id"`
 	Version      string           `json:"version"`
@@ -57,6 +60,7 @@ type versionReview struct {
 	PullRequest  *approvalPull    `json:"pull_request"`
 }
 
+// print prints the state and what the version waits for.
 func (r versionReview) print(w io.Writer, name string) {
 	state := term.Plain(r.State)
 	if state == "candidate" {
@@ -69,10 +73,12 @@ func (r versionReview) print(w io.Writer, name string) {
 	}
 }
 
+// approvalsPath returns the path of a version's approvals.
 func approvalsPath(entryID, version string) string {
 	return "/api/v1/registry/" + url.PathEscape(entryID) + "/versions/" + url.PathEscape(version) + "/approvals"
 }
 
+// approveCommand decides on a candidate.
 type approveCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -82,7 +88,8 @@ type approveCommand struct {
 	Comment      string `env:"-" help:"Comment for the other reviewers."`
 }
 
-// Run approves the candidate, or rejects it.
+// Run approves the candidate, rejects it, or with --override makes it current without
+// the missing approvals. The server decides who may.
 func (c *approveCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Reject && c.Override {
 		return fault.Invalid("override", "give --reject or --override, not both")
@@ -107,13 +114,15 @@ func (c *approveCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// approvalsCommand shows approvals.
 type approvalsCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" optional:"" help:"Name or id of the entry; what waits for your approval when empty."`
 	Version      string `arg:"" optional:"" help:"The version."`
 }
 
-// Run shows the approvals of a version, or what waits for the caller.
+// Run shows the approvals of a version, or without arguments the candidates that wait
+// for the caller's.
 func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Name != "" && c.Version == "" {
 		return fault.Invalid("version", "name a version, too: `whetstone approvals %s VERSION`", c.Name)
@@ -149,6 +158,8 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// decisionText formats a decision, e.g. "approved in acme/skills#12 (URL)" for a review
+// on the code host.
 func decisionText(a approvalAnswer) string {
 	text := map[string]string{"approve": "approved", "reject": "rejected"}[a.Decision]
 	if !a.Counts {
@@ -160,7 +171,7 @@ func decisionText(a approvalAnswer) string {
 	return text
 }
 
-// print says which reviews do not count, and why.
+// print prints which reviews do not count, and why.
 func (p approvalPull) print(w io.Writer) {
 	if p.Problem != "" {
 		fmt.Fprintf(w, "No review of pull request #%d counts: %s. %s\n", p.Number, term.Cell(p.Problem), term.Cell(p.URL))
@@ -172,7 +183,8 @@ func (p approvalPull) print(w io.Writer) {
 	}
 }
 
-// A waitingCandidate waits for the caller.
+// waitingCandidate is a candidate that waits for the caller's approval, as the API
+// describes it.
 type waitingCandidate struct {
 	EntryID  string    `json:"entry_id"`
 	Name     string    `json:"name"`
@@ -185,6 +197,7 @@ type waitingCandidate struct {
 	PushedBy string    `json:"pushed_by"`
 }
 
+// printWaiting prints the candidates that wait for the caller.
 func printWaiting(ctx context.Context, p *term.Program, s *server.Session) error {
 	var out struct {
 		Waiting []waitingCandidate `json:"waiting"`

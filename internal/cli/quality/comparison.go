@@ -15,21 +15,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// gateQuestion say what to compare.
+// gateQuestion describes what to compare.
 type gateQuestion struct {
-	Archive  []byte // of the new version
+	Archive  []byte // the new version, packed
 	Entry    client.Entry
-	Against  string   // a version; "": the current one
-	Suites   []string // ids; empty: those of the entry's policy
-	Trials   *int     // nil: as the policy says
-	MinCases *int     // nil: as the policy says
+	Against  string   // a version; "" for the current one
+	Suites   []string // ids; empty for those of the entry's policy
+	Trials   *int     // nil: as the policy has it
+	MinCases *int     // nil: as the policy has it
 	// Progress, if not nil, is called with the state of the gate while it runs.
 	Progress func(state string)
 }
 
+// gatePoll is how often the state of a gate is asked for.
 const gatePoll = 300 * time.Millisecond
 
-// compareFolder has the server gate the folder and waits for the verdict.
+// compareFolder has the server gate the folder and waits for the verdict. If ctx ends
+// first, g has the id of the gate, which continues on the server.
 func compareFolder(ctx context.Context, c *client.Client, o gateQuestion) (g client.Gate, err error) {
 	snapshotID, err := uploadFolder(ctx, c, o)
 	if err != nil {
@@ -55,8 +57,8 @@ func compareFolder(ctx context.Context, c *client.Client, o gateQuestion) (g cli
 	return g, err
 }
 
-// uploadFolder stores the folder as a snapshot of a cloud source that is kept for
-// this: a snapshot can be run, and is not published.
+// uploadFolder stores the folder as a snapshot of a cloud source that is kept for this
+// purpose, one per entry: a snapshot can be tested without being published.
 func uploadFolder(ctx context.Context, c *client.Client, o gateQuestion) (snapshotID string, err error) {
 	u := client.SourceUpload{Label: "gate: " + o.Entry.Name, Archive: o.Archive}
 	all, err := c.Sources(ctx, "upload")
@@ -73,9 +75,10 @@ func uploadFolder(ctx context.Context, c *client.Client, o gateQuestion) (snapsh
 	return taken.Snapshot.ID, err
 }
 
-// writeGate encodes the result. SARIF shows cases at their lines in the folder's files,
-// whose names begin with dir.
+// writeGate encodes the result as json, markdown, junit or sarif. SARIF shows cases at
+// their lines in the folder's files, whose names get dir as a prefix.
 func writeGate(w io.Writer, gate client.Gate, format, dir string, pkg *skillpkg.Package) error {
+	// The client's type and the API's have the same JSON; the encoders take the API's.
 	raw, err := json.Marshal(gate)
 	if err != nil {
 		return err

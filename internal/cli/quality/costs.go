@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// A costsCommand shows what model requests cost.
+// costsCommand shows what model requests cost.
 type costsCommand struct {
 	server.Flags `embed:""`
 	Days         int `env:"-" default:"30" placeholder:"N" help:"How many days, today included: 1 to 365."`
@@ -23,7 +23,8 @@ type costsCommand struct {
 
 // Run prints what model requests cost, the most expensive skill first.
 func (c *costsCommand) Run(ctx context.Context, p *term.Program) error {
-	if c.Days == 0 { // the client takes it for its default
+	// The client takes 0 as its default.
+	if c.Days == 0 {
 		return fault.Invalid("days", "days must be between 1 and 365")
 	}
 	return c.WithSession(p, func(s *server.Session) error {
@@ -35,13 +36,15 @@ func (c *costsCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printBill prints a bill. It sorts bill.Skills in place.
 func printBill(w io.Writer, bill client.Bill) {
 	if len(bill.Skills) == 0 && bill.Total != nil && *bill.Total == 0 {
 		fmt.Fprintf(w, "No model requests in the last %s; agents report them by OpenTelemetry, or with `whetstone import`.\n",
 			term.Count(bill.Days, "day"))
 		return
 	}
-	slices.SortStableFunc(bill.Skills, func(a, b client.BillItem) int { // those without a known cost last
+	// Skills without a known cost come last.
+	slices.SortStableFunc(bill.Skills, func(a, b client.BillItem) int {
 		switch {
 		case a.Total == nil && b.Total == nil:
 			return 0
@@ -76,7 +79,8 @@ func printCost(w io.Writer, c client.Cost) {
 		c.Tokens.Input, c.Tokens.Output, c.Tokens.CacheRead, c.Tokens.CacheWrite)
 }
 
-// costBasis says how the money of a cost is known.
+// costBasis formats how a cost is known: reported by agents, or computed from tokens
+// and prices. Requests of unknown price are not in the total, so it names their number.
 func costBasis(c client.Cost) string {
 	requests := "of " + term.Count(int(c.Requests), "request")
 	switch {
@@ -95,18 +99,21 @@ func costBasis(c client.Cost) string {
 	return requests
 }
 
-// pricesCommands show and set the organisation's own prices of models.
+// pricesCommands are the commands `whetstone prices`: an organisation's own prices of
+// models take precedence over those of the server.
 type pricesCommands struct {
 	Show  pricesShow  `cmd:"" default:"1" help:"Show the organisation's own prices of models; --json prints them as a price file."`
 	Set   pricesSet   `cmd:"" help:"Replace them by those of a price file. Needs the permission admin."`
 	Reset pricesReset `cmd:"" help:"Remove them, so that those of the server apply. Needs the permission admin."`
 }
 
+// pricesShow shows prices.
 type pricesShow struct {
 	server.Flags `embed:""`
 }
 
-// Run prints the organisation's own prices.
+// Run prints the organisation's own prices. With --json the output is a price file,
+// which `prices set` accepts.
 func (c *pricesShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		prices, err := s.Prices(ctx)
@@ -132,7 +139,8 @@ func (c *pricesShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// exactPrice formats a price exactly.
+// exactPrice formats a price with all its digits: rounding would change a price such as
+// 0.0375. An unset one (nil) is a dash.
 func exactPrice(dollars *float64) string {
 	if dollars == nil {
 		return "-"
@@ -140,16 +148,19 @@ func exactPrice(dollars *float64) string {
 	return strconv.FormatFloat(*dollars, 'f', -1, 64)
 }
 
+// recomputed is printed after each change of prices.
 const recomputed = "Costs that agents did not report are computed again in the background."
 
+// pricesSet replaces prices.
 type pricesSet struct {
 	server.Flags `embed:""`
 	File         string `arg:"" help:"Price file, as for the setting price-file of the server."`
 }
 
-// Run replaces the organisation's own prices.
+// Run replaces the organisation's own prices with those of a file. The file is checked
+// here, as its parser's errors name the line.
 func (c *pricesSet) Run(ctx context.Context, p *term.Program) error {
-	models, err := pricing.Load(c.File) // its errors name the line
+	models, err := pricing.Load(c.File)
 	if err != nil {
 		return fault.Invalid("file", "%s", err)
 	}
@@ -168,6 +179,7 @@ func (c *pricesSet) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// pricesReset removes prices.
 type pricesReset struct {
 	server.Flags `embed:""`
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// evalCommands are the commands `whetstone eval`.
 type evalCommands struct {
 	List    evalListCommand   `cmd:"" help:"List the eval suites."`
 	Show    evalShowCommand   `cmd:"" help:"Show a suite, its cases and its latest runs."`
@@ -27,17 +28,19 @@ type evalCommands struct {
 	Improve improveCommand    `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`
 }
 
+// suiteArg is the argument of the commands about one suite.
 type suiteArg struct {
 	Suite string `arg:"" help:"Name or id of the suite."`
 }
 
+// evalListCommand lists suites.
 type evalListCommand struct {
 	server.Flags `embed:""`
 	Source       string `env:"-" placeholder:"SOURCE" help:"Only suites of this cloud source (label or id)."`
 	Verifier     string `env:"-" placeholder:"KIND" enum:",llm_judge,deterministic,structured_rubric" default:"" help:"Only suites with this verifier: llm_judge, deterministic or structured_rubric."`
 }
 
-// Run lists suites.
+// Run lists the eval suites of the organisation.
 func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		source, err := s.SourceID(ctx, c.Source)
@@ -60,17 +63,20 @@ func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// evalShowCommand shows a suite.
 type evalShowCommand struct {
 	server.Flags `embed:""`
 	suiteArg     `embed:""`
 }
 
+// shownSuite is a suite with its latest runs, as --json prints it.
 type shownSuite struct {
 	client.EvalSuite
 	Runs []client.EvalRun `json:"runs"`
 }
 
-// Run shows a suite.
+// Run shows a suite, its cases and its latest runs, with the reasons if it is not
+// runnable.
 func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
@@ -89,6 +95,7 @@ func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printSuite prints a suite with its cases as one table and its runs as another.
 func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
 	fmt.Fprintf(w, "Suite\t%s\n", term.Plain(suite.Name))
 	fmt.Fprintf(w, "Id\t%s\n", suite.ID)
@@ -110,8 +117,8 @@ func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
 	}
 }
 
-// caseRow formats a case as one row of the table. It decodes leniently, because
-// a suite may hold drafts of cases.
+// caseRow formats a case as one row of the table. It decodes leniently, because a suite
+// may hold drafts of cases, and each kind of case has other fields.
 func caseRow(raw json.RawMessage) string {
 	var fields map[string]any
 	_ = json.Unmarshal(raw, &fields) // the server sends objects
@@ -127,6 +134,7 @@ func caseRow(raw json.RawMessage) string {
 	return cmp.Or(first("name"), first("id")) + "\t" + first("case_kind") + "\t" + asks
 }
 
+// evalExportCommand exports a suite.
 type evalExportCommand struct {
 	server.Flags `embed:""`
 	suiteArg     `embed:""`
@@ -134,8 +142,8 @@ type evalExportCommand struct {
 	Output       string `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
 }
 
-// Run writes a suite to a file or to standard output, as JSON with or without
-// --json, or as a zip.
+// Run writes a suite to a file or to standard output, as JSON with or without --json,
+// or as a zip. An existing file is overwritten.
 func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
@@ -150,7 +158,8 @@ func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
 			_, err = p.Stdout.Write(file)
 			return err
 		}
-		if err := os.WriteFile(c.Output, file, 0o644); err != nil { // meant to be shared
+		// Readable by others: a suite is meant to be shared.
+		if err := os.WriteFile(c.Output, file, 0o644); err != nil {
 			return fault.Invalid("output", "output: %s", err)
 		}
 		return nil

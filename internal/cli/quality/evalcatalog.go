@@ -10,15 +10,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// A catalogPair is a run with the descriptions that an agent lists, and the same one with
-// whole descriptions.
+// catalogPair is a run with the descriptions as an agent truncates them, and the same
+// run with whole descriptions. The difference is what the truncation costs.
 type catalogPair struct {
 	Run  client.EvalRun `json:"run"`
 	Full client.EvalRun `json:"full_run"`
 }
 
-// compareCatalog starts the run with whole descriptions beside one that was started, and
-// waits for both with --wait. The exit code is that of the first run.
+// compareCatalog starts a second run with whole descriptions beside run, with the same
+// seed, so that the two can be compared. With --wait it waits for both; the exit code
+// is that of the first run.
 func (c *evalRunCommand) compareCatalog(
 	ctx context.Context, p *term.Program, s *server.Session, run client.EvalRun, n client.NewEvalRun,
 ) error {
@@ -63,6 +64,7 @@ func (c *evalRunCommand) compareCatalog(
 	return unlessPassed(pair.Run)
 }
 
+// catalogText formats the catalog that a run's trigger queries were asked on.
 func catalogText(c client.EvalCatalog) string {
 	if c.Catalog == "full" {
 		return fmt.Sprintf("%s with whole descriptions", term.Count(c.Skills, "skill"))

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
+// evalImportCommand has the flags of an import.
 type evalImportCommand struct {
 	server.Flags `embed:""`
 	Path         string `arg:"" help:"File, or a folder: of a skill with evals/evals.json, of Harbor tasks, or of a plugin with cases of claude plugin eval."`
@@ -30,7 +31,8 @@ type evalImportCommand struct {
 	Partial      bool   `env:"-" help:"Leave out cases of claude plugin eval that cannot be run on the server. By default, one such case refuses the import."`
 }
 
-// Run creates a suite from a file or a folder.
+// Run creates a suite from a file or a folder, or with --suite a run of an existing
+// suite from a result of claude plugin eval.
 func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
 	name, content, err := c.read(ctx, p)
 	if err != nil {
@@ -59,7 +61,8 @@ func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// importRun makes a run of the suite of a result.
+// importRun imports a result as a run of the suite. Importing the same result twice is
+// not an error and creates one run.
 func (c *evalImportCommand) importRun(ctx context.Context, p *term.Program, content []byte) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
@@ -77,6 +80,7 @@ func (c *evalImportCommand) importRun(ctx context.Context, p *term.Program, cont
 	})
 }
 
+// printImported prints the suite, with what was left out and what is still to be fixed.
 func printImported(w io.Writer, out client.EvalImported) {
 	fmt.Fprintf(w, "Imported %s into the suite %s (%s).\n", term.Count(out.Suite.CaseCount, "case"),
 		term.Plain(out.Suite.Name), out.Suite.ID)
@@ -93,8 +97,8 @@ func printImported(w io.Writer, out client.EvalImported) {
 	}
 }
 
-// read returns the file to send. From a folder it is its evals.json, or an
-// archive of its task packages or cases.
+// read returns the file to send, with its name. From a folder it is its evals.json, or
+// an archive of its task packages or cases.
 func (c *evalImportCommand) read(ctx context.Context, p *term.Program) (name string, content []byte, err error) {
 	info, err := os.Stat(c.Path)
 	if err != nil {
@@ -129,15 +133,16 @@ func (c *evalImportCommand) read(ctx context.Context, p *term.Program) (name str
 	return filepath.Base(full) + ".tar.gz", content, err
 }
 
-// What a folder may have.
+// The formats that a folder may have; they are the values of --format.
 const (
 	formatEvals  = "evals.json"
 	formatTasks  = "tasks"
 	formatPlugin = "plugin-eval"
 )
 
-// choose returns what to take from a folder. Tasks come first, since they may have
-// files of any name.
+// choose returns the format to take from a folder. Tasks come first, since they may
+// have files of any name, an evals.json among them. Two other formats at once are an
+// error, as a guess could import the wrong cases.
 func (c *evalImportCommand) choose(fsys fs.FS) (string, error) {
 	if c.Format != "" {
 		return c.Format, nil
@@ -161,8 +166,7 @@ func (c *evalImportCommand) choose(fsys fs.FS) (string, error) {
 	return formatEvals, nil
 }
 
-// hasFile reports whether there is a file of one of these names anywhere in the
-// folder.
+// hasFile reports whether there is a file of one of these names anywhere in the folder.
 func hasFile(fsys fs.FS, names ...string) (found bool, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, _ fs.DirEntry, err error) error {
 		if err == nil && slices.Contains(names, path.Base(name)) {
@@ -174,7 +178,8 @@ func hasFile(fsys fs.FS, names ...string) (found bool, err error) {
 	return found, err
 }
 
-// evalFolder is the folder of a plugin's cases, or the folder itself.
+// evalFolder returns the folder of a plugin's cases: evals if there is one, else the
+// folder itself.
 func evalFolder(fsys fs.FS) fs.FS {
 	if info, err := fs.Stat(fsys, "evals"); err == nil && info.IsDir() {
 		if cases, err := fs.Sub(fsys, "evals"); err == nil {
@@ -184,10 +189,11 @@ func evalFolder(fsys fs.FS) fs.FS {
 	return withoutResults{fsys}
 }
 
-// withoutResults hides the folder in which claude plugin eval keeps its results.
+// withoutResults hides the folder results, in which claude plugin eval keeps its
+// output.
 type withoutResults struct{ fs.FS }
 
-// ReadDir implements fs.ReadDirFS.
+// ReadDir implements fs.ReadDirFS. It hides results at the top only.
 func (f withoutResults) ReadDir(name string) ([]fs.DirEntry, error) {
 	all, err := fs.ReadDir(f.FS, name)
 	return slices.DeleteFunc(all, func(e fs.DirEntry) bool { return name == "." && e.Name() == "results" }), err
@@ -199,6 +205,7 @@ func (f withoutResults) ReadLink(name string) (string, error) { return fs.ReadLi
 // Lstat implements fs.ReadLinkFS.
 func (f withoutResults) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(f.FS, name) }
 
+// packFolder packs a folder with the limits of a skill, and notes what it leaves out.
 func packFolder(ctx context.Context, p *term.Program, fsys fs.FS) ([]byte, error) {
 	var archive bytes.Buffer
 	options := skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()}
@@ -212,6 +219,7 @@ func packFolder(ctx context.Context, p *term.Program, fsys fs.FS) ([]byte, error
 	return archive.Bytes(), nil
 }
 
+// readEvals returns the evals.json of a folder. A folder without one is fault.Invalid.
 func readEvals(fsys fs.FS) ([]byte, error) {
 	for _, name := range []string{"evals/evals.json", "evals.json"} {
 		content, err := fs.ReadFile(fsys, name)

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// evalRunCommand has the fields of a run.
 type evalRunCommand struct {
 	server.Flags `embed:""`
 	suiteArg     `embed:""`
@@ -35,7 +36,7 @@ type evalRunCommand struct {
 	Wait         bool   `env:"-" help:"Wait for the result and show the cases. The exit code is then 1 unless every case passed or was skipped."`
 }
 
-// Run starts a run, and follows it to its end with --wait.
+// Run starts a run. With --wait it follows the run to its end.
 func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SuiteID(ctx, c.Suite)
@@ -73,7 +74,7 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// setAgent reads the flags of the agent and the budget.
+// setAgent sets the agent and the spending limit of a run from the flags.
 func (c *evalRunCommand) setAgent(n *client.NewEvalRun) error {
 	if c.Agent == "" && (c.Model != "" || c.MaxTurns != 0) {
 		return fault.Invalid("agent", "--model and --max-turns are an agent's: name it with --agent")
@@ -92,6 +93,7 @@ func (c *evalRunCommand) setAgent(n *client.NewEvalRun) error {
 	return nil
 }
 
+// printEstimate prints the estimated cost of a run, without starting it.
 func printEstimate(ctx context.Context, p *term.Program, s *server.Session, suiteID string, n client.NewEvalRun) error {
 	e, err := s.EstimateEvalRun(ctx, suiteID, n)
 	if err != nil {
@@ -106,7 +108,8 @@ func printEstimate(ctx context.Context, p *term.Program, s *server.Session, suit
 	})
 }
 
-// dollars formats an amount; nil is an unknown one.
+// dollars formats an amount with four digits: a single trial often costs less than a
+// cent. An unknown one (nil) is not zero.
 func dollars(usd *float64) string {
 	if usd == nil {
 		return "price unknown"
@@ -114,13 +117,15 @@ func dollars(usd *float64) string {
 	return fmt.Sprintf("%.4f USD", *usd)
 }
 
+// evalWatchCommand follows a run.
 type evalWatchCommand struct {
 	server.Flags `embed:""`
 	RunID        string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
 }
 
-// Run follows a run or an improve run; the API keeps them apart, an id does not.
-// The exit code is the same as that of the command that starts one and waits.
+// Run follows a run or an improve run: an id doesn't tell which, so a run that is not
+// found is tried as an improve run. The exit code is the same as that of the command
+// that starts one and waits.
 func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.RunID(ctx, c.RunID)
@@ -135,6 +140,7 @@ func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// evalCancelCommand cancels a run.
 type evalCancelCommand struct {
 	server.Flags `embed:""`
 	RunID        string `arg:"" name:"run" help:"Id of the run or improve run, or the suite of the newest run."`
@@ -162,8 +168,9 @@ func (c *evalCancelCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// followRun waits for the end of a run, with progress on a terminal, and prints
-// its cases. It fails unless every case passed or was skipped.
+// followRun waits for the end of a run, with progress on a terminal, and prints its
+// cases. It fails unless every case passed or was skipped. Ctrl-C leaves the run on the
+// server.
 func followRun(ctx context.Context, p *term.Program, s *server.Session, id string) error {
 	progress := p.Progress()
 	notPassed := 0
@@ -189,7 +196,8 @@ func followRun(ctx context.Context, p *term.Program, s *server.Session, id strin
 	return unlessPassed(run)
 }
 
-// unlessPassed is the exit code 1, unless every case passed or was skipped.
+// unlessPassed returns the exit code 1, unless the run succeeded and every case passed
+// or was skipped.
 func unlessPassed(run client.EvalRun) error {
 	failed := slices.ContainsFunc(run.Cases, func(c client.EvalCase) bool { return !passedOrSkipped(c.Verdict) })
 	if failed || run.Status != "succeeded" {
@@ -198,10 +206,14 @@ func unlessPassed(run client.EvalRun) error {
 	return nil
 }
 
+// passedOrSkipped reports whether a verdict does not fail a run; a missing one (nil)
+// does.
 func passedOrSkipped(verdict *string) bool {
 	return verdict != nil && (*verdict == "pass" || *verdict == "skipped")
 }
 
+// printRun prints the cases of a run as a table, and its figures below. Costs have a
+// column only if an agent worked on the cases.
 func printRun(w io.Writer, run client.EvalRun, page string) {
 	costs := len(run.CostUSDByVariant) > 0
 	heads := []string{"CASE", "KIND", "VERDICT", "BASELINE"}
@@ -261,7 +273,8 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	fmt.Fprintf(w, "Page\t%s\n", page)
 }
 
-// printLift says what the skill changes against the baseline, or why that is not known.
+// printLift prints what the skill changes against the baseline, with the confidence
+// interval and p, or why that is not known.
 func printLift(w io.Writer, run client.EvalRun) {
 	if l := run.Lift; l != nil {
 		fmt.Fprintf(w, "Baseline\t%s: the skill changes the score by %+.0f points (%+.0f to %+.0f), p = %.2g\n",
@@ -286,7 +299,7 @@ func printLift(w io.Writer, run client.EvalRun) {
 	}
 }
 
-// baselineReason is why the first trial of the baseline has no verdict.
+// baselineReason returns why the first trial of the baseline has no verdict, or "".
 func baselineReason(run client.EvalRun) string {
 	for _, c := range run.Cases {
 		for _, t := range c.Trials {
@@ -298,8 +311,8 @@ func baselineReason(run client.EvalRun) string {
 	return ""
 }
 
-// costByVariant formats what the arms cost, e.g. "skill 0.0120 USD, no_skill
-// 0.0100 USD".
+// costByVariant formats the costs of the arms, e.g. "skill 0.0120 USD, no_skill 0.0100
+// USD", or "" if there are none.
 func costByVariant(costs map[string]*float64) string {
 	var all []string
 	for _, variant := range []string{"skill", "no_skill", "previous"} {
@@ -310,7 +323,7 @@ func costByVariant(costs map[string]*float64) string {
 	return strings.Join(all, ", ")
 }
 
-// runStatus is the status of a run, and whether it was made elsewhere.
+// runStatus formats the status of a run, and whether it was imported.
 func runStatus(r client.EvalRun) string {
 	if r.Imported != nil {
 		return r.Status + ", imported"
@@ -318,8 +331,8 @@ func runStatus(r client.EvalRun) string {
 	return r.Status
 }
 
-// runScore formats the score, or the pass rate of an older server, with the number of
-// trials that ended with an error, because they are not part of it.
+// runScore formats the score with the number of trials that ended with an error,
+// because those are not part of it. An older server sends only the pass rate.
 func runScore(r client.EvalRun) string {
 	text := term.Rate(r.Score, r.ScoreInterval)
 	if r.Score == nil && r.PassRate != nil {
@@ -334,12 +347,13 @@ func runScore(r client.EvalRun) string {
 	return text
 }
 
-// unreliable also looks at the number of errors, because an older server does
-// not send the field Reliable.
+// unreliable reports whether so many trials ended with an error that the score is not
+// reliable. It looks at the number of errors, too: an older server does not send
+// Reliable.
 func unreliable(r client.EvalRun) bool { return r.TrialErrors > 0 && !r.Reliable }
 
-// failureReason is one line on why a case did not pass, from the first trial
-// with the skill that did not.
+// failureReason returns in one line why a case did not pass, from the first trial with
+// the skill that did not.
 func failureReason(c client.EvalCase) string {
 	for _, t := range c.Trials {
 		if t.Variant != "skill" || t.Verdict == "pass" {
@@ -350,6 +364,7 @@ func failureReason(c client.EvalCase) string {
 	return ""
 }
 
+// trialReason returns the error of a trial, or the summary of its evidence.
 func trialReason(t client.EvalTrial) string {
 	if t.Error != nil {
 		return term.Cell(*t.Error)

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// evalTrialCommand selects a trial.
 type evalTrialCommand struct {
 	server.Flags `embed:""`
 	RunID        string `arg:"" name:"run" help:"Id of the run, or the suite of the newest run."`
@@ -21,7 +22,8 @@ type evalTrialCommand struct {
 	Trial        int    `env:"-" default:"1" placeholder:"N" help:"Number of the trial."`
 }
 
-// Run prints a trial.
+// Run prints one trial of a case: what was asked, its timeline, and the files that it
+// changed.
 func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.RunID(ctx, c.RunID)
@@ -47,11 +49,13 @@ func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printTrial prints a trial. Its text comes from a model, so all of it is stripped of
+// control characters.
 func printTrial(w io.Writer, t client.EvalTrialDetail) {
 	var evidence struct {
 		Summary string `json:"summary"`
 	}
-	_ = json.Unmarshal(t.Evidence, &evidence) // a newer server may have another one
+	_ = json.Unmarshal(t.Evidence, &evidence) // a newer server may send another shape
 	fmt.Fprintf(w, "Trial\t%d of %s, %s\n", t.N, term.Plain(t.CaseID), t.Variant)
 	fmt.Fprintf(w, "Verdict\t%s\t%s\n", t.Verdict, term.Cell(evidence.Summary))
 	if t.Error != nil {

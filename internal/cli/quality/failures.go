@@ -9,13 +9,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// skillsFailures selects a skill.
 type skillsFailures struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the skill."`
 	Days         int    `env:"-" default:"30" placeholder:"N" help:"How many days to look back."`
 }
 
-// Run prints the reasons, and sessions to open with `whetstone session show`.
+// Run prints why sessions of the skill failed, the most frequent reason first, with the
+// ids of sessions to open with `whetstone session show`.
 func (c *skillsFailures) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		groups, err := s.Failures(ctx, c.Name, c.Days)

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// gateCommand has the flags of `whetstone gate`.
 type gateCommand struct {
 	server.Flags `embed:""`
 	Dir          string   `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
@@ -31,9 +32,10 @@ func (gateCommand) Help() string {
 Exit codes: 0 the version is not worse; 1 it is worse (or the command failed); 3 inconclusive.`
 }
 
-// Run gates the skill in a folder. Nothing is published.
+// Run gates the skill in a folder: is it worse than a version of the registry? Nothing
+// is published. Ctrl-C leaves the gate on the server.
 func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
-	// A file may have another format, standard output of --json has not.
+	// Only a file may have another format than the JSON that --json promises.
 	if p.JSON && (c.Format == "markdown" || c.Output == "") {
 		c.Format = "json"
 	}
@@ -85,8 +87,9 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// A gate without a verdict was superseded or cancelled.
 		switch {
-		case gate.Verdict == nil || *gate.Verdict == "inconclusive": // without a verdict it was superseded or cancelled
+		case gate.Verdict == nil || *gate.Verdict == "inconclusive":
 			return term.ExitCode(term.ExitInconclusive)
 		case *gate.Verdict == "block":
 			return term.ErrPrinted
@@ -95,6 +98,7 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// write calls fn with standard output, or with the file of --output.
 func (c *gateCommand) write(p *term.Program, fn func(io.Writer) error) error {
 	if c.Output == "" {
 		return fn(p.Stdout)
