@@ -17,6 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 )
 
+// gatesCommands are the commands `whetstone gates`: gates of versions that were pushed.
+// The command `gate`, without an s, compares a folder before it is pushed.
 type gatesCommands struct {
 	List     gateList     `cmd:"" help:"List gates, newest first."`
 	Show     gateShow     `cmd:"" help:"Show a gate: its verdict and the figures behind it."`
@@ -25,13 +27,14 @@ type gatesCommands struct {
 	Policy   gatePolicy   `cmd:"" help:"Show or change how versions are gated."`
 }
 
+// gateList has the filters of the list.
 type gateList struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" optional:"" help:"Name or id of an entry; all entries when empty."`
 	Verdict      string `env:"-" enum:",pass,block,inconclusive,skipped" default:"" placeholder:"VERDICT" help:"pass, block, inconclusive or skipped."`
 }
 
-// Run lists gates.
+// Run lists the gates of an entry or of all entries, newest first.
 func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var entry client.Entry
@@ -45,6 +48,8 @@ func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// Gates have only ids of entries. With no name, the filter is empty and finds
+		// all.
 		entries, err := s.ListEntries(ctx, client.Filter{Name: entry.Name})
 		if err != nil {
 			return err
@@ -66,6 +71,7 @@ func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// gateVerdict formats the verdict, or the status of a gate that has none yet.
 func gateVerdict(g client.Gate) string {
 	if g.Verdict == nil {
 		return g.Status
@@ -76,12 +82,13 @@ func gateVerdict(g client.Gate) string {
 	return *g.Verdict
 }
 
+// gateID is the argument of the commands about one gate: its id, or its entry.
 type gateID struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"gate" help:"Id of the gate, or the entry of the newest one."`
 }
 
-// with calls do after it has found the id of the gate.
+// with resolves an entry to the id of its newest gate, and calls do.
 func (c *gateID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		if !server.IsID(c.ID) {
@@ -89,6 +96,8 @@ func (c *gateID) with(ctx context.Context, p *term.Program, do func(s *server.Se
 			if err != nil {
 				return err
 			}
+			// points)".
+
 			all, err := s.Gates(ctx, entry.ID, "")
 			if err != nil {
 				return err
@@ -103,11 +112,13 @@ func (c *gateID) with(ctx context.Context, p *term.Program, do func(s *server.Se
 	})
 }
 
+// gateShow shows one gate.
 type gateShow struct {
 	gateID `embed:""`
 }
 
-// Run shows a gate.
+// Run shows a gate: its verdict, each suite with the cases that differ, and what to do
+// next.
 func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		g, err := s.Gate(ctx, c.ID)
@@ -118,8 +129,11 @@ func (c *gateShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printGate prints a gate for people. Reasons and names of cases come from other people
+// and are stripped of control characters.
 func printGate(w io.Writer, g client.Gate) {
 	fmt.Fprintf(w, "%s against %s: %s\n%s\n", term.Plain(g.Version), term.OrDash(g.Against), gateVerdict(g), term.Cell(g.Reason))
+	// Repeating a gate until it passes by chance does not work: attempts are pooled.
 	if g.Attempt > 1 {
 		fmt.Fprintf(w, "Attempt %d: the trials of all attempts count, also those of %s\n", g.Attempt,
 			strings.Join(g.Previous, ", "))
@@ -137,6 +151,7 @@ func printGate(w io.Writer, g client.Gate) {
 		if suite.Score != nil {
 			fmt.Fprintf(w, "Score %s\n", gateapi.Score(*suite.Score).Text())
 		}
+		// A suite that changed between two gates may explain another verdict.
 		for _, c := range suite.Changes {
 			change := gateapi.SuiteChange{
 				Email: c.Email, At: httpapi.Time(c.At), Added: c.Added, Removed: c.Removed, Changed: c.Changed,
@@ -145,6 +160,8 @@ func printGate(w io.Writer, g client.Gate) {
 			fmt.Fprintf(w, "Changed since the last gate: %s, %s: %s\n", term.Cell(change.Who()), change.When(),
 				term.Cell(change.What()))
 		}
+		// A case that looked worse was tried again: these are the counts of the fresh
+		// trials.
 		for _, r := range suite.Results {
 			again := ""
 			if r.FreshNew != nil && r.FreshCurrent != nil {
@@ -167,11 +184,12 @@ func printGate(w io.Writer, g client.Gate) {
 	}
 }
 
+// gateRerun repeats a gate.
 type gateRerun struct {
 	gateID `embed:""`
 }
 
-// Run gates the version again.
+// Run gates the version again, as a new gate with the next attempt number.
 func (c *gateRerun) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		g, err := s.RerunGate(ctx, c.ID)
@@ -185,12 +203,15 @@ func (c *gateRerun) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// gateOverride overrides a gate.
 type gateOverride struct {
 	gateID `embed:""`
 	Reason string `env:"-" help:"Reason, for the audit log."`
 }
 
-// Run overrides the verdict.
+// Run makes the version current despite the verdict of its gate. On a terminal it asks
+// for a missing reason, which goes to the audit log. Approvals that the policy demands
+// are not overridden, so the output tells what the version still waits for.
 func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 	if c.Reason == "" {
 		c.Reason = p.Ask(ctx, "Reason, for the audit log:")
@@ -221,6 +242,8 @@ func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// gatePolicy has the fields of a policy. Those without a flag are nil or "", so that
+// they stay as they are.
 type gatePolicy struct {
 	server.Flags   `embed:""`
 	Name           string   `arg:"" optional:"" help:"Name or id of an entry; the policy of all entries without one of their own when empty."`
@@ -236,7 +259,8 @@ type gatePolicy struct {
 	HostReviews    *bool    `env:"-" negatable:"" help:"Approving reviews of the merged pull request on the code host count, or not."`
 }
 
-// Run shows the policy, or changes what flags name.
+// Run shows the policy of an entry, or of all entries without one of their own, and
+// changes the fields for which there is a flag.
 func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		var entry client.Entry
@@ -250,6 +274,7 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// Replace names with ids in place; change copies the slice into the policy.
 		for i := range c.Suite {
 			if c.Suite[i], err = s.SuiteID(ctx, c.Suite[i]); err != nil {
 				return err
@@ -279,7 +304,9 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// change applies the flags, and reports whether there are any.
+// change applies the flags to p, and reports whether there are any: without, the
+// command must not write, as that would turn an inherited policy into one of the
+// entry's own.
 func (c *gatePolicy) change(p *client.GatePolicy) (changed bool) {
 	for field, given := range map[*string]string{&p.Mode: c.Mode, &p.OnInconclusive: c.OnInconclusive} {
 		if given != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// improveCommand is `whetstone eval improve`.
+// improveCommand has the flags of `whetstone eval improve`.
 type improveCommand struct {
 	server.Flags `embed:""`
 	Suite        string  `arg:"" help:"Name or id of the suite."`
@@ -33,14 +33,17 @@ func (improveCommand) Help() string {
 		"failed; 2 a flag is not valid."
 }
 
-// newRun reads the flags; the suite and the subject are still names.
+// newRun returns the run that the flags describe. Suite and subject are missing: they
+// are still names, and only the server knows their ids.
 func (c *improveCommand) newRun() (n improving.NewRun, err error) {
-	if c.Iterations < 1 || c.Holdout <= 0 { // the API takes 0 for its default
+	// The API takes 0 for its default, so a 0 from the user would be ignored.
+	if c.Iterations < 1 || c.Holdout <= 0 {
 		return n, fault.Invalid("iterations", "--iterations and --holdout must be above 0")
 	}
 	n = improving.NewRun{Target: c.Target, MaxIterations: c.Iterations, Holdout: c.Holdout, MaxCalls: c.MaxCalls}
 	if c.MaxCost != "" {
 		usd, err := strconv.ParseFloat(c.MaxCost, 64)
+		// The negation also refuses NaN.
 		if err != nil || !(usd > 0) {
 			return n, fault.Invalid("max-cost", "max-cost must be dollars, like 1.50")
 		}
@@ -49,7 +52,8 @@ func (c *improveCommand) newRun() (n improving.NewRun, err error) {
 	return n, nil
 }
 
-// Run starts an improve run, and follows it to its end unless --no-wait is given.
+// Run starts an improve run, after a person has confirmed its estimate, and follows it
+// to its end unless --no-wait is given.
 func (c *improveCommand) Run(ctx context.Context, p *term.Program) error {
 	n, err := c.newRun()
 	if err != nil {
@@ -81,7 +85,8 @@ func (c *improveCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// confirm shows a person at the terminal what the run would need, and asks.
+// confirm shows a person at the terminal what the run would need, and asks. Scripts are
+// not asked.
 func (c *improveCommand) confirm(ctx context.Context, p *term.Program, s *server.Session, n improving.NewRun) error {
 	if c.Yes || !p.Interactive || p.JSON {
 		return nil
@@ -102,8 +107,9 @@ func (c *improveCommand) confirm(ctx context.Context, p *term.Program, s *server
 	return nil
 }
 
-// followImprove waits for the end of an improve run, with progress on a terminal, and prints
-// its result. It fails unless there is a winner.
+// followImprove waits for the end of an improve run, with progress on a terminal, and
+// prints its result. It fails unless there is a winner. Ctrl-C leaves the run on the
+// server.
 func followImprove(ctx context.Context, p *term.Program, s *server.Session, id string) error {
 	progress := p.Progress()
 	run, err := improvingOf(s).Watch(ctx, id, func(r improving.Run) {
@@ -133,6 +139,8 @@ func followImprove(ctx context.Context, p *term.Program, s *server.Session, id s
 	return nil
 }
 
+// printImprove prints the candidates of an improve run with their scores, its costs,
+// and the proof of the winner.
 func printImprove(w io.Writer, run improving.Run) {
 	fmt.Fprintln(w, "CANDIDATE\tTRAIN\tSELECTION\tERRORS\tWHY")
 	fmt.Fprintf(w, "current\t%s\t%s\t%d\t\n", improveScore(run.Current.Train), improveScore(run.Current.Holdout),
@@ -159,6 +167,7 @@ func printImprove(w io.Writer, run improving.Run) {
 	if run.Proof != nil {
 		fmt.Fprintf(w, "Proof\t%s\n", proofText(*run.Proof))
 	}
+	// With the target body the description does not change.
 	if run.Target != "body" {
 		fmt.Fprintf(w, "Current\t%s\n", term.Plain(run.Current.Description))
 	}
@@ -171,7 +180,8 @@ func printImprove(w io.Writer, run improving.Run) {
 	}
 }
 
-// splits says how the cases were divided.
+// splits formats how the cases were divided. Runs of older servers have two parts
+// instead of three.
 func splits(run improving.Run) string {
 	leftOut := term.Count(run.Cases.LeftOut, "case") + " left out"
 	if run.Splits == nil {
@@ -181,8 +191,9 @@ func splits(run improving.Run) string {
 		run.Splits.Proof, leftOut)
 }
 
-// proofText says what the proof showed, e.g. "90% instead of 60% of the trials pass on
-// 10 cases that it was not written from: better on 4, worse on 1 (95%: +2 to +48 points)".
+// proofText formats the proof, e.g. "90% instead of 60% of the trials pass on 10 cases
+// that it was neither written from nor chosen by: better on 4, worse on 1 (95% interval
+// +2 to
 func proofText(p improving.Proof) string {
 	text := fmt.Sprintf("%s instead of %s of the trials pass on %s that it was neither written from nor chosen by: better "+
 		"on %d, worse on %d", term.Percent(&p.Winner), term.Percent(&p.Current), term.Count(p.Cases, "case"), p.Better, p.Worse)
@@ -192,7 +203,8 @@ func proofText(p improving.Proof) string {
 	return text
 }
 
-// improveScore formats how many cases a candidate passed.
+// improveScore formats how many cases a candidate passed, e.g. "4 of 5 (80%)". A
+// candidate that was not scored (nil) is a dash.
 func improveScore(s *improving.Score) string {
 	if s == nil {
 		return "-"
@@ -200,5 +212,5 @@ func improveScore(s *improving.Score) string {
 	return fmt.Sprintf("%d of %d (%s)", s.Passed, s.Cases, term.Percent(s.Rate))
 }
 
-// improvingOf is the part of the client for improve runs and proposals.
+// improvingOf returns the part of the client for improve runs and proposals.
 func improvingOf(s *server.Session) improving.Client { return improving.Client{Client: s.Client} }

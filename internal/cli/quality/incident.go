@@ -12,17 +12,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// incidentCommands are the commands `whetstone incident`. An incident follows an
+// automatic rollback until every installation has the good version.
 type incidentCommands struct {
 	List incidentList `cmd:"" help:"List incidents, newest first."`
 	Show incidentShow `cmd:"" help:"Show an incident with its timeline."`
 }
 
+// incidentList has the filter of the list.
 type incidentList struct {
 	server.Flags `embed:""`
 	State        string `env:"-" enum:",open,closed" default:"" placeholder:"STATE" help:"open or closed; both when empty."`
 }
 
-// Run lists the incidents.
+// Run lists incidents, newest first, with the number of installations that still have
+// the bad version.
 func (c *incidentList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		all, err := s.Incidents(ctx, c.State)
@@ -42,16 +46,20 @@ func (c *incidentList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// incidentShow selects an incident.
 type incidentShow struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"incident" help:"Id of the incident, or the skill of the newest one."`
 }
 
-// Run shows an incident.
+// Run shows an incident: its evidence, the devices that still have the bad version, and
+// its timeline.
 func (c *incidentShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
 		c.ID, err = server.ID("incident", "incident list", c.ID, func() ([]client.Incident, error) {
-			all, err := s.Incidents(ctx, "") // newest first
+			// A skill may have several incidents; its name means the newest, and the
+			// list is newest first.
+			all, err := s.Incidents(ctx, "")
 			if i := slices.IndexFunc(all, func(i client.Incident) bool { return i.Skill == c.ID }); i >= 0 {
 				all = all[i : i+1]
 			}

@@ -9,14 +9,17 @@ import (
 	"strings"
 )
 
+// hunkHead matches the head of a hunk, e.g. "@@ -3,7 +3,8 @@". Its groups are the first
+// line and the number of lines in the old text.
 var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@`)
 
-// applyDiff applies a unified diff of one file. It is strict: every line that the diff
-// keeps or removes must stand exactly where the diff says.
+// applyDiff applies a unified diff of one file. It is strict, without the fuzz of
+// patch(1): every line that the diff keeps or removes must be exactly where the diff
+// has it. Only line ends may differ (CRLF).
 func applyDiff(text, diff string) (string, error) {
 	old := slices.Collect(strings.Lines(text))
 	var out strings.Builder
-	at := 0 // lines of old that are done
+	at := 0 // number of old lines that were copied or dropped
 	inHunk, added := false, false
 	for line := range strings.Lines(diff) {
 		if head := hunkHead.FindStringSubmatch(line); head != nil {
@@ -24,7 +27,9 @@ func applyDiff(text, diff string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if head[2] != "0" { // a hunk that only adds names the line before
+			// A hunk that only adds lines names the line before it, any other one its
+			// first line.
+			if head[2] != "0" {
 				start--
 			}
 			if start < at || start > len(old) {
@@ -35,7 +40,7 @@ func applyDiff(text, diff string) (string, error) {
 			continue
 		}
 		if !inHunk {
-			continue // the names of the file
+			continue // the lines with the names of the file
 		}
 		switch line[0] {
 		case '+':
@@ -48,7 +53,8 @@ func applyDiff(text, diff string) (string, error) {
 				out.WriteString(old[at])
 			}
 			at++
-		case '\\': // the line before has no newline at its end
+		// "\ No newline at end of file": the line before has none.
+		case '\\':
 			if added {
 				text := strings.TrimSuffix(out.String(), "\n")
 				out.Reset()

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// proposalCommands are the commands `whetstone proposal`.
 type proposalCommands struct {
 	List    proposalList    `cmd:"" help:"List proposals, newest first."`
 	Show    proposalShow    `cmd:"" help:"Show a proposal: its change, its reasons and its proof."`
@@ -20,13 +21,14 @@ type proposalCommands struct {
 	Reject  proposalReject  `cmd:"" help:"Reject a proposal."`
 }
 
+// proposalList has the filters of the list.
 type proposalList struct {
 	server.Flags `embed:""`
 	Skill        string `env:"-" placeholder:"NAME" help:"Only of this skill."`
 	Status       string `env:"-" enum:",pending,approved,rejected,applied" default:"" placeholder:"STATUS" help:"pending, approved, rejected or applied; all when empty."`
 }
 
-// Run lists the proposals.
+// Run lists proposals, newest first.
 func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		all, err := improvingOf(s).Proposals(ctx, improving.ProposalFilter{Status: c.Status, SkillName: c.Skill})
@@ -46,15 +48,17 @@ func (c *proposalList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// proposalChanges is the part of the skill that a proposal changes.
+// proposalChanges returns the part of the skill that a proposal changes, e.g.
+// "description". An older server sends only the type.
 func proposalChanges(a improving.Proposal) string {
-	if a.Target == "" { // of an older server
+	if a.Target == "" {
 		return a.Type
 	}
 	return a.Target
 }
 
-// proposalStatus is the status with what became of the proposal, e.g. "applied: published".
+// proposalStatus formats the status with what became of the proposal, e.g. "applied:
+// published". A stale one was made for another version than the current one.
 func proposalStatus(a improving.Proposal) string {
 	switch {
 	case a.Outcome != nil:
@@ -65,12 +69,13 @@ func proposalStatus(a improving.Proposal) string {
 	return a.Status
 }
 
+// proposalID is the argument of the commands about one proposal: its id, or its skill.
 type proposalID struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"proposal" help:"Id of the proposal, or the skill of the newest pending one."`
 }
 
-// with calls do after it has found the id of the proposal.
+// with resolves a skill to the id of its newest pending proposal, and calls do.
 func (c *proposalID) with(ctx context.Context, p *term.Program, do func(s *server.Session) error) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		if !server.IsID(c.ID) {
@@ -88,11 +93,12 @@ func (c *proposalID) with(ctx context.Context, p *term.Program, do func(s *serve
 	})
 }
 
+// proposalShow shows one proposal.
 type proposalShow struct {
 	proposalID `embed:""`
 }
 
-// Run shows a proposal.
+// Run shows a proposal: its diff, the reason of each edit, and its proof.
 func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := improvingOf(s).Proposal(ctx, c.ID)
@@ -103,6 +109,7 @@ func (c *proposalShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printProposal prints a proposal for people.
 func printProposal(w io.Writer, a improving.Proposal, colour bool) {
 	fmt.Fprintf(w, "%s: change the %s (%s)\n%s\n", term.Plain(a.SkillName), proposalChanges(a), proposalStatus(a),
 		term.Plain(a.Reason))
@@ -128,6 +135,8 @@ func printProposal(w io.Writer, a improving.Proposal, colour bool) {
 		}
 	}
 	fmt.Fprintln(w)
+	// An older proposal has values instead of a diff, and one without a text waits for
+	// a person to write it.
 	switch {
 	case a.Diff != nil:
 		term.PrintDiff(w, *a.Diff, colour)
@@ -141,7 +150,8 @@ func printProposal(w io.Writer, a improving.Proposal, colour bool) {
 	}
 }
 
-// printProposalOutcome says what became of a proposal: promised against observed.
+// printProposalOutcome prints how a proposal was applied, and the pass rate that was
+// promised against the one that was observed since.
 func printProposalOutcome(w io.Writer, a improving.Proposal, o improving.Outcome) {
 	fmt.Fprintf(w, "Applied\tas a %s: %s\n", strings.ReplaceAll(o.Kind, "_", " "), o.State)
 	for _, row := range []struct {
@@ -158,15 +168,17 @@ func printProposalOutcome(w io.Writer, a improving.Proposal, o improving.Outcome
 	}
 }
 
+// proposalApprove approves a proposal.
 type proposalApprove struct {
 	proposalID `embed:""`
 }
 
-// Run approves a proposal.
+// Run approves a proposal. It changes no skill: `proposal apply` does.
 func (c *proposalApprove) Run(ctx context.Context, p *term.Program) error {
 	return c.decide(ctx, p, "approved")
 }
 
+// proposalReject rejects a proposal.
 type proposalReject struct {
 	proposalID `embed:""`
 }
@@ -176,6 +188,7 @@ func (c *proposalReject) Run(ctx context.Context, p *term.Program) error {
 	return c.decide(ctx, p, "rejected")
 }
 
+// decide sets the status of the proposal to approved or rejected.
 func (c *proposalID) decide(ctx context.Context, p *term.Program, status string) error {
 	return c.with(ctx, p, func(s *server.Session) error {
 		a, err := improvingOf(s).SetStatus(ctx, c.ID, status)

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// reportCommand has the options of the report.
 type reportCommand struct {
 	server.Flags  `embed:""`
 	Agent         string `env:"-" enum:"claude-code,codex" default:"claude-code" help:"Agent whose budget and rules apply: claude-code or codex."`
@@ -24,7 +25,8 @@ type reportCommand struct {
 	Settings      bool   `env:"-" help:"Print only what to copy: skillOverrides for settings.json of Claude Code, or agents/openai.yaml for Codex."`
 }
 
-// A catalogueReport is the part of the answer that the command prints.
+// catalogueReport is the part of the API's reply that the command prints. Pointers are
+// nil where the server does not know a figure, which is not 0.
 type catalogueReport struct {
 	Agent    string        `json:"agent"`
 	Window   int64         `json:"context_window"`
@@ -33,7 +35,8 @@ type catalogueReport struct {
 	Sessions *int64        `json:"sessions"`
 	Model    *string       `json:"model"`
 	Reported bool          `json:"reported"`
-	Totals   struct {
+	// Totals counts skills by the form in which the agent lists them.
+	Totals struct {
 		Skills            int      `json:"skills"`
 		Full              int      `json:"full"`
 		Truncated         int      `json:"truncated"`
@@ -59,6 +62,7 @@ type catalogueReport struct {
 	Pagination struct {
 		Total int `json:"total"`
 	} `json:"pagination"`
+	// Overlaps are pairs of skills of which one takes the other's requests.
 	Overlaps []struct {
 		Skill   string `json:"skill"`
 		TakenBy string `json:"taken_by"`
@@ -66,6 +70,8 @@ type catalogueReport struct {
 		Taken   int    `json:"taken"`
 		Of      int    `json:"of"`
 	} `json:"overlaps"`
+	// Routing is how often trigger cases find their skill, with whole and with
+	// truncated descriptions. Measured is nil until runs asked a model.
 	Routing struct {
 		Cases          int `json:"cases"`
 		Right          int `json:"right"`
@@ -81,6 +87,7 @@ type catalogueReport struct {
 			} `json:"pairs"`
 		} `json:"measured"`
 	} `json:"routing"`
+	// SwitchOff is what disabling unused skills would save, with the settings to copy.
 	SwitchOff struct {
 		Skills           int             `json:"skills"`
 		TokensPerSession int64           `json:"tokens_per_session"`
@@ -94,6 +101,8 @@ type catalogueReport struct {
 	} `json:"switch_off"`
 }
 
+// listingBudget is the space that an agent gives its list of skills, in the unit that
+// the agent counts.
 type listingBudget struct {
 	Unit   string `json:"unit"`
 	Limit  int64  `json:"limit"`
@@ -101,10 +110,11 @@ type listingBudget struct {
 	Used   int64  `json:"used"`
 }
 
-// reportPage is how many skills are listed.
+// reportPage is the page size of the list of skills.
 const reportPage = 100
 
-// Run prints the report. With --json it is the whole answer of the server.
+// Run prints the report. With --json it is the whole reply of the server, also with
+// fields that this client does not know.
 func (c *reportCommand) Run(ctx context.Context, p *term.Program) error {
 	query := url.Values{
 		"agent": {c.Agent}, "days": {strconv.Itoa(c.Days)}, "show": {c.Show}, "page": {strconv.Itoa(c.Page)},
@@ -129,6 +139,8 @@ func (c *reportCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printSettings prints only what to copy, so that it can be piped into a file: JSON for
+// Claude Code, YAML with a comment for Codex.
 func (c *reportCommand) printSettings(p *term.Program, r catalogueReport) error {
 	if c.Agent == "codex" {
 		return p.Print(r.SwitchOff.Codex, func(w io.Writer) {
@@ -147,10 +159,11 @@ func (c *reportCommand) printSettings(p *term.Program, r catalogueReport) error 
 		}
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(indented) // of JSON that was just read
+		_ = encoder.Encode(indented) // JSON that was just decoded
 	})
 }
 
+// print prints the report for people.
 func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 	t := r.Totals
 	if t.Skills == 0 && len(r.Skills) == 0 {
@@ -192,6 +205,7 @@ func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 		fmt.Fprintf(w, "\t`whetstone eval run SUITE --entry NAME --catalog %s` asks the model\n", r.Agent)
 	}
 	c.printSkills(w, r)
+	// The worst overlaps come first; more would hide the rest of the report.
 	if len(r.Overlaps) > 0 {
 		fmt.Fprintln(w, "\nREQUESTS OF\tTAKEN BY\tTAKEN\tOF\tFROM")
 		for _, o := range r.Overlaps[:min(len(r.Overlaps), 10)] {
@@ -207,12 +221,14 @@ func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 	}
 }
 
+// printSkills prints the page of skills as a table, and how to get the next page.
 func (c *reportCommand) printSkills(w io.Writer, r catalogueReport) {
 	if len(r.Skills) == 0 {
 		return
 	}
 	fmt.Fprintln(w, "\nSKILL\tLISTED\tSEEN\tTOKENS\tOFFERED\tUSED\tACTION")
 	for _, k := range r.Skills {
+		// The form is nil if the description of the skill is unknown.
 		form, seen := "unknown", "-"
 		if k.Form != nil {
 			form = strings.ReplaceAll(*k.Form, "_", " ")
@@ -228,6 +244,7 @@ func (c *reportCommand) printSkills(w io.Writer, r catalogueReport) {
 	}
 }
 
+// plainNames joins names, stripped of control characters.
 func plainNames(names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {

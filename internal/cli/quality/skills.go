@@ -13,6 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// skillsCommands are the commands `whetstone skills`. `whetstone skills NAME` shows one
+// skill, as list takes an optional name.
 type skillsCommands struct {
 	List     skillsList     `cmd:"" default:"withargs" help:"List skills with their health and cost; 'list' can be omitted."`
 	Show     skillsShow     `cmd:"" help:"Show the health and cost of a skill, day by day."`
@@ -23,6 +25,7 @@ type skillsCommands struct {
 	Unmerge  skillsUnmerge  `cmd:"" help:"Undo a merge. Needs the permission admin."`
 }
 
+// skillsList has the filters of the list.
 type skillsList struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" optional:"" help:"Name or id of a skill, to show that one."`
@@ -35,7 +38,7 @@ type skillsList struct {
 	Days         int    `env:"-" default:"30" placeholder:"N" help:"With NAME: how many days to show."`
 }
 
-// Run prints the health of all skills, or of one day by day.
+// Run prints the health of all skills, or with a name of one, day by day.
 func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 	if c.Name != "" {
 		return (&skillsShow{Flags: c.Flags, Name: c.Name, Days: c.Days}).Run(ctx, p)
@@ -67,7 +70,8 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// printMerged prints into which skills others are merged: these have their figures.
+// printMerged prints which skills others are merged into. Merged skills have no figures
+// of their own, so the usual columns would be empty.
 func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *server.Session, merged []client.ListedSkill) error {
 	all, err := s.Skills(ctx, client.SkillFilter{})
 	if err != nil {
@@ -85,7 +89,7 @@ func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *server
 	}.Print(p, merged)
 }
 
-// none says why the list is empty, and what to do if that is unexpected.
+// none explains why the list is empty, and what to do if that is unexpected.
 func (c *skillsList) none() string {
 	switch {
 	case c.Find != "" || c.Status != "":
@@ -100,13 +104,15 @@ func (c *skillsList) none() string {
 	return "No skills yet; `whetstone import` reports the sessions that Claude Code keeps on this machine."
 }
 
+// skillsShow selects a skill.
 type skillsShow struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the skill."`
 	Days         int    `env:"-" default:"30" placeholder:"N" help:"How many days to show."`
 }
 
-// Run prints a skill.
+// Run prints a skill. The name of its merge target and the agreement of its judge with
+// people need further requests, which --json does without.
 func (c *skillsShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		detail, err := s.Skill(ctx, c.Name, c.Days)
@@ -133,7 +139,8 @@ func (c *skillsShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// namedSkill says how to find the name of a skill that was not found.
+// namedSkill replaces a 404 with advice on how to find the name of the skill. Other
+// errors, and nil, are returned unchanged.
 func namedSkill(err error, name string) error {
 	if client.Status(err) != http.StatusNotFound {
 		return err
@@ -142,7 +149,8 @@ func namedSkill(err error, name string) error {
 		"--hidden list the others", term.Plain(name))
 }
 
-// agreement says how far the judge can be trusted.
+// agreement formats how far the judge can be trusted: how often it agrees with people,
+// with Cohen's kappa where that is defined.
 func agreement(c client.Calibration) string {
 	if c.Agreement == nil {
 		return "not compared with people yet"
@@ -154,8 +162,9 @@ func agreement(c client.Calibration) string {
 	return text
 }
 
-// printSkill omits days without activity. target is the name of the skill that this
-// one is merged into, or "", and judge is the agreement of its judge with people.
+// printSkill prints a skill and its days, without those that had no activity. target is
+// the name of the skill that this one is merged into, or "", and judge is the agreement
+// of its judge with people, or "".
 func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
 	s := detail.Skill
 	fmt.Fprintf(w, "Skill\t%s\n", term.Plain(s.Name))
@@ -195,7 +204,8 @@ func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
 	}
 }
 
-// triggerBasis says of which sessions the trigger rate is a share.
+// triggerBasis formats which sessions the trigger rate is a share of: those that
+// offered the skill, or, where offers are unknown, those that considered it.
 func triggerBasis(s client.Skill) string {
 	switch {
 	case s.TriggerRateBasis == nil:
@@ -209,12 +219,13 @@ func triggerBasis(s client.Skill) string {
 	return fmt.Sprintf("\tof %s that considered it; offers are unknown", term.Count(int(s.SeenSessions), "session"))
 }
 
+// skillsHide hides a skill.
 type skillsHide struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the skill."`
 }
 
-// Run hides a skill.
+// Run hides a skill from lists, alerts and pending proposals. Its data stays.
 func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
 		func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, true) },
@@ -224,25 +235,28 @@ func (c *skillsHide) Run(ctx context.Context, p *term.Program) error {
 		})
 }
 
+// skillsUnhide shows a skill again.
 type skillsUnhide struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the skill; 'skills --hidden' lists them."`
 }
 
-// Run shows a skill again.
+// Run shows a hidden skill again.
 func (c *skillsUnhide) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
 		func(s *server.Session) (client.SkillDetail, error) { return s.HideSkill(ctx, c.Name, false) },
 		func(name string) string { return term.Plain(name) + " is listed again." })
 }
 
+// skillsMerge merges two names of one skill.
 type skillsMerge struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the skill to merge."`
 	Into         string `arg:"" help:"Name or id of the skill to merge it into."`
 }
 
-// Run merges a skill into another one.
+// Run merges a skill into another one: new reports count for that at once, old ones are
+// moved by a job.
 func (c *skillsMerge) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
 		func(s *server.Session) (client.SkillDetail, error) { return s.MergeSkill(ctx, c.Name, c.Into) },
@@ -252,12 +266,13 @@ func (c *skillsMerge) Run(ctx context.Context, p *term.Program) error {
 		})
 }
 
+// skillsUnmerge undoes a merge.
 type skillsUnmerge struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the merged skill; 'skills --merged' lists them."`
 }
 
-// Run takes a merge back.
+// Run undoes a merge. Old reports are moved back by a job.
 func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
 	return changeSkill(&c.Flags, p, c.Name,
 		func(s *server.Session) (client.SkillDetail, error) { return s.UnmergeSkill(ctx, c.Name) },
@@ -266,7 +281,8 @@ func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
 		})
 }
 
-// changeSkill changes a skill, and prints the skill or what was done.
+// changeSkill changes a skill, and prints the changed skill as JSON or the text of done
+// for people.
 func changeSkill(
 	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error),
 	done func(name string) string,

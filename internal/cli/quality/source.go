@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// sourceCommands are the commands of cloud sources.
+// sourceCommands are the commands of cloud sources: skills that are uploaded or synced
+// to be validated and tested, without being published.
 type sourceCommands struct {
 	List   sourceList   `cmd:"" help:"List the cloud sources."`
 	Show   sourceShow   `cmd:"" help:"Show the validation findings of a cloud source and the suggested test cases."`
@@ -25,12 +26,13 @@ type sourceCommands struct {
 	Review sourceReview `cmd:"" help:"Accept or reject a suggested test case."`
 }
 
+// sourceList has the filter of the list.
 type sourceList struct {
 	server.Flags `embed:""`
 	Type         string `env:"-" enum:",upload,repohost" default:"" placeholder:"TYPE" help:"Only upload or repohost sources."`
 }
 
-// Run lists sources.
+// Run lists the cloud sources of the organisation.
 func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		sources, err := s.Sources(ctx, c.Type)
@@ -47,12 +49,14 @@ func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// sourceShow selects a source.
 type sourceShow struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
 }
 
-// Run shows a source.
+// Run shows a source: its newest snapshot, the findings of its validation, and the
+// suggested test cases.
 func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SourceID(ctx, c.ID)
@@ -67,6 +71,7 @@ func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// printSource prints a source for people.
 func printSource(w io.Writer, d client.SourceDetail) {
 	fmt.Fprintf(w, "Source\t%s\n", term.Plain(d.Label))
 	if d.RepoFullName != "" {
@@ -90,6 +95,8 @@ func printSource(w io.Writer, d client.SourceDetail) {
 	}
 }
 
+// printSnapshot prints a snapshot with the findings of its validation; info is left
+// out.
 func printSnapshot(w io.Writer, s client.Snapshot, reports []client.ValidationReport) {
 	fmt.Fprintf(w, "Snapshot\t%s, %s, SHA-256 %s\n", term.Count(s.FileCount, "file"), term.Size(s.TotalBytes), s.ContentHash)
 	for _, r := range reports {
@@ -111,6 +118,7 @@ func printSnapshot(w io.Writer, s client.Snapshot, reports []client.ValidationRe
 	}
 }
 
+// sourceUpload has the fields of an upload.
 type sourceUpload struct {
 	server.Flags `embed:""`
 	Dir          string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
@@ -119,7 +127,8 @@ type sourceUpload struct {
 	SkillID      string `env:"-" name:"skill-id" placeholder:"UUID" help:"Skill whose measurements belong to a new source; the one that SKILL.md names, if it is known, when empty."`
 }
 
-// Run packs a folder and uploads it.
+// Run packs a folder as push does and uploads it as a snapshot, of an existing source
+// or of a new one.
 func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 	packed, err := server.PackFolder(ctx, c.Dir)
 	if err != nil {
@@ -155,9 +164,10 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 }
 
 // skillOf returns the id of the skill that a folder's SKILL.md names, or "" if the
-// server does not know it.
+// server does not know it. A SKILL.md that cannot be read names none: the validation of
+// the snapshot reports what is wrong with it.
 func skillOf(ctx context.Context, s *server.Session, packed server.PackedFolder) (string, error) {
-	name := "" // without one, the validation of the snapshot reports what is wrong
+	name := ""
 	if manifest, err := packed.Package.Skill(); err == nil {
 		name = manifest.Name
 	}
@@ -171,12 +181,13 @@ func skillOf(ctx context.Context, s *server.Session, packed server.PackedFolder)
 	return known.Skill.ID, err
 }
 
+// sourceSync selects a source.
 type sourceSync struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
 }
 
-// Run makes a snapshot of a repository.
+// Run has the server read the repository of a source and validate what it finds.
 func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SourceID(ctx, c.ID)
@@ -187,6 +198,7 @@ func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// The same shape as the reply of the API.
 		out := struct {
 			Snapshot client.Snapshot           `json:"snapshot"`
 			Reports  []client.ValidationReport `json:"validationReports"`
@@ -195,6 +207,7 @@ func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// sourceReview has the decision on a suggestion.
 type sourceReview struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
@@ -205,7 +218,7 @@ type sourceReview struct {
 	Clear        bool   `env:"-" xor:"verdict" required:"" help:"Undo the decision."`
 }
 
-// Run records a decision.
+// Run records the decision on a suggested test case, or with --clear undoes it.
 func (c *sourceReview) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		id, err := s.SourceID(ctx, c.ID)
@@ -229,6 +242,8 @@ func (c *sourceReview) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// decide records the decision. It sends the suggestion back as the caller saw it: a
+// suggestion that is no longer pending is not found.
 func (c *sourceReview) decide(ctx context.Context, s *server.Session) (client.Review, error) {
 	detail, err := s.Source(ctx, c.ID)
 	if err != nil {

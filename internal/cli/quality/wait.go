@@ -11,20 +11,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// An Outcome is what became of a candidate.
+// An Outcome is what became of a candidate. Its values are part of the output of
+// --json.
 type Outcome string
 
-// The outcomes.
+// The outcomes of Wait.
 const (
-	Current      Outcome = "current"
-	Blocked      Outcome = "blocked"      // by its gate
-	Rejected     Outcome = "rejected"     // by a person
-	Withdrawn    Outcome = "withdrawn"    // by a person
-	Inconclusive Outcome = "inconclusive" // its gate had not enough evidence
-	Waiting      Outcome = "waiting"      // still, when the time was over
+	Current      Outcome = "current"      // the candidate is the current version
+	Blocked      Outcome = "blocked"      // its gate blocked it
+	Rejected     Outcome = "rejected"     // a person rejected it
+	Withdrawn    Outcome = "withdrawn"    // a person withdrew it
+	Inconclusive Outcome = "inconclusive" // its gate had too little evidence
+	Waiting      Outcome = "waiting"      // still a candidate when the time was over
 )
 
-// Code is the error that ends a command with the exit code of the outcome.
+// Code returns the error that ends a command with the exit code of the outcome, nil for
+// Current.
 func (o Outcome) Code() error {
 	switch o {
 	case Current:
@@ -38,16 +40,18 @@ func (o Outcome) Code() error {
 	return term.ErrPrinted
 }
 
-// A Candidate is a version that is to be waited for.
+// A Candidate is a version to wait for.
 type Candidate struct {
 	EntryID, Name, Version string
-	Most                   time.Duration // how long to wait
+	Most                   time.Duration // maximum time to wait
 }
 
-// waitPoll is how often the server is asked.
+// waitPoll is how often the server is asked. Gates and approvals take minutes to hours.
 const waitPoll = 2 * time.Second
 
-// Wait waits until a candidate is current, or will not be by itself, and says why.
+// Wait waits until a candidate is current, or until only a person could still make it
+// so, and returns the reason. After c.Most the outcome is Waiting, which is not an
+// error.
 func Wait(ctx context.Context, p *term.Program, s *server.Session, c Candidate) (o Outcome, why string, err error) {
 	progress := p.Progress()
 	defer progress.Clear()
@@ -65,8 +69,9 @@ func Wait(ctx context.Context, p *term.Program, s *server.Session, c Candidate) 
 	}
 }
 
-// lookOnce reads the gate first: its verdict and what becomes of the version are stored
-// together.
+// lookOnce asks the server once for the state of a candidate. It reads the gate before
+// the version: a verdict and what becomes of the version are stored together, so a
+// version that is read later cannot be older than the verdict.
 func lookOnce(ctx context.Context, s *server.Session, c Candidate) (Outcome, string, error) {
 	gates, err := s.Gates(ctx, c.EntryID, "")
 	if err != nil {
@@ -85,8 +90,9 @@ func lookOnce(ctx context.Context, s *server.Session, c Candidate) (Outcome, str
 	if r.Rejected > 0 {
 		return Rejected, rejectionText(r), nil
 	}
+	// The list is newest first, and only the newest gate of the version counts.
 	for _, g := range gates {
-		if g.Version == c.Version { // the newest
+		if g.Version == c.Version {
 			if o, ended := verdictOf(g); ended {
 				return o, g.Reason, nil
 			}
@@ -99,8 +105,8 @@ func lookOnce(ctx context.Context, s *server.Session, c Candidate) (Outcome, str
 	return Waiting, fmt.Sprintf("approvals: %d of %d", r.Given, r.Needed), nil
 }
 
-// verdictOf is the end that a gate makes of waiting: without an override, which people
-// decide on, the version stays a candidate.
+// verdictOf returns the outcome if the gate ends the wait: without an override, which
+// is a person's decision, the version stays a candidate.
 func verdictOf(g client.Gate) (Outcome, bool) {
 	switch {
 	case g.Verdict == nil || g.Override != nil || g.Mode != "enforce":
@@ -113,6 +119,7 @@ func verdictOf(g client.Gate) (Outcome, bool) {
 	return Waiting, false
 }
 
+// rejectionText formats who rejected the version, and why.
 func rejectionText(r versionReview) string {
 	for _, a := range r.Approvals {
 		if a.Decision == "reject" && a.Counts {

@@ -17,20 +17,23 @@ import (
 
 // Credentials are stored on this machine, in a file that only its user can read.
 type Credentials struct {
-	// DeviceID distinguishes this machine from others of the same user.
+	// DeviceID distinguishes this machine from others of the same user; see DeviceID.
 	DeviceID string `json:"device_id,omitempty"`
-	// Default is the server of the last login.
+	// Default is the address of the server of the last login.
 	Default string           `json:"default,omitempty"`
 	Servers map[string]Login `json:"servers,omitempty"`
 }
 
-// A Login is the stored key of one server.
+// A Login is the stored key of one server, with the caller's name at the time of the
+// login.
 type Login struct {
 	APIKey       string `json:"api_key"`
 	Email        string `json:"email"`
 	Organisation string `json:"organisation"`
 }
 
+// credentialsPath returns the path of the credentials, in the user's configuration
+// folder.
 func credentialsPath() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -39,9 +42,9 @@ func credentialsPath() (string, error) {
 	return filepath.Join(dir, "whetstone", "credentials.json"), nil
 }
 
-// LoadCredentials returns empty credentials if none were stored, or if there is
-// no folder for them: a process without a home, e.g. in a container, gets its
-// key from the environment.
+// LoadCredentials returns empty credentials if none were stored, or if there is no
+// folder for them: a process without a home, e.g. in a container, gets its key from the
+// environment. An invalid file is fault.Conflict.
 func LoadCredentials() (Credentials, error) {
 	none := Credentials{Servers: map[string]Login{}}
 	path, _ := credentialsPath()
@@ -62,7 +65,7 @@ func LoadCredentials() (Credentials, error) {
 	return found, nil
 }
 
-// Save stores the credentials.
+// Save stores the credentials with a rename, readable by this user only.
 func (c Credentials) Save() error {
 	path, err := credentialsPath()
 	if err != nil {
@@ -78,8 +81,8 @@ func (c Credentials) Save() error {
 	return install.ReplaceFile(path, append(content, '\n'), 0o600)
 }
 
-// Remember stores a key as the login at a server, unless there is one already or
-// the key is "".
+// Remember stores a key as the login at a server, unless there is one already or the
+// key is "". A default server is only set if there is none.
 func Remember(address, key string, me client.Me) error {
 	stored, err := LoadCredentials()
 	if err != nil || key == "" || stored.Servers[address].APIKey != "" {
@@ -92,10 +95,10 @@ func Remember(address, key string, me client.Me) error {
 	return stored.Save()
 }
 
-// DeviceID identifies this machine, e.g. "laptop-k3v9x2ab": its host name, for
-// people, with a random suffix. It is stored, so that it survives a change of
-// the host name; where it cannot be stored it is the host name alone, which is
-// not unique: containers of one image often share it.
+// DeviceID identifies this machine, e.g. "laptop-k3v9x2ab": its host name, for people,
+// with a random suffix. It is stored, so that it survives a change of the host name.
+// Where it cannot be stored it is the host name alone, which is not unique: containers
+// of one image often share it.
 func DeviceID() (id string, unique bool) {
 	host, err := os.Hostname()
 	if err != nil || host == "" {

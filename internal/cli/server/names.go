@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// SuiteID resolves a suite's name to its id; an id stays as it is.
+// SuiteID resolves a suite's name to its id; an id stays as it is, without a request.
+// Several suites of one name are a conflict.
 func (s *Session) SuiteID(ctx context.Context, name string) (string, error) {
 	if IsID(name) {
 		return name, nil
@@ -36,7 +37,7 @@ func (s *Session) SuiteID(ctx context.Context, name string) (string, error) {
 }
 
 // EvalSubject returns the skill that --source or --entry names. One of them is
-// required.
+// required. version "" means the current one of the entry.
 func (s *Session) EvalSubject(ctx context.Context, source, entry, version string) (client.EvalSubject, error) {
 	if source != "" {
 		id, err := s.SourceID(ctx, source)
@@ -52,7 +53,7 @@ func (s *Session) EvalSubject(ctx context.Context, source, entry, version string
 	return client.EvalSubject{EntryID: found.ID, Version: version}, err
 }
 
-// ID resolves the name of something to its id, without a look at the list if it is an id.
+// ID is Pick for a list that is only requested if name is not an id.
 func ID[T any](thing, command, name string, list func() ([]T, error), names func(T) (string, []string)) (string, error) {
 	if IsID(name) {
 		return name, nil
@@ -64,9 +65,10 @@ func ID[T any](thing, command, name string, list func() ([]T, error), names func
 	return Pick(thing, command, name, all, names)
 }
 
-// Pick returns the id of what has the name; names returns the id and the names of one.
-// An id of the list is returned as it is. thing is what the list has, e.g. "alert", and
-// command what prints it.
+// Pick returns the id of the item that has the name; names returns the id and the names
+// of an item. An id of the list is returned as it is. thing is the kind of item, e.g.
+// "alert", and command the one that lists them, e.g. "alert list": both are for
+// messages. Several items of that name are a conflict that lists their ids.
 func Pick[T any](thing, command, name string, all []T, names func(T) (string, []string)) (string, error) {
 	var ids []string
 	for _, one := range all {
@@ -89,8 +91,8 @@ func Pick[T any](thing, command, name string, all []T, names func(T) (string, []
 		strings.Join(ids, ", "))
 }
 
-// SourceID resolves the label or the repository of a cloud source to its id; an id
-// and "" stay as they are.
+// SourceID resolves the label or the repository of a cloud source to its id; an id,
+// also with the prefix "src_", and "" stay as they are.
 func (s *Session) SourceID(ctx context.Context, name string) (string, error) {
 	if name == "" || IsID(strings.TrimPrefix(name, "src_")) {
 		return name, nil

@@ -14,22 +14,25 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
-// lockStatus is the command `whetstone status --lock`.
+// lockStatus is the command `whetstone status --lock`: it reads lock files of any
+// client.
 type lockStatus struct {
-	Paths  []string // of lock files, or of folders that have some
-	Report bool     // write what is found to the installation records
+	Paths  []string // lock files, or folders with some
+	Report bool     // record what is found as installed on this device
 }
 
+// lockFileOutput is a lock file as --json prints it.
 type lockFileOutput struct {
 	File    string            `json:"file"`
 	Client  lockfiles.Client  `json:"client"`
-	Secrets []string          `json:"secrets"` // kinds of credentials in the file's addresses
+	Secrets []string          `json:"secrets"` // kinds of credentials in the addresses of the file
 	Skills  []lockSkillOutput `json:"skills"`
 }
 
+// lockSkillOutput is a skill of a lock file, compared with the registry.
 type lockSkillOutput struct {
 	Name          string `json:"name"`
-	Plugin        string `json:"plugin,omitempty"` // that the skill is in, with others
+	Plugin        string `json:"plugin,omitempty"` // the plugin that it is in with other skills, or ""
 	Status        string `json:"status"`
 	Version       string `json:"version"`
 	LatestVersion string `json:"latest_version"`
@@ -38,12 +41,13 @@ type lockSkillOutput struct {
 	MatchedBy     string `json:"matched_by"`
 	Source        string `json:"source"` // without credentials
 	Path          string `json:"path"`
-	Recorded      bool   `json:"recorded"` // the server has a record of the installation
+	Recorded      bool   `json:"recorded"` // whether the server has a record of the installation
 
-	contentHash string // what is installed, for the record
+	contentHash string // hash of what is installed, for the record
 }
 
-// Run compares what lock files say with the registry.
+// Run compares the skills of lock files with the registry. Without a lock file it needs
+// no login. Skills that are not from this server do not count as drift.
 func (c lockStatus) Run(ctx context.Context, p *term.Program, flags *server.Flags) error {
 	files, err := readAll(c.Paths)
 	if err != nil {
@@ -65,6 +69,8 @@ func (c lockStatus) Run(ctx context.Context, p *term.Program, flags *server.Flag
 		return err
 	}
 	for _, f := range out {
+		// Lock files are committed to repositories, so credentials in them are as good
+		// as published.
 		for _, kind := range f.Secrets {
 			p.Note("%s or a file that belongs to it has %s in an address: %s", f.File, kind, rotateCommand(kind))
 		}
@@ -76,8 +82,8 @@ func (c lockStatus) Run(ctx context.Context, p *term.Program, flags *server.Flag
 	return nil
 }
 
-// compareLocks asks about each skill twice: by what its lock file says, and by the files
-// that are really there.
+// compareLocks asks about each skill twice, in one request: by the entry of its lock
+// file, and by the hash of the files that are really there.
 func compareLocks(ctx context.Context, s *server.Session, files []lockFile) ([]lockFileOutput, error) {
 	var queries []skillQuery
 	rows := make([][]lockRow, len(files))
@@ -98,6 +104,7 @@ func compareLocks(ctx context.Context, s *server.Session, files []lockFile) ([]l
 			Skills: []lockSkillOutput{},
 		}
 		for _, r := range rows[i] {
+			// The answers are in the order of the queries, two for each row.
 			out[i].Skills = append(out[i].Skills, r.output(answers[0], answers[1]))
 			answers = answers[2:]
 		}
@@ -105,6 +112,8 @@ func compareLocks(ctx context.Context, s *server.Session, files []lockFile) ([]l
 	return out, nil
 }
 
+// queries returns the two queries for a row: by what the lock file has, and by the
+// files.
 func (r lockRow) queries(address string) []skillQuery {
 	byLock := skillQuery{
 		Name: lockfiles.Fit(r.Name), Organisation: lockfiles.Fit(r.Organisation), Version: lockfiles.Fit(r.Version),
@@ -117,16 +126,18 @@ func (r lockRow) queries(address string) []skillQuery {
 	return []skillQuery{byLock, byFiles}
 }
 
-// output joins what the lock file and what the files of a skill say. The files are
-// right: whoever edits a skill leaves the lock file as it is.
+// output joins the answers to the two queries. The files take precedence: editing a
+// skill does not change the lock file.
 func (r lockRow) output(byLock, byFiles foundSkill) lockSkillOutput {
 	f, hash := byLock, byLock.ContentHash
 	switch {
+	// The lock file matches no entry, or the files are a version of the same entry.
 	case byLock.EntryID == "" || byFiles.EntryID == byLock.EntryID && byFiles.Version != "":
 		if byFiles.EntryID != "" {
 			f, hash = byFiles, byFiles.ContentHash
 		}
-	case r.digest != "": // the entry has no such files
+	// The entry has no version with these files: they were edited.
+	case r.digest != "":
 		f.State, hash = lockModified, r.digest
 	}
 	if f.State == lockModified && r.digest == "" && len(r.Hashes) > 0 {
@@ -139,9 +150,10 @@ func (r lockRow) output(byLock, byFiles foundSkill) lockSkillOutput {
 	}
 }
 
-// drifts reports whether something is to be done.
+// drifts reports whether there is something to do about the skill.
 func (o lockSkillOutput) drifts() bool { return o.Status != lockUpToDate && o.Status != unknown }
 
+// print prints a table per lock file, and how to update with the client that wrote it.
 func (c lockStatus) print(w io.Writer, out []lockFileOutput) {
 	if len(out) == 0 {
 		fmt.Fprintf(w, "No lock file in %s\n", term.Plain(strings.Join(c.Paths, ", ")))
@@ -171,6 +183,7 @@ func (c lockStatus) print(w io.Writer, out []lockFileOutput) {
 	}
 }
 
+// statusText formats the status for people.
 func (o lockSkillOutput) statusText() string {
 	switch o.Status {
 	case lockModified:
@@ -184,8 +197,8 @@ func (o lockSkillOutput) statusText() string {
 	return strings.ReplaceAll(o.Status, "_", " ")
 }
 
-// rotateCommand says what to do about credentials in a lock file, which is meant for version
-// control.
+// rotateCommand returns advice on a credential in a lock file, which is meant for
+// version control. kind is one that lockfiles reports.
 func rotateCommand(kind string) string {
 	switch kind {
 	case "a catalog token":

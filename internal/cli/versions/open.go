@@ -14,19 +14,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// sections are the pages that can be named.
+// sections are the pages of the dashboard that can be named. They take precedence over
+// skills of the same name.
 var sections = []string{
 	"alerts", "costs", "gates", "incidents", "proposals", "registry", "review", "sessions", "settings",
 	"skills", "sources", "suites",
 }
 
+// openCommand selects a page.
 type openCommand struct {
 	server.Flags `embed:""`
 	Page         string `arg:"" optional:"" help:"Name of a skill or an entry, or a section of the dashboard, e.g. alerts; its home when empty."`
 	Print        bool   `env:"-" help:"Only print the address."`
 }
 
-// Run prints the address of a page, and opens it if a person is at the terminal.
+// Run prints the address of a page, and opens it if a person is at the terminal. The
+// address is always printed: the browser may be on another machine.
 func (c *openCommand) Run(ctx context.Context, p *term.Program) error {
 	base, page, err := c.address(ctx, p)
 	if err != nil {
@@ -41,7 +44,8 @@ func (c *openCommand) Run(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
-// address needs a key only for a name, to know which page it has.
+// address returns the server's address and that of the page. It needs a key only for
+// the name of a skill, to find out which page it has.
 func (c *openCommand) address(ctx context.Context, p *term.Program) (base, page string, err error) {
 	if c.Page == "" || slices.Contains(sections, c.Page) {
 		stored, err := server.LoadCredentials()
@@ -59,8 +63,8 @@ func (c *openCommand) address(ctx context.Context, p *term.Program) (base, page 
 	return base, page, err
 }
 
-// pageOf is the page of a skill, which has its figures, or that of an entry which
-// was never used.
+// pageOf returns the page of a skill, which has its figures, or that of the registry
+// for an entry that was never used.
 func pageOf(ctx context.Context, s *server.Session, name string) (string, error) {
 	_, err := s.Skill(ctx, name, 0)
 	if err == nil {

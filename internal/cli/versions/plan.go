@@ -14,27 +14,29 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// A plannedVersion is a skill that is installed, or will be.
+// A plannedVersion is a skill that is installed or about to be, as the API takes it.
 type plannedVersion struct {
 	EntryID string `json:"entry_id"`
 	Version string `json:"version"`
 }
 
-// An installPlan is what has to be installed along with skills.
+// An installPlan is the server's answer to which skills have to be installed with
+// others. The server resolves requirements, so that clients need not.
 type installPlan struct {
-	Skills   []neededSkill     `json:"skills"`
-	Required []requirementEdge `json:"required"`
+	Skills   []neededSkill     `json:"skills"`   // to install, dependencies included
+	Required []requirementEdge `json:"required"` // edges among the skills that were asked about
 	Warnings []string          `json:"warnings"`
 }
 
-// A requirementEdge says that a skill that was asked about requires another one of them.
+// A requirementEdge reports that one of the skills that were asked about requires
+// another one of them: RequiredBy is a name.
 type requirementEdge struct {
 	EntryID    string `json:"entry_id"`
 	RequiredBy string `json:"required_by"`
 }
 
-// askPlan returns the plan for skills, in one request. Servers that know no requirements
-// plan nothing.
+// askPlan returns the plan for skills, in one request. A server that does not have this
+// route yet plans nothing, which is not an error.
 func askPlan(ctx context.Context, s *server.Session, skills []plannedVersion) (plan installPlan, err error) {
 	if len(skills) == 0 {
 		return plan, nil
@@ -49,16 +51,17 @@ func askPlan(ctx context.Context, s *server.Session, skills []plannedVersion) (p
 // An alongStatus is what became of a skill that others require.
 type alongStatus string
 
-// The statuses.
+// The statuses of outcomes. The zero value means that the skill is still to be
+// installed.
 const (
 	alongInstalled alongStatus = "installed"
-	alongKept      alongStatus = "kept"   // it was there; see Note
+	alongKept      alongStatus = "kept"   // left as it was; see Note
 	alongFailed    alongStatus = "failed" // see Note
-	// alongWouldInstall is that of a dry run.
+	// alongWouldInstall is reported by a dry run.
 	alongWouldInstall alongStatus = "would_install"
 )
 
-// An alongOutcome is what became of a skill of a plan.
+// An alongOutcome is what became of a skill of a plan, as --json prints it.
 type alongOutcome struct {
 	Name         string      `json:"name"`
 	Organisation string      `json:"organisation"`
@@ -68,8 +71,9 @@ type alongOutcome struct {
 	Note         string      `json:"note,omitempty"`
 }
 
-// decide says what is to be done about each skill of a plan in a folder with these
-// records: an outcome without a status is to be installed.
+// decide returns an outcome for each skill of the plan, given the records of the
+// folder. One without a status is to be installed. A name that another skill has
+// already is never replaced: it would overwrite that skill's folder.
 func (p installPlan) decide(folder map[string]install.Record, address string) []alongOutcome {
 	all := make([]alongOutcome, len(p.Skills))
 	taken := map[string]bool{}
@@ -77,6 +81,7 @@ func (p installPlan) decide(folder map[string]install.Record, address string) []
 		o := alongOutcome{Name: n.Name, Organisation: n.Organisation, Version: n.Version, RequiredBy: n.RequiredBy}
 		there, known := folder[n.Name]
 		switch {
+		// The name comes from the server and becomes a path.
 		case install.CheckName(n.Name) != nil:
 			o.Status, o.Note = alongFailed, "its name cannot be that of a folder"
 		case taken[n.Name], known && (there.EntryID != n.EntryID || there.Server != address):
@@ -92,14 +97,14 @@ func (p installPlan) decide(folder map[string]install.Record, address string) []
 	return all
 }
 
-// mark writes to the lock file, whose records before the installation are given, which
-// skills are required by which. All says that the
-// plan is for all skills of the folder, so that other marks are outdated. It returns the
-// skills that were installed for others, and are not required any more.
+// mark writes to the lock file which skills are required by which; before are its
+// records before the installation. all reports that the plan is for all skills of the
+// folder, so that marks that it does not confirm are outdated. It returns the skills
+// that were installed for others and are no longer required.
 func (p installPlan) mark(
 	folder *installer, before map[string]install.Record, address string, all bool,
 ) (unneeded []string, err error) {
-	by := map[string][]string{} // names, by entry
+	by := map[string][]string{} // names of the requiring skills, by entry
 	for _, n := range p.Skills {
 		by[n.EntryID] = append(by[n.EntryID], n.RequiredBy...)
 	}
@@ -119,14 +124,16 @@ func (p installPlan) mark(
 		if slices.Equal(marks, r.RequiredBy) {
 			continue
 		}
+		// It was there before others came to require it, so it was installed by name.
 		if was, there := before[name]; there && len(was.RequiredBy) == 0 {
-			r.Explicit = true // it was there before others came to require it
+			r.Explicit = true
 		}
 		if len(marks) == 0 && !r.Explicit {
 			unneeded = append(unneeded, name)
 		}
+		// Explicit only distinguishes skills that others require.
 		if len(marks) == 0 {
-			r.Explicit = false // as of every skill that nothing requires
+			r.Explicit = false
 		}
 		r.RequiredBy = marks
 		if err := folder.put(name, r); err != nil {
@@ -137,15 +144,15 @@ func (p installPlan) mark(
 	return unneeded, nil
 }
 
-// noteWarnings prints warnings of the server.
+// noteWarnings prints the warnings of the server as notes.
 func noteWarnings(p *term.Program, warnings []string) {
 	for _, w := range warnings {
 		p.Note("warning: %s", term.Plain(w))
 	}
 }
 
-// writeAlong says what became of the skills that were installed along with one of an
-// organisation.
+// writeAlong prints what became of the skills that were installed along with a skill of
+// organisation, whose name is left out. Skills that needed no change are not mentioned.
 func writeAlong(w io.Writer, organisation string, all []alongOutcome) {
 	for _, o := range all {
 		org := o.Organisation

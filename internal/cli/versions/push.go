@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
+// pushCommand has the flags of `whetstone push`.
 type pushCommand struct {
 	server.Flags `embed:""`
 	Trusted      trustedFlags  `embed:""`
@@ -48,16 +49,18 @@ type publication struct {
 	*skillpkg.Packed
 	archive []byte
 	name    string
-	version string // from SKILL.md, or ""
+	version string // the version in SKILL.md, or ""
 }
 
-// Run packs a folder, checks it, and publishes it as a new entry or version.
+// Run packs a folder, checks it, and publishes it as a new entry or version. A dry run
+// needs neither a server nor a key. Pushing again is idempotent, so an interrupted push
+// is repeated.
 func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	pack, err := c.pack(ctx, p)
 	if err != nil {
 		return err
 	}
-	if c.DryRun { // before withSession: it needs neither a server nor a key
+	if c.DryRun {
 		return printDryRun(p, pack, cmp.Or(c.Version, pack.version))
 	}
 	if wanted, err := c.Trusted.wanted(&c.Flags); err != nil {
@@ -83,7 +86,8 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// wait follows a candidate to its end.
+// wait follows a candidate until it is current or will not become so, and exits with
+// the code of the outcome.
 func (c *pushCommand) wait(ctx context.Context, p *term.Program, s *server.Session, out pushOutput) error {
 	name := term.Plain(out.Name + " " + out.Version)
 	outcome, why, err := quality.Wait(ctx, p, s, quality.Candidate{
@@ -111,8 +115,9 @@ func (c *pushCommand) wait(ctx context.Context, p *term.Program, s *server.Sessi
 	return outcome.Code()
 }
 
-// publishTrusted adds a version with the key of a workflow run, which reads nothing:
-// the next version is the next patch of the current one.
+// publishTrusted adds a version with the key of a workflow run. That key reads nothing,
+// so the grant has the entry, and the next version is the next patch of the current
+// one.
 func (c *pushCommand) publishTrusted(ctx context.Context, p *term.Program, pack *publication) error {
 	grant, err := c.Trusted.exchange(ctx, p, &c.Flags, pack.name)
 	if err != nil {
@@ -130,7 +135,8 @@ func (c *pushCommand) publishTrusted(ctx context.Context, p *term.Program, pack 
 	return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.sentence()) })
 }
 
-// pack packs and checks the folder.
+// pack packs and checks the folder. Only the type skill needs a SKILL.md; other types
+// need a name instead.
 func (c *pushCommand) pack(ctx context.Context, p *term.Program) (*publication, error) {
 	packed, err := server.PackFolder(ctx, c.Dir)
 	if err != nil {
@@ -154,7 +160,8 @@ func (c *pushCommand) pack(ctx context.Context, p *term.Program) (*publication, 
 	return out, nil
 }
 
-// checkSkill requires the fields of a SKILL.md without which no agent loads it.
+// checkSkill requires the fields of a SKILL.md without which no agent loads it. It
+// notes a name that differs from --name, which is allowed.
 func (c *pushCommand) checkSkill(p *term.Program, skill skillpkg.Skill) error {
 	var issues []fault.Issue
 	if skill.Name == "" && c.Name == "" {
@@ -173,8 +180,8 @@ func (c *pushCommand) checkSkill(p *term.Program, skill skillpkg.Skill) error {
 	return nil
 }
 
-// versionOf returns the version in a SKILL.md's frontmatter: metadata.version of
-// the specification, or a top-level version, which is common too.
+// versionOf returns the version in a SKILL.md's frontmatter: metadata.version of the
+// specification, or a top-level version, which is common too; else "".
 func versionOf(skill skillpkg.Skill) string {
 	if v := skill.Metadata["version"]; v != "" {
 		return v
@@ -188,7 +195,7 @@ func versionOf(skill skillpkg.Skill) string {
 }
 
 // publish creates the entry, or adds a version to it. Which of the two is decided by
-// the server's answer and not by a flag, so that CI can push without knowing.
+// the server's reply and not by a flag, so that CI can push without knowing.
 func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *server.Session, pack *publication) (pushOutput, error) {
 	entry, err := s.EntryByName(ctx, pack.name)
 	if client.Status(err) == http.StatusNotFound {
@@ -198,7 +205,7 @@ func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *server.Se
 		if client.Status(createErr) != http.StatusConflict {
 			return newPushOutput("created", made, pack), createErr
 		}
-		// It was created concurrently.
+
 		entry, err = s.EntryByName(ctx, pack.name)
 	}
 	if err != nil {
@@ -207,8 +214,8 @@ func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *server.Se
 	return c.pushVersion(ctx, p, s, entry, pack)
 }
 
-// pushVersion adds a version to an entry, unless its current version already has
-// this content: a push without changes is idempotent, and makes no new patch.
+// pushVersion adds a version to an entry, unless its current version already has this
+// content: a push without changes is idempotent, and makes no new patch.
 func (c *pushCommand) pushVersion(
 	ctx context.Context, p *term.Program, s *server.Session, entry client.ListedEntry, pack *publication,
 ) (pushOutput, error) {
@@ -230,7 +237,8 @@ func (c *pushCommand) pushVersion(
 		}
 		version = nextVersion(versions)
 	}
-	u := c.upload(p, pack, version) // with hashes: the server refuses bytes that changed on the way
+	// With hashes, so that the server refuses bytes that changed on the way.
+	u := c.upload(p, pack, version)
 	pushed, err := s.PushVersion(ctx, entry.ID, u.Upload)
 	u.Clear()
 	if err != nil {
@@ -243,7 +251,8 @@ func (c *pushCommand) pushVersion(
 	return newPushOutput(status, pushed, pack), nil
 }
 
-// checkEntry rejects flags that a push would silently ignore.
+// checkEntry rejects flags that a push would silently ignore: type and visibility
+// belong to the entry and not to a version.
 func (c *pushCommand) checkEntry(e client.Entry) error {
 	if e.EntryType != c.Type {
 		return fault.Invalid("type", "%s already exists as %s %s; use --type %s or another --name",
@@ -256,6 +265,7 @@ func (c *pushCommand) checkEntry(e client.Entry) error {
 	return nil
 }
 
+// article returns the indefinite article of an entry type.
 func article(noun string) string {
 	if noun == "agent" {
 		return "an"
@@ -263,8 +273,9 @@ func article(noun string) string {
 	return "a"
 }
 
-// nextVersion is the next patch of the newest release. Prereleases, which pushes
-// to branches make, and names that are not semantic versions do not count.
+// nextVersion returns the next patch of the newest release, or 1.0.0 without one.
+// Prereleases, which pushes to branches make, and names that are not semantic versions
+// do not count.
 func nextVersion(versions []client.Version) string {
 	var newest *semver.Version
 	for _, v := range versions {
@@ -283,12 +294,13 @@ func nextVersion(versions []client.Version) string {
 	return next.String()
 }
 
-// A pushUpload is shown by its progress bar.
+// A pushUpload is an upload with the progress bar that shows it.
 type pushUpload struct {
 	client.Upload
 	*term.Transfer
 }
 
+// upload returns the request to send. Its bar must be cleared when the request is done.
 func (c *pushCommand) upload(p *term.Program, pack *publication, version string) pushUpload {
 	manifest := make([]client.File, len(pack.Files))
 	for i, f := range pack.Files {
@@ -304,6 +316,7 @@ func (c *pushCommand) upload(p *term.Program, pack *publication, version string)
 	}, bar}
 }
 
+// pushOutput is the result of a push as --json prints it.
 type pushOutput struct {
 	Status      string   `json:"status"` // created, pushed, unchanged, exists or candidate
 	EntryID     string   `json:"entry_id"`
@@ -313,13 +326,15 @@ type pushOutput struct {
 	ContentHash string   `json:"content_hash"`
 	Size        int64    `json:"size"`
 	Files       int      `json:"files"`
-	LeftOut     []string `json:"left_out"` // never null, for scripts
+	LeftOut     []string `json:"left_out"` // never null: scripts iterate over it
 	Warnings    []string `json:"warnings,omitempty"`
-	URL         string   `json:"url,omitempty"`     // its page
-	Outcome     string   `json:"outcome,omitempty"` // of a candidate that was waited for
-	Why         string   `json:"why,omitempty"`     // it is not current
+	URL         string   `json:"url,omitempty"`     // page of the version
+	Outcome     string   `json:"outcome,omitempty"` // what became of a candidate, with --wait
+	Why         string   `json:"why,omitempty"`     // why it is not current
 }
 
+// newPushOutput returns the result; a version that the server holds back is a
+// candidate, whatever status is.
 func newPushOutput(status string, made client.Publication, pack *publication) pushOutput {
 	if made.Version.State == "candidate" {
 		status = "candidate"
@@ -332,6 +347,7 @@ func newPushOutput(status string, made client.Publication, pack *publication) pu
 	}
 }
 
+// sentence formats the result for people.
 func (o pushOutput) sentence() string {
 	name := term.Plain(o.Name + " " + o.Version)
 	what := fmt.Sprintf("%s, %s, SHA-256 %s", term.Count(o.Files, "file"), term.Size(o.Size), o.ContentHash)
@@ -350,15 +366,17 @@ func (o pushOutput) sentence() string {
 		"`whetstone rollback` makes it current again.", name)
 }
 
+// dryRunOutput is what a push would send, as --json prints it.
 type dryRunOutput struct {
 	Name        string                   `json:"name"`
-	Version     string                   `json:"version"` // empty: the next patch
+	Version     string                   `json:"version"` // "" means the next patch, which only the server knows
 	ContentHash string                   `json:"content_hash"`
 	Size        int64                    `json:"size"`
 	Files       []skillpkg.ManifestEntry `json:"files"`
 	LeftOut     []string                 `json:"left_out"`
 }
 
+// printDryRun prints the files that a push would send and those that it leaves out.
 func printDryRun(p *term.Program, pack *publication, version string) error {
 	out := dryRunOutput{
 		Name: pack.name, Version: version, ContentHash: pack.ContentHash, Size: pack.Size,

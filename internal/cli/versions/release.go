@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// versionArgs name a version, and say why it changes.
+// versionArgs are the arguments of the commands that change one version.
 type versionArgs struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -19,10 +19,11 @@ type versionArgs struct {
 	Reason       string `env:"-" help:"Reason, for the audit log."`
 }
 
-// A versionChange is a call that changes the state of a version.
+// A versionChange is a method of the client that changes the state of a version.
 type versionChange = func(ctx context.Context, entryID, version, reason string) (client.Released, error)
 
-// run changes the version's state, and prints what was done and then what to do next.
+// run changes the version's state with the method that do returns, and prints done,
+// e.g. "withdrawn", and the text of next. Skills that require the entry are noted.
 func (c *versionArgs) run(
 	ctx context.Context, p *term.Program, done string, next func(client.Version) string, do func(s *server.Session) versionChange,
 ) error {
@@ -43,7 +44,8 @@ func (c *versionArgs) run(
 	})
 }
 
-// askReason asks a person for the reason that the server demands.
+// askReason asks a person for the reason, which the server requires. Without a terminal
+// the flag is required.
 func (c *versionArgs) askReason(ctx context.Context, p *term.Program) error {
 	if c.Reason == "" {
 		c.Reason = p.Ask(ctx, "Reason, for the audit log:")
@@ -54,11 +56,13 @@ func (c *versionArgs) askReason(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
+// promoteCommand promotes a candidate.
 type promoteCommand struct {
 	versionArgs `embed:""`
 }
 
-// Run makes a candidate current.
+// Run makes a candidate current without the verdict of its gate. It needs a reason,
+// which goes to the audit log.
 func (c *promoteCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.askReason(ctx, p); err != nil {
 		return err
@@ -67,12 +71,14 @@ func (c *promoteCommand) Run(ctx context.Context, p *term.Program) error {
 		func(s *server.Session) versionChange { return s.Promote })
 }
 
+// withdrawCommand withdraws a version.
 type withdrawCommand struct {
 	versionArgs `embed:""`
 	Undo        bool `env:"-" help:"Restore a withdrawn version."`
 }
 
-// Run withdraws a version, or restores it.
+// Run withdraws a version so that it is not installed any more, or with --undo restores
+// it. A restored version is not made current: the output names the command that does.
 func (c *withdrawCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Undo {
 		return c.run(ctx, p, "no longer withdrawn", func(v client.Version) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
 )
 
-// A requiredSkill is a version of an entry, as the server describes it.
+// A requiredSkill is a version of an entry, as the API describes it.
 type requiredSkill struct {
 	EntryID      string `json:"entry_id"`
 	Name         string `json:"name"`
@@ -22,7 +22,8 @@ type requiredSkill struct {
 	ContentHash  string `json:"content_hash"`
 }
 
-// A requirement is one that a SKILL.md names.
+// A requirement is one that a SKILL.md declares, as the API describes it. Organisation
+// and Range are nil if it names none; Skill is nil if nothing meets it.
 type requirement struct {
 	Name         string         `json:"name"`
 	Organisation *string        `json:"organisation"`
@@ -32,14 +33,17 @@ type requirement struct {
 	Skill        *requiredSkill `json:"skill"`
 }
 
-// neededSkill is a skill that others require.
+// A neededSkill is a skill that others require, with its own requirements. Graphs have
+// shared nodes, so the API sends each skill once.
 type neededSkill struct {
 	requiredSkill
 	RequiredBy []string      `json:"required_by"`
 	Requires   []requirement `json:"requires"`
 }
 
-// A requirementsView is one skill with both directions of its requirements.
+// A requirementsView is one skill with both directions of its requirements: Requires
+// are its own, Skills are all that it needs directly or indirectly, RequiredBy are its
+// dependents. Truncated reports that there are more than the API sends.
 type requirementsView struct {
 	requiredSkill
 	Requires   []requirement `json:"requires"`
@@ -53,18 +57,20 @@ type requirementsView struct {
 	Truncated bool     `json:"truncated"`
 }
 
-// requirementsOf asks for the requirements of an entry; version may be empty.
+// requirementsOf returns the requirements of a version of an entry; version "" means
+// the current one.
 func requirementsOf(ctx context.Context, s *server.Session, entryID, version string) (v requirementsView, err error) {
 	path := "/api/v1/registry/" + url.PathEscape(entryID) + "/requirements?" + url.Values{"version": {version}}.Encode()
 	return v, s.Call(ctx, http.MethodGet, path, nil, &v)
 }
 
+// requiresCommand selects a version.
 type requiresCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry; NAME@VERSION for one that is not current."`
 }
 
-// Run shows the tree.
+// Run shows the requirements of a skill as a tree, and the skills that require it.
 func (c *requiresCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		name, version := c.Name, ""
@@ -87,6 +93,7 @@ func (c *requiresCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// write prints the view for people.
 func (v requirementsView) write(w io.Writer) {
 	fmt.Fprintf(w, "%s %s\n", term.Plain(v.Name), term.Plain(v.Version))
 	t := requirementTree{w: w, requires: map[string][]requirement{}, shown: map[string]bool{v.EntryID: true}}
@@ -117,7 +124,8 @@ func (v requirementsView) write(w io.Writer) {
 	}
 }
 
-// other is the name of an organisation, "" if it is that of the skill.
+// other returns the name of an organisation, or "" if it is the skill's own, which
+// labels leave out.
 func (v requirementsView) other(org string) string {
 	if org == v.Organisation {
 		return ""
@@ -125,16 +133,18 @@ func (v requirementsView) other(org string) string {
 	return org
 }
 
-// A requirementTree writes requirements below each other, each skill's own once.
+// A requirementTree writes requirements below each other. Each skill's own requirements
+// are written once, so that cycles and shared dependencies end.
 type requirementTree struct {
 	w        io.Writer
-	requires map[string][]requirement // by entry
-	shown    map[string]bool
+	requires map[string][]requirement // requirements by entry id
+	shown    map[string]bool          // entries whose requirements were written
 }
 
-// maxTreeDepth is how deep lines are indented.
+// maxTreeDepth is the depth from which on the tree is cut off.
 const maxTreeDepth = 20
 
+// write writes one level of the tree, and recursively the levels below it.
 func (t requirementTree) write(all []requirement, indent string) {
 	for i, r := range all {
 		branch, below := "├── ", "│   "
@@ -161,6 +171,7 @@ func (t requirementTree) write(all []requirement, indent string) {
 	}
 }
 
+// state formats what meets the requirement: a version, or the problem.
 func (r requirement) state() string {
 	switch {
 	case r.State == "met" && r.Skill != nil:
@@ -171,11 +182,12 @@ func (r requirement) state() string {
 	return r.State
 }
 
-// maxNoted is how many skills a note names.
+// maxNoted is how many skills a note names before it says "and N more".
 const maxNoted = 10
 
-// noteDependents tells which skills require an entry whose current version changed.
-// It is a courtesy: an error is not shown.
+// noteDependents notes which skills require an entry whose current version changed, and
+// which of them the new version does not suit. It is a courtesy, so errors are ignored:
+// the change itself has succeeded.
 func noteDependents(ctx context.Context, p *term.Program, s *server.Session, entryID string) {
 	v, err := requirementsOf(ctx, s, entryID, "")
 	if err != nil || len(v.RequiredBy) == 0 {
@@ -195,6 +207,7 @@ func noteDependents(ctx context.Context, p *term.Program, s *server.Session, ent
 	}
 }
 
+// listNames joins names, at most maxNoted of them.
 func listNames(names []string) string {
 	if more := len(names) - maxNoted; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNoted], ", "), more)

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// rollbackCommand has the flags of `whetstone rollback`.
 type rollbackCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -24,7 +25,8 @@ type rollbackCommand struct {
 	Yes          bool   `env:"-" help:"Do not ask."`
 }
 
-// Run makes another version current.
+// Run makes another version current. On a terminal it shows the versions to choose from
+// with their figures and asks; scripts and --yes are not asked.
 func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Undo && (c.Version != "" || c.RollForward) {
 		return fault.Invalid("undo",
@@ -64,6 +66,7 @@ func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// apply calls the operation that the flags select.
 func (c *rollbackCommand) apply(ctx context.Context, s *server.Session, entryID string) (client.RollbackResult, error) {
 	switch {
 	case c.Undo:
@@ -74,11 +77,13 @@ func (c *rollbackCommand) apply(ctx context.Context, s *server.Session, entryID 
 	return s.Rollback(ctx, entryID, c.Version, c.Reason)
 }
 
-// confirm shows the figures of the choices and asks.
+// confirm shows the figures of the choices and asks; a missing reason is asked for,
+// too. It writes to standard error, as standard output has only the result.
 func (c *rollbackCommand) confirm(ctx context.Context, p *term.Program, entry client.Entry, choices client.Choices) bool {
 	w := tabwriter.NewWriter(p.Stderr, 0, 0, 2, ' ', 0)
 	printChoices(w, choices)
-	_ = w.Flush() // the question is asked all the same
+	// The question is asked even if the table could not be written.
+	_ = w.Flush()
 	question := fmt.Sprintf("Roll %s back to %s? Installations follow with their next sync.", entry.Name,
 		cmp.Or(c.Version, term.OrDash(choices.DefaultTarget)))
 	if c.Undo {
@@ -93,6 +98,7 @@ func (c *rollbackCommand) confirm(ctx context.Context, p *term.Program, entry cl
 	return true
 }
 
+// printChoices prints the current version and those to go back to as a table.
 func printChoices(w io.Writer, all client.Choices) {
 	fmt.Fprintln(w, "VERSION\tPASS RATE\tBASIS\tGRADED\tSESSIONS\tCOST PER USE\tWAS CURRENT\tSTATE")
 	if all.Current != nil {
@@ -116,6 +122,8 @@ func printChoices(w io.Writer, all client.Choices) {
 	}
 }
 
+// printChoice prints one version. CurrentSince is nil if it was never current,
+// CurrentUntil if it still is.
 func printChoice(w io.Writer, c client.Choice, state string) {
 	var cost *float64
 	if c.Cost != nil {

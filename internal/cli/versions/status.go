@@ -15,17 +15,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
-// A drift is the difference between an installed skill and the registry.
+// A drift is the difference between an installed skill and the registry. Its values are
+// part of the output of --json.
 type drift string
 
+// The drifts that status reports; sync adds those of an update.
 const (
 	upToDate    drift = "up_to_date"
-	behind      drift = "behind"   // also if the installed version was rolled back
-	modified    drift = "modified" // local edits
-	missing     drift = "missing"  // in the lock file, but not in the folder
-	pinned      drift = "pinned"
-	gone        drift = "gone" // no longer in the registry, or not visible with this key
-	otherServer drift = "other_server"
+	behind      drift = "behind"       // another version is current: a newer one, or an older one after a rollback
+	modified    drift = "modified"     // local edits
+	missing     drift = "missing"      // in the lock file, but not in the folder
+	pinned      drift = "pinned"       // installed as NAME@VERSION
+	gone        drift = "gone"         // no longer in the registry, or not visible with this key
+	otherServer drift = "other_server" // installed from another server
 )
 
 // An installedSkill is a skill of the lock file, its folder, and its entry.
@@ -33,10 +35,10 @@ type installedSkill struct {
 	name   string
 	record install.Record
 	state  install.State
-	latest *client.SyncEntry // nil if the server has none
+	latest *client.SyncEntry // nil if this server has no such entry
 }
 
-// drift compares in this order since a skill may be several of them: edits come
+// drift compares in this order because a skill may be several of them: edits come
 // before a newer version, because an update would overwrite them.
 func (i installedSkill) drift(server string) drift {
 	switch {
@@ -50,14 +52,15 @@ func (i installedSkill) drift(server string) drift {
 		return modified
 	case i.record.Pinned:
 		return pinned
-	case i.record.ContentHash == i.latest.LatestContentHash: // not the version: a rollback makes an older one the latest
+	// By content and not by version: a rollback makes an older version the latest.
+	case i.record.ContentHash == i.latest.LatestContentHash:
 		return upToDate
 	}
 	return behind
 }
 
-// hash is the content hash that the server gets. An edited folder has its own,
-// which is that of no version, so the server counts it as drift.
+// hash returns the content hash to report to the server. An edited folder has a digest
+// of its own that no version has, so the server counts it as drift.
 func (i installedSkill) hash() string {
 	switch i.state.Condition {
 	case install.Missing:
@@ -69,6 +72,7 @@ func (i installedSkill) hash() string {
 	return i.record.ContentHash
 }
 
+// latestVersion returns the current version of the entry, or "" if the server has none.
 func (i installedSkill) latestVersion() string {
 	if i.latest == nil {
 		return ""
@@ -76,9 +80,10 @@ func (i installedSkill) latestVersion() string {
 	return i.latest.LatestVersion
 }
 
-// compare reads the folders of the lock file's skills, all or the named ones,
-// and asks the server for the latest versions of its own. The request also
-// reports what is installed.
+// compareInstalled reads the folders of the lock file's skills, all or the named ones,
+// and asks the server for the latest versions of its own, in one request. The request
+// also reports what is installed. A name that is not in the lock file is
+// fault.NotFound.
 func compareInstalled(
 	ctx context.Context, s *server.Session, dir string, skills map[string]install.Record, names []string,
 ) ([]installedSkill, error) {
@@ -125,6 +130,7 @@ func compareInstalled(
 	return all, nil
 }
 
+// statusCommand has the flags of `whetstone status`.
 type statusCommand struct {
 	server.Flags `embed:""`
 	skillsFlag   `embed:""`
@@ -133,6 +139,7 @@ type statusCommand struct {
 	Report       bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
 }
 
+// statusOutput is a skill as --json prints it.
 type statusOutput struct {
 	Name          string         `json:"name"`
 	Status        drift          `json:"status"`
@@ -145,7 +152,8 @@ type statusOutput struct {
 	Edits         []install.Edit `json:"edits"`
 }
 
-// Run compares the installed skills with the registry.
+// Run compares the installed skills with the registry. It exits with ExitOutdated
+// unless all are up to date or pinned. An empty lock file needs no login.
 func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	switch {
 	case len(c.Lock) > 0 && len(c.Names)+len(c.Dir) > 0:
@@ -194,8 +202,8 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	}); err != nil {
 		return err
 	}
-	// What the user chose (pinned), or what this server cannot know, is not drift: the
-	// exit code is for CI.
+	// Pinned skills are the user's choice, and those of another server are unknown
+	// here: neither is drift for the exit code, which is for CI.
 	for _, o := range out {
 		if o.Status != upToDate && o.Status != pinned && o.Status != otherServer {
 			return term.ExitCode(term.ExitOutdated)
@@ -204,6 +212,7 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
+// statusText formats the status for people.
 func (o statusOutput) statusText() string {
 	switch o.Status {
 	case upToDate:

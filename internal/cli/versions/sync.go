@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
+// syncCommand has the flags of `whetstone sync`.
 type syncCommand struct {
 	server.Flags `embed:""`
 	skillsFlag   `embed:""`
@@ -31,20 +32,23 @@ const (
 	failed      drift = "failed"
 )
 
+// syncOutput is a skill as --json prints it.
 type syncOutput struct {
 	Name            string         `json:"name"`
 	Status          drift          `json:"status"`
-	Version         string         `json:"version"` // installed now
+	Version         string         `json:"version"` // the version that is installed now
 	PreviousVersion string         `json:"previous_version,omitempty"`
 	LatestVersion   string         `json:"latest_version"`
 	Edits           []install.Edit `json:"edits"`
 	Backup          string         `json:"backup,omitempty"`
 	Error           string         `json:"error,omitempty"`
-	RequiredBy      []string       `json:"required_by,omitempty"` // of a skill that is installed because others require it
+	RequiredBy      []string       `json:"required_by,omitempty"` // set if it is installed because these require it
 }
 
 // Run installs the current versions of a folder's skills: newer ones or, after a
-// rollback, older ones.
+// rollback, older ones. Skills with local edits are kept. It exits with ExitEdited if
+// there are some, and with ExitFailed if a skill failed; the others are updated all the
+// same.
 func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 	dir, err := c.path()
 	if err != nil {
@@ -54,8 +58,9 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 	if err != nil {
 		return err
 	}
+	// Without a login: there is nothing to ask the server for.
 	if len(skills) == 0 && len(c.Names) == 0 {
-		return printSync(p, dir, []syncOutput{}) // without a server: there is nothing to ask for
+		return printSync(p, dir, []syncOutput{})
 	}
 	return c.WithSession(p, func(s *server.Session) error {
 		if c.DryRun {
@@ -80,8 +85,8 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		defer i.close()
-		// The lock file is read again under the folder's lock: another process may
-		// have installed something since ReadLock.
+		// Read the lock file again under the folder's lock: another process may have
+		// installed something since ReadLock.
 		all, err := compareInstalled(ctx, s, dir, i.skills(), c.Names)
 		if err != nil {
 			return err
@@ -94,6 +99,7 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// newSyncOutput returns the output of a skill before it is updated.
 func newSyncOutput(skill installedSkill, server string) syncOutput {
 	return syncOutput{
 		Name: skill.name, Status: skill.drift(server), Version: skill.record.Version,
@@ -101,7 +107,8 @@ func newSyncOutput(skill installedSkill, server string) syncOutput {
 	}
 }
 
-// updateFor returns the version to install in place of a skill, if any.
+// updateFor returns the version to install in place of a skill; ok is false if it is to
+// be left alone.
 func (c *syncCommand) updateFor(skill installedSkill, server string) (t installTarget, ok bool) {
 	switch skill.drift(server) {
 	case behind, missing:
@@ -116,7 +123,9 @@ func (c *syncCommand) updateFor(skill installedSkill, server string) (t installT
 		return installTarget{}, false
 	}
 	t = installTarget{Name: skill.name, EntryID: skill.record.EntryID}
-	if skill.record.Pinned && !c.Unpin { // missing or edited: the pinned version again, not the latest
+	// A pinned skill that is missing or was edited gets its pinned version, not the
+	// latest.
+	if skill.record.Pinned && !c.Unpin {
 		t.Version, t.Hash, t.Pinned = skill.record.Version, skill.record.ContentHash, true
 		return t, true
 	}
@@ -128,8 +137,8 @@ func (c *syncCommand) updateFor(skill installedSkill, server string) (t installT
 // held in memory, up to the size limit of an archive, until its hash is verified.
 const parallelDownloads = 4
 
-// update installs the versions that updateFor selects. A failure of one skill
-// does not affect the others.
+// update installs the versions that updateFor selects, and returns an output for each
+// skill in the order of all. A failure of one skill does not affect the others.
 func (c *syncCommand) update(ctx context.Context, i *installer, all []installedSkill) []syncOutput {
 	out := make([]syncOutput, len(all))
 	targets := map[int]installTarget{}
@@ -144,7 +153,8 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 	var g errgroup.Group
 	g.SetLimit(parallelDownloads)
 	for n, t := range targets {
-		g.Go(func() error { // writes to out[n] alone, so it needs no lock
+		// Each goroutine writes only to its own out[n], so out needs no lock.
+		g.Go(func() error {
 			defer bar.Finish()
 			archive, err := i.fetch(ctx, t, bar.Item())
 			if err == nil {
@@ -158,7 +168,7 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 			switch {
 			case err == nil:
 				o.Status, o.PreviousVersion, o.Version = updated, o.Version, t.Version
-			case ok: // edited since compare
+			case ok: // edited since compareInstalled
 				o.Status, o.Edits = modified, edited.Edits
 			default:
 				o.Status, o.Error = failed, term.Message(err)
@@ -166,12 +176,11 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 			return nil
 		})
 	}
-	_ = g.Wait() // the errors are in out
+	_ = g.Wait() // goroutines return no errors; those of skills are in out
 	return out
 }
 
-// printSync prints the results and sets the exit code: a failure outweighs local
-// edits.
+// printSync prints the results and sets the exit code: a failure outweighs local edits.
 func printSync(p *term.Program, dir string, out []syncOutput) error {
 	if err := p.Print(out, func(w io.Writer) { writeSync(w, dir, out) }); err != nil {
 		return err
@@ -191,6 +200,7 @@ func printSync(p *term.Program, dir string, out []syncOutput) error {
 	return nil
 }
 
+// writeSync prints a line for each skill, and the number of skills by status.
 func writeSync(w io.Writer, dir string, out []syncOutput) {
 	if len(out) == 0 {
 		fmt.Fprintf(w, "Nothing is installed in %s\n", dir)
@@ -213,6 +223,7 @@ func writeSync(w io.Writer, dir string, out []syncOutput) {
 	fmt.Fprintf(w, "%s: %s\n", term.Count(len(out), "skill"), strings.Join(parts, ", "))
 }
 
+// versions formats the change of versions, e.g. "1.0.0 -> 1.1.0".
 func (o syncOutput) versions() string {
 	if o.PreviousVersion != "" && o.PreviousVersion != o.Version {
 		return o.PreviousVersion + " -> " + o.Version
@@ -220,6 +231,7 @@ func (o syncOutput) versions() string {
 	return o.Version
 }
 
+// statusText formats the status for people.
 func (o syncOutput) statusText() string {
 	switch o.Status {
 	case modified:

@@ -23,35 +23,40 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
-// Where trusted keys come from.
+// The values of trustedKeys.source, which --json prints, and of the file of pins.
 const (
-	fromPins  = "pinned"
-	firstUse  = "first_use"
-	fromFile  = "file"
-	fromURL   = "url"
-	pinsName  = "trusted-keys.json"
-	pinsForm  = 1
+	fromPins = "pinned"
+	firstUse = "first_use"
+	fromFile = "file"
+	fromURL  = "url"
+	pinsName = "trusted-keys.json"
+	pinsForm = 1 // format of the file; another one is refused
+	// clockSkew is how far ahead of this machine's clock an attestation may be dated.
 	clockSkew = 24 * time.Hour
-	// retiredSkew is how far the clocks of replicas may be apart.
+	// retiredSkew is how far the clocks of the server's replicas may be apart: one of
+	// them may sign with a key shortly after another has retired it.
 	retiredSkew = time.Hour
 )
 
-// A pinnedKey is a key of a server that this machine trusts, or has seen revoked.
+// A pinnedKey is a key of a server that this machine trusts, or knows to be revoked.
 type pinnedKey struct {
 	KeyID string `json:"keyid"`
 	PEM   string `json:"pem"`
-	// Via is the key that endorsed it; "" if a person, or the first use, did.
+	// Via is the id of the key that endorsed it; "" if it was trusted on first use or
+	// by a person.
 	Via       string    `json:"via,omitempty"`
 	FirstSeen time.Time `json:"first_seen"`
 	Revoked   bool      `json:"revoked,omitempty"`
 }
 
-// pinnedKeys are those of all servers, in a file of the user's configuration.
+// pinnedKeys are the keys of all servers, by address, in a file of the user's
+// configuration.
 type pinnedKeys struct {
 	Version int                    `json:"version"`
 	Servers map[string][]pinnedKey `json:"servers"`
 }
 
+// pinsPath returns the path of the file of pins.
 func pinsPath() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -60,6 +65,9 @@ func pinsPath() (string, error) {
 	return filepath.Join(dir, "whetstone", pinsName), nil
 }
 
+// loadPins reads the pins. No file means no pins. An invalid file is an error: as an
+// empty set of pins it would silently trust the server's present keys, whoever made
+// them.
 func loadPins() (p pinnedKeys, err error) {
 	p = pinnedKeys{Version: pinsForm, Servers: map[string][]pinnedKey{}}
 	path, err := pinsPath()
@@ -73,13 +81,13 @@ func loadPins() (p pinnedKeys, err error) {
 	if err != nil {
 		return p, err
 	}
-	// A file that cannot be read must not become one without pins.
 	if err := json.Unmarshal(raw, &p); err != nil || p.Version != pinsForm || p.Servers == nil {
 		return p, fault.New(fault.Conflict, "%s is not valid; fix it, or remove it to trust the keys of servers anew", path)
 	}
 	return p, nil
 }
 
+// save writes the pins with a rename, readable by this user only.
 func (p pinnedKeys) save() error {
 	path, err := pinsPath()
 	if err != nil {
@@ -95,15 +103,17 @@ func (p pinnedKeys) save() error {
 	return install.ReplaceFile(path, append(content, '\n'), 0o600)
 }
 
-// A trustedKeys has the keys that count, and what the server says about them.
+// trustedKeys has the keys to verify with, and what the server publishes about them.
 type trustedKeys struct {
 	source  string
-	keys    []dsse.PublicKey // also revoked ones, so that these can be named
-	revoked map[string]string
-	retired map[string]time.Time
+	keys    []dsse.PublicKey     // revoked keys, too, so that they can be named
+	revoked map[string]string    // reasons by key id
+	retired map[string]time.Time // when a key stopped signing, by key id
 	server  string
 }
 
+// trust returns the keys to verify with: those of --key, those at --keys-url, or the
+// pinned ones. Revocations are always read from the published file, also with --key.
 func (c *verifyCommand) trust(ctx context.Context, p *term.Program, s *server.Session) (t trustedKeys, err error) {
 	t = trustedKeys{source: fromPins, revoked: map[string]string{}, retired: map[string]time.Time{}, server: s.Server}
 	if c.Key != "" {
@@ -145,7 +155,8 @@ func (c *verifyCommand) trust(ctx context.Context, p *term.Program, s *server.Se
 	return t, c.usePins(p, &t, published)
 }
 
-// parseKey reads a key of the server's file, whose id must be that of its bytes.
+// parseKey parses a published key. Its id must be the hash of its bytes: otherwise a
+// file could pass off one key as another.
 func parseKey(k attestations.KeyOutput) (dsse.PublicKey, error) {
 	parsed, err := dsse.ParsePublicKeys([]byte(k.PEM))
 	if err != nil || len(parsed) != 1 || parsed[0].ID != k.KeyID {
@@ -155,8 +166,8 @@ func parseKey(k attestations.KeyOutput) (dsse.PublicKey, error) {
 	return parsed[0], nil
 }
 
-// published reads the file of public keys: that of the server, or the one that was
-// named, which gets no API key.
+// published reads the file of public keys: that of the server, or the one at
+// --keys-url, which gets no API key, since it may be on any host.
 func (c *verifyCommand) published(
 	ctx context.Context, p *term.Program, s *server.Session,
 ) (out attestations.KeysOutput, err error) {
@@ -172,8 +183,9 @@ func (c *verifyCommand) published(
 	return out, other.Call(ctx, http.MethodGet, u.RequestURI(), nil, &out)
 }
 
-// usePins trusts the remembered keys, and those that a trusted one endorses. The keys
-// of a server that is not known yet are trusted on first use.
+// usePins trusts the pinned keys, and those that a trusted one endorses (a rotation).
+// The keys of an unknown server are trusted on first use, as with SSH host keys. Pins
+// that changed are saved.
 func (c *verifyCommand) usePins(p *term.Program, t *trustedKeys, published attestations.KeysOutput) error {
 	all, err := loadPins()
 	if err != nil {
@@ -213,6 +225,8 @@ func (c *verifyCommand) usePins(p *term.Program, t *trustedKeys, published attes
 	return all.save()
 }
 
+// describeKeys formats the published keys for a note, so that a person can compare the
+// active one with what the operator says.
 func describeKeys(published attestations.KeysOutput) string {
 	for _, k := range published.Keys {
 		if k.Status == attestations.Active {
@@ -222,6 +236,7 @@ func describeKeys(published attestations.KeysOutput) string {
 	return fmt.Sprint(len(published.Keys))
 }
 
+// pinAll pins all published keys that are not pinned yet.
 func pinAll(known []pinnedKey, published attestations.KeysOutput, now time.Time) ([]pinnedKey, error) {
 	for _, k := range published.Keys {
 		if _, err := parseKey(k); err != nil {
@@ -234,12 +249,15 @@ func pinAll(known []pinnedKey, published attestations.KeysOutput, now time.Time)
 	return known, nil
 }
 
+// isPinned reports whether a key is among the known ones.
 func isPinned(known []pinnedKey, id string) bool {
 	return slices.ContainsFunc(known, func(k pinnedKey) bool { return k.KeyID == id })
 }
 
-// followRotation adds the keys that a trusted one endorses, until there are no more.
+// followRotation adds the keys that a trusted, unrevoked one endorses, until there are
+// no more: after several rotations, each new key is endorsed by the one before.
 func followRotation(known []pinnedKey, published attestations.KeysOutput, now time.Time) ([]pinnedKey, error) {
+	// Each pass finds at least one more link of the chain, or changes nothing.
 	for range published.Keys {
 		for _, k := range published.Keys {
 			if k.EndorsedBy == nil || isPinned(known, k.KeyID) {
@@ -266,8 +284,9 @@ func followRotation(known []pinnedKey, published attestations.KeysOutput, now ti
 	return known, nil
 }
 
-// dropRevoked marks revoked keys, for good, and forgets those that are trusted only
-// since a revoked one endorsed them: whoever has stolen it could do so, too.
+// dropRevoked marks revoked keys permanently, and removes those that are trusted only
+// because a revoked one endorsed them: whoever stole the key could endorse keys of
+// their own.
 func dropRevoked(known []pinnedKey, revoked map[string]string) []pinnedKey {
 	gone := map[string]bool{}
 	for i, k := range known {
@@ -276,6 +295,7 @@ func dropRevoked(known []pinnedKey, revoked map[string]string) []pinnedKey {
 		}
 		gone[k.KeyID] = known[i].Revoked
 	}
+	// Repeated, since a removed key may itself have endorsed others.
 	for range known {
 		known = slices.DeleteFunc(known, func(k pinnedKey) bool {
 			if k.Via != "" && gone[k.Via] && !k.Revoked {
@@ -288,7 +308,9 @@ func dropRevoked(known []pinnedKey, revoked map[string]string) []pinnedKey {
 	return known
 }
 
-// check verifies an envelope, and that it is about the version.
+// check verifies the signature of an envelope, and that it is about this version and
+// archive. What is wrong is returned as a problem and not as an error, so that all are
+// reported.
 func (t trustedKeys) check(e dsse.Envelope, of intoto.Version, sha256 string) (one checkedAttestation) {
 	fail := func(kind, format string, args ...any) checkedAttestation {
 		one.Problem = &verifyProblem{kind, fmt.Sprintf(format, args...)}
@@ -298,6 +320,7 @@ func (t trustedKeys) check(e dsse.Envelope, of intoto.Version, sha256 string) (o
 		one.KeyID = e.Signatures[0].KeyID
 	}
 	payload, by, err := e.Verify(intoto.PayloadType, t.keys)
+	// A revoked key is named as such even where its signature is valid.
 	if reason, ok := t.revoked[one.KeyID]; ok && !errors.Is(err, dsse.ErrForm) {
 		return fail("revoked_key", "an attestation is signed with the key %.16s, which was revoked: %s", one.KeyID, reason)
 	}

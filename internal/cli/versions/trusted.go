@@ -20,7 +20,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/outbound"
 )
 
-// trustedFlags say what CI publishes, and where its ID token is.
+// trustedFlags select what CI publishes without a stored key, and where its ID token
+// is.
 type trustedFlags struct {
 	Entry        string        `env:"-" placeholder:"ID" help:"In CI without a key: id of the entry to publish, which has a trusted publisher."`
 	Organisation string        `env:"-" placeholder:"NAME" help:"In CI without a key: the entry's organisation, in place of --entry."`
@@ -29,14 +30,16 @@ type trustedFlags struct {
 	Audience     string        `env:"-" placeholder:"URL" help:"Audience of the ID token; the address of the server when empty."`
 }
 
-// A publishGrant is a session whose key pushes versions of one entry.
+// A publishGrant is a session whose key can only push versions of one entry, until
+// ExpiresAt.
 type publishGrant struct {
 	*server.Session
 	ExpiresAt time.Time
 	Entry     grantedEntry
 }
 
-// A grantedEntry is the one that a grant is for.
+// A grantedEntry is the entry that a grant is for, as the API describes it. It is sent
+// with the grant, as the key may not read the registry.
 type grantedEntry struct {
 	ID             string  `json:"id"`
 	Name           string  `json:"name"`
@@ -48,7 +51,7 @@ type grantedEntry struct {
 	Repository     string  `json:"repository"`
 }
 
-// listed is the entry as lists have it.
+// listed converts the entry to the type that pushVersion takes.
 func (e grantedEntry) listed() client.ListedEntry {
 	out := client.ListedEntry{Entry: client.Entry{ID: e.ID, Name: e.Name, EntryType: e.EntryType, Visibility: e.Visibility}}
 	if e.CurrentVersion != nil && e.ContentHash != nil {
@@ -57,14 +60,16 @@ func (e grantedEntry) listed() client.ListedEntry {
 	return out
 }
 
-// The variables of GitHub Actions, Gitea and Forgejo.
+// The variables with which the runners of GitHub Actions, Gitea and Forgejo offer ID
+// tokens.
 const (
 	requestURLVariable  = "ACTIONS_ID_TOKEN_REQUEST_URL"
 	requestAuthVariable = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 	inActionsVariable   = "GITHUB_ACTIONS"
 )
 
-// wanted reports whether a run of CI has no key, and so needs an ID token.
+// wanted reports whether this is a run of CI that has no key, and so needs an ID token.
+// A key or a stored login takes precedence.
 func (f *trustedFlags) wanted(s *server.Flags) (bool, error) {
 	if s.APIKey != "" {
 		return false, nil
@@ -81,7 +86,9 @@ func (f *trustedFlags) wanted(s *server.Flags) (bool, error) {
 	return err == nil && stored.Servers[address].APIKey == "" && inCI, err
 }
 
-// exchange gets a key for the entry of that name, or the one of --entry.
+// exchange exchanges the ID token of the run for a key to one entry: the one of
+// --entry, or the one with that name, which the server looks up among trusted
+// publishers.
 func (f *trustedFlags) exchange(ctx context.Context, p *term.Program, s *server.Flags, name string) (*publishGrant, error) {
 	stored, err := server.LoadCredentials()
 	if err != nil {
@@ -114,7 +121,7 @@ func (f *trustedFlags) exchange(ctx context.Context, p *term.Program, s *server.
 	return &publishGrant{server.New(p, address, out.Key), out.ExpiresAt, out.Entry}, nil
 }
 
-// explainRefusal says what to do about a token that was refused.
+// explainRefusal adds advice to the refusal of a token.
 func explainRefusal(err error, address string) error {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
@@ -136,10 +143,10 @@ func explainRefusal(err error, address string) error {
 	return server.AsFault(err, address)
 }
 
-// maxIDToken is the largest ID token that is read, in bytes.
+// maxIDToken is the maximum size of an ID token, in bytes.
 const maxIDToken = 16 << 10
 
-// token returns the ID token of the run.
+// token returns the ID token of the run: from a flag, from a file, or from the runner.
 func (f *trustedFlags) token(ctx context.Context, audience string) (string, error) {
 	if f.IDToken != "" {
 		return strings.TrimSpace(string(f.IDToken)), nil
@@ -161,8 +168,8 @@ func (f *trustedFlags) token(ctx context.Context, audience string) (string, erro
 	return requestToken(ctx, address, bearer, audience)
 }
 
-// requestToken asks the runner for an ID token. The address is the runner's own, which may
-// be in a private network.
+// requestToken asks the runner for an ID token. The address is the runner's own, so it
+// may be in a private network, which outbound refuses by default.
 func requestToken(ctx context.Context, address, bearer, audience string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {

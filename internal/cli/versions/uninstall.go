@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
+// uninstallCommand has the flags of `whetstone uninstall`.
 type uninstallCommand struct {
 	skillsFlag `embed:""`
 	Name       string `arg:"" help:"Name of the installed skill; status lists them."`
@@ -25,16 +26,19 @@ func (uninstallCommand) Help() string {
 	return "It needs no server. Exit codes: 0 done; 1 failed; 2 a flag is not valid; 3 local edits are in the way."
 }
 
+// uninstallOutput is the result as --json prints it.
 type uninstallOutput struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Path    string `json:"path"`
-	Backup  string `json:"backup,omitempty"` // the copy of an edited folder
-	// Unneeded are skills that were installed only because this one requires them.
+	Backup  string `json:"backup,omitempty"` // path of the copy of an edited folder
+	// Unneeded are skills that were installed only because this one required them. They
+	// are not removed.
 	Unneeded []string `json:"no_longer_required"`
 }
 
-// Run removes the folder of a skill and its record in the lock file.
+// Run removes the folder of a skill and its record in the lock file. It needs no
+// server. The server keeps its record of the installation.
 func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
 	dir, err := c.path()
 	if err != nil {
@@ -44,14 +48,15 @@ func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := installed[c.Name]; !ok { // before Open, which creates the folder
+	// Checked before Open, which creates the folder.
+	if _, ok := installed[c.Name]; !ok {
 		return fault.New(fault.NotFound, "%s is not installed in %s; `whetstone status` lists what is", term.Plain(c.Name), dir)
 	}
 	f, err := install.Open(ctx, dir, func() { p.Note("waiting for another whetstone to be done with %s", dir) })
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // everything is already on disk
+	defer func() { _ = f.Close() }() // all writes were synced before
 	record := f.Skills()[c.Name]
 	if len(record.RequiredBy) > 0 && !c.Force {
 		return fault.New(fault.Conflict,
@@ -82,8 +87,8 @@ func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// releaseRequired removes a skill from the reasons for which others are installed, and
-// returns those that have no other reason.
+// releaseRequired removes a skill from the RequiredBy of the others, and returns those
+// that are left without a reason to be installed.
 func releaseRequired(f *install.Folder, name string) (unneeded []string, err error) {
 	unneeded = []string{}
 	skills := f.Skills()

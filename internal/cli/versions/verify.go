@@ -24,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
+// verifyCommand has the flags of `whetstone verify`.
 type verifyCommand struct {
 	server.Flags `embed:""`
 	Target       string `arg:"" help:"Folder of an installed skill, or NAME, NAME@VERSION or ORG/NAME@VERSION of the registry."`
@@ -34,7 +35,7 @@ type verifyCommand struct {
 	Strict       bool   `env:"-" help:"Fail if the folder has files that the skill does not have, e.g. .env or node_modules."`
 }
 
-// A verification is what the check found.
+// A verification is the result of the check, as --json prints it.
 type verification struct {
 	OK           bool                 `json:"ok"`
 	Organisation string               `json:"organisation"`
@@ -42,42 +43,46 @@ type verification struct {
 	Version      string               `json:"version"`
 	State        string               `json:"state"` // candidate, published or withdrawn
 	ContentHash  string               `json:"content_hash"`
-	Path         string               `json:"path,omitempty"` // of the folder
+	Path         string               `json:"path,omitempty"` // the folder
 	Problems     []verifyProblem      `json:"problems"`
-	Files        []install.Edit       `json:"files"`     // that differ from the signed ones
-	Unchecked    []string             `json:"unchecked"` // of the folder: what users and interpreters make beside a skill
+	Files        []install.Edit       `json:"files"`     // files that differ from the signed ones
+	Unchecked    []string             `json:"unchecked"` // what users and interpreters put beside a skill, e.g. ".env"
 	Attestations []checkedAttestation `json:"attestations"`
-	Keys         string               `json:"keys"` // where the trusted keys come from: pinned, first_use, file or url
+	Keys         string               `json:"keys"` // source of the trusted keys: pinned, first_use, file or url
 
 	strict bool
 }
 
-// A verifyProblem is why the check failed.
+// A verifyProblem is a reason why the check failed.
 type verifyProblem struct {
-	// Kind is unsigned, bad_signature, unknown_key, revoked_key, malformed, other_subject, bad_time, archive, changed_file,
-	// extra_file, wrong_folder, candidate or withdrawn.
+	// Kind is unsigned, bad_signature, unknown_key, revoked_key, malformed,
+	// other_subject, bad_time, archive, changed_file, extra_file, wrong_folder,
+	// candidate or withdrawn.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 }
 
-// A checkedAttestation is an attestation, and what is wrong with it.
+// A checkedAttestation is an attestation, and what is wrong with it. Problem is nil if
+// it is valid.
 type checkedAttestation struct {
 	PredicateType string     `json:"predicate_type"`
 	KeyID         string     `json:"keyid"`
 	At            *time.Time `json:"at"`
 	Summary       string     `json:"summary"`
-	// Workflow is the run that a trusted publisher published the version with.
+	// Workflow is the CI run with which a trusted publisher published the version.
 	Workflow *intoto.Workflow `json:"workflow,omitempty"`
 	Problem  *verifyProblem   `json:"problem"`
 
 	read intoto.Read
 }
 
+// fail adds a problem.
 func (r *verification) fail(kind, format string, args ...any) {
 	r.Problems = append(r.Problems, verifyProblem{kind, fmt.Sprintf(format, args...)})
 }
 
-// Run checks, prints what it found, and exits with 1 if anything is wrong.
+// Run verifies the target, prints the result, and exits with ExitFailed if anything is
+// wrong. All problems are reported, not only the first.
 func (c *verifyCommand) Run(ctx context.Context, p *term.Program) error {
 	var out verification
 	err := c.WithSession(p, func(s *server.Session) (err error) {
@@ -96,6 +101,9 @@ func (c *verifyCommand) Run(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
+// verify compares the version and, if there is one, its folder with what the server has
+// signed about it. Errors are for checks that could not be made; problems are in the
+// result.
 func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.Session) (r verification, err error) {
 	t, err := c.resolve(ctx, s)
 	if err != nil {
@@ -142,6 +150,7 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 		}
 	}
 	if signed == nil {
+		// Without a valid provenance there is nothing to compare files with.
 		r.fail("unsigned", "no valid signature says where version %s comes from", of.Version)
 	} else if err := t.checkContent(ctx, s, &r, *signed); err != nil {
 		return r, err
@@ -155,16 +164,18 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 	return r, nil
 }
 
-// A verifyTarget is what is to be checked: a version and, unless dir is empty, the folder
-// with its files.
+// A verifyTarget is what to verify: a version and, unless dir is empty, the folder with
+// its files.
 type verifyTarget struct {
 	entry     client.Entry
 	version   client.Version
-	dir, name string         // of the folder
-	real      string         // the folder itself if it was named by a symbolic link, as other installers make
-	record    install.Record // of the lock file; zero without one
+	dir, name string // dir is the parent of the folder, name its last element
+	// real is the folder that a symbolic link leads to, as other installers make them.
+	real   string
+	record install.Record // the lock file's record; zero without one
 }
 
+// path returns the folder, or "" for a version of the registry.
 func (t verifyTarget) path() string {
 	if t.dir == "" {
 		return ""
@@ -172,9 +183,9 @@ func (t verifyTarget) path() string {
 	return filepath.Join(t.dir, t.name)
 }
 
-// resolve takes the target for a folder if it is written like one, or there is one:
-// a bare name means a folder only if it is installed there, since whoever makes a
-// skill has a folder of that name, too.
+// resolve finds the target. A name that is written like a path is a folder. A bare name
+// means a folder only if the lock file has it (or with --as): authors have a folder
+// named like their skill, too, and mean the registry.
 func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t verifyTarget, err error) {
 	info, err := os.Stat(c.Target)
 	there := err == nil && info.IsDir()
@@ -208,7 +219,8 @@ func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t verif
 		return t, fault.New(fault.NotFound, "%s has no record of %s; say what it should be with --as NAME@VERSION",
 			filepath.Join(dir, install.LockName), term.Plain(name))
 	}
-	// The lock file may come with a repository: the key is not sent where it says.
+	// The lock file may come with a repository of somebody else: the key must not be
+	// sent to the server that it names.
 	if record.Server != s.Server {
 		return t, fault.New(fault.Conflict, "%s was installed from %s; if you trust that server, verify it with --server %s",
 			term.Plain(name), term.Plain(record.Server), term.Plain(record.Server))
@@ -223,7 +235,8 @@ func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t verif
 }
 
 // findTarget looks up NAME, ORG/NAME or an id, each also with @VERSION: in the caller's
-// organisation, then among the public entries of others.
+// organisation, then among the public entries of others. A public entry must be named
+// with its organisation, since anyone may use the name.
 func findTarget(ctx context.Context, s *server.Session, text string) (t verifyTarget, err error) {
 	name, version := text, ""
 	if at := strings.LastIndex(text, "@"); at > 0 {
@@ -250,7 +263,6 @@ func findTarget(ctx context.Context, s *server.Session, text string) (t verifyTa
 		entries = slices.DeleteFunc(entries, func(e client.ListedEntry) bool {
 			return organisation != "" && e.Organisation != organisation
 		})
-		// A public one must be named with its organisation: anybody may use the name.
 		if len(entries) == 0 || public && organisation == "" {
 			continue
 		}
@@ -266,7 +278,7 @@ func findTarget(ctx context.Context, s *server.Session, text string) (t verifyTa
 		term.Plain(text))
 }
 
-// pickVersion returns a version of an entry, the current one for "".
+// pickVersion returns a version of an entry; "" means the current one.
 func pickVersion(detail client.EntryDetail, version string) (client.Version, error) {
 	for _, v := range detail.Versions {
 		if version != "" && v.Version == version || version == "" && v.IsCurrent {
@@ -276,15 +288,17 @@ func pickVersion(detail client.EntryDetail, version string) (client.Version, err
 	return client.Version{}, fault.New(fault.NotFound, "%s has no version %s", term.Plain(detail.Entry.Name), term.Plain(version))
 }
 
-// checkContent compares the folder with the signed files, or the archive that the
-// server sends with the signed one.
+// checkContent compares the folder with the signed files, or without a folder the
+// archive that the server sends with the signed one.
 func (t verifyTarget) checkContent(ctx context.Context, s *server.Session, r *verification, signed intoto.Read) error {
-	// The files of the lock file are as good as signed if their digest is.
+	// The digest of all files is signed, so files of the lock file with that digest are
+	// as good as signed, and nothing needs to be downloaded.
 	if files := t.record.Files; t.dir != "" && len(files) > 0 && dirHash(files) == signed.DirHash() {
 		return t.compare(r, files)
 	}
+	// That is a problem already, and the server no longer serves the archive.
 	if t.version.State == "withdrawn" {
-		return nil // which is a problem already; the server no longer serves its archive
+		return nil
 	}
 	archive, err := s.DownloadVersion(ctx, t.entry.ID, t.version.Version,
 		client.Wanted{ContentHash: signed.Subject[0].Digest["sha256"]})
@@ -307,9 +321,11 @@ func (t verifyTarget) checkContent(ctx context.Context, s *server.Session, r *ve
 	return t.compare(r, files)
 }
 
-// maxProblems is how many files the problems name; the result has all.
+// maxProblems is how many files the problems name; Files has all of them.
 const maxProblems = 20
 
+// compare compares the folder with files (SHA-256 by path), and adds a problem for each
+// that was changed, added or removed.
 func (t verifyTarget) compare(r *verification, files map[string]string) error {
 	dir, name := filepath.Split(t.real)
 	state, err := install.Inspect(dir, name, install.Record{Files: files})

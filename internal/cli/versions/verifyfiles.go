@@ -13,8 +13,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
-// dirHash is the digest of files by path, as a statement has it: that of Go modules,
-// in hex. A path with a line break, which would make it ambiguous, has none.
+// dirHash returns the digest of files (SHA-256 by path) as a provenance statement has
+// it: the h1 hash of Go modules, in hex. It is "" if a path has a line break, which
+// would make the hashed text ambiguous.
 func dirHash(files map[string]string) string {
 	digest := sha256.New()
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -26,12 +27,13 @@ func dirHash(files map[string]string) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// maxUnchecked is how many are listed.
+// maxUnchecked is how many files and folders are listed.
 const maxUnchecked = 20
 
 // unchecked lists what is in a folder beside the files of the skill and the edits,
 // folders with a slash at the end: .git, .env, __pycache__ and the like, which people
-// and interpreters make.
+// and interpreters make. A folder without files of the skill is listed as one and not
+// entered.
 func unchecked(path string, files map[string]string, edits []install.Edit) ([]string, error) {
 	found := []string{}
 	known := func(p string) bool {
@@ -57,7 +59,8 @@ func unchecked(path string, files map[string]string, edits []install.Edit) ([]st
 		if below(p) {
 			return nil
 		}
-		// Programs can load what is in a folder that cannot be listed.
+		// An empty folder is harmless. One that cannot be listed is not: programs may
+		// still load files in it.
 		if entries, err := fs.ReadDir(os.DirFS(path), p); err != nil || len(entries) > 0 {
 			found = append(found, p+"/")
 		}

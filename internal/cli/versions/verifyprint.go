@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// printResult prints a verification for people.
 func printResult(w io.Writer, r verification) {
 	name := term.Plain(r.Organisation + "/" + r.Name + "@" + r.Version)
 	if r.Path != "" {

@@ -9,13 +9,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
+// visibilityCommand has the new visibility.
 type visibilityCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
 	Visibility   string `arg:"" enum:"public,org,unlisted" help:"public: everyone; org: only the organisation; unlisted: everyone who knows organisation and name, in no list."`
 }
 
-// Run changes who may see an entry.
+// Run changes who may see an entry. Installed copies are not affected.
 func (c *visibilityCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entry, err := s.OwnEntry(ctx, c.Name)
