@@ -13,12 +13,15 @@ type accountView struct {
 	Linkable []signin.Provider
 }
 
+// sessionView is a session of the caller, with the browser in words, e.g. "Firefox on
+// Linux".
 type sessionView struct {
 	auth.Session
 	BrowserName string
-	Current     bool
+	Current     bool // the session of this request
 }
 
+// handleAccount shows the caller's own account. All roles may see it.
 func (s *Service) handleAccount(v *visit) (answer, error) {
 	var view accountView
 	var err error
@@ -30,8 +33,9 @@ func (s *Service) handleAccount(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	for _, session := range sessions {
+		// A narrowed key must not see its holder's other sessions.
 		if v.Caller.Narrowed() && session.KeyID != v.Caller.KeyID {
-			continue // a narrowed key must not see its holder's other sessions
+			continue
 		}
 		view.Sessions = append(view.Sessions, sessionView{
 			Session: session, BrowserName: browserName(session.Browser), Current: session.ID == v.sessionID,
@@ -46,9 +50,9 @@ func (s *Service) handleAccount(v *visit) (answer, error) {
 	return show("account", "Account", view), nil
 }
 
-// handleStartLink sends the browser to the provider of another account. Another site may
-// lead here, so nothing is linked before the form of handleOffer, which names the account:
-// it may be one that somebody else signed this browser in to.
+// handleStartLink sends the browser to the provider of another account. Another site
+// may link here, so nothing is linked before the form of handleOffer, which names the
+// account: somebody else may have signed this browser in to it.
 func (s *Service) handleStartLink(v *visit) (answer, error) {
 	location, cookie, err := s.SignIn.StartLink(v.Context(), v.Caller, v.sessionID, v.PathValue("name"))
 	if err != nil {
@@ -58,6 +62,8 @@ func (s *Service) handleStartLink(v *visit) (answer, error) {
 	return redirect(location, ""), nil
 }
 
+// handleOffer shows the account that the provider returned, and asks whether to link
+// it. The offer is in a cookie and tied to this session.
 func (s *Service) handleOffer(v *visit) (answer, error) {
 	offer, err := s.SignIn.Offered(v.sessionID, s.cookie(v, offerCookie))
 	if err != nil {
@@ -66,6 +72,7 @@ func (s *Service) handleOffer(v *visit) (answer, error) {
 	return show("account_link", "Link an account", offer), nil
 }
 
+// handleLink links the offered account to the caller.
 func (s *Service) handleLink(v *visit) (answer, error) {
 	offer, err := s.SignIn.Link(v.Context(), v.Caller, v.sessionID, s.cookie(v, offerCookie))
 	if err != nil {
@@ -75,7 +82,8 @@ func (s *Service) handleLink(v *visit) (answer, error) {
 	return redirect("/account", "You can sign in with "+offer.Email+" of "+offer.Title()+" now."), nil
 }
 
-// handleUnlink may end this session, too.
+// handleUnlink unlinks an account, which ends the sessions that were started with it,
+// perhaps this one.
 func (s *Service) handleUnlink(v *visit) (answer, error) {
 	if err := s.SignIn.Unlink(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
@@ -83,6 +91,8 @@ func (s *Service) handleUnlink(v *visit) (answer, error) {
 	return redirect("/account", "The account was unlinked, and its sessions have ended."), nil
 }
 
+// handleEndSession ends one of the caller's sessions. Ending the present one signs them
+// out.
 func (s *Service) handleEndSession(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	if err := s.Auth.EndSession(v.Context(), v.Caller, id); err != nil {

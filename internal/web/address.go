@@ -2,8 +2,9 @@ package web
 
 import "strings"
 
-// pageOfForm returns the pattern of the page of a form: its own path or the nearest one above
-// it. The path "/" is everybody's.
+// pageOfForm returns the pattern of the page of a form: its own path or the nearest one
+// above it that is a page, e.g. "/alerts/{id}" for "/alerts/{id}/test". Everyone may
+// see "/".
 func pageOfForm(form string, isPage func(pattern string) bool) string {
 	for pattern := form; pattern != ""; pattern = pattern[:strings.LastIndexByte(pattern, '/')] {
 		if isPage(pattern) {
@@ -13,7 +14,8 @@ func pageOfForm(form string, isPage func(pattern string) bool) string {
 	return "/"
 }
 
-// addressOf returns the address of the page for a request to one of its forms.
+// addressOf returns the address of the page for a request to one of its forms: the
+// escaped path, cut off at as many segments as the pattern of the page has.
 func addressOf(page, escapedPath string) string {
 	if page == "/" {
 		return page

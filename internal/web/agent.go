@@ -12,8 +12,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
-// agentChoices are the agents that can be run here with each of their models, and
-// what a run of a suite with one trial of each case would probably cost.
+// agentChoices returns the agents that can be run here with each of their models, and
+// the estimated cost of a run of the suite with one trial of each case. It is empty if
+// the server runs no agents.
 func (s *Service) agentChoices(ctx context.Context, orgID, suiteID string) ([]choice, error) {
 	if s.Runs.Agents == nil {
 		return nil, nil
@@ -39,7 +40,8 @@ func (s *Service) agentChoices(ctx context.Context, orgID, suiteID string) ([]ch
 	return all, nil
 }
 
-// setAgent reads the agent and the budget of the form.
+// setAgent sets the agent and the spending limit from the form. The agent is an option
+// of agentChoices: "NAME MODEL".
 func (f runForm) setAgent(n *runs.NewRun) error {
 	if name, model, _ := strings.Cut(f.Agent, " "); name != "" {
 		n.Agent = &suites.Agent{Name: name, Model: model}
@@ -55,15 +57,17 @@ func (f runForm) setAgent(n *runs.NewRun) error {
 	return nil
 }
 
-// maxRunCost is the most dollars that the form takes, as the API does.
+// maxRunCost is the highest spending limit that the form accepts, in dollars, as in the
+// API.
 const maxRunCost = 100_000
 
-// CostParts are what the arms of a run cost.
+// CostParts returns the costs of the arms of a run.
 func (r runView) CostParts() []choice { return armCosts(r.AllTrials) }
 
-// CostParts are what the arms of a case cost.
+// CostParts returns the costs of the arms of a case.
 func (c runCase) CostParts() []choice { return armCosts(c.Trials) }
 
+// armCosts returns the formatted costs of the arms that have trials, in a fixed order.
 func armCosts(trials []runs.Trial) (all []choice) {
 	costs := runs.CostsByArm(trials)
 	for _, arm := range []choice{
@@ -78,8 +82,8 @@ func armCosts(trials []runs.Trial) (all []choice) {
 	return all
 }
 
-// EstimateUSD is what the run would probably cost; nil if that is not known.
+// EstimateUSD is the estimated cost of the run; nil if it is unknown.
 func (r runView) EstimateUSD() *float64 { return spend.USD(r.Terms.Estimate) }
 
-// MaxUSD is the most that the run may cost; nil if there is no limit.
+// MaxUSD is the spending limit of the run; nil if there is none.
 func (r runView) MaxUSD() *float64 { return spend.USD(r.Terms.MaxMicros) }

@@ -12,22 +12,25 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/watch/alerts"
 )
 
-// alertForm is the input of the form of a rule.
+// alertForm is the input of the form of a rule, as text. It has a field for the
+// threshold of each type, so that the input of all survives when a person switches
+// between types.
 type alertForm struct {
 	Type        alerts.Type
-	PassRate    string // percent
-	Days        string
-	Worse       string // percent
-	Cost        string // dollars
-	Fall        string // percent
+	PassRate    string // threshold of pass_rate_below, in percent
+	Days        string // threshold of no_data
+	Worse       string // threshold of worse_than_previous, in percentage points
+	Cost        string // threshold of cost_above, in dollars
+	Fall        string // threshold of silent_fall, in percent
 	Sensitivity alerts.Sensitivity
-	Skill       string // its name or id; "" for all
+	Skill       string // its name or id; "" for all skills
 	Action      string
 	Channel     notify.Channel
 	Address     string
 	Secret      string
 }
 
+// alertForm reads the form from the request.
 func (v *visit) alertForm() alertForm {
 	return alertForm{
 		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")),
@@ -41,11 +44,12 @@ func (v *visit) alertForm() alertForm {
 	}
 }
 
-// condition parses the part of the form that says when to fire, in the units of
-// the API.
+// condition parses the part of the form that describes when to fire, in the units of
+// the API: a percentage becomes a share of 1. Errors name the field of the form.
 func (f alertForm) condition() (r alerts.Rule, err error) {
 	r = alerts.Rule{Type: f.Type, Sensitivity: f.Sensitivity}
 	var field, text string
+	// Most is the upper limit of the field: 90 days by default.
 	scale, most := 1.0, 90.0
 	switch f.Type {
 	case alerts.PassRateBelow:
@@ -72,7 +76,8 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 	return r, nil
 }
 
-// config puts the address into the field of its channel.
+// config puts the address into the field of its channel. It does not check the address;
+// the service does.
 func (f alertForm) config() (alerts.Config, error) {
 	c := alerts.Config{WebhookSecret: f.Secret}
 	switch f.Channel {
@@ -94,7 +99,7 @@ func (f alertForm) config() (alerts.Config, error) {
 // RollsBack reports whether the rule rolls back when it fires.
 func (f alertForm) RollsBack() bool { return f.Action == string(alerts.Rollback) }
 
-// newRule parses the whole form but for the skill.
+// newRule parses the whole form except the skill, whose id only the caller can look up.
 func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	r, err := f.condition()
 	if err != nil {
@@ -113,10 +118,12 @@ func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	return n, nil
 }
 
-// alertFormOf returns the form of an existing rule. Its address is a secret and is
-// left out.
+// alertFormOf returns the form of an existing rule. Its address is a secret and is left
+// out.
 func alertFormOf(r alerts.Rule) alertForm {
 	f := alertForm{Type: r.Type, Sensitivity: r.Sensitivity, Channel: r.Channel}
+	// The factor is split to round away binary noise: 0.35 must show as 35, not
+	// 35.000000000001.
 	number, share := strconv.FormatFloat(r.Threshold, 'f', -1, 64), strconv.FormatFloat(math.Round(r.Threshold*1e8)/1e6, 'f', -1, 64)
 	switch r.Type {
 	case alerts.NoData:
@@ -133,8 +140,9 @@ func alertFormOf(r alerts.Rule) alertForm {
 	return f
 }
 
-// change returns what differs from the rule. The destination stays unless there is
-// a new address or another channel.
+// change returns the fields that differ from the rule. The destination stays unless
+// there is a new address or another channel: the form shows it masked, so empty means
+// unchanged.
 func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
 	condition, err := f.condition()
 	if err != nil {
@@ -149,13 +157,14 @@ func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
 	return c, err
 }
 
-// addressPaths are the paths of issues about an address.
+// addressPaths are the paths of the API's issues about an address.
 var addressPaths = []string{
 	"config.webhook_url", "config.chat_a_webhook_url", "config.chat_b_webhook_url",
 	"config.email",
 }
 
-// inWords puts what is wrong with a rule into the words of the form, and at its fields.
+// inWords rephrases the API's issues about a rule in the words of the form, and moves
+// them to its fields. Errors without issues are returned unchanged.
 func (f alertForm) inWords(err error) error {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || len(e.Issues) == 0 {

@@ -14,35 +14,39 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
-// A preview shows when a rule would have fired over the last days.
+// A preview shows when a rule would have fired over the last previewDays.
 type preview struct {
-	Problem string // why there is no preview
-	Text    string
-	Strips  []strip // skills for which it would have fired, most days first; always one for a rule about one skill
-	More    int     // skills that would have fired but are not shown
+	Problem string // why there is no preview, or ""
+	Text    string // summary, e.g. "In the last 90 days it would have fired twice."
+	// Strips are the skills for which it would have fired, those with most days first.
+	// A rule about one skill always has its strip.
+	Strips []strip
+	More   int // number of skills that would have fired but are not shown
 }
 
-// A strip is a chart of one skill's days that marks those on which the rule would
-// have fired.
+// A strip is a chart of one skill's days that marks those on which the rule would have
+// fired. Coordinates are those of its SVG.
 type strip struct {
 	SkillID, Name string
 	Episodes      []episode
-	Days          int // on which it would have fired
-	Line          string
-	Limit         *float64 // where the threshold is drawn, for pass rates
-	Spans         []charts.Bar
-	Bars          []charts.Bar
+	Days          int          // number of days on which it would have fired
+	Line          string       // path of the pass rate; "" for rules about sessions
+	Limit         *float64     // where the threshold is drawn; nil for rules about sessions
+	Spans         []charts.Bar // the episodes, as marked areas
+	Bars          []charts.Bar // the sessions of each day
 	From, To      string
-	Label         string // the same as text
+	Label         string // the same for screen readers
 }
 
-// An episode is a period of firing.
+// An episode is a period on which the rule would have fired without a break.
 type episode struct {
 	From, To string
 	Days     int
-	Open     bool // it still fires today
+	Open     bool // it would still be firing today
 }
 
+// The size of a preview, and of the SVG of a strip: the rate is drawn between stripTop
+// and stripBottom, the bars of sessions between that and stripBase.
 const (
 	previewDays = 90
 	stripsShown = 8
@@ -52,8 +56,9 @@ const (
 	stripBase   = 78.0
 )
 
-// preview replays the rule in a form on the last days, of its skill or of those
-// that the form suggests.
+// preview replays the rule in a form on the last days of its skill, or of the skills
+// that the form suggests. An incomplete form is not an error: preview.Problem explains
+// it.
 func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p preview, err error) {
 	rule, err := form.condition()
 	if err != nil {
@@ -66,6 +71,7 @@ func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p pre
 	all := choices.First
 	if form.Skill != "" {
 		chosen, err := s.chosenSkill(v, form.Skill)
+		// Perhaps half a name: the page updates while a person types.
 		if fault.Is(err, fault.Malformed) { // half a name, perhaps: it is typed now
 			return preview{Problem: "There is no skill of this name."}, nil
 		} else if err != nil {
@@ -80,6 +86,7 @@ func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p pre
 	for i, k := range all {
 		ids[i] = k.ID
 	}
+	// The days before the first shown one fill its window.
 	before := alerts.WindowDays - 1
 	if rule.Type == alerts.NoData {
 		before = int(math.Ceil(rule.Threshold))
@@ -98,7 +105,8 @@ func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p pre
 	return p, nil
 }
 
-// sum summarises the preview and keeps the worst strips.
+// sum summarises the preview and keeps the worst strips; checked is the number of
+// skills that were replayed.
 func (p *preview) sum(checked int) {
 	fired, times := 0, 0
 	for _, s := range p.Strips {
@@ -123,6 +131,7 @@ func (p *preview) sum(checked int) {
 	p.Strips = p.Strips[:min(len(p.Strips), stripsShown)]
 }
 
+// timesText returns n as "once" or "N times".
 func timesText(n int) string {
 	if n == 1 {
 		return "once"
@@ -130,8 +139,8 @@ func timesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// newStrip evaluates the rule at the end of each day. The first days, before, only
-// fill the window of those after them.
+// newStrip evaluates the rule at the end of each day. The first days, of which there
+// are before, only fill the window of those after them.
 func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, before int) strip {
 	s := strip{SkillID: k.ID, Name: k.Name, From: days[before].Date, To: days[len(days)-1].Date}
 	looks := dayEndsOf(k, days, before)
@@ -155,8 +164,8 @@ func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, befor
 	return s
 }
 
-// dayEndsOf returns what a rule would have seen of a skill at the end of each day,
-// from its first session on.
+// dayEndsOf returns the samples that the rule would have seen of a skill at the end of
+// each day, starting with the day of its first session. A skill without one has none.
 func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.Sample {
 	if k.FirstSeenAt == nil {
 		return nil
@@ -165,7 +174,7 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 	lastSession := *k.FirstSeenAt
 	var looks []alerts.Sample
 	for i, d := range days {
-		end := now // of a day that is not over
+		end := now // today is not over
 		if begin, err := time.Parse(time.DateOnly, d.Date); err == nil && begin.Add(day).Before(now) {
 			end = begin.Add(day - time.Microsecond)
 		}
@@ -188,8 +197,8 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 	return looks
 }
 
-// draw computes the shapes of the chart: the rate and the threshold, or the
-// sessions, over the periods of firing.
+// draw computes the shapes of the chart: the rate and the threshold, or for no_data the
+// sessions alone, over the episodes.
 func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	shown := days[before:]
 	step := stripWidth / float64(len(shown))
@@ -227,8 +236,10 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	}
 }
 
+// stripY returns the y coordinate of a rate from 0 to 1.
 func stripY(rate float64) float64 { return stripBottom - rate*(stripBottom-stripTop) }
 
+// describe formats the episodes, e.g. "2026-01-03 to 2026-01-05; since 2026-02-01".
 func (s *strip) describe() string {
 	if len(s.Episodes) == 0 {
 		return "never"

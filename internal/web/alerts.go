@@ -17,14 +17,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
-// alertsView lists the rules with their state.
+// alertsView lists the rules with their state, and the newest events of all.
 type alertsView struct {
-	listing.Size // of the rules
+	listing.Size // number of rules
 	Rules        []ruleRow
 	Events       []alerts.Event
 }
 
-// Transitions are the events that can be listed alone.
+// Transitions are the values of the filter of events.
 func (alertsView) Transitions() []string {
 	return []string{string(alerts.Firing), string(alerts.Resolved), string(alerts.Reminder)}
 }
@@ -32,25 +32,28 @@ func (alertsView) Transitions() []string {
 // A ruleRow is a rule for display.
 type ruleRow struct {
 	alerts.Rule
-	Skill   string // its name; "" for all
-	When    string // the condition as text
-	Where   string // the address, masked
+	Skill   string // name of the skill; "" for all
+	When    string // the condition in words
+	Where   string // the address, masked; "" for the owners of the skill
 	State   string // firing, ok, not_evaluated_yet or disabled
 	Firing  []overview.Firing
 	Warning []string
 }
 
-// notEvaluated is the state of a rule until its first evaluation: it may be about to fire.
+// notEvaluated is the state of a rule until its first evaluation: "ok" would be wrong,
+// as it may be about to fire.
 const notEvaluated = "not_evaluated_yet"
 
 // NotEvaluated reports whether the rule still waits for its first evaluation.
 func (r ruleRow) NotEvaluated() bool { return r.State == notEvaluated }
 
+// Rows of a page.
 const (
 	rulesShown  = 25
 	eventsShown = 20
 )
 
+// handleAlerts lists the rules and the newest events.
 func (s *Service) handleAlerts(v *visit) (answer, error) {
 	rules, total, err := s.Alerts.Rules(v.Context(), v.Caller.OrgID, v.list.Rows(rulesShown))
 	if err != nil {
@@ -64,14 +67,15 @@ func (s *Service) handleAlerts(v *visit) (answer, error) {
 	return show("alerts", "Alerts", view), err
 }
 
-// eventFilter chooses the events of the history that the address of the page asks for.
+// eventFilter returns the filter of the history from the query of the page.
 func eventFilter(v *visit, limit, offset int) alerts.EventFilter {
 	return alerts.EventFilter{
 		Transition: v.URL.Query().Get("event"), Search: strings.TrimSpace(v.URL.Query().Get("skill")), Limit: limit, Offset: offset,
 	}
 }
 
-// ruleRows adds names, states and firing alerts to rules.
+// ruleRows adds names, states and firing alerts to rules. A skill that is gone has no
+// name.
 func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 	firing, err := s.Overview.Firing(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -98,6 +102,7 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 				row.Firing, row.State = append(row.Firing, f), "firing"
 			}
 		}
+		// Last, since a disabled rule may still have firing states.
 		if !r.Enabled {
 			row.State = "disabled"
 		}
@@ -128,6 +133,8 @@ type channelChoice struct {
 	Text    string
 }
 
+// channelChoices are the channels in the order of the form. The owners come first:
+// their addresses are known already.
 var channelChoices = []channelChoice{
 	{alerts.ToOwners, "Owners of the skill, by email"},
 	{notify.Webhook, "Webhook"},
@@ -149,6 +156,9 @@ func channelName(c notify.Channel) string {
 // ChannelName returns the name of the rule's channel.
 func (r ruleRow) ChannelName() string { return channelName(r.Channel) }
 
+// handleAlertNew shows the form with a sensible rule: sequential, which raises few
+// false alarms, and to the owners of skills if there is a mail server. ?skill=ID
+// preselects a skill.
 func (s *Service) handleAlertNew(v *visit) (answer, error) {
 	form := alertForm{
 		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Sequential, Channel: notify.Webhook,
@@ -167,7 +177,7 @@ func (s *Service) handleAlertNew(v *visit) (answer, error) {
 	return s.alertPage(v, form)
 }
 
-// alertPage is the form with its preview. If the form is incomplete, the preview
+// alertPage shows the form with its preview. If the form is incomplete, the preview
 // says so.
 func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 	view := alertNewView{Form: form, Channels: channelChoices, Mail: s.Alerts.Sender.MailConfigured()}
@@ -179,8 +189,11 @@ func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 	return show("alert_new", "New alert", view), err
 }
 
+// handlePreviewAlert renders the form that a script posts whenever a field changes. It
+// changes nothing.
 func (s *Service) handlePreviewAlert(v *visit) (answer, error) { return s.alertPage(v, v.alertForm()) }
 
+// handleCreateAlert creates a rule. A refused form is shown again with its input.
 func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 	form := v.alertForm()
 	n, err := form.newRule()
@@ -211,8 +224,8 @@ type alertSecretView struct {
 	ID, Message, Secret string
 }
 
-// showSecret responds with a page of its own: a redirect would have to carry the
-// secret in a cookie or URL.
+// showSecret responds with a page of its own: a redirect would have to carry the secret
+// in a cookie or URL.
 func showSecret(r alerts.Rule, message string) answer {
 	return show("alert_secret", "Signing secret", alertSecretView{ID: r.ID, Message: message, Secret: *r.Secret})
 }
@@ -220,24 +233,25 @@ func showSecret(r alerts.Rule, message string) answer {
 // alertView is one rule with its history.
 type alertView struct {
 	ruleRow
-	MayChange  bool // the rule; a test notification needs less
+	MayChange  bool // whether the caller may change the rule; a test notification needs less
 	Form       alertForm
 	Channels   []channelChoice
 	Deliveries []alerts.Delivery
-	Sent       int
+	Sent       int // number of deliveries in all
 	Events     []alerts.Event
-	Happened   int
+	Happened   int // number of events in all
 	PerPage    int
-	States     map[string]alerts.State // by skill
-	People     map[string]string       // names by id
+	States     map[string]alerts.State // states by skill id
+	People     map[string]string       // names of users by id
 }
 
-// Person is the name of who acknowledged an alert.
+// Person returns the name of the user who acknowledged an alert.
 func (v alertView) Person(id *string) string {
 	return cmp.Or(v.People[*id], "a former member")
 }
 
-// MayAcknowledge reports whether it fires for a skill, and that is not acknowledged.
+// MayAcknowledge reports whether the rule fires for a skill and is not acknowledged
+// yet.
 func (v alertView) MayAcknowledge() bool {
 	for _, s := range v.States {
 		if s.Fires() && s.AcknowledgedAt == nil {
@@ -247,11 +261,13 @@ func (v alertView) MayAcknowledge() bool {
 	return false
 }
 
+// handleAlert shows one rule.
 func (s *Service) handleAlert(v *visit) (answer, error) {
 	view, err := s.loadAlert(v)
 	return show("alert", "Alert", view), err
 }
 
+// loadAlert reads the rule of the path with everything on its page.
 func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
 	r, err := s.Alerts.Rule(ctx, org, v.PathValue("id"))
@@ -286,6 +302,8 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	return view, err
 }
 
+// handleChangeAlert changes a rule. The type of a rule never changes: the form of the
+// page does not have it.
 func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 	r, err := s.Alerts.Rule(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -312,6 +330,7 @@ func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 	return redirect(pathTo("alerts", r.ID), "The alert was updated."), nil
 }
 
+// handleEnableAlert turns a rule on or off.
 func (s *Service) handleEnableAlert(v *visit) (answer, error) {
 	enabled := v.FormValue("enabled") == "true"
 	r, _, err := s.Alerts.Update(v.Context(), v.Caller, v.PathValue("id"), alerts.Change{Enabled: &enabled})
@@ -325,6 +344,8 @@ func (s *Service) handleEnableAlert(v *visit) (answer, error) {
 	return redirect(pathTo("alerts", r.ID), message), nil
 }
 
+// handleAcknowledgeAlert acknowledges all firings of a rule. None is not an error: it
+// may have resolved since the page was loaded.
 func (s *Service) handleAcknowledgeAlert(v *visit) (answer, error) {
 	r, firing, err := s.Alerts.Acknowledge(v.Context(), v.Caller, v.PathValue("id"))
 	message := "The alert is acknowledged: no more reminders until it is resolved."
@@ -334,7 +355,7 @@ func (s *Service) handleAcknowledgeAlert(v *visit) (answer, error) {
 	return redirect(pathTo("alerts", r.ID), message), err
 }
 
-// handleSnoozeAlert snoozes an alert for the hours of the form; 0 ends that.
+// handleSnoozeAlert snoozes a rule for the hours of the form; 0 ends that.
 func (s *Service) handleSnoozeAlert(v *visit) (answer, error) {
 	hours, ok := formNumber(v.FormValue("hours"), 366*24)
 	if !ok {
@@ -350,8 +371,8 @@ func (s *Service) handleSnoozeAlert(v *visit) (answer, error) {
 	return redirect(pathTo("alerts", r.ID), message), err
 }
 
-// handleTestAlert shows a failed test on the page where the alert can be
-// changed.
+// handleTestAlert sends a test notification and waits for the outcome. A failed test is
+// shown on the page where the alert can be changed, with the response of the receiver.
 func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	d, err := s.Alerts.Test(v.Context(), v.Caller, v.PathValue("id"))
 	if err != nil {
@@ -375,6 +396,8 @@ func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	return show("alert", "Alert", view).refused(err)
 }
 
+// handleRotateAlert replaces the signing secret. The old one stays valid for a while,
+// so that the receiver can be changed in between.
 func (s *Service) handleRotateAlert(v *visit) (answer, error) {
 	r, err := s.Alerts.RotateSecret(v.Context(), v.Caller, v.PathValue("id"))
 	if err != nil {
@@ -383,6 +406,7 @@ func (s *Service) handleRotateAlert(v *visit) (answer, error) {
 	return showSecret(r, "The old secret stays valid until "+r.OldSecretUntil.UTC().Format("2006-01-02 15:04 UTC")+"."), nil
 }
 
+// handleDeleteAlert deletes a rule with its history.
 func (s *Service) handleDeleteAlert(v *visit) (answer, error) {
 	if err := s.Alerts.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err

@@ -14,19 +14,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// An answer is what a page's function returns: a page, a redirect, or bytes.
+// An answer is what a page's function returns: a page (template), a redirect
+// (location), or bytes (send). The functions write nothing themselves, so that an error
+// can still become an error page.
 type answer struct {
-	status   int
+	status   int // HTTP status of a page or redirect
 	template string
 	title    string
-	data     any
-	problem  *fault.Error
+	data     any          // data of the template
+	problem  *fault.Error // what is wrong with the submitted form
 	location string
-	flash    string
+	flash    string // message for the next page
 	send     func(http.ResponseWriter) error
 }
 
-// show returns a page.
+// show returns a page with status 200.
 func show(template, title string, data any) answer {
 	return answer{status: http.StatusOK, template: template, title: title, data: data}
 }
@@ -41,7 +43,7 @@ func redirect(path, message string) answer {
 // the first byte can only be logged.
 func raw(fn func(http.ResponseWriter) error) answer { return answer{send: fn} }
 
-// stream writes the response of an operation that the API has, too.
+// stream returns the response of an operation that the API has, too, e.g. a download.
 func stream(v *visit, s httpapi.Stream) answer {
 	return raw(func(w http.ResponseWriter) error {
 		s(w, v.Request)
@@ -49,8 +51,8 @@ func stream(v *visit, s httpapi.Stream) answer {
 	})
 }
 
-// refused shows the form again with what is wrong with it. An error that cannot
-// be corrected in the form is returned.
+// refused shows the form again with what is wrong with it, and the status of the error.
+// An error that cannot be corrected in the form is returned, for an error page.
 func (a answer) refused(err error) (answer, error) {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || !slices.Contains(correctable, e.Kind) {
@@ -60,22 +62,22 @@ func (a answer) refused(err error) (answer, error) {
 	return a, nil
 }
 
-// correctable are the kinds of errors that a person can correct in the form, e.g. by
+// correctable are the kinds of errors that a person can correct in the form, e.g. with
 // another key (Unauthorized) or a role that they may give (Denied).
 var correctable = []fault.Kind{
 	fault.Malformed, fault.Conflict, fault.NotFound, fault.TooLarge, fault.Unauthorized, fault.Denied,
 }
 
-// A frame is the data of a template: the page's own, and what all pages have.
+// A frame is the data of a template: that of the page, and what all pages share.
 type frame struct {
 	Title     string
 	Data      any
 	Caller    access.Caller
 	SignedIn  bool
-	Flash     string
+	Flash     string // message of the request before, shown once
 	Theme     string // light, dark, or "" for the system's setting
 	Path      string
-	Address   string // that replaces the form's, for a reload or a bookmark; "" to keep it
+	Address   string // address of the page after a refused form, for a reload or a bookmark; "" to keep the form's
 	PublicURL string
 	Nav       []navItem
 
@@ -83,13 +85,14 @@ type frame struct {
 	list    listing.Request
 }
 
-// May reports whether the caller has a permission, for buttons.
+// May reports whether the caller has a permission: pages omit buttons that would be
+// refused.
 func (f frame) May(permission string) bool { return f.Caller.May(access.Permission(permission)) }
 
-// Plan reports whether the organisation's plan includes another.
+// Plan reports whether the organisation's plan includes another one.
 func (f frame) Plan(plan string) bool { return f.Caller.Plan.Includes(access.Plan(plan)) }
 
-// Problems lists what is wrong with a form.
+// Problems lists what is wrong with the submitted form, for the top of the page.
 func (f frame) Problems() []string {
 	if f.problem == nil {
 		return nil
@@ -104,7 +107,7 @@ func (f frame) Problems() []string {
 	return all
 }
 
-// ProblemsBut lists what is wrong but for the fields that show their own problem.
+// ProblemsBut is Problems without the fields that show their own problem.
 func (f frame) ProblemsBut(fields ...string) []string {
 	if f.problem == nil || len(f.problem.Issues) == 0 {
 		return f.Problems()
@@ -118,7 +121,7 @@ func (f frame) ProblemsBut(fields ...string) []string {
 	return all
 }
 
-// Problem is what is wrong with one field, or "".
+// Problem returns what is wrong with one field, or "".
 func (f frame) Problem(path string) string {
 	if f.problem == nil {
 		return ""
@@ -131,14 +134,17 @@ func (f frame) Problem(path string) string {
 	return ""
 }
 
+// write writes the answer as the response.
 func (a answer) write(s *Service, v *visit) {
 	switch {
 	case a.send != nil:
+		// The header is already sent, so the status cannot change any more.
 		if err := a.send(v.w); err != nil {
 			s.Log.Warn("response truncated", "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
 		}
 	case a.location != "":
-		if a.flash != "" { // base64, because a cookie can hold neither spaces nor umlauts
+		// In base64, because a cookie cannot hold spaces or non-ASCII characters.
+		if a.flash != "" {
 			s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(a.flash)), 60)
 		}
 		http.Redirect(v.w, v.Request, a.location, a.status)
@@ -147,8 +153,8 @@ func (a answer) write(s *Service, v *visit) {
 	}
 }
 
-// render executes the template into a buffer, so that an error in it does not
-// leave half a page.
+// render executes the template into a buffer, so that an error in it does not leave
+// half a page.
 func (a answer) render(s *Service, v *visit) {
 	f := frame{
 		Title: a.title, Data: a.data, Caller: v.Caller, SignedIn: v.sessionID != "", Theme: v.theme(),
@@ -157,7 +163,8 @@ func (a answer) render(s *Service, v *visit) {
 	if f.SignedIn {
 		f.Nav = s.navFor(v.Caller, v.URL.Path)
 	}
-	f.Flash = s.takeFlash(v) // before the header is written, since it deletes the cookie
+	// Before the header is written: it deletes the cookie.
+	f.Flash = s.takeFlash(v)
 	var page bytes.Buffer
 	t, err := s.templates[a.template]()
 	if err == nil {
@@ -174,7 +181,7 @@ func (a answer) render(s *Service, v *visit) {
 	_, _ = page.WriteTo(v.w) // fails if the browser has disconnected
 }
 
-// takeFlash returns the flash message of the previous request and clears it.
+// takeFlash returns the flash message of the previous request, or "", and clears it.
 func (s *Service) takeFlash(v *visit) string {
 	value := s.cookie(v, flashCookie)
 	if value == "" {

@@ -12,16 +12,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
+// staticFiles are the style sheet, the script and the images.
+//
 //go:embed static
 var staticFiles embed.FS
 
-// assets are the static files under names with a hash of their content, so that
-// browsers can cache them for ever.
+// assets are the static files under names with a hash of their content, e.g.
+// "app.1f2e3d4c5b6a.css", so that browsers can cache them forever.
 type assets struct {
-	urls   map[string]string // by plain name
-	bodies map[string][]byte // by hashed name
+	urls   map[string]string // URLs by plain name
+	bodies map[string][]byte // contents by hashed name
 }
 
+// readAssets reads the embedded files and hashes them.
 func readAssets() (assets, error) {
 	a := assets{urls: map[string]string{}, bodies: map[string][]byte{}}
 	entries, err := fs.ReadDir(staticFiles, "static")
@@ -41,16 +44,19 @@ func readAssets() (assets, error) {
 	return a, nil
 }
 
-// url returns the path of a static file; an unknown name is a mistake in a
-// template, which the tests of the pages find.
+// url returns the path of a static file. An unknown name returns "": it is a mistake in
+// a template, which the tests of the pages find.
 func (a assets) url(name string) string { return a.urls[name] }
 
+// assetTypes are the content types by extension: those of package mime depend on the
+// machine.
 var assetTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml",
 }
 
+// serveAsset serves a file by its hashed name. It needs no session.
 func (s *Service) serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	body, ok := s.assets.bodies[name]

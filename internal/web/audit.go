@@ -1,3 +1,4 @@
+// auditView is a page of the audit log.
 package web
 
 import (
@@ -17,15 +18,17 @@ type auditView struct {
 	Form     auditForm
 	Filtered bool
 	Areas    []auditArea
-	Actors   []string // suggestions of the filter
+	Actors   []string // email addresses that the filter suggests
 	Newest   string   // URL of the first page; "" on it
 	Older    string   // URL of the next page; "" on the last
 }
 
-// auditForm is the input of the filter, with the names of the API's parameters.
+// auditForm is the input of the filter, with the names of the API's parameters, so that
+// a link can be copied from one to the other.
 type auditForm struct{ Actor, Action, Target, Since, Until string }
 
-// An auditRow is an entry for display.
+// An auditRow is an entry for display, e.g. "Ada, in a browser, changed the role of
+// Bob".
 type auditRow struct {
 	audit.Entry
 	Who, How         string
@@ -36,7 +39,8 @@ type auditRow struct {
 // auditShown is how many entries a page lists.
 const auditShown = 50
 
-// handleAudit shows the audit log, newest first.
+// handleAudit shows a page of the audit log, newest first. An invalid filter is refused
+// on the page itself.
 func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()
 	form := newAuditForm(q)
@@ -48,7 +52,7 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 	names := map[string]string{}
 	for _, u := range users {
 		names[u.ID] = personName(u)
-		view.Actors = append(view.Actors, u.Email) // suggestions of the filter
+		view.Actors = append(view.Actors, u.Email)
 	}
 	f, err := form.filter()
 	if err != nil {
@@ -71,6 +75,7 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 	return show("settings_audit", "Audit log", view), nil
 }
 
+// newAuditForm reads the filter from the query.
 func newAuditForm(q url.Values) auditForm {
 	return auditForm{
 		Actor: trimmed(q, "actor"), Action: trimmed(q, "action"),
@@ -78,12 +83,14 @@ func newAuditForm(q url.Values) auditForm {
 	}
 }
 
+// filter returns the filter of the service. Times that are invalid are an error.
 func (a auditForm) filter() (audit.Filter, error) {
 	f := audit.Filter{Actor: a.Actor, Action: a.Action, Target: a.Target}
 	err := f.Between(a.Since, a.Until)
 	return f, err
 }
 
+// trimmed returns a parameter without surrounding spaces.
 func trimmed(q url.Values, name string) string { return strings.TrimSpace(q.Get(name)) }
 
 // auditPage returns the URL of the page after a cursor, with the same filter. The log
@@ -98,7 +105,7 @@ func auditPage(q url.Values, cursor string) string {
 }
 
 // auditRows describes entries, with links to things that still exist and that the
-// caller may see.
+// caller may see. One query finds out which of the ids on the page exist.
 func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]string) ([]auditRow, error) {
 	var ids []string
 	for _, e := range entries {
@@ -124,14 +131,16 @@ func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]st
 	return rows, nil
 }
 
+// newAuditRow describes one entry; names are those of users by id.
 func newAuditRow(e audit.Entry, l linker, names map[string]string) auditRow {
 	row := auditRow{
 		Entry: e, Who: cmp.Or(e.ActorName, whoWords[e.Actor]), Did: didWords(e.Action),
 		Thing: cmp.Or(e.Target.Name, e.Target.ID),
 		Link:  l.link(e.Target.Kind, e.Target.ID), Facts: auditFacts(e.Detail),
 	}
+	// The name of an alert is its type, e.g. "pass_rate_below".
 	if e.Target.Kind == "alert" {
-		row.Thing = strings.ReplaceAll(row.Thing, "_", " ") // its name is its type
+		row.Thing = strings.ReplaceAll(row.Thing, "_", " ")
 	}
 	if e.ActorName != "" {
 		row.How = viaWords[e.Via]
@@ -143,10 +152,10 @@ func newAuditRow(e audit.Entry, l linker, names map[string]string) auditRow {
 	return row
 }
 
-// A linker links to the pages that the caller may see of things that still exist.
+// A linker links to pages of things that still exist, if the caller may see the page.
 type linker struct {
-	exists  map[string]bool // by id
-	visible map[string]bool // by the path of routes.go
+	exists  map[string]bool // whether it exists, by id
+	visible map[string]bool // whether it is visible, by the path in routes.go
 }
 
 // link returns the path of a thing's page, or "".
@@ -163,7 +172,8 @@ func (l linker) link(kind, id string) string {
 	return ""
 }
 
-// Known reports whether the select of actions has the one of the filter.
+// Known reports whether the select of actions has the action of the filter. A linked
+// filter may be another prefix, which the page then shows as text.
 func (a auditView) Known() bool {
 	return slices.ContainsFunc(a.Areas, func(area auditArea) bool {
 		return area.Prefix == a.Form.Action || slices.ContainsFunc(area.Words,
@@ -171,7 +181,7 @@ func (a auditView) Known() bool {
 	})
 }
 
-// DateField returns the type of an input for a time. A linked filter may be more
+// DateField returns the type of the input for a time. A linked filter may be more
 // precise than a day, which a date input would not show.
 func (a auditView) DateField(value string) string {
 	if _, err := time.Parse(time.DateOnly, value); err != nil && value != "" {

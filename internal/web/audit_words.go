@@ -13,15 +13,17 @@ import (
 
 // An auditArea is a part of the service whose changes are recorded.
 type auditArea struct {
-	Prefix string // of its actions
+	Prefix string // prefix of its actions, e.g. "auth."
 	Label  string
 	Words  []auditWords
 }
 
-// auditWords describe an action, in front of the name of its target.
+// auditWords describe an action, in front of the name of its target: "changed the role
+// of".
 type auditWords struct{ Action, Did string }
 
-// auditAreas are all actions, as the filter of the audit log lists them.
+// auditAreas are all actions, as the filter of the audit log lists them. A test fails
+// if the code records an action that is missing here.
 var auditAreas = []auditArea{
 	{"auth.", "people, keys and sessions", []auditWords{
 		{"auth.organisation.create", "created the organisation"},
@@ -194,7 +196,8 @@ var auditAreas = []auditArea{
 	}},
 }
 
-// didWords describes an action; an unknown one is shown as it is.
+// didWords describes an action; an unknown one, e.g. of a newer replica, is shown as it
+// is.
 func didWords(action string) string {
 	for _, area := range auditAreas {
 		for _, w := range area.Words {
@@ -211,11 +214,11 @@ var whoWords = map[audit.Actor]string{
 	audit.User: "a user", audit.Key: "a program", audit.System: "the service", audit.Command: "the operator",
 }
 
-// viaWords describe how a named user did it.
+// viaWords describe by which way a named user did it.
 var viaWords = map[audit.Via]string{audit.Web: "in a browser", audit.API: "through the API", audit.CLI: "on the server"}
 
 // pagesOfTargets are the pages of the targets of entries, as in routes.go. A path
-// without an id is that of a list, which always exists.
+// without an id is the page of a list, which always exists.
 var pagesOfTargets = map[string]string{
 	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}",
 	"run":         "/runs/{id}",
@@ -229,10 +232,10 @@ var pagesOfTargets = map[string]string{
 // ofOne reports whether a path is the page of one thing rather than of a list.
 func ofOne(path string) bool { return strings.HasSuffix(path, "}") }
 
-// An auditFact is one detail of an entry.
+// An auditFact is one detail of an entry. Link is "" if its value has no page.
 type auditFact struct{ Name, Value, Link string }
 
-// auditFacts lists the details of an entry by name.
+// auditFacts lists the details of an entry, sorted by name and without empty ones.
 func auditFacts(d audit.Detail) []auditFact {
 	all := []auditFact{}
 	for _, name := range slices.Sorted(maps.Keys(d)) {
@@ -267,6 +270,7 @@ func factText(value any) string {
 	return string(text)
 }
 
+// idText matches ids and hashes.
 var idText = regexp.MustCompile(`^[0-9a-f-]{32,}$`)
 
 // shortID truncates an id or a hash to a part that is unique enough on a page, and
@@ -278,6 +282,7 @@ func shortID(text string) string {
 	return short(factLength, text)
 }
 
+// The lengths of shortID, in characters.
 const (
 	idLength   = 14
 	factLength = 120

@@ -12,7 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// prettyCases indents a suite's JSON document.
+// prettyCases indents the JSON of a suite's cases for the editor. Invalid JSON is
+// returned unchanged.
 func prettyCases(document json.RawMessage) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, document, "", "  "); err != nil {
@@ -21,8 +22,8 @@ func prettyCases(document json.RawMessage) string {
 	return b.String()
 }
 
-// readCases decodes cases. An issue has the line of a syntax error as the last part
-// of its path.
+// readCases decodes cases. The path of an issue about the syntax is lineOf and the
+// line.
 func readCases(text string) (cases []suites.Fields, err error) {
 	err = json.Unmarshal([]byte(text), &cases)
 	var offset int64
@@ -40,7 +41,7 @@ func readCases(text string) (cases []suites.Fields, err error) {
 	return cases, nil
 }
 
-// reason returns an error of encoding/json without the names of Go types.
+// reason returns the message of an encoding/json error without the names of Go types.
 func reason(err error) string {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return "found a " + e.Value
@@ -51,7 +52,8 @@ func reason(err error) string {
 // lineOf is the first part of the path of an issue about a line.
 const lineOf = "line"
 
-// troubles finds the lines of the JSON that issues are about.
+// troubles finds the lines of the JSON that issues are about. With asJSON each has an
+// excerpt of the text around it.
 func troubles(issues []fault.Issue, text string, asJSON bool) []trouble {
 	places := placeCases(text)
 	var all []trouble
@@ -59,7 +61,7 @@ func troubles(issues []fault.Issue, text string, asJSON bool) []trouble {
 		t := trouble{Message: issue.Message}
 		switch {
 		case len(issue.Path) == 2 && issue.Path[0] == lineOf:
-			t.Line, _ = strconv.Atoi(issue.Path[1]) // ours
+			t.Line, _ = strconv.Atoi(issue.Path[1]) // of readCases
 		case len(issue.Path) >= 2 && issue.Path[0] == "cases_json":
 			t.place(places, issue.Path[1], issue.Path[2:])
 		case len(issue.Path) > 0:
@@ -73,7 +75,7 @@ func troubles(issues []fault.Issue, text string, asJSON bool) []trouble {
 	return all
 }
 
-// place finds the case, and its field if it has that.
+// place sets the case, and the line of its field if the text has that field.
 func (t *trouble) place(places []map[string]int, index string, field []string) {
 	i, err := strconv.Atoi(index)
 	if err != nil {
@@ -91,17 +93,17 @@ func (t *trouble) place(places []map[string]int, index string, field []string) {
 	}
 }
 
-// placeCases finds the line of each case, under "", and of its fields. It
-// stops at anything but an array of objects.
+// placeCases finds the line of each case, under "", and of its fields by their names.
+// It stops at anything but an array of objects, and returns the cases until there.
 func placeCases(text string) (places []map[string]int) {
 	d := json.NewDecoder(strings.NewReader(text))
-	var breaks []int // the offsets of line breaks
+	var breaks []int // offsets of line breaks
 	for i := range len(text) {
 		if text[i] == '\n' {
 			breaks = append(breaks, i)
 		}
 	}
-	line := func() int { // of the end of the last token
+	line := func() int { // line of the end of the last token
 		n, _ := slices.BinarySearch(breaks, int(d.InputOffset())-1)
 		return n + 1
 	}

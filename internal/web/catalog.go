@@ -16,10 +16,10 @@ type tokensView struct {
 	listing.Size
 	Tokens     []tokens.Token
 	People     map[string]string // names of users by id
-	Name, Days string            // of the form
-	Made       *madeKey          // just created
-	Replaced   *tokens.Token     // by that one
-	Commands   []connect.Snippet // with that one
+	Name, Days string            // input of the form
+	Made       *madeKey          // the token that was just created, with its secret
+	Replaced   *tokens.Token     // the token that Made replaces, after a rotation
+	Commands   []connect.Snippet // commands with the new token, to copy
 }
 
 // handleTokens lists catalog tokens.
@@ -27,6 +27,7 @@ func (s *Service) handleTokens(v *visit) (answer, error) {
 	return s.showTokens(v, tokensView{Days: "90"}, nil)
 }
 
+// showTokens completes the view with the list. A problem is shown on the form.
 func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, error) {
 	view.PerPage, view.People = peopleShown, map[string]string{}
 	var err error
@@ -50,8 +51,8 @@ func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, 
 	return page, nil
 }
 
-// handleCreateToken responds with the page itself: a redirect would have to carry
-// the token.
+// handleCreateToken responds with the page itself: a redirect would have to carry the
+// token.
 func (s *Service) handleCreateToken(v *visit) (answer, error) {
 	form := tokensView{Name: strings.TrimSpace(v.FormValue("name")), Days: strings.TrimSpace(v.FormValue("days"))}
 	until, err := expiresIn(form.Days)
@@ -65,6 +66,7 @@ func (s *Service) handleCreateToken(v *visit) (answer, error) {
 	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{Name: form.Name, Raw: raw}}, nil)
 }
 
+// handleRotateToken replaces a token; the old one still works for the chosen hours.
 func (s *Service) handleRotateToken(v *visit) (answer, error) {
 	hours, err := strconv.Atoi(v.FormValue("overlap"))
 	if err != nil {
@@ -77,6 +79,7 @@ func (s *Service) handleRotateToken(v *visit) (answer, error) {
 	return s.showTokens(v, tokensView{Days: "90", Made: &madeKey{Name: fresh.Name, Raw: raw}, Replaced: &old}, nil)
 }
 
+// handleDeleteToken revokes a token at once.
 func (s *Service) handleDeleteToken(v *visit) (answer, error) {
 	if err := s.Tokens.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
 )
 
-// offeringPerPage is how many skills a page has.
+// offeringPerPage is the number of skills on a page.
 const offeringPerPage = 25
 
 // An offeringChoice is an option of a form.
@@ -20,7 +20,7 @@ type offeringChoice struct {
 	Chosen       bool
 }
 
-// An offeringView is a report with the page of its skills.
+// An offeringView is the catalogue report with a page of its skills.
 type offeringView struct {
 	report.Report
 	Agents, Windows, Ranges, Shown, Sorts []offeringChoice
@@ -28,13 +28,15 @@ type offeringView struct {
 	Rows                                  []report.Skill
 	Total, PerPage                        int
 	Costly                                []report.Skill
-	Settings                              string // JSON for Claude Code
-	Policy, PolicyPath                    string // YAML for Codex
+	Settings                              string // settings.json for Claude Code
+	Policy, PolicyPath                    string // agents/openai.yaml for Codex, and its path
 }
 
 var (
+	// The options of the form.
 	offeringAgents = []offeringChoice{{Value: string(listing.ClaudeCode), Label: "Claude Code"}, {Value: string(listing.Codex), Label: "Codex"}}
-	// contextWindows are those of common models, in tokens; the first is the agent's usual one.
+	// contextWindows are the sizes of common models, in tokens; 0 is the agent's usual
+	// one.
 	contextWindows = []int64{0, 32_000, 64_000, 128_000, 200_000, 272_000, 400_000, 1_000_000}
 	offeringRanges = []int{7, 30, 90, 365}
 	offeringShown  = []offeringChoice{
@@ -51,13 +53,14 @@ var (
 	}
 )
 
+// The default of the form, and how many of the costliest skills the page lists.
 const (
 	offeringDays = 30
 	maxCostly    = 10
 )
 
-// readOffering returns the page that begins at offset. Values that the form does not offer are
-// the default.
+// readOffering returns the page that begins at offset. Values that the form does not
+// offer, e.g. in an old link, are replaced by the default.
 func readOffering(ctx context.Context, s *report.Service, orgID string, query url.Values, offset int) (view offeringView, err error) {
 	options := report.Options{Agent: listing.ClaudeCode, Days: offeringDays}
 	if query.Get("agent") == string(listing.Codex) {
@@ -99,7 +102,8 @@ func readOffering(ctx context.Context, s *report.Service, orgID string, query ur
 	return view, err
 }
 
-// chooseOption marks the choice with the value; the first if none has it.
+// chooseOption returns a copy of the choices in which the one with the value is marked,
+// or the first if none has it.
 func chooseOption(all []offeringChoice, value string) []offeringChoice {
 	all = slices.Clone(all)
 	i := max(0, slices.IndexFunc(all, func(c offeringChoice) bool { return c.Value == value }))
@@ -107,14 +111,15 @@ func chooseOption(all []offeringChoice, value string) []offeringChoice {
 	return all
 }
 
-// Over reports whether the listing does not fit into the budget.
+// Over reports whether the listing does not fit into the agent's budget.
 func (v offeringView) Over() bool { return v.Needed > v.Limit }
 
 // IsCodex reports whether the page is about Codex.
 func (v offeringView) IsCodex() bool { return v.Agent == listing.Codex }
 
-// Fraction is the share of the budget that the whole descriptions need.
+// Fraction is the share of the budget that whole descriptions need; above 1 they are
+// truncated.
 func (v offeringView) Fraction() float64 { return float64(v.Needed) / float64(v.Limit) }
 
-// Int is a number that is known, for templates.
+// Int dereferences a number that is known, for templates.
 func (offeringView) Int(n *int64) int64 { return *n }

@@ -12,8 +12,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// startCatalogueRuns starts a pair of runs of a suite that ran before, on the same skill: with the
-// descriptions that the agent lists, and with whole ones. It returns the first.
+// startCatalogueRuns starts a pair of runs of a suite on the same skill as its last
+// run: one with the descriptions as the agent lists them, and one with whole ones. It
+// returns the first. Both are added in one transaction, as one alone would be of no
+// use.
 func startCatalogueRuns(ctx context.Context, s *runs.Service, caller access.Caller, field func(string) string) (cut runs.Run, err error) {
 	suiteID := field("suite")
 	before, err := s.Newest(ctx, caller.OrgID, []suites.Suite{{ID: suiteID}})
@@ -36,6 +38,7 @@ func startCatalogueRuns(ctx context.Context, s *runs.Service, caller access.Call
 	if cut, err = s.Plan(ctx, caller, suiteID, n); err != nil {
 		return cut, err
 	}
+	// The same seed, so that both runs draw the same samples.
 	n.Seed, n.Catalog = cut.Seed, &catalogue.Choice{Catalog: catalogue.Full}
 	full, err := s.Plan(ctx, caller, suiteID, n)
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// communityView is what contributors sent to the caller.
+// communityView is the bundles that contributors sent to the caller.
 type communityView struct {
 	community.Overview
 	Newest []community.Submission
-	Name   string // of the selected skill, or ""
+	Name   string // name of the selected skill, or ""
 	Report *community.SkillReport
 }
 
-// contributionOrders and signalOrders are the orders of the lists, which have one row for
-// each skill.
+// contributionOrders and signalOrders are the orders of the lists, which have one row
+// for each skill.
 var contributionOrders = map[string]listing.Order[community.SkillCount]{
 	"name":         listing.ByText(func(c community.SkillCount) string { return c.SkillName }),
 	"bundles":      listing.By(func(c community.SkillCount) int { return c.Submissions }),
@@ -23,7 +23,7 @@ var contributionOrders = map[string]listing.Order[community.SkillCount]{
 	"latest":       listing.By(func(c community.SkillCount) int64 { return c.Latest.UnixMicro() }),
 }
 
-// What is suppressed has no place in an order of counts: it would tell the count.
+// Suppressed counts sort together: their place among the others would reveal the count.
 var signalOrders = map[string]listing.Order[signals.Summary]{
 	"name": listing.ByText(func(s signals.Summary) string { return s.SkillName }),
 	"signals": listing.By(func(s signals.Summary) int64 {
@@ -37,7 +37,7 @@ var signalOrders = map[string]listing.Order[signals.Summary]{
 // submissionsShown is how many submissions a page lists.
 const submissionsShown = 20
 
-// handleCommunity shows bundles of all skills of the caller, or of one of them.
+// handleCommunity shows the bundles of all skills of the caller, or of one of them.
 func (s *Service) handleCommunity(v *visit) (answer, error) {
 	var view communityView
 	var err error
@@ -53,6 +53,7 @@ func (s *Service) handleCommunity(v *visit) (answer, error) {
 	return show("community", "Community", view), err
 }
 
+// handleSignals shows the counts of all skills, with k-anonymity.
 func (s *Service) handleSignals(v *visit) (answer, error) {
 	o, err := s.Signals.Overview(v.Context(), v.Caller.OrgID)
 	view := signalsView{Overview: o}
@@ -77,12 +78,14 @@ type signalsSkillView struct {
 	GradeRows, Ways []namedCount
 }
 
-// A namedCount is a count that may be withheld.
+// A namedCount is a count that may be suppressed.
 type namedCount struct {
 	Name  string
-	Count *int64 // nil: withheld
+	Count *int64 // nil: suppressed
 }
 
+// handleSignalsSkill shows the counts of one skill, by grade and by the way of
+// invocation.
 func (s *Service) handleSignalsSkill(v *visit) (answer, error) {
 	name := v.PathValue("skill")
 	d, err := s.Signals.Skill(v.Context(), v.Caller.OrgID, name)
@@ -97,7 +100,7 @@ func (s *Service) handleSignalsSkill(v *visit) (answer, error) {
 	return show("signals_skill", name, view), err
 }
 
-// inOrder lists those of the names that there are counts for.
+// inOrder returns the counts in the order of names, without those that do not exist.
 func inOrder(counts map[string]*int64, names ...string) []namedCount {
 	var rows []namedCount
 	for _, name := range names {

@@ -16,7 +16,7 @@ type compareView struct {
 	Before, After runs.Run
 	Show          string // changed, or "" for all
 	Counts        map[string]int
-	P             float64 // that so much changes by chance
+	P             float64 // p-value: how likely chance alone makes such a difference
 	Rows          []compareRow
 }
 
@@ -27,7 +27,7 @@ type compareRow struct {
 	Change        string
 }
 
-// The changes, those to look at first.
+// The changes, in the order of changeOrder: what to look at first.
 const (
 	broken  = "broken"  // it passed before
 	fixed   = "fixed"   // it failed before
@@ -37,8 +37,11 @@ const (
 	same    = "same"
 )
 
+// changeOrder is the order of the rows.
 var changeOrder = []string{broken, fixed, unclear, added, removed, same}
 
+// handleCompare compares the run of the path with the one of ?with=ID. They must be of
+// one suite; the earlier one is always on the left.
 func (s *Service) handleCompare(v *visit) (answer, error) {
 	org := v.Caller.OrgID
 	after, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), "")
@@ -52,7 +55,8 @@ func (s *Service) handleCompare(v *visit) (answer, error) {
 	if before.SuiteID != after.SuiteID {
 		return answer{}, fault.New(fault.Malformed, "The runs are of different suites; choose two of one suite")
 	}
-	if before.CreatedAt.After(after.CreatedAt) { // whichever was chosen first
+	// The order is by time, not by which was chosen first.
+	if before.CreatedAt.After(after.CreatedAt) {
 		before, after = after, before
 	}
 	suite, err := s.Suites.Get(v.Context(), org, after.SuiteID)
@@ -88,7 +92,7 @@ func compareCases(before, after []runCase) []compareRow {
 	return rows
 }
 
-// changeOf compares verdicts. One that ended with an error says nothing about the
+// changeOf compares verdicts. A trial that ended with an error proves nothing about the
 // skill, so it neither breaks nor fixes a case.
 func changeOf(before, after string) string {
 	pass, fail := string(runs.Pass), string(runs.Fail)
@@ -103,6 +107,7 @@ func changeOf(before, after string) string {
 	return same
 }
 
+// count counts the changes, selects the rows to show, and tests the difference.
 func (c *compareView) count(rows []compareRow) {
 	c.Counts = map[string]int{}
 	for _, r := range rows {
@@ -111,7 +116,7 @@ func (c *compareView) count(rows []compareRow) {
 			c.Rows = append(c.Rows, r)
 		}
 	}
-	// The test for pairs: cases with the same verdict in both runs say nothing.
+	// McNemar's test, for pairs: cases with the same verdict in both runs do not count.
 	c.P = stats.McNemar(c.Counts[broken], c.Counts[fixed])
 }
 
@@ -120,7 +125,7 @@ func (c compareView) BesideURL(caseID string) string {
 	return besideURL(c.After.ID, caseID, 1, c.Before.ID)
 }
 
-// Significant reports whether the change is unlikely to be chance.
+// Significant reports whether the change is unlikely to be chance, at the 5 % level.
 func (c compareView) Significant() bool { return c.P < 0.05 }
 
 // handleCompareChosen redirects from a suite's list of runs to the comparison of the

@@ -7,19 +7,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
-// contentView says whether what was said in sessions is kept, and who can read it.
+// contentView shows whether content of sessions is stored, and who can read it.
 type contentView struct {
 	Enabled   bool
-	Owner     bool // the visitor may change it
-	Readers   []auth.User
+	Owner     bool        // the caller may change it
+	Readers   []auth.User // users whose role has evidence:read
 	Retention string
 }
 
+// handleContent shows the setting.
 func (s *Service) handleContent(v *visit) (answer, error) {
 	view, err := s.contentView(v)
 	return show("settings_content", "Content", view), err
 }
 
+// contentView reads the setting, the retention and the readers.
 func (s *Service) contentView(v *visit) (view contentView, err error) {
 	view.Owner, view.Retention = v.Caller.Role == access.Owner, format.Span(s.Evidence.Retention)
 	if view.Enabled, err = s.Evidence.Enabled(v.Context(), v.Caller.OrgID); err != nil {
@@ -34,7 +36,8 @@ func (s *Service) contentView(v *visit) (view contentView, err error) {
 	return view, err
 }
 
-// handleSetContent switches it on or off, or deletes what is kept.
+// handleSetContent switches storage on or off, or deletes stored content. The service
+// checks that the caller is an owner.
 func (s *Service) handleSetContent(v *visit) (answer, error) {
 	var done string
 	var err error

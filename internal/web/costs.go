@@ -1,10 +1,12 @@
 package web
 
+// handleCosts shows what model requests cost by skill.
 func (s *Service) handleCosts(v *visit) (answer, error) {
 	view, err := readBill(v.Context(), s.Costs, v.Caller.OrgID, v.list)
 	return show("costs", "Costs", view), err
 }
 
+// handleCatalogue shows which skills an agent lists, and what that costs.
 func (s *Service) handleCatalogue(v *visit) (answer, error) {
 	view, err := readOffering(v.Context(), s.Report, v.Caller.OrgID, v.URL.Query(), v.offset(offeringPerPage))
 	return show("catalogue", "Catalogue report", view), err

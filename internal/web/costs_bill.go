@@ -17,34 +17,37 @@ type billView struct {
 	Ranges []int
 	Bill   costs.Bill
 	listing.Size
-	Items []costs.BillItem // that match, in the order of the page
-	Rows  []billRow        // a page of them
-	Any   bool             // there are requests in these days
+	Items []costs.BillItem // those that match the search, in the order of the page
+	Rows  []billRow        // a page of Items
+	Any   bool             // whether there are requests in these days
 }
 
 // A billRow is the share of one skill in the bill.
 type billRow struct {
 	costs.BillItem
-	Share *float64 // of the total; nil if either is unknown
+	Share *float64 // share of the total; nil if either is unknown
 }
 
-// billPerPage is how many skills a page has.
+// billPerPage is the number of skills on a page.
 const billPerPage = 50
 
+// The numbers of days that the page offers.
 var (
 	billRanges      = []int{7, 30, 90, 365}
 	defaultBillDays = 30
 )
 
-// readBill returns the requested page, the most expensive skill first unless another order was
-// asked for. Any days but those that the page offers are the default.
+// readBill returns the requested page, the most expensive skill first unless another
+// order was requested. A number of days that the page does not offer becomes the
+// default.
 func readBill(ctx context.Context, s *costs.Service, orgID string, l listing.Request) (billView, error) {
 	view := billView{Days: defaultBillDays, Ranges: billRanges}
 	if n, err := strconv.Atoi(l.Query.Get("days")); err == nil && slices.Contains(billRanges, n) {
 		view.Days = n
 	}
 	bill, err := s.Bill(ctx, orgID, view.Days)
-	slices.SortStableFunc(bill.Skills, func(a, b costs.BillItem) int { // those without a known cost last
+	// Skills without a known cost come last: they are not the cheapest.
+	slices.SortStableFunc(bill.Skills, func(a, b costs.BillItem) int {
 		return cmp.Or(cmp.Compare(unknownLast(a.Total), unknownLast(b.Total)), cmp.Compare(amountOr0(b.Total), amountOr0(a.Total)))
 	})
 	view.Bill, view.Any = bill, len(bill.Skills) > 0 || bill.Total == nil || *bill.Total > 0
@@ -62,7 +65,8 @@ func readBill(ctx context.Context, s *costs.Service, orgID string, l listing.Req
 var billOrders = map[string]listing.Order[costs.BillItem]{
 	"name": listing.ByText(func(b costs.BillItem) string { return b.Name }),
 	"uses": listing.By(func(b costs.BillItem) int64 { return b.Uses }),
-	// The cheapest first; the other direction is the order of the page without a choice.
+	// The cheapest first; the other direction is the order of the page without a
+	// choice.
 	"cost": listing.By(func(b costs.BillItem) float64 {
 		if b.Total == nil {
 			return math.Inf(1)
@@ -71,6 +75,7 @@ var billOrders = map[string]listing.Order[costs.BillItem]{
 	}),
 }
 
+// amountOr0 returns an amount, or 0 if it is unknown.
 func amountOr0(a *float64) float64 {
 	if a == nil {
 		return 0
@@ -78,7 +83,7 @@ func amountOr0(a *float64) float64 {
 	return *a
 }
 
-// unknownLast is 1 for an amount that is unknown, to sort it after the others.
+// unknownLast is 1 for an unknown amount, to sort it after the others.
 func unknownLast(amount *float64) int {
 	if amount == nil {
 		return 1
@@ -86,8 +91,7 @@ func unknownLast(amount *float64) int {
 	return 0
 }
 
-// shareOf returns the part as a share of the whole; nil if one is unknown, or there is
-// nothing to share.
+// shareOf returns part as a share of whole; nil if either is unknown or whole is 0.
 func shareOf(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole == 0 {
 		return nil
@@ -96,7 +100,7 @@ func shareOf(part, whole *float64) *float64 {
 	return &share
 }
 
-// Attributed is what requests of skills cost; nil if that is unknown.
+// Attributed is what the requests of skills cost; nil if no skill's cost is known.
 func (c billView) Attributed() (sum *float64) {
 	for _, item := range c.Bill.Skills {
 		if item.Total != nil {
@@ -109,5 +113,5 @@ func (c billView) Attributed() (sum *float64) {
 	return sum
 }
 
-// UnattributedShare is that of requests which belong to no skill.
+// UnattributedShare is the share of requests that belong to no skill.
 func (c billView) UnattributedShare() *float64 { return shareOf(c.Bill.Unattributed, c.Bill.Total) }

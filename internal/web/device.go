@@ -7,15 +7,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 )
 
-// deviceView is a device login that waits for approval.
+// deviceView is a device login (RFC 8628) that waits for approval.
 type deviceView struct {
-	Code       string // the input
-	Request    *auth.DeviceRequest
+	Code       string              // input of the form
+	Request    *auth.DeviceRequest // nil until a code is entered
 	MayApprove bool
 	Until      *time.Time // when the caller's key and therefore the login expires
 }
 
-// handleDevice asks for a code, or shows the login that has it.
+// handleDevice asks for a code, or shows the login that has it, so that a person can
+// see which program asks. It changes nothing: approving needs the form.
 func (s *Service) handleDevice(v *visit) (answer, error) {
 	view := deviceView{Code: v.URL.Query().Get("code"), MayApprove: auth.MayApprove(v.Caller)}
 	page := show("device", "Approve a login", view)
@@ -34,6 +35,7 @@ func (s *Service) handleDevice(v *visit) (answer, error) {
 	return show("device", "Approve a login", view), nil
 }
 
+// handleAnswerDevice approves or denies a login. The program gets a key of the caller.
 func (s *Service) handleAnswerDevice(v *visit) (answer, error) {
 	code := v.FormValue("code")
 	approve := v.FormValue("answer") == "approve"

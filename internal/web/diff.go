@@ -10,19 +10,19 @@ type diffFile struct {
 
 // A diffLine is a line of a unified diff.
 type diffLine struct {
-	Kind string // add, del, hunk or same
+	Kind string // CSS class: add, del, hunk or same
 	Mark string // + or -, or ""
 	Text string
 }
 
-// The most that a page shows of a diff.
+// The limits of a page; a browser renders more lines too slowly.
 const (
 	maxLines = 5_000
 	maxBytes = 512 << 10
 )
 
-// readDiff splits the beginning of a unified diff by file, up to the limits of a
-// page, and reports whether there is more. Unknown lines are shown as they are.
+// readDiff splits the beginning of a unified diff by file, up to the limits of a page,
+// and reports whether there is more. Unknown lines are shown as they are.
 func readDiff(text string) (files []diffFile, more bool) {
 	lines, read := 0, 0
 	for line := range strings.Lines(text) {
@@ -45,13 +45,14 @@ func readDiff(text string) (files []diffFile, more bool) {
 	return files, false
 }
 
-// isFileHeader reports whether a line only states that a file differs.
+// isFileHeader reports whether a line only states that a file differs, e.g. a binary
+// one.
 func isFileHeader(line string) bool {
 	return strings.HasPrefix(line, "Binary files ") || strings.HasPrefix(line, "Files ")
 }
 
-// nameFrom takes the file's name from a line of its header: the new name, or the
-// old one of a deleted file.
+// nameFrom takes the file's name from a line of its header: the new name, or the old
+// one of a deleted file.
 func (f *diffFile) nameFrom(line string) {
 	for _, prefix := range []string{"--- a/", "+++ b/", "--- ", "+++ "} {
 		if name, ok := strings.CutPrefix(line, prefix); ok && name != "/dev/null" {
@@ -64,6 +65,7 @@ func (f *diffFile) nameFrom(line string) {
 	}
 }
 
+// newDiffLine classifies a line by its first character.
 func newDiffLine(line string) diffLine {
 	switch {
 	case strings.HasPrefix(line, "@@"):

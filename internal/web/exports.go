@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/export"
 )
 
-// The lists as CSV files, with the filters and the order of their pages.
+// The handlers below return the lists of pages as CSV files, with the same filters and
+// order. Rows are read page by page while they are written, so that memory is bounded.
 
 func (s *Service) handleExportSkills(v *visit) (answer, error) {
 	f, _ := skillFilter(v)
@@ -28,10 +29,12 @@ func (s *Service) handleExportSkills(v *visit) (answer, error) {
 	}))
 }
 
-// maxSearches limits how often an export looks for sessions that match: with several filters
-// a search may find none among the sessions that it compares.
+// maxSearches limits how often an export looks for sessions that match: with several
+// filters a search may find none among the sessions that it compares.
 const maxSearches = 200
 
+// handleExportSessions continues with the cursor of the last search, since sessions
+// have no page numbers. A search that finds none is repeated, up to maxSearches.
 func (s *Service) handleExportSessions(v *visit) (answer, error) {
 	f, err := newSessionsForm(v.URL.Query()).filter()
 	if err != nil {
@@ -49,6 +52,8 @@ func (s *Service) handleExportSessions(v *visit) (answer, error) {
 	}))
 }
 
+// handleExportRegistry exports the entries of the organisation, or the public ones.
+// Those of other organisations are reduced to what others may see.
 func (s *Service) handleExportRegistry(v *visit) (answer, error) {
 	f, public := entryFilter(v)
 	f.Limit = export.PerPage
@@ -68,6 +73,8 @@ func (s *Service) handleExportRegistry(v *visit) (answer, error) {
 	}))
 }
 
+// handleExportInstallations exports who installed an entry, which the plan must
+// include, as on the page.
 func (s *Service) handleExportInstallations(v *visit) (answer, error) {
 	e, err := s.Registry.Entry(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -98,6 +105,8 @@ func (s *Service) handleExportAlerts(v *visit) (answer, error) {
 	}))
 }
 
+// handleExportAudit continues after the last entry of each page, as the log has no
+// numbers.
 func (s *Service) handleExportAudit(v *visit) (answer, error) {
 	f, err := newAuditForm(v.URL.Query()).filter()
 	if err != nil {
@@ -135,6 +144,7 @@ func (s *Service) handleExportRuns(v *visit) (answer, error) {
 	}))
 }
 
+// handleExportCases exports the cases of one run.
 func (s *Service) handleExportCases(v *visit) (answer, error) {
 	report, err := s.Runs.Report(v.Context(), v.Caller.OrgID, v.PathValue("id"), "")
 	if err != nil {

@@ -17,10 +17,10 @@ type failureView struct {
 	Status  int
 	Message string
 	Issues  []fault.Issue
-	Request string
+	Request string // request id, for the operator's log
 }
 
-// titles are the headings of error pages.
+// titles are the headings of error pages; others have the standard text of the status.
 var titles = map[int]string{
 	http.StatusBadRequest:            "Invalid request",
 	http.StatusUnauthorized:          "Please sign in",
@@ -34,15 +34,16 @@ var titles = map[int]string{
 	http.StatusBadGateway:            "Another server failed",
 }
 
-// failure returns the page of an error. Without a session it redirects to the
-// login page, which leads back afterwards; a form is not redirected, because its
-// input would be lost.
+// failure returns the page of an error. Without a session it redirects to the login
+// page, which leads back afterwards; a form is not redirected, because its input would
+// be lost. Internal errors show only the request id, and are logged here.
 func (s *Service) failure(v *visit, err error) answer {
 	kind := fault.Of(err)
 	if kind == fault.Unauthorized && (v.Method == http.MethodGet || v.Method == http.MethodHead) {
 		return redirect("/login?next="+url.QueryEscape(v.URL.RequestURI()), "")
 	}
 	view := failureView{Status: httpapi.Status(kind), Request: v.w.Header().Get("X-Request-Id")}
+	// A body over the limit is an error of net/http and has no kind.
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		view.Status = http.StatusRequestEntityTooLarge
@@ -55,7 +56,7 @@ func (s *Service) failure(v *visit, err error) answer {
 	}
 	// If the browser has disconnected, what failed is most likely a cancelled query.
 	if view.Status >= http.StatusInternalServerError && v.Context().Err() == nil {
-		level := slog.LevelWarn // overloaded, or another server's fault
+		level := slog.LevelWarn // overloaded, or the fault of another server
 		if kind == fault.Internal {
 			level = slog.LevelError
 		}

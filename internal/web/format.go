@@ -14,8 +14,8 @@ import (
 const day = 24 * time.Hour
 
 // short truncates s to n characters, the last of which is then "…". Unlike
-// text.Ellipsis it takes the limit first, for templates, and trims the space before
-// the ellipsis.
+// text.Ellipsis it takes the limit first, for pipelines in templates, and trims the
+// space before the ellipsis.
 func short(n int, s string) string {
 	if text.TruncateRunes(s, n) == s {
 		return s
@@ -23,10 +23,11 @@ func short(n int, s string) string {
 	return strings.TrimSpace(text.TruncateRunes(s, n-1)) + "…"
 }
 
-// pathTo joins parts to a path and escapes them: url "skills" .Name.
+// pathTo joins parts to a path and escapes them, e.g. {{url "skills" .Name}} in a
+// template.
 func pathTo(parts ...any) string { return format.Path(parts...) }
 
-// badgeKinds maps each status of the service to its colour and shape.
+// badgeKinds maps each status of the service to its colour and shape. Others are plain.
 var badgeKinds = map[string]string{
 	"healthy": "good", "pass": "good", "passed": "good", "succeeded": "good", "delivered": "good", "published": "good",
 	"approved": "good", "accepted": "good", "applied": "good", "resolved": "good", "up_to_date": "good", "active": "good",
@@ -43,18 +44,20 @@ var badgeKinds = map[string]string{
 	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
 }
 
-// badgeShapes distinguish statuses without colour.
+// badgeShapes distinguish the kinds for people who cannot see their colours.
 var badgeShapes = map[string]string{"good": "●", "warn": "▲", "bad": "■", "busy": "◐", "plain": "○"}
 
-// newBadge formats a status, a string of any type, as a shape and a word.
+// newBadge formats a status, a string of any type, as a shape and a word, e.g. "● up to
+// date".
 func newBadge(status any) template.HTML {
 	word := fmt.Sprint(status)
 	kind, ok := badgeKinds[word]
 	if !ok {
 		kind = "plain"
 	}
+	// Safe: kind is one of ours, and the word is escaped.
 	return template.HTML(`<span class="badge ` + kind + `"><span aria-hidden="true">` + badgeShapes[kind] + `</span> ` +
-		html.EscapeString(strings.ReplaceAll(word, "_", " ")) + `</span>`) // the word is escaped
+		html.EscapeString(strings.ReplaceAll(word, "_", " ")) + `</span>`)
 }
 
 // icons are drawn with lines on a grid of 16 by 16.
@@ -79,7 +82,9 @@ var icons = map[string]string{
 	"copy":      "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
 }
 
-// icon returns one of the icons, hidden from screen readers.
+// icon returns an icon by its name, hidden from screen readers: a label is always
+// beside it.
 func icon(name string) template.HTML {
-	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="` + icons[name] + `"/></svg>`) // ours
+	// Safe: the paths are constants.
+	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="` + icons[name] + `"/></svg>`)
 }

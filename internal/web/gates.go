@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
+// suitesShown is also how many suites the selects of forms offer.
 const (
 	gatesPerPage = 50
 	suitesShown  = 100
@@ -22,11 +23,11 @@ const (
 type gatesView struct {
 	listing.Size
 	Rows    []gateRow
-	Waiting []approvals.Review // for the approval of the caller
-	Verdict string             // that is listed; "" for all
+	Waiting []approvals.Review // candidates that wait for the caller's approval
+	Verdict string             // filter; "" for all
 }
 
-// Verdicts can be listed alone.
+// Verdicts are the values of the filter.
 func (gatesView) Verdicts() []decision.Verdict {
 	return []decision.Verdict{decision.Pass, decision.Block, decision.Inconclusive, decision.Skipped}
 }
@@ -37,6 +38,7 @@ type gateRow struct {
 	Entry string
 }
 
+// handleGates lists gates and the candidates that wait for the caller.
 func (s *Service) handleGates(v *visit) (answer, error) {
 	view := gatesView{Size: listing.Size{PerPage: gatesPerPage}, Verdict: v.URL.Query().Get("verdict")}
 	all, total, err := s.Gates.List(v.Context(), v.Caller.OrgID, gates.Filter{
@@ -52,6 +54,7 @@ func (s *Service) handleGates(v *visit) (answer, error) {
 	names, err := s.Registry.LatestVersions(v.Context(), v.Caller.OrgID, ids)
 	view.Total = total
 	for _, g := range all {
+		// A gate of a pull request may be about an entry that does not exist yet.
 		view.Rows = append(view.Rows, gateRow{g, cmp.Or(names[g.EntryID].Name, "a new entry")})
 	}
 	if err != nil {
@@ -65,16 +68,16 @@ func (s *Service) handleGates(v *visit) (answer, error) {
 type gateView struct {
 	gates.Gate
 	Entry      registry.Entry
-	Held       bool // its version is a candidate
+	Held       bool // its version is still a candidate
 	Suites     []gateSuite
-	OverrideBy string
-	Form       string // reason of the form
+	OverrideBy string // name of the user who overrode it
+	Form       string // reason that was typed
 }
 
-// Attempt counts the gates that asked the same question of the same files.
+// Attempt is the number of this gate among those of the same question and files.
 func (v gateView) Attempt() int { return len(v.Previous) + 1 }
 
-// Nth is the number of an earlier attempt.
+// Nth returns the number of an earlier attempt by its index.
 func (gateView) Nth(i int) int { return i + 1 }
 
 // BlocksAt is the p-value up to which the gate blocks.
@@ -85,15 +88,15 @@ func (v gateView) BlocksAt() float64 {
 	return decision.FalseBlockRate
 }
 
-// A gateSuite is what a suite showed, with its name.
+// A gateSuite is the result of a suite, with its name.
 type gateSuite struct {
 	gateapi.Suite
-	Name string // "" if it was deleted
-	Runs gates.Failures
+	Name string         // "" if the suite was deleted
+	Runs gates.Failures // its runs, with the first failed trial of each case
 }
 
 // BesideURL is the page of a case on both versions, with the first trial that the new
-// one failed; "" if there is none.
+// version failed; "" if there is none.
 func (s gateSuite) BesideURL(caseID string) string {
 	if s.Name == "" || s.Runs.New == "" {
 		return ""
@@ -101,7 +104,7 @@ func (s gateSuite) BesideURL(caseID string) string {
 	return besideURL(s.Runs.New, caseID, max(1, s.Runs.First[caseID]), s.Runs.Current)
 }
 
-// P shows a p-value, e.g. "p = 0.0312".
+// P formats a p-value, e.g. "p = 0.0312".
 func (gateSuite) P(p float64) string {
 	if p < 0.0001 {
 		return "p < 0.0001"
@@ -109,7 +112,7 @@ func (gateSuite) P(p float64) string {
 	return fmt.Sprintf("p = %.4f", p)
 }
 
-// CaseName is the name of a case that changed.
+// CaseName returns the name of a case that changed, or its id.
 func (s gateSuite) CaseName(id string) string {
 	for _, c := range s.Results {
 		if c.Case == id && c.Name != "" {
@@ -119,7 +122,7 @@ func (s gateSuite) CaseName(id string) string {
 	return id
 }
 
-// RunName says which version a run tried, e.g. "2.0.0, tried again".
+// RunName returns the version that a run tested, e.g. "2.0.0, tried again".
 func (s gateSuite) RunName(id string) string {
 	name, ok := s.Runs.Versions[id]
 	switch {
@@ -131,25 +134,29 @@ func (s gateSuite) RunName(id string) string {
 	return name
 }
 
-// Difference shows the interval in points.
+// Difference formats the suite's confidence interval in points.
 func (s gateSuite) Difference() string {
 	return s.Points(*s.Interval)
 }
 
-// Points shows the interval of a difference in points.
+// Points formats the confidence interval of a difference, e.g. "-4.0 to +12.5 points
+// (95 %)".
 func (s gateSuite) Points(interval [2]float64) string {
 	return fmt.Sprintf("%+.1f to %+.1f points (95 %%)", 100*interval[0], 100*interval[1])
 }
 
+// handleGate shows one gate: its verdict and the figures behind it.
 func (s *Service) handleGate(v *visit) (answer, error) {
 	view, err := s.gateView(v)
 	return show("gate", "Gate of "+view.Entry.Name+" "+view.Version, view), err
 }
 
+// gateView reads the gate of the path with everything on its page.
 func (s *Service) gateView(v *visit) (view gateView, err error) {
 	if view.Gate, err = s.Gates.Get(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return view, err
 	}
+	// The gate of a pull request has no version in the registry.
 	if view.Pull != nil {
 		view.Entry, err = s.Registry.Own(v.Context(), v.Caller.OrgID, view.EntryID)
 	} else {
@@ -188,6 +195,7 @@ func (s *Service) suiteNames(v *visit) (map[string]string, error) {
 	return names, err
 }
 
+// handleRerunGate gates the version again and redirects to the new gate.
 func (s *Service) handleRerunGate(v *visit) (answer, error) {
 	fresh, err := s.Gates.Rerun(v.Context(), v.Caller, v.PathValue("id"))
 	if err == nil {
@@ -196,6 +204,8 @@ func (s *Service) handleRerunGate(v *visit) (answer, error) {
 	return s.refuseGate(v, err)
 }
 
+// handleOverrideGate makes the version current despite the verdict. Approvals may still
+// be missing: the message then tells what it waits for.
 func (s *Service) handleOverrideGate(v *visit) (answer, error) {
 	g, err := s.Gates.Override(v.Context(), v.Caller, v.PathValue("id"), v.FormValue("reason"))
 	if err != nil {
@@ -218,21 +228,23 @@ func (s *Service) refuseGate(v *visit, problem error) (answer, error) {
 	return show("gate", "Gate of "+view.Entry.Name+" "+view.Version, view).refused(problem)
 }
 
-// gatePolicyView is the form of the policy of an entry, or of all entries without
-// their own.
+// gatePolicyView is the form of the policy of an entry, or of all entries without one
+// of their own.
 type gatePolicyView struct {
 	Path      string
-	Entry     registry.Entry // zero for all
-	Inherited bool
+	Entry     registry.Entry // zero for the policy of all entries
+	Inherited bool           // the entry has no policy of its own yet
 	Suites    []suites.Suite
 	Form      gatePolicyForm
 }
 
+// handleGatePolicy shows the form of a policy.
 func (s *Service) handleGatePolicy(v *visit) (answer, error) {
 	view, _, err := s.gatePolicyView(v)
 	return show("gate_policy", "Gate policy", view), err
 }
 
+// gatePolicyView returns the page and the policy that its form changes.
 func (s *Service) gatePolicyView(v *visit) (view gatePolicyView, p gates.Policy, err error) {
 	view.Path = "/settings/gate-policy"
 	if id := v.PathValue("id"); id != "" {
@@ -249,6 +261,7 @@ func (s *Service) gatePolicyView(v *visit) (view gatePolicyView, p gates.Policy,
 	return view, p, err
 }
 
+// handleSetGatePolicy saves a policy. A refused form is shown again with its input.
 func (s *Service) handleSetGatePolicy(v *visit) (answer, error) {
 	view, p, err := s.gatePolicyView(v)
 	if err != nil {

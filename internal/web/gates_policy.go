@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
-// A gatePolicyForm is the input of the form of a policy.
+// A gatePolicyForm is the input of the form of a policy, as text.
 type gatePolicyForm struct {
 	Mode, OnInconclusive                     string
 	Suites                                   []string
@@ -22,10 +22,11 @@ type gatePolicyForm struct {
 // Has reports whether a suite is chosen.
 func (f gatePolicyForm) Has(id string) bool { return slices.Contains(f.Suites, id) }
 
-// A numberField is one for a number. Its problem may have another path.
+// A numberField is an input for a number. Problem is the path under which its issues
+// are, which may differ from the name of the input.
 type numberField struct{ Name, Problem, Label, Value string }
 
-// Numbers are the fields for numbers.
+// Numbers are the inputs for numbers, in the order of the form.
 func (f gatePolicyForm) Numbers() []numberField {
 	return []numberField{
 		{"trials", "trials", "Trials of each case on each version", f.Trials},
@@ -39,7 +40,7 @@ func (f gatePolicyForm) Numbers() []numberField {
 	}
 }
 
-// newGatePolicyForm is the form of a policy.
+// newGatePolicyForm returns the form of an existing policy.
 func newGatePolicyForm(p gates.Policy) gatePolicyForm {
 	f := gatePolicyForm{
 		Mode: string(p.Mode), OnInconclusive: p.OnInconclusive, Suites: p.Suites, Trials: strconv.Itoa(p.Trials),
@@ -62,7 +63,7 @@ func newGatePolicyForm(p gates.Policy) gatePolicyForm {
 	return f
 }
 
-// readGatePolicyForm takes the form from a request.
+// readGatePolicyForm reads the form from a request.
 func readGatePolicyForm(value func(name string) string, suites []string) gatePolicyForm {
 	field := func(name string) string { return strings.TrimSpace(value(name)) }
 	return gatePolicyForm{
@@ -74,8 +75,8 @@ func readGatePolicyForm(value func(name string) string, suites []string) gatePol
 	}
 }
 
-// Change sets the fields of the form in a policy. Its limits are those of gates.
-// parse reads a number up to a limit.
+// Change sets the fields of the form in a policy. It only parses: the limits are
+// checked by package gates. parse parses a number up to a limit.
 func (f gatePolicyForm) Change(p *gates.Policy, parse func(text string, most float64) (float64, bool)) error {
 	var issues []fault.Issue
 	whole := func(field, text string, into *int) {
@@ -105,6 +106,7 @@ func (f gatePolicyForm) Change(p *gates.Policy, parse func(text string, most flo
 		p.Floors.Validation = &f.Validation
 	}
 	if f.SkillLimit != "" {
+		// A pointer to 0 until whole parses it: nil would mean no floor.
 		p.Floors.SkillTokens = new(int)
 		whole("floors.skill_md_tokens", f.SkillLimit, p.Floors.SkillTokens)
 	}

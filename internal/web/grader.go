@@ -1,3 +1,4 @@
+// graderView is the form of a skill's grader, or of the organisation's grader.
 package web
 
 import (
@@ -14,24 +15,25 @@ import (
 // own.
 type graderView struct {
 	Path      string // of the form
-	SkillID   string // "" for all skills
+	SkillID   string // "" for all skills without their own
 	Skill     string
-	Inherited bool // it is the organisation's, until it is saved
-	Draft     bool // no expectations are set
+	Inherited bool // the skill uses the organisation's grader until this is saved
+	Draft     bool // no expectations are set yet
 	Form      graderForm
-	Judge     string // the model; "" if the server has none
-	Keeps     bool   // the organisation keeps the content of sessions
+	Judge     string // model of the judge; "" if the server has none
+	Keeps     bool   // the organisation stores the content of sessions, without which there is little to judge
 }
 
-// graderForm is the input of the form.
+// graderForm is the input of the form, as text.
 type graderForm struct {
 	Enabled      bool
-	Expectations string // one a line
+	Expectations string // one per line
 	Sample       string // sessions per day; "" for all
 	Cost         string // dollars per day; "" for no limit
 	Threshold    string // percent
 }
 
+// newGraderForm returns the form of an existing grader.
 func newGraderForm(g grades.Grader) graderForm {
 	form := graderForm{
 		Enabled: g.Enabled, Expectations: strings.Join(g.Expectations, "\n"),
@@ -46,6 +48,7 @@ func newGraderForm(g grades.Grader) graderForm {
 	return form
 }
 
+// graderForm reads the form from the request.
 func (v *visit) graderForm() graderForm {
 	return graderForm{
 		Enabled: v.FormValue("enabled") != "", Expectations: v.FormValue("expectations"),
@@ -54,7 +57,8 @@ func (v *visit) graderForm() graderForm {
 	}
 }
 
-// grader parses the form. Its limits are those of grades, in words of the form.
+// grader parses the form. It has the limits of package grades, in the words of the
+// form, and reports all problems at once.
 func (f graderForm) grader() (grades.Grader, error) {
 	g := grades.Grader{Enabled: f.Enabled, Expectations: []string{}}
 	var issues []fault.Issue
@@ -98,20 +102,22 @@ func (f graderForm) grader() (grades.Grader, error) {
 	return g, nil
 }
 
-// formNumber parses a number from 0 to most. Many people type a comma, and not every
-// browser has a field for numbers.
+// formNumber parses a number from 0 to most. It accepts a decimal comma, which many
+// people type; not every browser has an input for numbers.
 func formNumber(text string, most float64) (float64, bool) {
 	value, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
-	return value, err == nil && value >= 0 && value <= most // false for NaN, too
+	// The comparisons are false for NaN, too.
+	return value, err == nil && value >= 0 && value <= most
 }
 
+// handleGrader shows the form.
 func (s *Service) handleGrader(v *visit) (answer, error) {
 	view, err := s.graderView(v)
 	return show("grader", "Grader", view), err
 }
 
-// graderView returns the grader of the skill in the path, or without one that of all
-// skills.
+// graderView returns the grader of the skill in the path, or without one the
+// organisation's.
 func (s *Service) graderView(v *visit) (view graderView, err error) {
 	view.Path = "/settings/grader"
 	var g grades.Grader
@@ -129,6 +135,7 @@ func (s *Service) graderView(v *visit) (view graderView, err error) {
 		return view, err
 	}
 	view.Inherited, view.Draft, view.Form = g.Inherited, g.Draft, newGraderForm(g)
+	// A judge that can only route trigger queries grades no sessions.
 	if about := s.Grades.Judge.Describe(); !about.RouteOnly {
 		view.Judge = about.Model
 	}
@@ -136,8 +143,8 @@ func (s *Service) graderView(v *visit) (view graderView, err error) {
 	return view, err
 }
 
-// handleSetGrader replaces the grader of a skill, or that of all skills without their
-// own.
+// handleSetGrader replaces the grader of a skill, or the organisation's. Saving a
+// skill's form gives it a grader of its own.
 func (s *Service) handleSetGrader(v *visit) (answer, error) {
 	view, err := s.graderView(v)
 	if err != nil {

@@ -1,3 +1,4 @@
+// homeView is the health of all skills.
 package web
 
 import (
@@ -16,39 +17,41 @@ import (
 // homeView is the health of all skills.
 type homeView struct {
 	Skills  int
-	Known   int // skills with a pass rate
+	Known   int // number of skills with a pass rate
 	Counts  []statusCount
 	Trouble []troubleRow // the worst first
-	More    int          // further skills in trouble
+	More    int          // number of further skills in trouble
 	Firing  []firingRow
 	Waiting []overview.Waiting
-	Reviews int // pending, of all sources
+	Reviews int // pending reviews of all sources
 	// Approvals are the candidates that wait for the caller's approval.
 	Approvals []approvals.Review
 	Failing   []overview.Failing
 	Changes   []changeRow
-	Chart     charts.Chart // of all skills together
-	Window    int          // days that the rates cover
+	Chart     charts.Chart // sessions and pass rate of all skills together
+	Window    int          // number of days that the rates cover
 }
 
-// A changeRow is a line of the timeline. Consecutive new skills are merged.
+// A changeRow is a line of the timeline. Consecutive new skills are merged into one.
 type changeRow struct {
 	overview.Change
-	Others int
+	Others int // number of further new skills
 }
 
 // A firingRow is an alert that fires for a skill.
 type firingRow struct {
 	overview.Firing
-	When string // the condition
-	Was  string // the rate at the time, or ""
+	When string // the condition in words
+	Was  string // the rate when it fired, or ""
 }
 
+// statusCount is the number of skills with a status.
 type statusCount struct {
 	Status skills.Status
 	Count  int
 }
 
+// The sizes of the sections. More changes are read than shown, since some are merged.
 const (
 	troubleShown = 8
 	changesShown = 15
@@ -59,6 +62,8 @@ const (
 	manySkills   = 200 // with more, the trend is cached
 )
 
+// handleHome shows the state of the organisation: what is in trouble, what waits for
+// people, and what changed in the last week.
 func (s *Service) handleHome(v *visit) (answer, error) {
 	view, err := s.health(v)
 	if err != nil {
@@ -107,7 +112,9 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 	return show("home", "Home", view), err
 }
 
-// health counts skills by status and selects those in trouble.
+// health counts skills by status and selects those in trouble. A skill is in trouble,
+// too, if only its current version is: old sessions may still hide that in the rate of
+// the skill.
 func (s *Service) health(v *visit) (view homeView, err error) {
 	all, err := s.Skills.Summaries(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -120,7 +127,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	}
 	counts := map[skills.Status]int{}
 	var trouble []skills.Summary
-	worse := map[string]skills.Status{} // of a skill and its current version
+	worse := map[string]skills.Status{} // the worse status of a skill and of its current version
 	for _, k := range all {
 		counts[k.Status]++
 		worse[k.ID] = current[k.ID].Worse(k.Status, k.PassRate)
@@ -132,13 +139,15 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 		view.Counts = append(view.Counts, statusCount{status, counts[status]})
 	}
 	view.Known = len(all) - counts[skills.Unknown]
-	rate := func(k skills.Summary) float64 { // those in trouble have one
+	// All skills in trouble have a pass rate.
+	rate := func(k skills.Summary) float64 {
 		if c := current[k.ID]; c.Hidden(k.Status, k.PassRate) {
 			return *c.PassRate
 		}
 		return *k.PassRate
 	}
-	slices.SortStableFunc(trouble, func(a, b skills.Summary) int { // "critical" comes before "warning"
+	// "critical" sorts before "warning".
+	slices.SortStableFunc(trouble, func(a, b skills.Summary) int {
 		return cmp.Or(cmp.Compare(worse[a.ID], worse[b.ID]), cmp.Compare(rate(a), rate(b)))
 	})
 	view.More = max(0, len(trouble)-troubleShown)
@@ -171,5 +180,5 @@ type troubleRow struct {
 	Current   overview.Current
 	Trend     charts.Spark
 	Diagnosis diagnosis
-	Failed    string // URL of the sessions that show the trouble
+	Failed    string // URL of the failed sessions
 }

@@ -24,13 +24,13 @@ type improvePart struct {
 	Form  improveForm
 	Why   string // why none can be started, or ""
 	Runs  []improveRow
-	Count int
+	Count int // number of all runs of the suite
 }
 
-// improveForm is the input of the form of an improve run.
+// improveForm is the input of the form of an improve run, as text.
 type improveForm struct{ Subject, Iterations, Holdout, Target, MaxCost string }
 
-// Targets are what may change.
+// Targets are the parts of a skill that a run may change.
 func (improveForm) Targets() []choice {
 	return []choice{
 		{string(edit.Description), "description: when it is used"},
@@ -39,6 +39,7 @@ func (improveForm) Targets() []choice {
 	}
 }
 
+// readImproveForm reads the form from the request, with defaults for empty fields.
 func readImproveForm(v *visit) improveForm {
 	return improveForm{
 		Subject: v.FormValue("subject"), Iterations: cmp.Or(v.FormValue("iterations"), strconv.Itoa(improve.DefaultIterations)),
@@ -50,20 +51,21 @@ func readImproveForm(v *visit) improveForm {
 // An improveRow is an improve run in a list.
 type improveRow struct {
 	improve.Run
-	Before, After improve.Score // held-out queries: with the current description, and the winner's
-	Tried         int           // descriptions beside the current one
+	// Scores on the held-out cases: of the current text, and of the winner.
+	Before, After improve.Score
+	Tried         int // number of candidates beside the current text
 }
 
 const (
 	improveShown   = 5 // on the page of a suite
 	improvePerPage = 20
-	// The form has the holdout in percent.
+	// The form has the share of held-out cases in percent.
 	minHoldoutPercent     = int(100 * improve.MinHoldout)
 	maxHoldoutPercent     = int(100 * improve.MaxHoldout)
 	defaultHoldoutPercent = int(100 * improve.DefaultHoldout)
 )
 
-// improvePart reads the improve runs of a suite; the view has everything else.
+// improvePart reads the improve runs of a suite; view has everything else.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
 	part.Form = improveForm{
 		Subject: view.Run.Subject, Iterations: strconv.Itoa(improve.DefaultIterations), Holdout: strconv.Itoa(defaultHoldoutPercent),
@@ -78,6 +80,8 @@ func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err e
 	return part, err
 }
 
+// improveRows reads a page of improve runs with their scores. Iteration 0 is the
+// current text.
 func (s *Service) improveRows(v *visit, suiteID string, f improve.Filter) ([]improveRow, int, error) {
 	f.SuiteID = suiteID
 	runs, total, err := s.Improve.List(v.Context(), v.Caller.OrgID, f)
@@ -103,6 +107,7 @@ type improveRunsView struct {
 	Rows []improveRow
 }
 
+// handleImproveRuns lists the improve runs of a suite.
 func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -114,7 +119,8 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err
 }
 
-// handleStartImprove starts an improve run and redirects to it.
+// handleStartImprove starts an improve run and redirects to it. A refused form is shown
+// on the page of the suite, with its input.
 func (s *Service) handleStartImprove(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	form := readImproveForm(v)
@@ -134,6 +140,7 @@ func (s *Service) handleStartImprove(v *visit) (answer, error) {
 	return show("suite", view.Name, view).refused(err)
 }
 
+// run parses the form.
 func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	n.SuiteID = suiteID
 	if n.Subject, err = subjectOf(f.Subject, "Choose a skill to improve"); err != nil {
@@ -158,23 +165,22 @@ func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	return n, nil
 }
 
-// newImproveView is the page that says what an improve run would need, before it is
-// started.
+// newImproveView shows what an improve run would need, before it is started.
 type newImproveView struct {
 	SuiteID, SuiteName string
 	Form               improveForm
-	Skill              string // the name of the subject
+	Skill              string // name of the subject
 	Estimate           *improve.Estimate
 }
 
-// USD is what it is estimated to cost; nil if that is not known.
+// USD is the estimated cost; nil if it is unknown.
 func (v newImproveView) USD() *float64 { return spend.USD(v.Estimate.Micros) }
 
-// Rounds is how many rounds may be made.
+// Rounds is the maximum number of rounds.
 func (v newImproveView) Rounds() string { return v.Form.Iterations }
 
-// handleNewImprove estimates an improve run. What keeps it from being started is a
-// problem of the form.
+// handleNewImprove estimates an improve run. A reason for which it could not be started
+// is shown as a problem of the form.
 func (s *Service) handleNewImprove(v *visit) (answer, error) {
 	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -203,17 +209,17 @@ func (s *Service) handleNewImprove(v *visit) (answer, error) {
 type improveRunView struct {
 	improve.Run
 	SuiteName string
-	Over      bool
+	Over      bool // it has ended
 	Rows      []candidate
 	Current   *candidate  // nil until it is scored
 	Best      *candidate  // the winner; nil without one
-	Diff      []diffFile  // of its description
-	Passages  []passage   // of its SKILL.md; nil in runs that changed descriptions only
-	Proof     *proof      // nil until the winner was tried
-	Edits     []edit.Edit // of the winner
+	Diff      []diffFile  // diff of the winner's description
+	Passages  []passage   // diff of the winner's SKILL.md; nil in runs that changed descriptions only
+	Proof     *proof      // nil until the winner was tried on the last part
+	Edits     []edit.Edit // edits of the winner, with reasons
 }
 
-// Limit is the most that the run may cost; nil without a limit.
+// Limit is the spending limit; nil if there is none.
 func (v improveRunView) Limit() *float64 { return spend.USD(v.Terms.MaxMicros) }
 
 // A candidate is a text with its scores.
@@ -223,6 +229,7 @@ type candidate struct {
 	Won  bool
 }
 
+// handleImproveRun shows one improve run, with its progress or its result.
 func (s *Service) handleImproveRun(v *visit) (answer, error) {
 	r, err := s.Improve.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -243,7 +250,8 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 			view.Current = &view.Rows[i]
 		}
 		if r.Winner != nil && *r.Winner == it.N {
-			// By sentence, because a line diff of long lines would not show what changed.
+			// By sentence: descriptions are one long line, of which a line diff would
+			// not show the change.
 			view.Best = &view.Rows[i]
 			view.Diff, _ = readDiff(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
 		}
@@ -256,6 +264,7 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 	if view.Best != nil {
 		view.Edits = view.Best.Edits
 	}
+	// Only the proposal has the diff of a whole SKILL.md.
 	if r.ProposalID != nil && r.Terms.Target != edit.Description {
 		p, err := s.Proposals.Get(v.Context(), v.Caller.OrgID, *r.ProposalID)
 		if err != nil {
@@ -269,12 +278,12 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
 }
 
-// sentences puts each sentence on its own line.
+// sentences puts each sentence on its own line, for a diff.
 func sentences(text string) string {
 	return strings.NewReplacer(". ", ".\n", "! ", "!\n", "? ", "?\n").Replace(strings.TrimSpace(text)) + "\n"
 }
 
-// scoreText formats how many of the queries with a verdict passed.
+// scoreText formats how many of the cases with a verdict passed, e.g. "4 of 5".
 func scoreText(s improve.Score) string {
 	if s.Cases == 0 {
 		return format.None
@@ -282,12 +291,14 @@ func scoreText(s improve.Score) string {
 	return fmt.Sprintf("%d of %d", s.Passed, s.Cases)
 }
 
-// handleImproveEvents streams the progress of an improve run (SSE).
+// handleImproveEvents streams the progress of an improve run (SSE). Last-Event-ID
+// continues after a lost connection.
 func (s *Service) handleImproveEvents(v *visit) (answer, error) {
 	events, err := s.Improve.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
 	return stream(v, events), err
 }
 
+// handleCancelImprove cancels an improve run.
 func (s *Service) handleCancelImprove(v *visit) (answer, error) {
 	r, err := s.Improve.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {

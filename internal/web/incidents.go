@@ -11,9 +11,10 @@ const incidentsPerPage = 50
 type incidentsView struct {
 	listing.Size
 	Rows  []incidents.Incident
-	State string // that is listed; "" for all
+	State string // filter; "" for all
 }
 
+// handleIncidents lists incidents.
 func (s *Service) handleIncidents(v *visit) (answer, error) {
 	view := incidentsView{Size: listing.Size{PerPage: incidentsPerPage}, State: v.URL.Query().Get("state")}
 	var err error
@@ -26,9 +27,10 @@ func (s *Service) handleIncidents(v *visit) (answer, error) {
 // incidentView is the page of one incident.
 type incidentView struct {
 	incidents.Incident
-	Devices []string // that still have the version
+	Devices []string // devices that still have the bad version
 }
 
+// handleIncident shows one incident.
 func (s *Service) handleIncident(v *visit) (answer, error) {
 	i, devices, err := s.Incidents.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	return show("incident", "Incident of "+i.SkillName+" "+i.Version, incidentView{i, devices}), err

@@ -1,6 +1,7 @@
 package web
 
-// settled is the answer to what became of a request.
+// settled turns the result of a settings form into an answer: a redirect after a
+// change, or the page, with the problem if the form was refused.
 func settled(template string, r formResult, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err

@@ -4,13 +4,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
-// handleLockFile has the form for a lock file of any client.
+// handleLockFile shows the form for a lock file of any client.
 func (s *Service) handleLockFile(*visit) (answer, error) {
 	return show("lock_file", "Check a lock file", lockReport{}), nil
 }
 
-// handleCheckLockFile shows the page itself, since nothing is kept that a redirect
-// could lead to.
+// handleCheckLockFile shows the result on the page itself: nothing is stored that a
+// redirect could lead to.
 func (s *Service) handleCheckLockFile(v *visit) (answer, error) {
 	report, err := s.checkLockFile(v)
 	page := show("lock_file", "Check a lock file", report)
@@ -20,6 +20,7 @@ func (s *Service) handleCheckLockFile(v *visit) (answer, error) {
 	return page, nil
 }
 
+// checkLockFile reads the uploaded file and compares it with the registry.
 func (s *Service) checkLockFile(v *visit) (lockReport, error) {
 	form, err := readUpload(v)
 	if err != nil {

@@ -11,34 +11,36 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 )
 
-// LockChecker compares lock files.
+// LockChecker compares uploaded lock files with the registry. PublicURL tells which of
+// their addresses are this server's.
 type LockChecker struct {
 	Registry  *resolve.Service
 	PublicURL string
 }
 
-// A lockReport is a lock file and what the registry knows of it.
+// A lockReport is a lock file and what the registry has of it.
 type lockReport struct {
 	File    string
 	Client  lockfiles.Client
 	Secrets []string // kinds of credentials in its addresses
 	Rows    []lockRow
-	Drift   bool // something is to be done
+	Drift   bool // a skill is behind, withdrawn or modified
 }
 
 // A lockRow is a skill of a lock file.
 type lockRow struct {
 	lockfiles.Item
 	resolve.Result
-	Installed string // version
+	Installed string // the matched version, else the one of the lock file
 }
 
-// check reads a lock file. The configuration of Codex is refused: it has keys of other
-// programs, and no versions.
+// check reads a lock file and resolves its skills in batches. The configuration of
+// Codex is refused: it has keys of other programs, and no versions.
 func (c LockChecker) check(ctx context.Context, orgID, name string, content *io.SectionReader) (r lockReport, err error) {
 	if lockfiles.ClientOf(name) == lockfiles.Codex {
 		return r, fault.Invalid("file", "config.toml may have keys of yours in it; check it with whetstone status --lock ~/.codex/config.toml")
 	}
+	// One byte more than Parse accepts, so that Parse can refuse a larger file.
 	raw, err := io.ReadAll(io.LimitReader(content, lockfiles.MaxSize+1))
 	if err != nil {
 		return r, err
@@ -71,6 +73,7 @@ func (c LockChecker) check(ctx context.Context, orgID, name string, content *io.
 	return r, nil
 }
 
+// item converts an item of a lock file to a query of the registry.
 func (c LockChecker) item(i lockfiles.Item) resolve.Item {
 	item := resolve.Item{
 		Name: lockfiles.Fit(i.Name), Organisation: lockfiles.Fit(i.Organisation), Version: lockfiles.Fit(i.Version),

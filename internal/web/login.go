@@ -15,7 +15,8 @@ import (
 // loginForm shows all ways to sign in, and what is wrong; problem may be nil.
 func (s *Service) loginForm(v *visit, next string, problem error) (answer, error) {
 	page := show("login", "Sign in", s.newLoginForm(v.Context(), next, v.URL.Query().Get("left")))
-	if e, ok := errors.AsType[*fault.Error](problem); ok && e.Kind == fault.BadGateway { // another way may work
+	// An identity provider has failed; another way to sign in may still work.
+	if e, ok := errors.AsType[*fault.Error](problem); ok && e.Kind == fault.BadGateway {
 		page.problem, page.status = e, httpapi.Status(e.Kind)
 		return page, nil
 	}
@@ -25,6 +26,7 @@ func (s *Service) loginForm(v *visit, next string, problem error) (answer, error
 	return page, nil
 }
 
+// handleLogin shows the login page, or redirects a person who is signed in.
 func (s *Service) handleLogin(v *visit) (answer, error) {
 	next := localPath(v.URL.Query().Get("next"))
 	if v.sessionID != "" {
@@ -43,13 +45,15 @@ func (s *Service) handleSignIn(v *visit) (answer, error) {
 	return redirect(next, ""), nil
 }
 
-// newSession replaces the session that the browser has (session fixation).
+// newSession describes the browser for a new session. The session that the browser has
+// is replaced, to prevent session fixation.
 func (s *Service) newSession(v *visit) auth.NewSession {
 	return auth.NewSession{
 		Browser: v.UserAgent(), Address: httpapi.ClientAddr(v.Context()).String(), Replaces: s.cookie(v, sessionCookie),
 	}
 }
 
+// startSession signs the browser in with a key, and sets its cookie.
 func (s *Service) startSession(v *visit, rawKey string) error {
 	n := s.newSession(v)
 	n.RawKey = rawKey
@@ -61,7 +65,8 @@ func (s *Service) startSession(v *visit, rawKey string) error {
 	return nil
 }
 
-// handleStartSSO sends the browser to an identity provider.
+// handleStartSSO sends the browser to an identity provider. The cookie ties the
+// callback to this browser.
 func (s *Service) handleStartSSO(v *visit) (answer, error) {
 	next := localPath(v.URL.Query().Get("next"))
 	location, cookie, err := s.SignIn.Start(v.Context(), v.PathValue("name"), next)
@@ -72,7 +77,8 @@ func (s *Service) handleStartSSO(v *visit) (answer, error) {
 	return redirect(location, ""), nil
 }
 
-// handleFinishSSO signs the browser in that an identity provider sent back.
+// handleFinishSSO is the callback of an identity provider: it signs the browser in, or
+// offers to link the account if that was the purpose.
 func (s *Service) handleFinishSSO(v *visit) (answer, error) {
 	w, err := s.SignIn.Finish(v.Context(), signin.Callback{
 		Provider: v.PathValue("name"), Query: v.URL.Query(), Cookie: s.cookie(v, signInCookie), Browser: s.newSession(v),
@@ -90,8 +96,8 @@ func (s *Service) handleFinishSSO(v *visit) (answer, error) {
 	return redirect(localPath(w.Next), ""), nil
 }
 
-// handleSignOut ends the session on the server, too, so that a copied cookie is
-// useless afterwards. The page after it offers to end that at the identity provider: a
+// handleSignOut ends the session on the server, too, so that a copied cookie is useless
+// afterwards. The page after it offers to end the session at the identity provider: a
 // redirect there would not pass the Content-Security-Policy.
 func (s *Service) handleSignOut(v *visit) (answer, error) {
 	provider, err := s.SignIn.ProviderOf(v.Context(), v.Caller.OrgID, v.sessionID)
@@ -108,14 +114,14 @@ func (s *Service) handleSignOut(v *visit) (answer, error) {
 	return redirect("/login", "You are signed out."), nil
 }
 
-// handleStartDeviceLogin starts a login that is approved on a device where the
-// person is already signed in.
+// handleStartDeviceLogin starts a login that is approved on a device where the person
+// is already signed in.
 func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	if err := s.Auth.CheckKeySignIn(); err != nil {
 		return s.loginForm(v, localPath(v.FormValue("next")), err)
 	}
 	// Two browsers of one person may have the same name, and a login must replace the
-	// key of the same one only.
+	// key of the same browser only.
 	browser := s.cookie(v, browserCookie)
 	if browser == "" || len(browser) > len(rand.Text()) {
 		browser = rand.Text()
@@ -129,9 +135,9 @@ func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	return redirect("/login/device?next="+url.QueryEscape(localPath(v.FormValue("next"))), ""), nil
 }
 
-// handleDeviceLogin shows whether the code was approved; the page reloads itself.
-// It changes nothing: a link must not be able to sign a person in or out (login
-// CSRF), so the person submits the form of handleFinishDeviceLogin.
+// handleDeviceLogin shows whether the code was approved; the page reloads itself. It
+// changes nothing: a link must not be able to sign a person in or out (login CSRF), so
+// the person submits the form of handleFinishDeviceLogin.
 func (s *Service) handleDeviceLogin(v *visit) (answer, error) {
 	d, err := s.Auth.Device(v.Context(), s.cookie(v, deviceCookie))
 	if err != nil {

@@ -1,3 +1,5 @@
+// memberList shows the list of members with the outcome of a form, which change adds to
+// the view; problem is nil if the form was accepted.
 package web
 
 import (
@@ -23,11 +25,12 @@ func (s *Service) memberList(v *visit, problem error, change func(*memberList)) 
 	return page, nil
 }
 
+// handleMembers lists members and invitations.
 func (s *Service) handleMembers(v *visit) (answer, error) {
 	return s.memberList(v, nil, func(*memberList) {})
 }
 
-// handleInvite responds with a page itself: a redirect would have to carry the link.
+// handleInvite responds with the page itself: a redirect would have to carry the link.
 func (s *Service) handleInvite(v *visit) (answer, error) {
 	form := invitationForm{
 		Email: v.FormValue("email"), Days: strings.TrimSpace(v.FormValue("days")), Role: access.Role(v.FormValue("role")),
@@ -42,11 +45,13 @@ func (s *Service) handleInvite(v *visit) (answer, error) {
 	})
 }
 
+// handleRevokeInvitation revokes an invitation.
 func (s *Service) handleRevokeInvitation(v *visit) (answer, error) {
 	err := s.Members.Revoke(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	return redirect("/settings/members", "The invitation was ended. Its link does not work any more."), err
 }
 
+// handleSetRole changes the role of a member.
 func (s *Service) handleSetRole(v *visit) (answer, error) {
 	u, err := s.Auth.SetRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
 	if err != nil {
@@ -55,11 +60,14 @@ func (s *Service) handleSetRole(v *visit) (answer, error) {
 	return redirect("/settings/members", personName(u)+" now has the role "+string(u.Role)+"."), nil
 }
 
+// handleMember shows one member.
 func (s *Service) handleMember(v *visit) (answer, error) {
 	view, err := s.profileOf(v.Context(), v.Caller, v.PathValue("id"))
 	return show("settings_member", personName(view.User), view), err
 }
 
+// handleRemoveMember removes a member, and with "made" the keys that they created for
+// others.
 func (s *Service) handleRemoveMember(v *visit) (answer, error) {
 	u, err := s.Auth.Remove(v.Context(), v.Caller, auth.Removal{UserID: v.PathValue("id"), Made: v.FormValue("made") == "true"})
 	if err == nil {
@@ -72,16 +80,20 @@ func (s *Service) handleRemoveMember(v *visit) (answer, error) {
 	return page.refused(err)
 }
 
+// handleTransfer makes a member owner and the caller an admin.
 func (s *Service) handleTransfer(v *visit) (answer, error) {
 	owner, _, err := s.Auth.Transfer(v.Context(), v.Caller, v.PathValue("id"))
 	return redirect("/settings/members", personName(owner)+" is an owner now, and you are an admin."), err
 }
 
+// handlePrivacy shows the exports of the organisation, and its deletion.
 func (s *Service) handlePrivacy(v *visit) (answer, error) {
 	view, err := s.Privacy.Page(v.Context(), v.Caller)
 	return show("settings_privacy", "Privacy", view), err
 }
 
+// handleChangePrivacy starts an export or deletes the organisation. The service
+// requires its name as a confirmation, and a recent sign-in.
 func (s *Service) handleChangePrivacy(v *visit) (answer, error) {
 	if v.FormValue("action") == "export" {
 		_, err := s.Privacy.Start(v.Context(), v.Caller)
@@ -94,10 +106,12 @@ func (s *Service) handleChangePrivacy(v *visit) (answer, error) {
 	return redirect("/login", v.Caller.OrgName+" was deleted."), nil
 }
 
+// handleMyData is the download of everything stored about the caller.
 func (s *Service) handleMyData(v *visit) (answer, error) {
 	return stream(v, s.Privacy.ServePerson), privacy.CheckOwn(v.Caller)
 }
 
+// handleLeave removes the caller from the organisation; their address confirms it.
 func (s *Service) handleLeave(v *visit) (answer, error) {
 	if err := s.Auth.Leave(v.Context(), v.Caller, v.FormValue("email")); err != nil {
 		return answer{}, err
@@ -124,7 +138,7 @@ func (s *Service) handleAccept(v *visit) (answer, error) {
 	if err != nil {
 		return show("invite", "Invitation", view).refused(err)
 	}
-	// Without a session the key is the only way in.
+	// If no session could be started, the key on the next page is the only way in.
 	if err := s.startSession(v, joined.RawKey); err == nil && !view.ShowKey {
 		return redirect("/", "Welcome to "+joined.OrgName+"."), nil
 	}

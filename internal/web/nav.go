@@ -11,12 +11,12 @@ import (
 // navItem is one entry of the menu.
 type navItem struct {
 	Path, Label, Icon string
-	Also              []string // path prefixes of other pages that belong to it
+	Also              []string // path prefixes of other pages that mark it as current
 	Current           bool
 }
 
-// menu lists the pages of the menu. A caller sees those that their plan and
-// permissions include.
+// menu lists the pages of the menu. A caller sees those that their plan and permissions
+// include.
 var menu = []navItem{
 	{Path: "/", Label: "Home", Icon: "home"},
 	{Path: "/skills", Label: "Skills", Icon: "skills"},
@@ -58,7 +58,8 @@ func (s *Service) visiblePages(c access.Caller) map[string]bool {
 	return paths
 }
 
-// within reports whether a page is the one at a path, or below it.
+// within reports whether a page is the one at a path, or below it. "/" has none below
+// it.
 func within(page, path string) bool {
 	return page == path || path != "/" && strings.HasPrefix(page, path+"/")
 }

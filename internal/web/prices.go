@@ -1,3 +1,4 @@
+// pricesView is the organisation's own prices, as rows and as the text of a price file.
 package web
 
 import (
@@ -15,16 +16,18 @@ type pricesView struct {
 	Text   string
 }
 
-// examplePrices is what an organisation without prices starts from.
+// examplePrices is the text of the form for an organisation without own prices.
 const examplePrices = `{"models": [
   {"match": "our-model-*", "input": 1, "output": 4, "cache_read": 0.1}
 ]}`
 
+// handlePrices shows the organisation's own prices.
 func (s *Service) handlePrices(v *visit) (answer, error) {
 	view, err := s.ownPrices(v)
 	return show("settings_prices", "Prices", view), err
 }
 
+// ownPrices reads the prices for the page.
 func (s *Service) ownPrices(v *visit) (view pricesView, err error) {
 	if view.Models, err = s.Costs.OwnPrices(v.Context(), v.Caller.OrgID); err != nil {
 		return view, err
@@ -36,8 +39,8 @@ func (s *Service) ownPrices(v *visit) (view pricesView, err error) {
 	return view, err
 }
 
-// priceFile returns a price file with one line for each model, so that the line that
-// an error names is easy to find.
+// priceFile returns a price file with one line for each model, so that the line that an
+// error names is easy to find.
 func priceFile(models []pricing.Model) (string, error) {
 	lines := make([]string, len(models))
 	for i, m := range models {
@@ -50,15 +53,16 @@ func priceFile(models []pricing.Model) (string, error) {
 	return "{\"models\": [\n" + strings.Join(lines, ",\n") + "\n]}", nil
 }
 
-// handleSetPrices replaces the organisation's own prices by those of a price file; the
-// button "reset" removes them.
+// handleSetPrices replaces the organisation's own prices with those of a price file;
+// the button "reset" removes them.
 func (s *Service) handleSetPrices(v *visit) (answer, error) {
 	models, text := []pricing.Model{}, v.PostFormValue("prices")
 	var problem error
 	if v.PostFormValue("reset") == "" {
 		models, problem = pricing.Parse([]byte(text))
+		// The parser's errors name the entry and its line.
 		if problem != nil {
-			problem = fault.Invalid("prices", "%s", problem) // names the entry and its line
+			problem = fault.Invalid("prices", "%s", problem)
 		}
 	}
 	if problem == nil {
