@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 )
 
-// readAnswers reads the answers of the model, and the calls in all of them.
+// readAnswers turns the gateway's answers into those of an outcome, and collects the tool calls of
+// all of them. At most maxCalls are kept in all: a model in a loop makes thousands of calls.
 func readAnswers(a adapter, from []gateway.Answer) (answers []Answer, calls []Call) {
 	for _, g := range from {
 		t := g.Tokens
@@ -21,6 +22,8 @@ func readAnswers(a adapter, from []gateway.Answer) (answers []Answer, calls []Ca
 			call.Tool, call.Detail = text.Clean(text.Truncate(call.Tool, 200)), text.Clean(text.Truncate(call.Detail, maxDetail))
 			call.Input = c.Input
 			if r := c.Result; r != nil {
+				// The tool ran between the end of the answer that asked for it and the request that
+				// carries its result. The clock may have been set back in between, hence max.
 				took, ok := max(0, r.At.Sub(g.At.Add(g.Took))), !r.Failed && !failedExit.MatchString(r.Output)
 				call.Output, call.Took, call.OK = r.Output, &took, &ok
 			}

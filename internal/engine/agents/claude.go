@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 )
 
-// claudeCode is the adapter of Claude Code.
+// claudeCode is the adapter of Claude Code. It activates a skill by a call of its tool Skill, so a
+// mere look at a SKILL.md does not count.
 type claudeCode struct{}
 
 func (claudeCode) program() string     { return "claude" }
@@ -22,6 +23,9 @@ func (claudeCode) start(t task) invocation {
 	if t.maxTurns > 0 {
 		args = append(args, "--max-turns", fmt.Sprint(t.maxTurns))
 	}
+	// IS_SANDBOX allows --dangerously-skip-permissions as root. The two model names are those of
+	// background requests (titles, summaries), which would otherwise go to models that the gateway
+	// doesn't offer.
 	return invocation{args: args, stdin: t.instruction, limitsTurns: true, env: map[string]string{
 		"ANTHROPIC_BASE_URL": t.url, "ANTHROPIC_API_KEY": placeholderKey,
 		"ANTHROPIC_DEFAULT_HAIKU_MODEL": t.model, "ANTHROPIC_SMALL_FAST_MODEL": t.model,
@@ -37,7 +41,7 @@ type claudeLine struct {
 	Subtype   string `json:"subtype"`
 	SessionID string `json:"session_id"`
 
-	// Of the last line.
+	// Only the last line, of type "result", has the fields below.
 	IsError        bool     `json:"is_error"`
 	Result         string   `json:"result"`
 	Errors         []string `json:"errors"`
@@ -46,6 +50,8 @@ type claudeLine struct {
 	TerminalReason string   `json:"terminal_reason"`
 }
 
+// read returns nil unless there was an init or a result line: then the output is that of another
+// program, e.g. of a wrapper that failed to start Claude Code.
 func (claudeCode) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false
@@ -84,7 +90,8 @@ func (claudeCode) call(tool, input string) Call {
 
 func (claudeCode) tellsSkills() bool { return true }
 
-// endClaude reads the last line, the result.
+// endClaude reads the result line. The order of the cases matters: an API error and the limit of
+// turns also set is_error.
 func (t *transcript) endClaude(line claudeLine) {
 	t.say(line.Result)
 	message := line.Result

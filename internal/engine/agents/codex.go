@@ -7,7 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 )
 
-// codex is the adapter of the Codex CLI.
+// codex is the adapter of the Codex CLI. It has no tool that loads a skill: the model reads the
+// SKILL.md with the shell.
 type codex struct{}
 
 func (codex) program() string     { return "codex" }
@@ -15,6 +16,8 @@ func (codex) apis() []gateway.API { return []gateway.API{gateway.Responses} }
 func (codex) skillsDir() string   { return "~/.codex/skills" }
 
 func (codex) start(t task) invocation {
+	// trust_level and danger-full-access switch off Codex's own sandbox and its questions: the
+	// sandbox around it is the boundary.
 	config := fmt.Sprintf(`model = %[1]q
 model_provider = "relay"
 check_for_update_on_startup = false
@@ -50,6 +53,8 @@ type codexLine struct {
 	} `json:"error"`
 }
 
+// read returns nil without a thread.started line. An error item in between is not a failure: only
+// turn.failed ends the turn.
 func (codex) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false

@@ -28,7 +28,8 @@ type Command struct {
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// ParseCommand reads the JSON of a setting. The error is Malformed.
+// ParseCommand reads the JSON of the setting agent-command. The error is Malformed and names the
+// agent.
 func ParseCommand(name, raw string) (c Command, err error) {
 	bad := func(format string, args ...any) error {
 		return fault.Invalid("agent-command", "%s: %s", name, fmt.Sprintf(format, args...))
@@ -44,6 +45,8 @@ func ParseCommand(name, raw string) (c Command, err error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return c, bad("argv must have a program")
 	}
+	// The path is joined to a folder of the host when skills are installed: it must not lead out of
+	// it.
 	if dir := strings.TrimPrefix(c.SkillsDir, "~/"); path.Clean("/"+dir) != "/"+strings.TrimSuffix(dir, "/") {
 		return c, bad("skills_dir must be a path below the working folder, or ~/... below the home folder")
 	}
@@ -58,12 +61,16 @@ type command struct{ Command }
 
 func (c command) program() string { return c.Argv[0] }
 
+// apis lists all formats but Google's: which one the program speaks isn't known, so that every
+// configured model of those formats is offered.
 func (command) apis() []gateway.API {
 	return []gateway.API{gateway.Anthropic, gateway.OpenAI, gateway.Responses}
 }
 
 func (c command) skillsDir() string { return strings.TrimSuffix(c.SkillsDir, "/") }
 
+// start fills the placeholders in a single pass, so that braces in the instruction itself are left
+// alone.
 func (c command) start(t task) invocation {
 	fill := strings.NewReplacer("{instruction}", t.instruction, "{model}", t.model, "{url}", t.url, "{home}", t.home, "{dir}", t.dir)
 	in := invocation{stdin: t.instruction, env: map[string]string{

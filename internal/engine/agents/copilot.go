@@ -6,7 +6,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 )
 
-// copilot is the adapter of the GitHub Copilot CLI.
+// copilot is the adapter of the GitHub Copilot CLI. COPILOT_OFFLINE keeps it from signing in to
+// GitHub, so that it only asks the configured provider.
 type copilot struct{}
 
 func (copilot) program() string     { return "copilot" }
@@ -40,6 +41,8 @@ type copilotLine struct {
 	} `json:"data"`
 }
 
+// read keeps the first failure that is more than an exit code: the result line of a failed session
+// only says that the code isn't 0.
 func (copilot) read(output []byte) *transcript {
 	var t transcript
 	known, ended := false, false

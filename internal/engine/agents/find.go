@@ -36,8 +36,9 @@ type program struct {
 	mount *sandbox.Mount // nil if the sandbox has it anyway
 }
 
-// find looks for an agent in the folder of agents and in PATH. The error is an
-// Unavailable.
+// find looks for an agent's program in the folder of agents, in its bin and node_modules/.bin, and
+// then in PATH. Relative entries of PATH are skipped: they depend on where the server was started.
+// The error is an Unavailable.
 func (s *Service) find(a adapter) (program, error) {
 	name := a.program()
 	if filepath.IsAbs(name) {
@@ -64,6 +65,8 @@ func isExecutable(p string) bool {
 // locate finds what must be mounted to run a program: nothing if it is the
 // system's, all of node_modules if it comes from npm, else the file.
 func locate(p string) (program, error) {
+	// The mount needs the file itself: the sandbox refuses symbolic links, and those of npm's bin
+	// folder lead out of it.
 	file, err := filepath.EvalSymlinks(p)
 	if err != nil {
 		return program{}, fault.New(fault.Unavailable, "%s cannot be read", p).Because(err)
@@ -118,6 +121,7 @@ func (s *Service) probe(ctx context.Context, name string, a adapter) (agent Agen
 		agent.Version = new(text.Truncate(v, 40))
 	}
 	if len(agent.Models) == 0 {
+		// The program is kept all the same: only the models are missing.
 		agent, _ := unavailable(NoModel)
 		return agent, p
 	}
@@ -125,6 +129,8 @@ func (s *Service) probe(ctx context.Context, name string, a adapter) (agent Agen
 	return agent, p
 }
 
+// publicReason returns the message of an error that was written for people, and only the kind of
+// cause of any other.
 func publicReason(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Message
@@ -142,7 +148,7 @@ func (p program) mounts() []sandbox.Mount {
 	return []sandbox.Mount{*p.mount}
 }
 
-// found is an agent that was looked for.
+// found is the result of a probe.
 type found struct {
 	Agent
 	adapter adapter
@@ -197,7 +203,9 @@ func (s *Service) adapters() map[string]adapter {
 	return all
 }
 
-// look looks for an agent, unless that was done before.
+// look probes an agent on first use and caches the result, also that it is missing, until the
+// server restarts. Callers at the same time wait for one probe; the mutex isn't held while it runs,
+// as a program may take seconds to start.
 func (s *Service) look(ctx context.Context, name string) (found, bool) {
 	a, ok := s.adapters()[name]
 	if !ok {
@@ -207,6 +215,7 @@ func (s *Service) look(ctx context.Context, name string) (found, bool) {
 	find, ok := s.found[name]
 	if !ok {
 		find = sync.OnceValue(func() found {
+			// The first caller may give up, but the result is everyone's.
 			f := found{adapter: a}
 			f.Agent, f.program = s.probe(context.WithoutCancel(ctx), name, a)
 			return f

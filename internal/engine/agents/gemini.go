@@ -6,7 +6,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/gateway"
 )
 
-// gemini is the adapter of the Gemini CLI.
+// gemini is the adapter of the Gemini CLI. GEMINI_CLI_NO_RELAUNCH keeps it from starting itself
+// again with a larger heap.
 type gemini struct{}
 
 func (gemini) program() string     { return "gemini" }
@@ -55,6 +56,7 @@ func (gemini) read(output []byte) *transcript {
 			if line.Role == "assistant" {
 				message += line.Content // it comes in parts
 			}
+		// What was said before a call is not the final message.
 		case "tool_use":
 			message = ""
 		case "result":

@@ -65,6 +65,7 @@ func (openCode) read(output []byte) *transcript {
 		switch line.Type {
 		case "text":
 			t.say(line.Part.Text)
+		// A step that ends in tool calls is followed by another one; any other reason ends the run.
 		case "step_finish":
 			ended = line.Part.Reason != "tool-calls"
 		case "error":

@@ -56,7 +56,8 @@ const (
 	binaryTarget = "/run/model-relay" // this program
 )
 
-// Limits of an agent, where they differ from those of other programs.
+// Limits of an agent, where they differ from those of other programs. Agents are large programs
+// themselves, and start compilers and test suites beside.
 const (
 	agentMemory    = 4 << 30
 	agentProcesses = 512
@@ -90,9 +91,9 @@ type Request struct {
 	Prices *pricing.Table
 }
 
-// Run runs an agent until it ends. Whatever it does is an outcome. An error means
-// that it was not run: it is a NotFound or an Unavailable if it cannot be, an
-// Unsupported for a budget that cannot be kept, and the context's own.
+// Run runs an agent until it ends. Whatever the agent does, failures included, is an Outcome. An
+// error means that it was not run: a NotFound or an Unavailable if it cannot be, an Unsupported for
+// a budget that cannot be enforced, or the context's own.
 func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	defer fault.Wrap(&err, "agent %s", r.Agent)
 	f, err := s.agent(ctx, r.Agent)
@@ -116,6 +117,8 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 		r.Spec.Dir = workTarget
 		r.Spec.Mounts = append(slices.Clone(r.Spec.Mounts), sandbox.Mount{Source: r.Work, Target: workTarget, Writable: true})
 	}
+	// The relay listens on the loopback address inside the sandbox, where there is no other
+	// network, and forwards to the gateway's socket.
 	start := f.adapter.start(task{
 		instruction: r.Instruction, model: offer.ID, api: offer.API, url: "http://" + relay.Address,
 		maxTurns: r.MaxTurns, home: homeTarget, dir: r.Spec.Dir,
@@ -130,6 +133,8 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	if err := os.Mkdir(socket, 0o700); err != nil {
 		return Outcome{}, err
 	}
+	// Its own meter below the trial's: it counts the requests of this agent only, and may limit
+	// them to the turns.
 	meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, r.Meter)
 	if !start.limitsTurns {
 		meter = gateway.NewMeter(gateway.Budget{Requests: int64(r.MaxTurns)}, gateway.Usage{}, r.Meter)
@@ -149,6 +154,8 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 		// It is the program's own, as nobody else may connect to the socket.
 		sandbox.Mount{Source: socket, Target: modelTarget, Writable: true})
 	stop, ended := make(chan struct{}), make(chan struct{})
+	// A failing agent is stopped by the sandbox rather than by the context, so that its output is
+	// still read.
 	spec.Stop = stop
 	go stopAfter(session.GaveUp(), ended, stop)
 	result, err := s.Sandbox.Run(ctx, spec)
@@ -160,6 +167,8 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	o.Usage, o.Exchanges, o.Failures = meter.Used(), session.Record(), session.Failures()
 	o.installed, o.tellsSkills = slices.Collect(maps.Keys(r.Skills)), f.adapter.tellsSkills()
 	o.Failure = failureOf(o, result.Exceeded, session)
+	// The meter of this agent has no budget but the turns, so if it is spent, the refused request
+	// was one turn too many.
 	if meter.IsSpent() && o.Failure != nil && o.Failure.Kind == OutOfBudget {
 		o.Failure = errOutOfTurns()
 	}
@@ -212,7 +221,8 @@ func (s *Service) removeFolder(dir string) error {
 	return err
 }
 
-// Sweep removes the folders of agents whose service was killed.
+// Sweep removes folders that a killed process left behind. Folders in use by this process are
+// spared.
 func (s *Service) Sweep() error {
 	base, err := s.scratch()
 	if err != nil {
@@ -222,6 +232,8 @@ func (s *Service) Sweep() error {
 	return err
 }
 
+// spec adds to the sandbox of a request what the agent needs: its program, this binary as the relay
+// to the gateway, and the home folder. The environment of the agent wins over that of the request.
 func (s *Service) spec(f found, r Request, start invocation) (sandbox.Spec, error) {
 	binary, err := s.relayBinary()
 	if err != nil {
@@ -238,6 +250,8 @@ func (s *Service) spec(f found, r Request, start invocation) (sandbox.Spec, erro
 	spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: binary, Target: binaryTarget})
 	l := &spec.Limits
 	l.Wall = cmp.Or(r.Timeout, defaultTimeout)
+	// The agent may keep four cores busy. Its whole output is read, and is larger than what other
+	// programs may write.
 	l.CPU, l.Output = 4*l.Wall, maxOutput
 	l.Memory, l.Processes = max(l.Memory, agentMemory), max(l.Processes, agentProcesses)
 	return spec, nil
@@ -262,6 +276,8 @@ func install(a adapter, home string, r Request, files map[string]string) error {
 	if !ok {
 		root = r.Work
 	}
+	// The skill is copied, as an agent may write into its folder, which belongs to the registry's
+	// cache.
 	for name, from := range r.Skills {
 		if a.skillsDir() == "" {
 			return fault.New(fault.Unsupported, "agent %s has no folder for skills; set its skills_dir", r.Agent)
@@ -310,6 +326,7 @@ func isReachable(p string) bool {
 	if os.Geteuid() != 0 {
 		return true
 	}
+	// The path to the file needs execute permission on every folder up to the root.
 	needs := fs.FileMode(0o005) // read and execute
 	for {
 		info, err := os.Stat(p)
@@ -362,6 +379,8 @@ func outcome(a adapter, result sandbox.Result, answers []gateway.Answer) Outcome
 	} else {
 		o.Final = string(bytes.TrimSpace(output))
 	}
+	// A program that the agent starts can write to its stdout, but not into the model's answers. A
+	// Command whose calls aren't understood keeps its own output.
 	if len(answers) > 0 && a.tellsSkills() { // another one may write what no model said
 		o.Final = answers[len(answers)-1].Text
 	}
@@ -372,6 +391,8 @@ func outcome(a adapter, result sandbox.Result, answers []gateway.Answer) Outcome
 // failureOf decides how an agent failed. What the sandbox and the gateway have
 // seen counts more than what the agent tells.
 func failureOf(o Outcome, exceeded sandbox.Limit, session *gateway.Session) *Failure {
+	// The order of the cases is that of trust: limits that the sandbox enforced, refusals by the
+	// gateway, and only then what the agent says.
 	problem, failed := session.Problem(), o.Failure != nil || o.ExitCode != 0
 	switch {
 	case exceeded == sandbox.WallLimit || exceeded == sandbox.CPULimit:

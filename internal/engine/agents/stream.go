@@ -30,7 +30,8 @@ func wholeLines(out sandbox.Output) []byte {
 	return all
 }
 
-// lastText returns the end of an output that is shown. The rest is not kept for it.
+// lastText returns the end of an output, which is shown with a failed trial. A few bytes more are
+// taken at first, since the cut may fall into a character.
 func lastText(out sandbox.Output) string {
 	return text.Clean(text.Tail(string(out.Tail[max(0, len(out.Tail)-maxShown-utf8.UTFMax):]), maxShown))
 }
@@ -41,17 +42,21 @@ func decode(line []byte, into any) bool {
 	return len(line) > 0 && line[0] == '{' && json.Unmarshal(line, into) == nil
 }
 
+// say replaces the final message: the last one counts.
 func (t *transcript) say(message string) {
 	if message != "" {
 		t.final = text.Clean(text.Truncate(message, maxFinal))
 	}
 }
 
+// fail records why the agent failed. The message may come from the model's server, so it is cleaned
+// and truncated.
 func (t *transcript) fail(kind FailureKind, message string) {
 	t.failure = &Failure{kind, text.Ellipsis(text.PlainLine(message), 500)}
 }
 
-// skillFile finds the path of a SKILL.md in a text, e.g. in a shell command.
+// skillFile finds the path of a SKILL.md in a text, e.g. in a shell command. Quotation marks and
+// operators of the shell end the path.
 var skillFile = regexp.MustCompile(`[^\s"'` + "`" + `;|&<>()]*/SKILL\.md\b`)
 
 // skillIn returns the skill whose SKILL.md a text names, or "".

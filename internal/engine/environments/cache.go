@@ -35,10 +35,11 @@ type about struct {
 	Bytes      int64    `json:"bytes"`
 }
 
+// isMissing reports that a file is not there, which is how a cache miss shows.
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// makeOwnDir creates the folder of the environments. One that another user has made
-// is refused: it could have any content.
+// makeOwnDir creates the folder of the environments. A folder that another user has made, e.g.
+// below a shared /tmp, is refused: that user could put any content into it.
 func makeOwnDir(dir string) error {
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -49,7 +50,9 @@ func makeOwnDir(dir string) error {
 	return nil
 }
 
-// build makes the folder of an environment. It gets its name when it is whole.
+// build makes the folder of an environment under a temporary name and renames it when it is
+// complete, so that a crash never leaves half an environment under a digest. The deferred removal
+// does nothing after the rename.
 func (s *Service) build(ctx context.Context, r Recipe, digest string, images []builder.Image) (err error) {
 	dir, err := os.MkdirTemp(s.Dir, partPrefix)
 	if err != nil {
@@ -59,6 +62,7 @@ func (s *Service) build(ctx context.Context, r Recipe, digest string, images []b
 	if err := os.Chmod(dir, 0o711); err != nil { // programs pass through to their files
 		return err
 	}
+	// The limits are the smaller of what the operator allows and what the product can handle.
 	size, timeout := min(s.MaxBytes, maxSize), defaultTimeout
 	if r.Timeout > 0 {
 		timeout = min(r.Timeout, maxTimeout)
@@ -85,7 +89,9 @@ func (s *Service) build(ctx context.Context, r Recipe, digest string, images []b
 	return os.Rename(dir, filepath.Join(s.Dir, digest))
 }
 
-// load opens an environment for a user. The lock is held.
+// load opens an environment for a user and counts the reference, which Release gives back. The
+// caller holds the lock: a sweep in between would delete it. The time of image.json is set to now,
+// for the eviction by last use.
 func (s *Service) load(digest string, e *entry) (*Environment, error) {
 	dir := filepath.Join(s.Dir, digest)
 	text, err := os.ReadFile(filepath.Join(dir, aboutFile))
@@ -137,6 +143,7 @@ func (s *Service) Sweep(spared ...string) (err error) {
 	}
 	slices.SortFunc(all, func(a, b kept) int { return a.usedAt.Compare(b.usedAt) })
 	total := int64(0)
+	// The oldest come first, so that the loop evicts the least recently used until the rest fits.
 	for _, k := range all {
 		total += k.bytes
 	}
@@ -155,7 +162,8 @@ func (s *Service) Sweep(spared ...string) (err error) {
 	return nil
 }
 
-// list returns the environments on the disk, and removes what is none.
+// list returns the environments on disk. A folder without image.json is the rest of a build that a
+// crash interrupted; it is removed unless a build may be using it right now.
 func (s *Service) list() (all []kept, err error) {
 	entries, err := os.ReadDir(s.Dir)
 	if isMissing(err) {
@@ -189,7 +197,7 @@ func (s *Service) list() (all []kept, err error) {
 	return all, nil
 }
 
-// isBuilding reports whether folders of builds may be there.
+// isBuilding reports whether a build is running, whose folder looks like a leftover.
 func (s *Service) isBuilding() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +209,8 @@ func (s *Service) isBuilding() bool {
 	return false
 }
 
-// forget drops what is known of environments that are not there.
+// forget drops the entries of environments that nobody uses or builds, so that the map doesn't grow
+// for ever. Failed builds stay until their TTL ends.
 func (s *Service) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,9 +28,9 @@ func (e *Environment) Dir() string { return e.dir }
 // Release lets the environment be swept. It may be called twice.
 func (e *Environment) Release() { e.release() }
 
-// Root returns a root for the programs of one trial, who may change everything in
-// it: an overlay where the kernel lets ordinary users mount one, else a copy. The
-// folder dir, which must not exist, has the changes; the caller removes it.
+// Root returns a root for the programs of one trial, which may change everything in it: an overlay
+// where the kernel lets unprivileged users mount one, else a full copy. The changes go to the new
+// folder dir, which the caller removes.
 func (e *Environment) Root(ctx context.Context, dir string) (*sandbox.Root, error) {
 	if err := os.Mkdir(dir, 0o711); err != nil { // the programs' user passes through
 		return nil, err
@@ -43,7 +43,8 @@ func (e *Environment) Root(ctx context.Context, dir string) (*sandbox.Root, erro
 	return &sandbox.Root{Dir: files}, copyFiles(ctx, e.dir, files)
 }
 
-// overlayProbe remembers whether overlays can be mounted.
+// overlayProbe caches whether overlays can be mounted. A probe that ran into the caller's deadline
+// proves nothing and is not cached.
 type overlayProbe struct {
 	mu     sync.Mutex
 	probed bool

@@ -39,14 +39,14 @@ type Service struct {
 	builder builderProbe
 }
 
-// builderProbe remembers why nothing can be built, or no RUN lines.
+// builderProbe caches why nothing can be built, or why no RUN lines can, for probeEvery.
 type builderProbe struct {
 	mu           sync.Mutex
 	at           time.Time
 	reason, runs string
 }
 
-// An entry is what this process knows of an environment.
+// An entry is the state of an environment in this process. The disk decides whether it exists.
 type entry struct {
 	users    int
 	pending  chan struct{} // closed at the end of its build; nil if there is none
@@ -110,8 +110,8 @@ const (
 	maxAge = 30 * 24 * time.Hour
 )
 
-// Missing returns why an environment cannot be had here, or "". It looks at what is
-// installed and configured; nothing is built.
+// Missing returns why an environment cannot be provided here, or "". It only looks at what is
+// installed and configured, so that a run can be refused before it starts; nothing is built.
 func (s *Service) Missing(ctx context.Context, r Recipe) (reason string) {
 	reason, runs := s.noBuilder(ctx)
 	if reason == "" && runLine.MatchString(r.Dockerfile) {
@@ -151,6 +151,7 @@ func (s *Service) noBuilder(ctx context.Context) (reason, runs string) {
 	if _, err := s.Builder.Users(ctx); err != nil && !s.Builder.NeedsNoUsers {
 		p.runs = reasonOf(err)
 	}
+	// A cancelled probe says nothing about the machine.
 	if ctx.Err() == nil {
 		p.at = time.Now()
 	}
@@ -177,6 +178,8 @@ func (s *Service) Get(ctx context.Context, r Recipe) (_ *Environment, err error)
 	if err := makeOwnDir(s.Dir); err != nil {
 		return nil, err
 	}
+	// After a wait the loop starts again: the build may have failed, and then this caller gets its
+	// error from open, or builds.
 	for {
 		found, pending, err := s.open(digest)
 		if err != nil || found != nil {
@@ -225,6 +228,7 @@ func (s *Service) open(digest string) (*Environment, <-chan struct{}, error) {
 // make builds an environment that open has registered as pending.
 func (s *Service) make(ctx context.Context, r Recipe, digest string, images []builder.Image) (*Environment, error) {
 	err := s.build(ctx, r, digest, images)
+	// The new environment must not be the one that makes room for itself.
 	if err == nil {
 		err = s.Sweep(digest)
 	}
@@ -233,6 +237,8 @@ func (s *Service) make(ctx context.Context, r Recipe, digest string, images []bu
 	e := s.entries[digest]
 	close(e.pending)
 	e.pending, e.failed = nil, nil
+	// Only a recipe that is to blame is cached as failed. A full disk or a cancelled build may work
+	// next time.
 	if _, ok := errors.AsType[*builder.Failed](err); ok {
 		e.failed, e.failedAt = err, time.Now()
 	}

@@ -19,8 +19,9 @@ import (
 // version is part of every digest: a change of how environments are made changes it.
 const version = "whetstone-environment-1"
 
-// digest identifies the content of an environment: the Dockerfile, the files of its
-// context, the archives of its base images, and whether its build had a network.
+// digest is the cache key of an environment: the Dockerfile, the files of its context, the archives
+// of its base images, and whether its build had a network. An image that is pulled counts by its
+// name in the Dockerfile only, so a moved tag is not noticed until the environment is evicted.
 func (s *Service) digest(r Recipe, images []builder.Image) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\x00%t\x00%q\x00", version, s.Network, r.Dockerfile)
@@ -39,7 +40,8 @@ func (s *Service) digest(r Recipe, images []builder.Image) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// addContext adds the paths, modes and contents of the files of a build context.
+// addContext adds the paths, modes and contents of the files of a build context. Modification times
+// are left out: unpacking sets new ones.
 func addContext(sum hash.Hash, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -68,8 +70,9 @@ func addContext(sum hash.Hash, dir string) error {
 	})
 }
 
-// archiveDigests remembers the digests of archives, which may have gigabytes, by
-// their size and time.
+// archiveDigests caches the digests of image archives by size and modification time, since an
+// archive may have gigabytes. The mutex is held while one is hashed, so that several trials don't
+// hash the same archive at once.
 type archiveDigests struct {
 	mu  sync.Mutex
 	all map[string]archiveDigest

@@ -21,10 +21,10 @@ const blockSize = 4096
 // maxFiles bounds the files of an environment.
 const maxFiles = 2_000_000
 
-// unpack writes the files of an image into a new folder, where they all belong to
-// one user, and returns the bytes that they take. The tar is made by a program of
-// ours of files that are not: no path in it may lead out of the folder. Devices and
-// pipes are left out.
+// unpack writes the files of an image into a new folder, where all belong to one user, and returns
+// the bytes that they take. Our builder makes the tar, but of files that a stranger wrote: os.Root
+// keeps every path inside the folder, and symbolic links are written but never followed out of it.
+// Devices and pipes are left out.
 func unpack(ctx context.Context, from io.Reader, dir string, size int64) (bytes int64, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil { // another user runs in it
 		return 0, err
@@ -47,6 +47,8 @@ func unpack(ctx context.Context, from io.Reader, dir string, size int64) (bytes 
 		if err != nil {
 			return 0, err
 		}
+		// An empty file takes a block too, and a sparse one is counted in full: both are ways to
+		// fill a disk.
 		if bytes += (header.Size + blockSize - 1) / blockSize * blockSize; bytes > size || n > maxFiles {
 			return 0, &builder.Failed{Reason: fmt.Sprintf("the image has more than %d MiB, or than %d files", size>>20, maxFiles)}
 		}
@@ -68,6 +70,8 @@ type unpacker struct {
 	modes map[string]fs.FileMode // of folders
 }
 
+// add writes one member. Permissions of folders are set at the end, set-user-ID bits are dropped,
+// and the owner is always the sandbox's user, since it can't have others.
 func (u *unpacker) add(header *tar.Header, content io.Reader) error {
 	name := filepath.Clean(strings.TrimPrefix(header.Name, "./"))
 	mode := header.FileInfo().Mode().Perm() | 0o400 // the service copies it
@@ -96,6 +100,7 @@ func (u *unpacker) add(header *tar.Header, content io.Reader) error {
 			return err
 		}
 	default:
+		// Devices, pipes and PAX globals.
 		return nil
 	}
 	return u.root.Lchown(name, sandbox.RootUser(), sandbox.RootUser())

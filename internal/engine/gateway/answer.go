@@ -36,7 +36,8 @@ const (
 	maxAnswers    = 16 << 20 // bytes
 )
 
-// A draft is an answer while it is read.
+// A draft collects an answer while its parts arrive. What exceeds the limits is dropped, not an
+// error: the record is for people, and the program gets the answer in full.
 type draft struct {
 	text  []byte
 	calls []ToolCall
@@ -47,7 +48,8 @@ func (d *draft) say(text string) {
 	d.text = append(d.text, text[:min(len(text), maxAnswerText-len(d.text))]...)
 }
 
-// call adds to the call of a number, whose parts may come one by one.
+// call appends to the call with a number. In a stream, the first part has the id and the name, and
+// later parts have pieces of the input.
 func (d *draft) call(number int, id, tool, input string) {
 	at, ok := d.open[number]
 	if !ok {
@@ -69,7 +71,8 @@ func (d *draft) call(number int, id, tool, input string) {
 	c.Input += input[:min(len(input), maxToolInput-len(c.Input))]
 }
 
-// next adds a call that comes in one piece.
+// next adds a call that arrives in one piece. Its number is negative, so that it never meets one of
+// a stream.
 func (d *draft) next(id, tool, input string) { d.call(-1-len(d.calls), id, tool, input) }
 
 func (d *draft) answer() Answer { return Answer{Text: string(d.text), Calls: d.calls} }
@@ -82,6 +85,8 @@ func (a Answer) size() (n int) {
 	return n
 }
 
+// said reads content_block_start, content_block_delta and message, the last of which is an answer
+// without streaming. Other events, e.g. thinking, say nothing.
 func (messages) said(data []byte, d *draft) {
 	type block struct {
 		Type  string          `json:"type"`
@@ -124,6 +129,7 @@ func (messages) said(data []byte, d *draft) {
 	}
 }
 
+// said reads both chat.completion and chat.completion.chunk, which differ in the name of the field.
 func (chat) said(data []byte, d *draft) {
 	type part struct {
 		Content string `json:"content"`
@@ -159,6 +165,8 @@ func (chat) said(data []byte, d *draft) {
 	}
 }
 
+// said reads only the events of finished items: the deltas before them repeat the same text, and
+// response.completed repeats all items.
 func (responses) said(data []byte, d *draft) {
 	type item struct {
 		Type      string          `json:"type"`
@@ -179,6 +187,7 @@ func (responses) said(data []byte, d *draft) {
 	if json.Unmarshal(data, &in) != nil {
 		return
 	}
+	// "output" of the top level is that of an answer without streaming.
 	items := in.Output
 	if in.Type == "response.output_item.done" {
 		items = []item{in.Item}
@@ -197,6 +206,8 @@ func (responses) said(data []byte, d *draft) {
 	}
 }
 
+// said reads both forms: a chunk of a stream is a whole response with one part of the text.
+// Thoughts are not what the model said.
 func (google) said(data []byte, d *draft) {
 	var in struct {
 		Candidates []struct {

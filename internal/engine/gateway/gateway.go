@@ -37,7 +37,8 @@ const (
 // APIs lists the wire formats.
 func APIs() []API { return []API{Anthropic, OpenAI, Responses, Google} }
 
-// Limits of a request and its answer.
+// Limits of a request and its answer. maxMemory bounds the requests in memory of all sessions, so
+// that trials in parallel cannot exhaust the server.
 const (
 	maxRequest     = 32 << 20
 	maxAnswer      = 64 << 20
@@ -110,6 +111,8 @@ func New(o Options) (*Gateway, error) {
 	return g, err
 }
 
+// upstream validates a model. The key goes into a header, so it must be printable ASCII: a line
+// break would inject another header.
 func (m Model) upstream() (*upstream, error) {
 	u := &upstream{name: m.Name, id: m.ID, key: strings.TrimSpace(m.Key), api: m.API}
 	if u.id == "" {
@@ -177,6 +180,6 @@ func (g *Gateway) Offer(name string) (Offer, error) {
 	return Offer{API: u.api, ID: u.id, Priced: priced}, nil
 }
 
-// Redact removes the secrets that a model's server could repeat from a text that is to
-// be stored, or that goes into a sandbox.
+// Redact removes the configured secrets, which a model's server could repeat, from a text that is
+// to be stored or that goes into a sandbox.
 func (g *Gateway) Redact(s string) string { return g.secrets.Redact(s) }

@@ -14,7 +14,8 @@ type google struct{}
 
 func (google) trim(base *url.URL) *url.URL { return trimSuffix(base, "/v1beta") }
 
-// googlePath has the model in it, which is replaced.
+// googlePath matches the paths that are passed on. The model in it is replaced by the configured
+// one: a program can't choose another.
 var googlePath = regexp.MustCompile(
 	`^/v1beta/models/[A-Za-z0-9._-]+:(generateContent|streamGenerateContent|countTokens)(?:\?(alt=sse))?$`)
 
@@ -34,6 +35,8 @@ func (google) authorize(h http.Header, key string) {
 	}
 }
 
+// adjust removes the model, which is in the path, and every tool that Google runs itself (search,
+// code execution, URL context).
 func (google) adjust(fields map[string]json.RawMessage, _ string) error {
 	delete(fields, "model")
 	delete(fields, "cachedContent") // what others have stored
@@ -86,6 +89,8 @@ func (google) usage(data []byte) (pricing.Tokens, bool) {
 		return pricing.Tokens{}, false
 	}
 	u := in.Usage
+	// promptTokenCount includes the cached tokens; thoughts are billed as output but not part of
+	// candidatesTokenCount.
 	cached := min(u.Cached, u.Prompt)
 	final := len(in.Candidates) > 0 && in.Candidates[0].FinishReason != ""
 	return pricing.Tokens{Input: u.Prompt - cached + u.Tools, Output: u.Answer + u.Thoughts, CacheRead: cached}, final

@@ -26,7 +26,8 @@ import (
 // discard is the log of a server whose clients are hostile.
 func discard() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// ServeHTTP passes a request of the program on.
+// ServeHTTP handles a request of the program in the sandbox: it checks the path, waits for a slot,
+// memory and budget in this order, and forwards. Everything in the request is hostile.
 func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u := s.upstream
 	if path, _, _ := strings.Cut(r.RequestURI, "?"); path == "/v1/models" && r.Method == http.MethodGet {
@@ -39,6 +40,8 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, failure{http.StatusNotFound, "not_found_error", "only the model can be reached from here"})
 		return
 	}
+	// Requests over the limit wait instead of failing: agents with many subagents are legitimate,
+	// and would count a refusal as an error of the model.
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -66,6 +69,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.noteRefusal()
+		// The OpenAI and Anthropic SDKs obey this header. Without it they retry a 429 for minutes.
 		w.Header().Set("X-Should-Retry", "false")
 		s.refuse(w, failure{http.StatusTooManyRequests, "rate_limit_error", "the budget of this trial or of its run is spent"})
 		return
@@ -80,6 +84,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	complete := false
 	func() {
+		// Deferred, as a panic in forward would otherwise leave the budget reserved for good.
 		defer func() { h.end(e.end()) }()
 		complete = e.forward(w, r)
 	}()
@@ -88,7 +93,9 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reserve waits for the memory of a request, which is in it twice for a moment.
+// reserve waits until there is memory for a request, which is in memory twice for a moment: as
+// read, and as encoded anew. Without a length it counts as the largest. The session's semaphore is
+// taken before the shared one, always in this order, so that two sessions cannot deadlock.
 func (s *Session) reserve(r *http.Request) (release func(), ok bool) {
 	size := r.ContentLength
 	if size < 0 || size > maxRequest {
@@ -108,8 +115,8 @@ func (s *Session) reserve(r *http.Request) (release func(), ok bool) {
 	}), true
 }
 
-// readBody reads a request and changes its fields to those that may be passed on. It
-// also returns its size.
+// readBody reads a request and reduces its fields to those that may be passed on. It also returns
+// the size as it was sent. f is the error for the program.
 func (s *Session) readBody(w http.ResponseWriter, r *http.Request) (fields map[string]json.RawMessage, size int, f *failure) {
 	invalid := func(status int, message string) (map[string]json.RawMessage, int, *failure) {
 		return nil, 0, &failure{status, "invalid_request_error", message}
@@ -137,8 +144,9 @@ func (s *Session) readBody(w http.ResponseWriter, r *http.Request) (fields map[s
 	return fields, len(raw), nil
 }
 
-// joinFields encodes an object without reading its values again: a conversation
-// may have megabytes.
+// joinFields encodes the object without parsing its values again, since a conversation may have
+// megabytes. The names are sorted, so that the same request gives the same bytes and the upstream's
+// prompt cache hits.
 func joinFields(fields map[string]json.RawMessage, size int) []byte {
 	b := bytes.NewBuffer(make([]byte, 0, size+64))
 	separator := byte('{')
@@ -153,8 +161,9 @@ func joinFields(fields map[string]json.RawMessage, size int) []byte {
 	return b.Bytes()
 }
 
-// most is the most that a request can use: a token for each of its bytes, at the
-// price of the dearest kind of input, and all the tokens that its answer may have.
+// most is the upper bound of what a request can use: a token for each of its bytes (a token is at
+// least one), at the price of the dearest kind of input, and all the tokens that its answer may
+// have.
 func (s *Session) most(size int, output int64) amount {
 	p := s.price
 	p.Input = max(p.Input, p.CacheRead, p.CacheWrite, p.CacheWriteHour)
@@ -192,6 +201,8 @@ type exchange struct {
 // answer is complete.
 func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete bool) {
 	resp, err := e.send(r)
+	// Only the end is kept for the record. The rest is released before the answer is streamed,
+	// which may take minutes.
 	e.body = bytes.Clone(e.body[max(0, e.size-maxRecordedRequest):])
 	e.sent()
 	if err != nil {
@@ -207,6 +218,7 @@ func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete boo
 		e.s.refuse(w, failure{http.StatusBadGateway, "api_error", err.Error()})
 		return true
 	}
+	// Only a failure is read as a whole. It isn't metered: servers don't charge for it.
 	if e.status/100 != 2 {
 		e.refused(w, resp.Header, body)
 		return true
@@ -220,8 +232,8 @@ func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete boo
 	return e.copy(w, body)
 }
 
-// decoded returns the body of an answer as text. Servers are asked not to compress,
-// but not all of them obey, and in what is compressed no secret is found.
+// decoded returns the body of an answer as plain text. Servers are asked not to compress, but some
+// do anyway, and Redact can't find secrets in compressed bytes.
 func decoded(resp *http.Response) (io.Reader, error) {
 	switch encoding := resp.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":
@@ -251,8 +263,8 @@ func (r *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send makes the upstream request. Nothing of the program's request is passed on
-// but the body and a few headers of the wire format.
+// send makes the upstream request. Of the program's request, only the body and a few headers of the
+// wire format are passed on.
 func (e *exchange) send(r *http.Request) (*http.Response, error) {
 	u := e.s.upstream
 	to := u.base.JoinPath(e.to.path)
@@ -274,8 +286,9 @@ func (e *exchange) send(r *http.Request) (*http.Response, error) {
 	return e.s.http.Do(req)
 }
 
-// copy passes the answer on as it arrives, but for what may be the beginning of a
-// secret.
+// copy streams the answer to the program. Bytes that could be the beginning of a secret are held
+// back until the next ones decide it. A program that stops reading is cut off by the write
+// deadline, so that it can't hold its slot for ever.
 func (e *exchange) copy(w http.ResponseWriter, from io.Reader) (complete bool) {
 	to := http.NewResponseController(w)
 	sinks := []io.Writer{&e.answer, w}
@@ -305,7 +318,8 @@ func (e *exchange) copy(w http.ResponseWriter, from io.Reader) (complete bool) {
 	}
 }
 
-// end returns what the exchange used, and records it.
+// end returns the usage of the exchange and adds the exchange to the record. It runs exactly once,
+// also when the program has gone.
 func (e *exchange) end() Usage {
 	s, used := e.s, Usage{}
 	if e.read != nil {
@@ -340,7 +354,8 @@ func (e *exchange) end() Usage {
 	return used
 }
 
-// keep keeps what the model said, as far as there is room.
+// keep stores what the model said until answersLeft is used up; later answers are counted, but
+// empty. The callback runs without the mutex, since it may call back.
 func (s *Session) keep(a Answer) {
 	s.mu.Lock()
 	if s.answersLeft -= a.size(); s.answersLeft < 0 {
@@ -357,7 +372,8 @@ func (s *Session) keep(a Answer) {
 // to retry: agents wait for minutes otherwise.
 const retries = 3
 
-// unreachable answers a request that has no answer.
+// unreachable answers a request that got no response. If the program itself has gone, the server
+// may still be generating: unread makes end count an estimate.
 func (e *exchange) unreachable(ctx context.Context, w http.ResponseWriter, err error) {
 	if e.unread = ctx.Err() != nil; e.unread {
 		return // the program has gone
@@ -367,7 +383,8 @@ func (e *exchange) unreachable(ctx context.Context, w http.ResponseWriter, err e
 	e.s.refuse(w, failure{http.StatusBadGateway, "api_error", message})
 }
 
-// publicMessage returns the part of an error that may be shown.
+// publicMessage returns the part of an error that may be shown. Errors of the network contain the
+// URL.
 func publicMessage(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Message
@@ -404,6 +421,8 @@ func (e *exchange) refused(w http.ResponseWriter, header http.Header, from io.Re
 	_, _ = w.Write(body) // the program may have gone
 }
 
+// copyHeader copies the named headers. No others pass: cookies and rate limits of the operator's
+// account are no business of the program.
 func (e *exchange) copyHeader(to, from http.Header, names ...string) {
 	for _, name := range names {
 		if value := from.Get(name); value != "" {

@@ -80,7 +80,9 @@ type Meter struct {
 	parent *Meter
 	budget Budget
 	ledger *ledger
-	spent  chan struct{}
+	// spent is closed on the first refusal, not when the budget runs out: the last request may have
+	// ended the task.
+	spent chan struct{}
 
 	used    Usage
 	flying  int    // requests in flight that cost something
@@ -89,7 +91,8 @@ type Meter struct {
 	largest amount // of one request
 }
 
-// A ledger is what a meter and all its children share.
+// A ledger is what a meter and all its children share. One mutex for the whole tree: a request
+// changes all meters up to the root at once.
 type ledger struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a request has ended
@@ -114,7 +117,8 @@ func (m *Meter) Used() Usage {
 	return m.used
 }
 
-// Add counts what others than the gateway used of the same budget.
+// Add counts usage outside the gateway against the same budget, e.g. that of a judge. It never
+// refuses: what was used was used.
 func (m *Meter) Add(u Usage) {
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
@@ -161,7 +165,8 @@ func (m *Meter) begin(ctx context.Context, most amount) *hold {
 	}
 }
 
-// tryBegin returns a channel if the request has to wait until it is closed.
+// tryBegin begins a request or says why not: a channel to wait for, or neither if a budget is
+// spent. All meters up to the root are checked before the first one is changed.
 func (m *Meter) tryBegin(most amount) (_ *hold, changed <-chan struct{}) {
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
@@ -200,7 +205,7 @@ func (m *Meter) mustWait() bool {
 	return limited && !m.known && m.flying > 0 || m.budget.spent(m.used, m.held)
 }
 
-// end replaces the hold by what the request used.
+// end replaces the hold by what the request used, and wakes up all that wait.
 func (h *hold) end(u Usage) {
 	l := h.meter.ledger
 	l.mu.Lock()

@@ -26,7 +26,8 @@ const (
 	maxExchanges       = 1_000
 )
 
-// A record keeps exchanges until its bytes are used up.
+// A record keeps exchanges until its bytes are used up. The first ones are kept, since they show
+// how the agent began; every later one repeats the conversation anyway.
 type record struct {
 	exchanges []Exchange
 	left      int

@@ -25,7 +25,8 @@ type sentResult struct {
 	failed bool
 }
 
-// Limits of what is kept of the results of a session. Later ones are empty.
+// Limits of what is kept of the results of a session. Later ones are empty. A hostile program
+// invents results freely.
 const (
 	maxResult       = 16 << 10
 	maxResults      = 4 << 20 // bytes of all outputs
@@ -43,8 +44,8 @@ func callID(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// keepResults keeps the results in a request. Every request repeats those before it:
-// the first one counts.
+// keepResults stores the tool results in a request. Every request repeats the ones before it, so
+// the first occurrence of an id wins: only that one has the time at which the result was sent.
 func (s *Session) keepResults(at time.Time, conversation json.RawMessage) {
 	if len(conversation) > maxConversation {
 		return
@@ -72,8 +73,8 @@ func (s *Session) keepResult(at time.Time, r sentResult) {
 	s.results[id] = Result{At: at, Output: output, Failed: r.failed}
 }
 
-// lastItems calls visit with the items of a list, the last one first, until it
-// returns false.
+// lastItems visits the items of a list from the end until visit returns false. Items are decoded
+// one at a time, so that a conversation with megabytes isn't decoded for its last few.
 func lastItems[T any](list json.RawMessage, visit func(T) bool) {
 	var raw []json.RawMessage
 	if json.Unmarshal(list, &raw) != nil {
@@ -113,6 +114,8 @@ func (t *partText) UnmarshalJSON(raw []byte) error {
 
 func (messages) conversation() string { return "messages" }
 
+// results reads back to the model's last message: what comes after it is new. The other formats do
+// the same.
 func (messages) results(conversation json.RawMessage, _ func(id string) bool) (all []sentResult) {
 	type block struct {
 		Type    string   `json:"type"`
@@ -211,6 +214,7 @@ func (google) results(conversation json.RawMessage, _ func(id string) bool) (all
 				n++
 			}
 		}
+		// Without any call the message before isn't one of the model: read on.
 		return n == 0
 	})
 	return all
@@ -223,8 +227,8 @@ type googleCall struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// key identifies the call in a conversation: by its id, or by what it calls. The
-// program may send the arguments back in another order.
+// key identifies a call in a conversation by its id or, where it has none, by its name and
+// arguments. These are sorted, since the program may send them back in another order.
 func (c googleCall) key() string {
 	if c.ID != "" {
 		return c.ID

@@ -46,7 +46,8 @@ type Conversation struct {
 	Prices *pricing.Table
 }
 
-// A Session is the way from one sandbox to one model, until it is closed.
+// A Session is the way from one sandbox to one model, until it is closed. Prices are fixed when it
+// is opened: new ones don't change the cost of a trial that is running.
 type Session struct {
 	upstream *upstream
 	http     outboundClient
@@ -76,7 +77,7 @@ type Session struct {
 	failed      []Failure
 }
 
-// outboundClient sends requests; *outbound.Client does.
+// outboundClient sends requests upstream. *outbound.Client implements it.
 type outboundClient interface {
 	Do(req *http.Request) (*http.Response, error)
 }
@@ -119,6 +120,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 		prices = *c.Prices
 	}
 	s.price, s.priced = prices.Lookup(u.id, time.Now())
+	// Without a price the money used would always be 0 and the budget would never end.
 	if !s.priced && c.Meter.hasMoney() {
 		return nil, fault.New(fault.Unsupported,
 			"the price of %s is unknown, so that a budget of money cannot be kept; set --price-file", u.id)
@@ -127,6 +129,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 	if len(path) > maxSocketPath {
 		return nil, fault.New(fault.Unavailable, "the path of the socket is too long; set --sandbox-scratch to a shorter one")
 	}
+	// Only the program's user can enter the folder, so the socket needs no permissions of its own.
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
@@ -155,8 +158,8 @@ func (m *Meter) hasMoney() bool {
 	return false
 }
 
-// Close ends all connections. Requests in flight are counted when it returns.
-// Closing a closed session is not an error.
+// Close ends all connections. When it returns, requests in flight are counted, so that the meter is
+// final. Closing twice is not an error.
 func (s *Session) Close() error { return s.close() }
 
 func (s *Session) shutDown() error {
@@ -165,6 +168,7 @@ func (s *Session) shutDown() error {
 	// Handlers end soon, since their connections are closed.
 	ctx, cancel := context.WithTimeout(context.Background(), headerTimeout)
 	defer cancel()
+	// Taking all slots waits for the handlers, each of which holds one.
 	for range maxConcurrent {
 		select {
 		case s.slots <- struct{}{}:
@@ -210,8 +214,8 @@ func (s *Session) Record() []Exchange {
 	return s.record.exchanges
 }
 
-// Answers returns what the model said, oldest first, with the results of the calls
-// that it asked for.
+// Answers returns what the model said, oldest first, each call with its result if the program has
+// sent one. The copies may be kept: later results don't change them.
 func (s *Session) Answers() []Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,8 @@ func newAnswerReader(w wire, contentType string) *answerReader {
 	return &answerReader{wire: w, streamed: strings.HasPrefix(contentType, "text/event-stream")}
 }
 
-// Write implements io.Writer. It never fails.
+// Write implements io.Writer. It never fails, so that a broken answer still reaches the program.
+// Events are split at line feeds; all of these formats put the data of an event into one line.
 func (r *answerReader) Write(p []byte) (int, error) {
 	n := len(p)
 	r.bytes += int64(n)
@@ -58,6 +59,8 @@ func (r *answerReader) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// keep collects a line. One that is too long is skipped as a whole, and its tokens are estimated by
+// end.
 func (r *answerReader) keep(part []byte) {
 	if r.skip = r.skip || len(r.line)+len(part) > maxEvent; r.skip {
 		r.line = nil
@@ -66,8 +69,8 @@ func (r *answerReader) keep(part []byte) {
 	r.line = append(r.line, part...)
 }
 
-// add takes over what a part of the answer reports. Later parts repeat earlier
-// counts, or have only some of them.
+// add merges the usage of a part. Servers send cumulative counts, and some parts lack some of them,
+// so the maximum of each is right where a sum would count twice.
 func (r *answerReader) add(data []byte) {
 	t, final := r.wire.usage(data)
 	for _, f := range []struct {
@@ -106,5 +109,5 @@ func (r *answerReader) end(requestBytes int64) (_ pricing.Tokens, reported bool)
 	return t, false
 }
 
-// estimatedTokens of a text.
+// estimatedTokens of a text: about four bytes each in English and code.
 func estimatedTokens(bytes int64) int64 { return bytes / 4 }

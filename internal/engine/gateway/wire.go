@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 )
 
-// A wire is a wire format.
+// A wire is a wire format: what differs between the APIs of model servers. All methods get hostile
+// input, and their implementations have no state.
 type wire interface {
 	// trim removes from a base URL what paths begin with, or end with.
 	trim(base *url.URL) *url.URL
@@ -61,7 +62,7 @@ func quote(s string) json.RawMessage {
 }
 
 // assumedOutput is how many tokens an answer may have if the request does not limit
-// them: more than today's models write.
+// them: more than today's models write. A budget holds this much for each such request.
 const assumedOutput = 128_000
 
 // limitedOutput returns how many tokens several answers may have together.
@@ -77,7 +78,8 @@ func number(raw json.RawMessage) (n int64) {
 	return n
 }
 
-// trimSuffix returns the URL without a suffix of its path.
+// trimSuffix returns the URL without the suffixes of its path, so that operators may set it with or
+// without them.
 func trimSuffix(u *url.URL, suffixes ...string) *url.URL {
 	trimmed := *u
 	trimmed.RawPath, trimmed.RawQuery, trimmed.Fragment = "", "", ""
@@ -88,8 +90,8 @@ func trimSuffix(u *url.URL, suffixes ...string) *url.URL {
 	return &trimmed
 }
 
-// clientTools returns the tools that the program runs itself. Those that the
-// server runs (search, fetch, MCP) would reach other hosts for the program.
+// clientTools returns the tools that the program runs itself. Tools that the server runs (search,
+// fetch, MCP) are removed: they would reach other hosts on behalf of a program without a network.
 func clientTools(raw json.RawMessage, isClient func(kind string) bool) (json.RawMessage, error) {
 	var tools []json.RawMessage
 	if err := json.Unmarshal(raw, &tools); err != nil {
@@ -136,6 +138,8 @@ func (messages) authorize(h http.Header, key string) {
 	}
 }
 
+// adjust pins the model, and removes what the server would run: MCP servers, containers and server
+// tools. Built-in tools that the client runs have dated types, e.g. "bash_20250124".
 func (messages) adjust(fields map[string]json.RawMessage, id string) (err error) {
 	fields["model"] = quote(id)
 	delete(fields, "mcp_servers")
@@ -174,6 +178,7 @@ func (messages) usage(data []byte) (pricing.Tokens, bool) {
 		return pricing.Tokens{}, false
 	}
 	u := in.Usage
+	// message_start has the input, message_delta the final output; both are cumulative.
 	if in.Type == "message_start" {
 		u = in.Message.Usage
 	}
@@ -210,6 +215,8 @@ func (chat) authorize(h http.Header, key string) {
 	}
 }
 
+// adjust asks a stream for its usage, which is otherwise not reported. Functions and custom tools
+// are run by the client.
 func (chat) adjust(fields map[string]json.RawMessage, id string) (err error) {
 	fields["model"] = quote(id)
 	delete(fields, "web_search_options")
@@ -265,6 +272,8 @@ func (responses) route(uri, _ string) (route, bool) {
 	return route{path: "/responses", metered: true}, uri == "/v1/responses"
 }
 
+// adjust also drops every reference to state that the server keeps: it could be that of another
+// conversation under the same key.
 func (responses) adjust(fields map[string]json.RawMessage, id string) (err error) {
 	fields["model"] = quote(id)
 	delete(fields, "background") // it would go on without being metered
@@ -308,6 +317,7 @@ func (responses) usage(data []byte) (pricing.Tokens, bool) {
 	if u == nil {
 		return pricing.Tokens{}, false
 	}
+	// input_tokens includes what was read from the cache and written to it.
 	cached := min(u.Details.Cached, u.Input)
 	written := min(u.Details.Written, u.Input-cached)
 	return pricing.Tokens{Input: u.Input - cached - written, Output: u.Output, CacheRead: cached, CacheWrite: written}, true

@@ -29,5 +29,7 @@ func (j *Judge) Answer(ctx context.Context, r AnswerRequest) (Completion, error)
 	if r.Skill != "" {
 		system = fmt.Sprintf(skillPrompt, r.SkillName, r.Skill)
 	}
+	// The prompt goes without a schema and without Check: any text is an answer here, and a grading
+	// decides later whether it is a good one.
 	return j.Complete(ctx, Prompt{Version: AnswerPromptVersion, System: system, User: r.Prompt})
 }

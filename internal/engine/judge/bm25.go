@@ -15,6 +15,8 @@ func (j *Judge) routeByBM25(r RouteRequest, catalogue []Skill) Routing {
 	chosen, best, second := NewLexicalRouter(catalogue).Route(r.Query)
 	if chosen == "" {
 		return Routing{
+			// Below the threshold the closer the best score is to it, the less sure "none" is: from
+			// 1 down to a half.
 			Confidence: 1 - best/(2*lexicalThreshold),
 			Reason:     fmt.Sprintf("builtin BM25: no skill scores %.2f or more; the best has %.2f", lexicalThreshold, best),
 			Record:     rec,

@@ -30,6 +30,8 @@ func (chat) outputModes() []string { return []string{jsonSchema, jsonObject, non
 // need the new one refuse the old one.
 func (chat) tokenLimitNames() []string { return []string{"max_tokens", "max_completion_tokens"} }
 
+// body leaves out every parameter that the server has refused before. The schema is strict: OpenAI
+// then constrains the sampling to it.
 func (c chat) body(q call) any {
 	type message struct {
 		Role    string `json:"role"`
@@ -90,6 +92,7 @@ func (chat) read(body []byte) reply {
 			CacheReadTokens: answer.Usage.Details.CachedTokens,
 		}.valid(),
 	}
+	// A refusal is read before the finish reason: it arrives with "stop".
 	switch {
 	case first.Message.Refusal != nil && *first.Message.Refusal != "":
 		r.problem = refusedToAnswer

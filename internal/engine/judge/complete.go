@@ -42,6 +42,8 @@ func (j *Judge) Complete(ctx context.Context, p Prompt) (Completion, error) {
 	return j.model.complete(ctx, p, rec)
 }
 
+// complete is Complete with a record that the caller has begun, e.g. with its seed. The record is
+// complete also if it fails: a failed call has used tokens.
 func (m *model) complete(ctx context.Context, p Prompt, rec Record) (Completion, error) {
 	if p.Schema != nil {
 		rec.SchemaVersion = p.Schema.Version
@@ -74,6 +76,7 @@ func (m *model) ask(ctx context.Context, p Prompt, rec *Record) (string, error) 
 			return text, nil
 		}
 		unusable = err
+		// Bad luck, e.g. a control that happens to fit the material, must not strike twice.
 		if p.Redraw != nil {
 			p = p.Redraw()
 			c.user = p.User
@@ -85,6 +88,7 @@ func (m *model) ask(ctx context.Context, p Prompt, rec *Record) (string, error) 
 		if p.Schema != nil {
 			c.system += fmt.Sprintf(repairPrompt, err, p.Schema.JSON)
 		}
+		// A truncated answer would be truncated again.
 		if r.truncated {
 			c.maxTokens *= 2
 		}
@@ -106,6 +110,8 @@ func (p Prompt) accept(r reply) (string, error) {
 		return text, check(text)
 	}
 	var refused error = problem("the answer holds no complete JSON object")
+	// A value of another form may be part of the prose or a draft, so the next one is tried. Any
+	// other problem is a final verdict on the answer.
 	for value := range jsonAnswers(r.text) {
 		err := check(value)
 		if err == nil {

@@ -39,6 +39,7 @@ func (j *Judge) confirm(
 	rec := j.newRecord(GradePromptVersion, confirmSchema.Version)
 	rec.Seed, rec.Trial = r.Seed, r.Trial
 	done, err := j.model.complete(ctx, p, rec)
+	// The first question was paid for, too.
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Record.add(first.Record.Usage)
 	}
@@ -47,6 +48,7 @@ func (j *Judge) confirm(
 	}
 	out := first
 	out.Record.add(done.Record.Usage)
+	// The verdict is the second question's, the record is that of both.
 	out.Record.Repaired = first.Record.Repaired || done.Record.Repaired
 	for i := range out.Results {
 		if result := &out.Results[i]; result.Passed && !fits[result.ID] {
@@ -89,6 +91,7 @@ func newConfirmation(r GradeRequest, controls *controls, results []Result) *conf
 			quotations = append(quotations, quotation)
 		}
 	}
+	// At least four items in all: one or two quotations need more controls to hide among.
 	wanted := max(len(quotations), minControls, 4-len(c.items))
 	for i, control := range controls.draw(wanted) {
 		c.items = append(c.items, quotedCriterion{criterion: control, quotation: quotations[i%len(quotations)]})
@@ -126,6 +129,8 @@ func (c *confirmation) read(answer string) (map[int]bool, error) {
 			return nil, problem("a result has an id that no item has, or that another result has")
 		}
 		seen[id] = true
+		// The quotation of a control comes from the material, where its criterion's words don't
+		// occur.
 		if bool(*r.Fits) && c.items[at].result == 0 {
 			return nil, errControl
 		}

@@ -31,6 +31,7 @@ func newControls(r GradeRequest) *controls {
 			c.known[word] = true
 		}
 	}
+	// The first of these that has a suitable criterion: those of the case look most alike.
 	for _, bases := range [][]string{r.Criteria, others, plainCriteria} {
 		if c.bases = slices.DeleteFunc(slices.Clone(bases), isUnsuitable); len(c.bases) > 0 {
 			break
@@ -59,7 +60,8 @@ func (c *controls) add(all []string) {
 	}
 }
 
-// draw returns n random controls, all different unless there are too few words.
+// draw returns n random controls, all different unless there are too few words. If there are, it
+// gives up on that after ten tries each.
 func (c *controls) draw(n int) []string {
 	var all []string
 	for try := 0; len(all) < n; try++ {

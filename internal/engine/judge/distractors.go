@@ -24,6 +24,8 @@ func Distractors(others []Skill, tested string, seed int64) []Skill {
 			chosen = append(chosen, s)
 		}
 	}
+	// Sorting and a seeded shuffle make the choice a function of the set: all trials of a run must
+	// compete with the same skills.
 	for _, s := range slices.SortedFunc(slices.Values(others), byName) {
 		add(s)
 	}

@@ -63,8 +63,8 @@ func rejected(format string, args ...any) *Error {
 	return &Error{Code: Rejected, Message: fmt.Sprintf(format, args...)}
 }
 
-// contextError turns the caller's deadline into a Timeout. The caller's
-// cancellation stays as it is.
+// contextError turns the caller's deadline into a Timeout, which counts as a failed call. A
+// cancellation is returned as it is, since it isn't the judge's failure.
 func contextError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: Timeout, Message: "there was no answer before the deadline of the call", cause: err}

@@ -50,8 +50,8 @@ func unquoted(raw json.RawMessage) string {
 	return string(bytes.TrimSpace(raw))
 }
 
-// structuredWords occur in errors about the parameters of structured output. All
-// are lower case. It is read only.
+// structuredWords occur in errors about the parameters of structured output. All are lower case. It
+// is read only.
 var structuredWords = []string{
 	"response_format", "response format", "json_schema", "json_object", "output_config", "output format",
 	"structured output", "tool_choice", "tools", "grammar",

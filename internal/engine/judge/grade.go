@@ -71,6 +71,8 @@ func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 	// looked up in what the model saw.
 	r.Material = strings.ToValidUTF8(r.Material, "\uFFFD")
 	controls := newControls(r)
+	// Check runs in complete, so its result arrives here by the closure. A second attempt draws new
+	// secrets.
 	var out Grading
 	draw := func() (p Prompt, omitted int, err error) {
 		s := newGradeSheet(r, controls)
@@ -99,11 +101,14 @@ func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 	}
 	done.Record.MissingControls = out.Record.MissingControls
 	out.Record = done.Record
+	// Nothing was passed, so there is nothing to confirm: the second question is saved.
 	if out.Score > 0 {
 		if out, err = j.confirm(ctx, r, controls, out); err != nil {
 			return Grading{}, err
 		}
 	}
+	// Evidence was compared as the model wrote it. Redaction comes last, so that a secret in the
+	// material doesn't change the verdict.
 	for i := range out.Results {
 		out.Results[i].Evidence = j.Redact(out.Results[i].Evidence)
 	}
@@ -159,6 +164,7 @@ func randomIDs(n int) (ids []int) {
 // where there are fewer than two criteria to hide them among.
 const minControls = 2
 
+// newGradeSheet draws new secrets. It is made anew for each attempt; see Prompt.Redraw.
 func newGradeSheet(r GradeRequest, controls *controls) gradeSheet {
 	s := gradeSheet{
 		GradeRequest: r,
@@ -184,6 +190,7 @@ func (s gradeSheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
 	criteria, task := strings.Join(lines, ""), s.task()
 	p = Prompt{Version: GradePromptVersion, System: gradePrompt, Schema: gradeSchema}
 	user := func(material string) string { return fmt.Sprintf(gradeUser, task, criteria, s.delimiter, material) }
+	// Rounded up, so that the estimate never exceeds the limit.
 	left := maxTokens - (len(p.System+user(""))+bytesPerToken-1)/bytesPerToken
 	if left <= 0 {
 		return Prompt{}, 0, rejected(
@@ -219,6 +226,7 @@ func (s gradeSheet) read(answer string) (Grading, error) {
 	}
 	for i, r := range g.Results {
 		switch isControl := i >= len(s.Criteria); {
+		// A downgraded control was passed as well: the model made up a quotation.
 		case isControl && (r.Passed || r.Downgraded):
 			return Grading{}, errControl
 		case isControl && r.ID == 0:
@@ -227,6 +235,7 @@ func (s gradeSheet) read(answer string) (Grading, error) {
 			return Grading{}, problem("a criterion has no result")
 		}
 	}
+	// With no control answered there is no proof that the model read the material.
 	if g.Record.MissingControls == len(s.controls) {
 		return Grading{}, problem("a criterion has no result")
 	}

@@ -26,7 +26,8 @@ type posting struct {
 	freq     float64
 }
 
-// newIndex indexes so many documents.
+// newIndex indexes count documents, which document returns by their number. Words in the name count
+// bm25NameWeight times.
 func newIndex(count int, document func(i int) (name, text string)) *index {
 	x := &index{postings: map[string][]posting{}}
 	for i := range count {
@@ -61,6 +62,8 @@ func (x *index) Scores(query string) []float64 {
 		found := x.postings[word]
 		for _, p := range found {
 			norm := bm25K1 * (1 - bm25B + bm25B*x.lengths[p.document]/x.average)
+			// Divided by idf(1), the score of a word that only one document has doesn't grow with
+			// the number of documents.
 			scores[p.document] += x.idf(len(found)) / x.idf(1) * p.freq * (bm25K1 + 1) / (p.freq + norm)
 		}
 	}

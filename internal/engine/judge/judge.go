@@ -78,8 +78,8 @@ type Description struct {
 	RouteOnly bool `json:"-"`
 }
 
-// New returns a judge. Its error is Malformed and names the setting that is
-// missing or wrong.
+// New returns a judge. It makes no request: a wrong key shows at the first call. Its error is
+// Malformed and names the setting that is missing or wrong.
 func New(o Options) (*Judge, error) {
 	var wire wire
 	switch o.API {
@@ -106,11 +106,12 @@ func New(o Options) (*Judge, error) {
 		}
 	}
 	m := &model{
-		wire:       wire,
-		endpoint:   wire.endpoint(base),
-		name:       o.Model,
-		key:        strings.TrimSpace(o.Key),
-		secrets:    text.NewSecrets(append(slices.Clone(o.Secrets), o.Key)...),
+		wire:     wire,
+		endpoint: wire.endpoint(base),
+		name:     o.Model,
+		key:      strings.TrimSpace(o.Key),
+		secrets:  text.NewSecrets(append(slices.Clone(o.Secrets), o.Key)...),
+		// A redirect would repeat the key to another host.
 		http:       client.With(outbound.Limits{Timeout: timeout, MaxBody: maxBody, MaxRedirects: -1}),
 		maxTokens:  cmp.Or(o.MaxTokens, defaultMaxTokens),
 		negotiated: &negotiated{features: features{temperature: true}},
@@ -157,7 +158,8 @@ func (j *Judge) Redact(s string) string {
 	return j.model.redact(s)
 }
 
-// newRecord begins the record of a call.
+// newRecord begins the record of a call with the configured model; the name in the reply replaces
+// it.
 func (j *Judge) newRecord(promptVersion, schemaVersion string) Record {
 	return Record{API: j.about.API, Model: j.about.Model, PromptVersion: promptVersion, SchemaVersion: schemaVersion}
 }

@@ -58,6 +58,7 @@ func (l *limiter) acquire(ctx context.Context) error {
 		if l.pauseLeft() <= 0 {
 			return nil
 		}
+		// The slot is given back while waiting: others may need it once the pause ends.
 		l.release()
 	}
 }

@@ -32,6 +32,7 @@ type quotable struct {
 	folded string
 }
 
+// newQuotable normalises once: a grading looks up up to fifty quotations.
 func newQuotable(material string) quotable {
 	return quotable{exact: normalise(material), folded: fold(material)}
 }
@@ -65,6 +66,8 @@ func (q quotable) containsPassages(quotation string) bool {
 	if len(parts) < 2 {
 		return false
 	}
+	// Only what follows the last part is searched for the next: the order must be that of the
+	// material.
 	rest := q.folded
 	for _, part := range parts {
 		part = foldQuotation(part)

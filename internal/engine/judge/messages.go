@@ -22,6 +22,7 @@ func (messages) endpoint(base *url.URL) *url.URL {
 	}
 }
 
+// header sets the API version that this format is written for. Compatible servers ignore it.
 func (messages) header(h http.Header, key string) {
 	h.Set("anthropic-version", "2023-06-01")
 	if key != "" {
@@ -33,6 +34,8 @@ func (messages) outputModes() []string { return []string{jsonSchema, tool, none}
 
 func (messages) tokenLimitNames() []string { return []string{"max_tokens"} }
 
+// body asks for the schema by output_config, or by a forced call of a tool on servers from before
+// it.
 func (m messages) body(q call) any {
 	body := map[string]any{
 		"model":      q.model,
@@ -82,6 +85,7 @@ func (messages) read(body []byte) reply {
 	}
 	used := answer.Usage
 	r := reply{model: answer.Model, usage: Usage{
+		// input_tokens has no cached tokens here, unlike with OpenAI: a Record counts all of them.
 		InputTokens: used.Input + used.CacheWritten + used.CacheRead, OutputTokens: used.Output,
 		CacheReadTokens: used.CacheRead, CacheWriteTokens: used.CacheWritten,
 	}.valid()}

@@ -40,7 +40,7 @@ type model struct {
 	negotiated *negotiated
 }
 
-// failure is a request without a usable response.
+// failure is a request without a usable response, and what to do about it.
 type failure struct {
 	Error
 	errorBody *errorBody // set when the server may have refused only a parameter
@@ -80,6 +80,7 @@ func (m *model) exchange(ctx context.Context, c call, rec *Record) (reply, error
 func (m *model) backOff(ctx context.Context, f *failure, failed int) (bool, error) {
 	wait := f.RetryAfter
 	if wait == 0 {
+		// Jitter of a quarter each way, so that callers who failed together don't retry together.
 		wait = time.Duration(float64(firstBackoff<<(failed-1)) * (0.75 + rand.Float64()/2))
 	}
 	deadline, hasDeadline := ctx.Deadline()
@@ -106,6 +107,7 @@ func (m *model) attempt(ctx context.Context, c call, rec *Record) (reply, *failu
 	if c.schema != nil {
 		rec.Structured = c.features.structured(m.wire)
 	}
+	// Reset: an earlier attempt of this call may have had it.
 	rec.Temperature = nil
 	if c.features.temperature {
 		rec.Temperature = new(temperature)
@@ -121,15 +123,19 @@ func (m *model) attempt(ctx context.Context, c call, rec *Record) (reply, *failu
 		return reply{}, m.classifyStatus(status, header, body), nil
 	}
 	r := m.wire.read(body)
+	// PostgreSQL refuses NUL characters in text.
 	r.text = strings.ReplaceAll(r.text, "\x00", "")
 	rec.add(r.usage)
 	if r.model != "" {
 		rec.Model = excerpt(r.model, 200)
 	}
+	// Raw is that of the last attempt. It is redacted before it is truncated, as half a secret
+	// isn't recognised.
 	rec.Raw = text.Truncate(m.redact(r.text), maxRaw)
 	return r, nil, nil
 }
 
+// post makes the request and reads the whole response. The client limits its size.
 func (m *model) post(ctx context.Context, content any) (status int, header http.Header, body []byte, err error) {
 	encoded, err := json.Marshal(content)
 	if err != nil {
@@ -177,6 +183,7 @@ func (m *model) classifyTransportError(ctx context.Context, err error) (reply, *
 func (m *model) classifyStatus(status int, header http.Header, body []byte) *failure {
 	r := parseErrorBody(body)
 	message := fmt.Sprintf("the model's server answered HTTP %d", status)
+	// The body of a 401 repeats parts of the key, e.g. "sk-ab...yz".
 	if detail := excerpt(m.redact(r.message), 300); detail != "" && status != http.StatusUnauthorized {
 		message += ": " + detail
 	}
@@ -189,8 +196,10 @@ func (m *model) classifyStatus(status int, header http.Header, body []byte) *fai
 		f.Message += "; check --judge-key"
 	case status == http.StatusNotFound:
 		f.Message += "; check --judge-url and --judge-model"
+	// The server may have refused only a parameter, which downgrade finds out.
 	case status == http.StatusBadRequest, status == http.StatusUnprocessableEntity:
 		f.errorBody = &r
+	// The vendors' own SDKs retry the same statuses.
 	case status == http.StatusRequestTimeout, status == http.StatusConflict,
 		status == http.StatusTooManyRequests, status >= 500:
 		f.Code, f.retry = Unavailable, true

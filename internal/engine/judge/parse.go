@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// endOfThinking ends the reasoning in the text of models like DeepSeek R1 and Qwen.
 const endOfThinking = "</think>"
 
 // stripThinking removes the reasoning that some local models write before their
@@ -34,6 +35,7 @@ func jsonValues(text string) iter.Seq[string] {
 			text = text[start:]
 			var value json.RawMessage
 			err := json.NewDecoder(strings.NewReader(text)).Decode(&value)
+			// Broken JSON is skipped by one character, and so are the values inside a value.
 			if err == nil && !yield(string(value)) {
 				return
 			}

@@ -42,7 +42,8 @@ type Usage struct {
 	LatencyMS int64 `json:"latency_ms"` // time in requests, without waits
 }
 
-// valid returns the usage without counts that cannot be right.
+// valid returns the usage without counts that cannot be right: they come from the server, and go
+// into budgets and sums.
 func (u Usage) valid() Usage {
 	const most = 1 << 40 // tokens; sums of it do not overflow
 	for _, n := range []int64{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens} {

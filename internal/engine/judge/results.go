@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// An answeredItem is the answer on one criterion or quotation.
+// An answeredItem is the answer on one criterion or quotation. Pointers tell a missing field from a
+// false one.
 type answeredItem struct {
 	ID       *looseInt  `json:"id"`
 	Evidence *string    `json:"evidence"`
@@ -38,6 +39,7 @@ func readItems(answer string) (items []answeredItem, notes string, err error) {
 	if err != nil || len(items) == 0 {
 		return nil, "", errForm
 	}
+	// The other fields are checked by the caller: the two questions ask for different ones.
 	for _, item := range items {
 		if item.ID == nil {
 			return nil, "", formProblem("a result lacks its id")

@@ -61,7 +61,8 @@ const (
 	maxSampleText = 200  // characters of a query
 )
 
-// Improving identifies the judge that routes and writes descriptions.
+// Improving identifies the judge that routes and writes descriptions. Searches of different ones
+// can't be continued by each other.
 func (j *Judge) Improving() Description {
 	about := j.about
 	about.PromptVersion = RoutePromptVersion + "," + RewritePromptVersion
@@ -167,7 +168,8 @@ func (r RewriteRequest) read(answer string) (Rewriting, error) {
 	return out, nil
 }
 
-// wasTried reports whether a description was tried, white space aside.
+// wasTried reports whether a description was tried, white space aside. Trying it again would cost a
+// round and change nothing.
 func (r RewriteRequest) wasTried(description string) bool {
 	return description == text.OneLine(text.Clean(r.Skill.Description)) ||
 		slices.ContainsFunc(r.Tried, func(a Attempt) bool {

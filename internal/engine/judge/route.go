@@ -105,6 +105,7 @@ func indexOf(all []Skill, name string) int {
 
 // catalogueText is the catalogue as agents show it to a model. Names and
 // descriptions are untrusted and escaped, so that they cannot end their element.
+// The order is that of the trial: models prefer what stands first, and trials average that out.
 func catalogueText(all []Skill) string {
 	var b strings.Builder
 	b.WriteString("<available_skills>\n")
@@ -118,6 +119,8 @@ func catalogueText(all []Skill) string {
 
 func escaped(text string) string { return html.EscapeString(EscapeTokens(text)) }
 
+// readRouting accepts only names of the catalogue: a hallucinated name says nothing about the
+// tested skill.
 func readRouting(answer string, catalogue []Skill) (Routing, error) {
 	var got struct {
 		Reason     any             `json:"reason"`
@@ -147,6 +150,7 @@ func matchSkill(name string, catalogue []Skill) (skill string, ok bool) {
 	if indexOf(catalogue, name) >= 0 {
 		return name, true
 	}
+	// Qualified names come last: an exact match must win over "acme:pdf".
 	name = strings.ToLower(strings.Trim(name, " \t\n`'\"*"))
 	if skill, ok := onlySkill(catalogue, func(s string) bool { return s == name }); ok {
 		return skill, true
@@ -177,6 +181,7 @@ func onlySkill(catalogue []Skill, matches func(name string) bool) (skill string,
 // readConfidence reads 0.9, "0.9" and 90. Anything else is no confidence.
 func readConfidence(raw json.RawMessage) float64 {
 	value, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(unquoted(raw)), "%"), 64)
+	// Some models answer in per cent.
 	if value > 1 {
 		value /= 100
 	}

@@ -18,6 +18,7 @@ func Criteria(rubric string) []string {
 	for line := range strings.Lines(rubric) {
 		mark := listItem.FindString(line)
 		text := strings.TrimSpace(line[len(mark):])
+		// Blank lines neither end nor begin an item.
 		switch {
 		case text == "":
 		case mark != "":

@@ -68,8 +68,9 @@ type features struct {
 
 func (f features) structured(w wire) string { return w.outputModes()[f.outputMode] }
 
-// negotiated caches the features of an endpoint, so that each is refused once
-// per process and not once per call.
+// negotiated caches the features of an endpoint for the life of the process, so that the server
+// refuses each parameter once and not on every call. It isn't stored: a restart tries the full set
+// again, as servers get better.
 type negotiated struct {
 	mu       sync.Mutex
 	features features

@@ -55,6 +55,7 @@ const minStem = 3
 func Stem(word string) string {
 	for _, suffix := range suffixes {
 		rest, ok := strings.CutSuffix(word, suffix)
+		// A suffix is kept where too little would be left: "red" isn't "r".
 		if !ok || len(rest) < minStem {
 			continue
 		}

@@ -64,6 +64,7 @@ func wordChoices(all []string, shared int) (choices [][]string) {
 			choices = append(choices, some[:min(width, len(some))])
 		}
 	}
+	// Without shared words the first half of the choices would all be empty.
 	if shared == 0 {
 		return choices[len(widths):]
 	}
@@ -86,6 +87,8 @@ func changeReason(added, dropped []string) string {
 func splitAddedWords(description string) (base string, added []string) {
 	base = text.OneLine(text.Clean(strings.NewReplacer("<", "", ">", "").Replace(description)))
 	at := strings.LastIndex(base, clauseStart)
+	// The words are only ours if the clause ends the description: a person may have written the
+	// same beginning.
 	if at < 0 || strings.IndexByte(base[at:], '.') != len(base)-at-1 {
 		return base, nil
 	}

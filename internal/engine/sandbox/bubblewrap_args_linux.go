@@ -24,7 +24,8 @@ var isolationArgs = []string{
 }
 
 // arguments returns the arguments of bwrap for a valid spec. It reads the
-// contents of etcFiles from the file descriptors beginning with fd.
+// contents of etcFiles from the file descriptors beginning with fd. The order matters: bwrap
+// performs its operations one after the other, and a later mount covers an earlier one.
 func (b *bubblewrap) arguments(spec Spec, fd int) []string {
 	args, system, user, dir, variables := slices.Clone(isolationArgs), systemArgs(fd), "1000", home, Environment()
 	if spec.Root != nil {
@@ -62,6 +63,7 @@ func (b *bubblewrap) arguments(spec Spec, fd int) []string {
 func systemArgs(fd int) []string {
 	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+		// On merged-usr systems /bin is a link to usr/bin, which must stay one.
 		if target, err := os.Readlink(dir); err == nil {
 			args = append(args, "--symlink", target, dir)
 			continue

@@ -23,6 +23,8 @@ type bubblewrap struct {
 	running  atomic.Int32 // number of programs
 }
 
+// newBubblewrap begins the user IDs at a random one: two services on a machine shouldn't count each
+// other's processes.
 func newBubblewrap(o Options) *bubblewrap {
 	b := &bubblewrap{program: o.Program, cgroups: detectCgroups("/proc", writeFile)}
 	b.userPool.next.Store(rand.Uint32())
@@ -54,10 +56,13 @@ func (b *bubblewrap) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
+	// After check, so that a 0 is never invalid.
 	spec.Limits = spec.Limits.WithDefaults()
 	user := b.userPool.pick()
 	if spec.Root != nil {
 		if user != nil {
+			// The files of an image belong to RootUser. A user of its own for each run would mean a
+			// chown of all of them.
 			user = &syscall.Credential{Uid: uint32(RootUser()), Gid: uint32(RootUser())}
 		}
 		if err := spec.Root.prepare(spec.Mounts); err != nil {
@@ -71,6 +76,7 @@ func (b *bubblewrap) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	}
 	// bwrap is killed when its parent dies (PR_SET_PDEATHSIG), and its parent is
 	// the thread that starts it. That thread must not end before the program.
+	// The deferred unlock runs after wait, so the thread outlives bwrap.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b.running.Add(1)
@@ -82,7 +88,8 @@ func (b *bubblewrap) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	return p.wait(ctx)
 }
 
-// Confine puts a process into a cgroup where programs of the sandbox have one; end kills it.
+// Confine puts a process that this package didn't start, e.g. that of an image build, into a cgroup
+// with limits. Without cgroups it does nothing. end kills all processes in it and is never nil.
 func Confine(s Sandbox, pid int, l Limits) (end func(), err error) {
 	if b, ok := s.(*bubblewrap); ok && b.cgroups.version > 0 {
 		c, err := b.cgroups.create(l)

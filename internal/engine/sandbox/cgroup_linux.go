@@ -164,6 +164,7 @@ func (g *cgroups) detectV1(proc string) bool {
 		return false
 	}
 	g.version = 1
+	// The first set of controllers that works, from all to memory alone.
 	for _, controllers := range [][]string{{"memory", "pids", "cpu"}, {"memory", "pids"}, {"memory", "cpu"}, {"memory"}} {
 		g.controllers, g.folders = controllers, nil
 		for _, controller := range controllers {
@@ -200,11 +201,13 @@ type cgroup struct {
 	folders []string // as in cgroups
 }
 
-// create returns nil if the service may not create cgroups.
+// create returns nil if the service may not create cgroups. With cgroups, its error means that the
+// program must not run: it would have no limit.
 func (g *cgroups) create(l Limits) (_ *cgroup, err error) {
 	if g.version == 0 {
 		return nil, nil //nolint:nilnil // a machine without cgroups is not an error
 	}
+	// A folder that was made before a failure is removed again.
 	cgroup := &cgroup{of: g}
 	defer func() {
 		if err != nil {
@@ -254,7 +257,8 @@ func (c *cgroup) settings(l Limits) []setting {
 		{in("memory", "memory.limit_in_bytes"), memory, false},
 		// Memory and swap together; must be set after, and not be below, the former.
 		{in("memory", "memory.memsw.limit_in_bytes"), memory, true},
-		// TCP and UDP buffers are accounted separately, and only if limited.
+		// TCP and UDP buffers are accounted separately, and only if limited: they get an eighth on
+		// top.
 		{in("memory", "memory.kmem.tcp.limit_in_bytes"), strconv.FormatInt(l.Memory/8, 10), true},
 	}
 	if c.of.version == 2 {
@@ -299,6 +303,7 @@ func (c *cgroup) oomKilled() (killed, own bool) {
 	if c.of.version == 2 {
 		return c.read("memory.events", "oom_kill ") > 0, c.read("memory.events", "oom ") > 0
 	}
+	// cgroup v1 doesn't say whose limit it was: a peak close to its own limit decides.
 	const nearly = 1 << 20
 	return c.read("memory.oom_control", "oom_kill ") > 0,
 		c.read("memory.max_usage_in_bytes", "") > c.read("memory.limit_in_bytes", "")-nearly
@@ -319,8 +324,8 @@ func (c *cgroup) read(name, line string) int64 {
 	return field(content, line)
 }
 
-// remove kills the processes in the cgroup and deletes it. The kernel keeps it
-// busy for a moment after its last process.
+// remove kills the processes in the cgroup and deletes it. The kernel keeps it busy for a moment
+// after its last process.
 func (c *cgroup) remove() {
 	for _, folder := range slices.Backward(c.folders) {
 		for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {

@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/sandbox/spawn"
 )
 
-// probe is a script that prints the restrictions it runs under.
+// probe is a script that prints the restrictions it runs under. A user can see at a glance in the
+// doctor whether the host keeps what the driver promises.
 const probe = `grep -E '^(NoNewPrivs|Seccomp|CapBnd):' /proc/self/status
 echo "interfaces: $(tail -n +3 /proc/self/net/dev | cut -d: -f1 | tr -d ' ' | tr '\n' ' ')"
 echo "processes: $(grep '^Max processes' /proc/self/limits)"
@@ -29,6 +30,7 @@ func (b *bubblewrap) Check(ctx context.Context) (_ Report, err error) {
 		return report, fault.New(fault.Unavailable, "%s does not run", program).Because(err)
 	}
 	report.Version = strings.TrimSpace(strings.TrimPrefix(string(version), "bubblewrap "))
+	// A value that no default has, to be recognised in /proc/self/limits.
 	const processes = 77
 	result, err := b.Run(ctx, Spec{Argv: []string{"sh", "-c", probe}, Limits: Limits{Processes: processes}})
 	if err != nil {
@@ -65,7 +67,8 @@ func (r *Report) addCgroups(g *cgroups) {
 			"To let the kernel share them: Delegate=cpu memory pids in the systemd unit")
 }
 
-// addProbe reports what the probe's output shows.
+// addProbe reports what the probe's output shows. Protections are observed from inside and never
+// inferred from versions: kernels in containers lack some.
 func (r *Report) addProbe(found string, processes int) {
 	say := func(ok bool, inForce, missing string) {
 		if ok {

@@ -19,7 +19,8 @@ const stopTimeout = 10 * time.Second
 type stopper struct{ terminate, kill func() }
 
 // runCommand runs a command for the drivers docker and none. It enforces the
-// wall clock timeout and the disk limit; the other limits are set by the driver.
+// wall clock timeout and the disk limit; the other limits are set by the driver. The loop goes on
+// after it has stopped the program, until Wait returns: pipes may have data left.
 func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Result, error) {
 	stdout, stderr := Tail{Limit: spec.Limits.Output}, Tail{Limit: spec.Limits.Output}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(spec.Stdin), &stdout, &stderr
@@ -42,6 +43,7 @@ func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Resul
 		select {
 		case err := <-waited:
 			s.kill() // processes that it left behind
+			// A result that the end of the context may have caused is none.
 			if ctx.Err() != nil {
 				return Result{}, context.Cause(ctx)
 			}
@@ -55,6 +57,7 @@ func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Resul
 			}
 			return result, checkSpace(result, spec.Mounts)
 		case <-done:
+			// A closed channel would be ready for ever.
 			done = nil
 			s.kill()
 		case <-wall.C:

@@ -92,6 +92,7 @@ func withAccess(root *os.Root, p string, walk func() error) error {
 // exceedsDisk reports whether the writable mounts together exceed the limits on
 // bytes and files.
 func exceedsDisk(mounts []Mount, l Limits) bool {
+	// What one folder uses is taken off for the next.
 	bytes, files := l.Disk, l.Files
 	for _, m := range mounts {
 		if !m.Writable || isNested(m, mounts) {
@@ -158,6 +159,7 @@ func chown(dir string, user int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
+	// WalkDir follows no links, and Lchown changes the link itself.
 	return fs.WalkDir(root.FS(), ".", func(p string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -188,6 +190,7 @@ func Remove(dir string) (err error) {
 // Empty deletes the content of a folder; see Remove.
 func Empty(root *os.Root) error {
 	r := remover{root: root}
+	// In portions, as a folder may have millions of names.
 	for {
 		names, err := r.list(".")
 		if err != nil || len(names) == 0 {
@@ -249,6 +252,7 @@ func (e *remover) moveUp(p string) error {
 		return err
 	}
 	for {
+		// The name may be taken by a file of the program: try the next.
 		e.moved++
 		err := e.root.Rename(p, fmt.Sprintf(".removed-%d", e.moved))
 		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.ENOTDIR) {

@@ -36,6 +36,8 @@ var engineVariables = []string{
 // engineFailed is the exit status of docker run if it started no container.
 const engineFailed = 125
 
+// Run uses a random name, by which it can kill the container: the client may be gone while the
+// container runs on.
 func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	defer fault.Wrap(&err, "container")
 	if err := ctx.Err(); err != nil {
@@ -77,6 +79,7 @@ func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 			return Result{}, fault.New(fault.Unavailable,
 				"docker did not start the sandbox: %s", bytes.TrimSpace(result.Stderr.Tail))
 		}
+	// 128+9 is also the status of a program that killed itself, hence the question.
 	case 128 + int(syscall.SIGKILL):
 		if hadEvent(program, name, "oom", began) {
 			result.Exceeded = MemoryLimit
@@ -119,6 +122,8 @@ func command(program string, args ...string) *exec.Cmd {
 func (d *docker) arguments(spec Spec, name string, user int) []string {
 	l := spec.Limits
 	args := []string{
+		// --pull never: an eval must not fetch code. --init reaps zombies and forwards SIGTERM.
+		// --log-driver none: the output isn't stored a second time.
 		"run", "--rm", "--interactive", "--name", name, "--pull", "never",
 		"--network", "none", "--read-only", "--user", fmt.Sprintf("%[1]d:%[1]d", user), "--hostname", "sandbox",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--ipc", "private", "--init", "--log-driver", "none",
@@ -130,6 +135,8 @@ func (d *docker) arguments(spec Spec, name string, user int) []string {
 		args = append(args, "--cpus", fmt.Sprintf("%.2f", max(l.CPUs, 0.01)))
 	}
 	for _, dir := range []string{temporary, home} {
+		// The engine has no disk limit for binds, so the service checks these; the scratch folders
+		// are a tmpfs with one.
 		if !slices.ContainsFunc(spec.Mounts, func(m Mount) bool { return within(dir, m.Target) }) {
 			args = append(args, "--tmpfs", fmt.Sprintf(
 				"%s:rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", dir, l.scratch(), l.Files))

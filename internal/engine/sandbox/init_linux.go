@@ -24,6 +24,8 @@ func newInitProcess(pid int) (*initProcess, error) {
 // made a session of their own do not get it, and PID 1, the group's leader,
 // ignores it.
 func (i *initProcess) terminate() error {
+	// Signal 0 only asks whether the process is alive. The process group has no pidfd, so its
+	// number is used right after.
 	if err := unix.PidfdSendSignal(i.fd, 0, nil, 0); err != nil {
 		return err
 	}

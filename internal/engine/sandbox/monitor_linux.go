@@ -87,6 +87,7 @@ func (w *monitor) checkProcesses() Limit {
 		return over
 	case all.cpu > w.limits.CPU:
 		return CPULimit
+	// The kernel refuses a fork over the limit where it enforces it; this is for the others.
 	case all.threads > w.limits.Processes+1: // PID 1 is the sandbox's own
 		return ProcessesLimit
 	}

@@ -21,6 +21,8 @@ const raiseOOMScore = "echo 1000 2>/dev/null >/proc/self/oom_score_adj; "
 
 func (none) Binds() bool { return false }
 
+// Run gives the program a new folder as its home, so that it neither sees nor changes the service's
+// settings.
 func (n none) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	defer fault.Wrap(&err, "no sandbox")
 	if err := ctx.Err(); err != nil {
@@ -37,6 +39,8 @@ func (n none) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	defer func() { err = errors.Join(err, Remove(private)) }()
 	defaults := Environment()
 	defaults["HOME"], defaults["TMPDIR"] = private, private
+	// Without a namespace RLIMIT_NPROC would count all processes of the service's user, so it isn't
+	// set.
 	argv := launch(raiseOOMScore+limitScript(spec.Limits, 1024, false), spec.Argv)
 	// runCommand ends the whole process group when ctx ends.
 	cmd := spawn.Command(context.WithoutCancel(ctx), spec.environment(defaults), argv[0], argv[1:]...)

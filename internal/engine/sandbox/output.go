@@ -30,6 +30,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	p = p[max(0, n-t.Limit):]
 	room := min(len(p), t.Limit-len(t.buf))
 	t.buf = append(t.buf, p[:room]...)
+	// The ring is full only here: next stays 0 until then.
 	for p = p[room:]; len(p) > 0; {
 		copied := copy(t.buf[t.next:], p)
 		t.next = (t.next + copied) % t.Limit

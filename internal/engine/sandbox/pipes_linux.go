@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe has an end for the service and one that bwrap inherits.
+// A pipe has an end for the service and one that bwrap inherits. The service must close its copies
+// of theirs after the start, or it would never see the end of the stream.
 type pipe struct{ ours, theirs *os.File }
 
 // pipes connect the service with bwrap (status) and the launch script in it
@@ -82,6 +83,7 @@ func readStatus(status *os.File) <-chan statusLine {
 	go func() {
 		defer close(all)
 		defer status.Close()
+		// The decoder ends at EOF, which is when bwrap and all that inherited the pipe have ended.
 		for lines := json.NewDecoder(status); ; {
 			var line statusLine
 			if lines.Decode(&line) != nil {

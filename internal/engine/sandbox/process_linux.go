@@ -92,6 +92,8 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 		closeAll(pipes.ours())
 		return nil, err
 	}
+	// The limits are set in the order of the nesting: cgroup outside, overlay, bwrap, rlimits
+	// inside.
 	script := handshake + limitScript(p.limits, p.openFiles(), enforcesProcessLimit(user))
 	outside := waitForCgroup
 	if spec.Root != nil && spec.Root.Changes != "" {
@@ -101,6 +103,7 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 	// supervise ends it when the context of Run ends.
 	p.cmd = spawn.Command(context.Background(), nil, shell, slices.Concat(args, launch(script, spec.Argv))...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = "/", &p.stdout, &p.stderr, stopTimeout
+	// Their positions are the file descriptors above: arguments first, files last.
 	p.cmd.ExtraFiles = slices.Concat(files[:1], pipes.theirs(), files[1:])
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user, Pdeathsig: syscall.SIGKILL}
 	if root := spec.Root; root != nil && root.Changes != "" {
@@ -117,6 +120,7 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 	}
 	p.start, p.ended = pipes.start.ours, wait(p.cmd)
 	p.status, p.ready = readStatus(pipes.status.ours), awaitReady(pipes.ready.ours)
+	// From here on the process must be ended on every path.
 	if err := p.confine(); err != nil {
 		p.kill()
 		<-p.ended
@@ -201,6 +205,7 @@ func enforcesProcessLimit(user *syscall.Credential) bool {
 // wait supervises the program until it ends, and cleans up after it.
 func (p *process) wait(ctx context.Context) (Result, error) {
 	cancelled := p.supervise(ctx)
+	// The OOM killer may have ended the program between two checks.
 	if over := p.monitor.oomKilled(); over != "" && p.exceeded == "" {
 		p.exceeded = over
 	}
@@ -222,9 +227,11 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 			"the program was ended: the machine, or the service, ran out of memory while it ran; "+
 				"give it more, or run fewer programs at once")
 	}
+	// It may have exceeded the limit at its very end.
 	if p.exceeded == "" && exceedsDisk(p.monitor.mounts, p.limits) {
 		p.exceeded = DiskLimit
 	}
+	// bwrap was killed before it could report a status.
 	if p.exitCode < 0 {
 		p.exitCode = 128 + int(unix.SIGKILL)
 	}

@@ -46,6 +46,7 @@ func (r *Root) prepare(mounts []Mount) error {
 	if err := eachObstacle(r.Written(), mounts, (*os.Root).RemoveAll); err != nil || os.Geteuid() != 0 {
 		return err
 	}
+	// What a caller has written there since belongs to the service.
 	return chown(r.Written(), RootUser())
 }
 
@@ -68,6 +69,7 @@ func eachObstacle(dir string, mounts []Mount, handle func(root *os.Root, name st
 		if err != nil {
 			return err
 		}
+		// Without its leading slash, so that it's a path below the root.
 		name, last := "", strings.Count(m.Target, "/")-1
 		for i, part := range strings.Split(m.Target[1:], "/") {
 			name = path.Join(name, part)

@@ -240,6 +240,7 @@ func (s Spec) check(binds bool) error {
 		if err := m.check(binds); err != nil {
 			return err
 		}
+		// Also the same target twice.
 		for j, other := range s.Mounts {
 			// The mount point would be created inside a folder that an earlier
 			// program may have changed.

@@ -24,6 +24,8 @@ func Sweep(base, prefix string, running *sync.Map) (removed int, err error) {
 	}
 	for _, e := range entries {
 		info, infoErr := e.Info()
+		// The modification time is that of the last entry added to the folder itself. It says
+		// little about a running program, hence the long wait.
 		if infoErr != nil || !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) || time.Since(info.ModTime()) < abandoned {
 			continue
 		}

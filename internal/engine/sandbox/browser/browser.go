@@ -39,6 +39,8 @@ func (o Opener) Open(ctx context.Context, server, page string) error {
 	return o.Start(ctx, append(argv, page))
 }
 
+// check compares scheme and host, and lets no white space or control characters through: a terminal
+// or a desktop handler could interpret them.
 func check(server, page string) error {
 	base, err := url.Parse(server)
 	if err != nil {
@@ -58,6 +60,7 @@ func check(server, page string) error {
 
 // command is what opens an address, without the address; nil if there is nothing.
 func (o Opener) command() []string {
+	// A CI job has no person who could look at a page.
 	if o.Getenv("CI") != "" {
 		return nil
 	}
@@ -71,6 +74,7 @@ func (o Opener) command() []string {
 	case "windows":
 		return []string{"rundll32", "url.dll,FileProtocolHandler"}
 	case "darwin":
+		// Over SSH the browser would open on another machine than the person's.
 		if o.Getenv("SSH_CONNECTION") != "" {
 			return nil
 		}

@@ -36,7 +36,8 @@ const (
 )
 
 // script builds an image. Its stdout is the description of the image on one line,
-// followed by a tar of the files.
+// followed by a tar of the files. The overlay driver is tried first; vfs copies every layer in
+// full, but works everywhere.
 const script = `set -e
 mkdir -p /etc/containers "$TMPDIR"
 echo root:x:0:0:root:/build:/bin/sh >/etc/passwd
@@ -74,6 +75,7 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	if err != nil {
 		return err
 	}
+	// Its error says why there are no more; the script then ignores chown errors.
 	users, _ := b.Users(ctx) // one user will do for some
 	dir, err := b.makeDir(build)
 	if dir != "" {
@@ -119,6 +121,7 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", cmd.Process.Pid), []byte("1000"), 0o600)
 	var watching sync.WaitGroup
 	watching.Go(func() { watchDisk(ctx, dir, build.Size, cancel) })
+	// A receiver that failed has ended the build; without an image the exit status says more.
 	if err := deliver(stdout, receive); err != nil && !errors.Is(err, errNoImage) {
 		cancel(err)
 	}
@@ -132,6 +135,7 @@ func (b *Builder) Run(ctx context.Context, build Build, receive Receiver) (err e
 	if cause != nil {
 		return cause
 	}
+	// A status is the Dockerfile's fault, as far as one can know.
 	if exit, ok := errors.AsType[*exec.ExitError](ended); ok {
 		failed := &Failed{Reason: fmt.Sprintf("the build ended with status %d", exit.ExitCode())}
 		if !exit.Exited() {
@@ -296,6 +300,7 @@ func arguments(program, dir string, users Users, build Build) []string {
 	if build.Context != "" {
 		args = append(args, "--ro-bind", build.Context, insideContext)
 	}
+	// With one user, files of others in the image become the user's own, instead of an error.
 	oneUser, pull := "true", "--pull-never"
 	if users != OneUser {
 		oneUser = "false"

@@ -71,10 +71,10 @@ type process struct {
 	confine func(pid int) error
 }
 
-// start starts a program as root of a user namespace, with a mount namespace of its
-// own. It is killed when the thread of the caller ends, who locks it. A shell waits
-// until the process is confined and, if they are mapped, has its users: a program
-// that starts before would have no capabilities.
+// start starts a program as root of a user namespace, with a mount namespace of its own. It is
+// killed when the thread of the caller ends, who locks it. A shell waits until the process is
+// confined and, if they are mapped, has its users: a program that starts before would have no
+// capabilities.
 func start(ctx context.Context, users Users, p process) (*exec.Cmd, error) {
 	cmd := spawn.Command(ctx, nil, "/bin/sh", append([]string{"-c", `read -r go <&3 && exec "$@" 3<&-`, "sh"}, p.argv...)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.stdout, p.stderr, usersTimeout
@@ -140,6 +140,7 @@ func subordinate(file string) (first, count int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	// /etc/subuid has names or numbers.
 	names := []string{strconv.Itoa(os.Geteuid())}
 	if u, err := user.LookupId(names[0]); err == nil {
 		names = append(names, u.Username)
@@ -158,7 +159,8 @@ func subordinate(file string) (first, count int, err error) {
 	return 0, 0, fmt.Errorf("%s has no range for user %s", file, names[len(names)-1])
 }
 
-// Remove removes the folder of a build, in which files may belong to its users.
+// Remove removes the folder of a build, in which files may belong to its users. The service can't
+// delete files of mapped users, so rm does that as root of a namespace with the same mapping.
 func (b *Builder) Remove(dir string) error {
 	err := sandbox.Remove(dir)
 	if err == nil || os.Geteuid() == 0 {

@@ -45,6 +45,7 @@ func Main(args []string) int {
 	// program still has to say; it ends with it. (An ignored signal would be
 	// ignored by the program, too.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	// It isn't started by spawn: its environment, which the sandbox has set, is the program's.
 	cmd := exec.Command(args[1], args[2:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return exitStatus(cmd.Run())
@@ -96,6 +97,7 @@ func pass(inside net.Conn, socket string) {
 	both.Wait()
 }
 
+// half closes only the direction that has ended, so that an HTTP client can still read its answer.
 func half(to, from net.Conn) {
 	_, _ = io.Copy(to, from) // either side may end it
 	if c, ok := to.(interface{ CloseWrite() error }); ok {
