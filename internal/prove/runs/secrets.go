@@ -1,5 +1,3 @@
-// hide removes the service's own secrets, e.g. API keys of models, from a text: some
-// model servers repeat the key in their error messages.
 package runs
 
 import (
@@ -10,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/taskpkg"
 )
 
-// hide removes the secrets of the settings from a text: servers of models repeat their key.
+// hide removes the service's own secrets, e.g. API keys of models, from a text: some
+// model servers repeat the key in their error messages.
 func (x *execution) hide(s string) string {
 	s = x.s.Judge.Redact(s)
 	if x.s.Agents != nil {
