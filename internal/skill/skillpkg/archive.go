@@ -128,6 +128,8 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, limits Limits) (_ *Pac
 func (s *scan) finish() (*Package, error) {
 	found := locate(s.tree.root)
 	root := found.root
+	// The wrapper folder is no part of the skill: links must not leave the skill's
+	// own root.
 	root.parent = nil
 	p := &Package{
 		Files:      root.list(),
@@ -223,6 +225,7 @@ func (p *Package) Walk(ctx context.Context, fn func(File, io.Reader) error) erro
 	return nil
 }
 
+// Files of equal content share their bytes, hence the lookup by digest.
 func (p *Package) content(f File) *io.SectionReader {
 	return io.NewSectionReader(p.contents, p.offsets[f.SHA256], f.Size)
 }

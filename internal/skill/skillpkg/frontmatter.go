@@ -30,6 +30,8 @@ func (s *Skill) parseBlock(block string) error {
 		}
 		var again error
 		if root, again = parseYAML(repaired); again != nil {
+			// The original error: it is about what the author wrote, not about our
+			// repair.
 			return yamlError(err)
 		}
 		s.note(CodeRepaired, line, "the value needs quotes")
@@ -37,6 +39,8 @@ func (s *Skill) parseBlock(block string) error {
 	if root.Kind != yaml.MappingNode {
 		return skillError(CodeNotMapping, 1, "the frontmatter of SKILL.md must be key: value lines")
 	}
+	// Values are converted by hand, not decoded into an any: that would turn a
+	// version 1.0 into a number and a date into a time.
 	c := &converter{}
 	if s.Fields, err = c.fields(root); err != nil {
 		return err
@@ -60,6 +64,7 @@ func parseYAML(block string) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	// E.g. after a line "...": some readers would see the next document, others not.
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, errors.New("yaml: more than one document")
 	}
@@ -107,8 +112,12 @@ func quoteColons(block string) (string, int) {
 		if pair == nil || !strings.Contains(pair[2]+" ", ": ") {
 			continue
 		}
+		// Single quotes, in which only the quote itself needs escaping, by doubling
+		// it.
 		lines[i] = pair[1] + "'" + strings.ReplaceAll(strings.TrimSpace(pair[2]), "'", "''") + "'"
 		if first == 0 {
+			// Lines of the file are counted from 1, and the opening fence is the
+			// first.
 			first = i + 2
 		}
 	}
@@ -121,6 +130,7 @@ type converter struct {
 	feature int // line of the first anchor, alias, tag or flow style, or 0
 }
 
+// fields returns the top level in the order of the file, which Fields promises.
 func (c *converter) fields(mapping *yaml.Node) ([]Field, error) {
 	c.noteFeature(mapping)
 	var fields []Field
@@ -155,6 +165,8 @@ func (c *converter) key(n *yaml.Node, seen map[string]bool) (string, error) {
 
 func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 	c.noteFeature(n)
+	// Every visit counts, also of a node that an alias repeats: ten aliases of ten
+	// aliases would be small in the file and huge in memory.
 	if c.nodes++; c.nodes > maxNodes || depth > maxNesting {
 		return nil, skillError(CodeYAMLInvalid, n.Line,
 			"the frontmatter of SKILL.md is nested too deeply or repeats itself; simplify it")
@@ -181,6 +193,7 @@ func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 		"the frontmatter of SKILL.md cannot be understood; write key: value lines")
 }
 
+// mapping converts a nested mapping, where the order of keys means nothing.
 func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 	values := map[string]any{}
 	seen := map[string]bool{}
@@ -204,7 +217,8 @@ func (c *converter) noteFeature(n *yaml.Node) {
 	}
 }
 
-// asJSON encodes a nested value as text.
+// asJSON encodes a nested value as text. It is for metadata, whose values the
+// specification wants to be text.
 func asJSON(value any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

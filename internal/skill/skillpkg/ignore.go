@@ -33,6 +33,7 @@ func readIgnores(fsys fs.FS) (_ []rule, err error) {
 	// A line of .skillignore that begins with "!" includes one again.
 	var rules []rule
 	for _, name := range []string{".git", "node_modules", ".env*", ".DS_Store", "__pycache__", "__MACOSX"} {
+		// At any depth, as .gitignore does with names without a slash.
 		pattern, _ := glob.Parse("**/" + name) // valid patterns
 		rules = append(rules, rule{pattern: pattern})
 	}
@@ -47,6 +48,8 @@ func readIgnores(fsys fs.FS) (_ []rule, err error) {
 	lines := bufio.NewScanner(io.LimitReader(f, maxIgnoreFile+1))
 	read := 0
 	for lines.Scan() {
+		// One more byte was allowed than is accepted, so that reaching it is an
+		// error and not a silently truncated list: that could pack a secret.
 		if read += len(lines.Bytes()) + 1; read > maxIgnoreFile {
 			return nil, refuse(CodeIgnoreFile, ignoreFile,
 				"the file is longer than %d bytes; use fewer patterns", maxIgnoreFile)
@@ -92,6 +95,8 @@ func parseRule(line string) (_ rule, ok bool, _ error) {
 
 // ignored reports whether the rules exclude a path; the last match decides.
 func ignored(rules []rule, p string, folder bool) bool {
+	// A file in an ignored folder cannot be included again, as in git: Pack does not
+	// even read that folder.
 	out := false
 	for _, r := range rules {
 		if r.folderOnly && !folder || !r.pattern.Match(p) {

@@ -28,6 +28,8 @@ func checkTarget(link, target string, limits Limits) error {
 			"the link's target is longer than %d bytes; use shorter names", limits.PathLength)
 	case checkCharacters(target) != nil:
 		return refuse(CodeSymlink, link, "the link's target holds characters that are not allowed; rename it")
+	// Targets that leave the skill by ".." are found later, by resolve, which knows
+	// the tree.
 	case strings.HasPrefix(target, "/") || len(target) >= 2 && target[1] == ':' && isLetter(target[0]):
 		return refuse(CodeSymlink, link,
 			"the link is absolute; point it at a file of the skill, or put the file in its place")
@@ -40,6 +42,7 @@ func checkTarget(link, target string, limits Limits) error {
 func resolve(link *node) (*node, error) {
 	hops := 0
 	var follow func(from *node, target string) (*node, error)
+	// hops counts all links of the resolution, nested ones too, so cycles end.
 	follow = func(from *node, target string) (*node, error) {
 		if hops++; hops > maxHops {
 			return nil, refuse(CodeSymlink, link.path(),
@@ -71,6 +74,8 @@ func followSegment(link, at *node, name string) (*node, error) {
 	switch name {
 	case "", ".":
 		return at, nil
+	// A ".." goes to the parent of the resolved folder, not of the link, as in
+	// POSIX.
 	case "..":
 		if at.parent == nil {
 			return nil, refuse(CodeSymlink, link.path(), "the link leaves the skill's folder; put the file in its place")
@@ -96,6 +101,7 @@ func expand(root *node, limits Limits) ([]placed, error) {
 	return e.files, nil
 }
 
+// An expansion is one call of expand.
 type expansion struct {
 	limits Limits
 	files  []placed
@@ -105,6 +111,7 @@ type expansion struct {
 	open []*node
 }
 
+// walk visits the members of a folder, whose path in the result is at.
 func (e *expansion) walk(folder *node, at string) error {
 	e.open = append(e.open, folder)
 	defer func() { e.open = e.open[:len(e.open)-1] }()
@@ -128,6 +135,8 @@ func (e *expansion) visit(n *node, at string) error {
 	if err != nil {
 		return err
 	}
+	// A link to a folder that contains it would never end; hops do not catch it,
+	// since each resolution is short.
 	if slices.Contains(e.open, target) {
 		return refuse(CodeSymlink, n.path(), "the link points at a folder it is in; remove it")
 	}

@@ -35,10 +35,14 @@ type Packed struct {
 // keeps symbolic links from leaving the folder.
 func Pack(ctx context.Context, fsys fs.FS, w io.Writer, options PackOptions) (_ *Packed, err error) {
 	defer fault.Wrap(&err, "pack")
+	// The folder is read twice: for the names, which must be sorted, then for the
+	// contents.
 	f := &folder{fsys: fsys, limits: options.Limits, tree: newTree()}
 	if err := f.read(ctx); err != nil {
 		return nil, err
 	}
+	// Links become copies here already, so that the archive also installs with
+	// clients that do not follow them.
 	files, err := expand(f.tree.root, f.limits)
 	if err != nil {
 		return nil, err
@@ -109,6 +113,8 @@ func (f *folder) read(ctx context.Context) error {
 		}
 		if d.IsDir() {
 			f.leftOut = append(f.leftOut, p+"/")
+			// Before its files are counted: node_modules alone would exceed the
+			// limit on files.
 			return fs.SkipDir
 		}
 		f.leftOut = append(f.leftOut, p)
@@ -116,7 +122,8 @@ func (f *folder) read(ctx context.Context) error {
 	})
 }
 
-// addMember adds one member to the tree.
+// addMember adds one member to the tree. The same checks as for an archive, so that
+// an author sees the problem before the upload.
 func (f *folder) addMember(p string, d fs.DirEntry) error {
 	if _, err := cleanPath(p, d.IsDir(), f.limits); err != nil {
 		return err
@@ -146,6 +153,7 @@ func (f *folder) addMember(p string, d fs.DirEntry) error {
 	return refuse(CodeDevice, p, "devices, FIFOs and sockets cannot be packed; remove it or name it in %s", ignoreFile)
 }
 
+// addLeaf adds a file or link whose content is read later, by add.
 func (f *folder) addLeaf(p string, file File) error {
 	f.files++
 	if err := f.limits.checkFiles(f.files); err != nil {
@@ -161,6 +169,8 @@ func (f *folder) addLeaf(p string, file File) error {
 
 // add writes one file to the archive.
 func (f *folder) add(out writer, c placed) (_ File, err error) {
+	// The path of the node is where it lies, c.path where it goes: a copy of a
+	// link's target has two.
 	content, err := f.fsys.Open(c.node.path())
 	if err != nil {
 		return File{}, err

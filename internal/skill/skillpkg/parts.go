@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A Part is a file of a multipart upload, with its path in the package.
+// A Part is a file of a multipart upload, with its path in the package. Open is
+// called once, and its reader closed.
 type Part struct {
 	Path string
 	Size int64
@@ -35,6 +36,7 @@ func FromParts(ctx context.Context, parts []Part, limits Limits) (_ *Package, er
 	if err := limits.checkPacked(size); err != nil {
 		return nil, err
 	}
+	// There is no archive to read: the source only records errors of the parts.
 	s := newScan(ctx, &source{ctx: ctx}, size, limits)
 	defer func() {
 		if err != nil {
@@ -50,12 +52,15 @@ func FromParts(ctx context.Context, parts []Part, limits Limits) (_ *Package, er
 	return s.finish()
 }
 
+// addPart adds a part under the rules for a member of an archive.
 func (s *scan) addPart(p Part) error {
 	if err := s.count(); err != nil {
 		return err
 	}
 	body, err := p.Open()
 	if err != nil {
+		// A part that cannot be opened is our problem, e.g. a temporary file that is
+		// gone; blame must not call the package damaged.
 		s.source.err = err
 		return err
 	}

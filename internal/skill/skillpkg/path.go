@@ -18,6 +18,8 @@ func cleanPath(name string, folder bool, limits Limits) (string, error) {
 	if err := checkCharacters(name); err != nil {
 		return "", err
 	}
+	// Names of archives that are stored already are only checked for what could
+	// harm: they must stay installable.
 	if r, found := invisibleRune(name); found && !limits.AnyNames {
 		return "", refuse(CodePathControl, name, "the name holds %U, an invisible character; rename the file", r)
 	}
@@ -25,6 +27,7 @@ func cleanPath(name string, folder bool, limits Limits) (string, error) {
 	if folder {
 		path = strings.TrimSuffix(path, "/")
 	}
+	// Tools write "./" before every name; more than one is harmless.
 	for strings.HasPrefix(path, "./") {
 		path = path[2:]
 	}
@@ -32,6 +35,7 @@ func cleanPath(name string, folder bool, limits Limits) (string, error) {
 		path = ""
 	}
 	if path == "" {
+		// "./" is the root of the archive, "/" the root of the file system.
 		if folder && name != "" && name != "/" {
 			return "", nil
 		}
@@ -70,6 +74,8 @@ func invisibleRune(name string) (r rune, found bool) {
 	return r, true
 }
 
+// checkSegments validates each segment. It is also applied to paths that only arise
+// when links are followed.
 func checkSegments(path string, limits Limits) error {
 	if strings.HasPrefix(path, "/") {
 		return refuse(CodePathTraversal, path, "the path is absolute; pack the folder with relative names")
@@ -86,6 +92,8 @@ func checkSegments(path string, limits Limits) error {
 	return nil
 }
 
+// checkSegment refuses what any system that a skill is installed on treats
+// specially, whatever system this one is. stored is Limits.AnyNames.
 func checkSegment(path, segment string, stored bool) error {
 	switch {
 	case segment == "..":
@@ -109,6 +117,8 @@ func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 // IsWindowsDevice reports whether a name is that of a device on Windows, whatever
 // its extension: no file or folder may have it there.
 func IsWindowsDevice(segment string) bool {
+	// "nul.tar.gz" is the device, too: Windows ignores everything from the first dot
+	// on.
 	base, _, _ := strings.Cut(segment, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
 	switch base {
@@ -120,16 +130,21 @@ func IsWindowsDevice(segment string) bool {
 		digit, found = strings.CutPrefix(base, "LPT")
 	}
 	r, size := utf8.DecodeRuneInString(digit)
+	// The superscript digits count as digits in those names, but no other ones do.
 	return found && size == len(digit) && strings.ContainsRune("0123456789¹²³", r)
 }
 
 // fold returns the same key for all names that may be equal on a file system:
-// those that differ only in case or in Unicode normalisation.
+// those that differ only in case or in Unicode normalisation. It is stricter than
+// any single file system, since a skill must install on all of them.
 func fold(name string) string {
+	// Normalised again: folding can leave a sequence that is not in normal form.
 	return norm.NFC.String(strings.Map(foldRune, norm.NFC.String(name)))
 }
 
 // foldRune returns the smallest of the runes that differ in case only.
+// strings.ToLower would not do: it keeps apart e.g. "ſ" and "s", which APFS does
+// not.
 func foldRune(r rune) rune {
 	least := r
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {

@@ -38,6 +38,7 @@ func Pick(
 ) (err error) {
 	defer fault.Wrap(&err, "pick files")
 	p := &picker{ctx: ctx, limits: limits, choose: choose, got: got}
+	// Two bytes tell the two formats apart, since Open accepted the archive.
 	packed := bufio.NewReaderSize(r, 64*kib)
 	magic, err := packed.Peek(2)
 	if err != nil {
@@ -49,6 +50,7 @@ func Pick(
 	return p.pickTarGz(packed)
 }
 
+// A picker is one call of Pick.
 type picker struct {
 	ctx    context.Context
 	limits Limits
@@ -62,6 +64,8 @@ func (p *picker) pickTarGz(packed io.Reader) error {
 	if err := gz.Reset(packed); err != nil {
 		return err
 	}
+	// The limit is a second line of defence: the archive in the bucket may have been
+	// replaced.
 	members := tar.NewReader(io.LimitReader(gz, p.limits.stream()))
 	for {
 		header, err := members.Next()
@@ -72,6 +76,7 @@ func (p *picker) pickTarGz(packed io.Reader) error {
 			return err
 		}
 		if header.Typeflag != tar.TypeReg {
+			// Links are not identified by a digest, so no caller can want one.
 			continue
 		}
 		if more, err := p.file(header.Size, members); err != nil || !more {
@@ -121,6 +126,8 @@ func (p *picker) file(size int64, body io.Reader) (more bool, err error) {
 	if err := p.ctx.Err(); err != nil {
 		return false, err
 	}
+	// A zip's size is 64 bits without sign, and may be anything in a damaged
+	// directory.
 	if size < 0 || size > p.limits.File {
 		return true, nil
 	}
@@ -128,6 +135,7 @@ func (p *picker) file(size int64, body io.Reader) (more bool, err error) {
 	case Stop:
 		return false, nil
 	case Take:
+		// At most limits.File bytes, checked above.
 		content := make([]byte, size)
 		if _, err := io.ReadFull(body, content); err != nil {
 			return false, err
@@ -162,6 +170,7 @@ func (r seekReader) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	n, err := io.ReadFull(r.ReadSeeker, p)
+	// The contract of io.ReaderAt: a short read at the end is io.EOF.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF
 	}

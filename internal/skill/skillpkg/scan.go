@@ -38,6 +38,8 @@ type scan struct {
 	at string
 }
 
+// newScan begins a scan. The spool grows from the packed size, the only one that can
+// be trusted.
 func newScan(ctx context.Context, src *source, size int64, limits Limits) *scan {
 	return &scan{
 		ctx:      ctx,
@@ -52,6 +54,8 @@ func newScan(ctx context.Context, src *source, size int64, limits Limits) *scan 
 
 // format detects the format of the archive by its magic bytes.
 func (s *scan) format() (Format, error) {
+	// The name and content type of an upload are the sender's claim; these bytes are
+	// what any reader goes by. "PK\x05\x06" begins a zip without members.
 	magic := make([]byte, 4)
 	n, err := s.source.ReadAt(magic, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -67,7 +71,8 @@ func (s *scan) format() (Format, error) {
 	return "", refuse(CodeFormatUnknown, "", "neither a gzip nor a zip archive; pack the folder as tar.gz or zip")
 }
 
-// count is called for every member of any kind.
+// count is called for every member of any kind. Headers cost time without unpacking
+// a byte, so they have a limit of their own.
 func (s *scan) count() error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -88,13 +93,15 @@ func (s *scan) addFolder(name string, mode fs.FileMode) error {
 	if err := checkMode(path, mode); err != nil {
 		return err
 	}
+	// The root itself, which tar writes as "./".
 	if path == "" {
 		return nil
 	}
 	return s.tree.addFolder(path)
 }
 
-// addFile adds a regular file with its content.
+// addFile adds a regular file with its content. Content is hashed and spooled while
+// it is read, in one pass, so that memory does not depend on its size.
 func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	n, path, err := s.addLeaf(name)
 	if err != nil {
@@ -103,6 +110,7 @@ func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	if err := checkMode(path, mode); err != nil {
 		return err
 	}
+	// Left set after an error: blame names the member.
 	s.at = path
 	offset := s.contents.Size()
 	digest := sha256.New()
@@ -126,6 +134,7 @@ func (s *scan) addLink(name, target string) error {
 	if err := checkTarget(path, target, s.limits); err != nil {
 		return err
 	}
+	// The mode of a link means nothing, and differs between systems.
 	n.file = File{Mode: 0o644, Kind: Link, Target: target}
 	return nil
 }
@@ -139,6 +148,8 @@ func (s *scan) addHardLink(name, target string) error {
 			"the hard link does not point at a file of the archive; put the file in its place").because(err)
 	}
 	first := s.tree.find(source)
+	// A link to a link, or forward, would need a second pass; tar never writes
+	// those.
 	if first == nil || first.file.Kind != Regular {
 		return refuse(CodeHardLink, name,
 			"the hard link does not point at an earlier file of the archive; put the file in its place")
@@ -152,6 +163,7 @@ func (s *scan) addHardLink(name, target string) error {
 	return s.checkSizes()
 }
 
+// addLeaf adds a file or link without its content.
 func (s *scan) addLeaf(name string) (*node, string, error) {
 	path, err := cleanPath(name, false, s.limits)
 	if err != nil {
@@ -165,6 +177,7 @@ func (s *scan) addLeaf(name string) (*node, string, error) {
 	return n, path, err
 }
 
+// checkSizes is called for every read, so that a bomb stops while it unpacks.
 func (s *scan) checkSizes() error {
 	if err := s.limits.checkUnpacked(s.unpacked); err != nil {
 		return err
@@ -175,6 +188,7 @@ func (s *scan) checkSizes() error {
 // blame distinguishes faults of the archive from ours: errors of the readers of
 // the formats are the archive's, errors of the disk or the context are not.
 func (s *scan) blame(err error) error {
+	// It is the verdict on the archive already.
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
@@ -191,6 +205,7 @@ func (s *scan) blame(err error) error {
 	return refuse(CodeMalformed, s.at, "the archive is damaged; pack the folder again").because(err)
 }
 
+// checkMode refuses bits that would give the installed file the rights of its owner.
 func checkMode(path string, mode fs.FileMode) error {
 	if mode&specialBits != 0 {
 		return refuse(CodeSpecialMode, path, "the setuid, setgid or sticky bit is set; clear it and pack again")
@@ -207,7 +222,7 @@ func plainMode(mode fs.FileMode) fs.FileMode {
 }
 
 // A limitedContent reads the content of one file, and fails when it or the whole
-// archive becomes too large.
+// archive becomes too large. The size of a header is not trusted, hence the count.
 type limitedContent struct {
 	scan *scan
 	path string
@@ -216,6 +231,8 @@ type limitedContent struct {
 }
 
 func (m *limitedContent) Read(p []byte) (int, error) {
+	// Counted before the error is looked at: a reader may return bytes and io.EOF at
+	// once.
 	n, err := m.r.Read(p)
 	m.size += int64(n)
 	m.scan.unpacked += int64(n)

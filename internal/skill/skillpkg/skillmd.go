@@ -58,6 +58,7 @@ func ParseSkill(raw []byte) (Skill, error) {
 	if bom {
 		s.note(CodeBOM, 1, "remove the byte-order mark")
 	}
+	// Before anything is split, so that a file saved on Windows parses the same.
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	block, body, err := splitFences(text)
 	if err != nil {
@@ -104,6 +105,7 @@ func splitFences(text string) (block, body string, _ error) {
 	for start < len(rest) {
 		line, _, _ := strings.Cut(rest[start:], "\n")
 		if isFence(line) {
+			// Before the YAML parser sees it.
 			if start > maxFrontmatter {
 				return "", "", skillError(CodeFrontmatterTooLong, 1,
 					"the frontmatter of SKILL.md is longer than 64 KiB; move text to the body")
@@ -124,6 +126,8 @@ func (s *Skill) assign() {
 		value = strings.TrimSpace(value)
 		switch f.Key {
 		case "name":
+			// Full-width letters and ligatures would be another name than the one
+			// that people read.
 			s.Name = norm.NFKC.String(value)
 		case "description":
 			s.Description = value
@@ -146,6 +150,8 @@ func (s *Skill) assign() {
 	}
 }
 
+// assignMetadata keeps nested values as JSON instead of dropping them: agents' own
+// extensions are often nested.
 func (s *Skill) assignMetadata(f Field) {
 	values, ok := f.Value.(map[string]any)
 	if !ok {
@@ -167,6 +173,7 @@ func (s *Skill) assignMetadata(f Field) {
 	}
 }
 
+// joinTools accepts the list that some agents document for allowed-tools.
 func joinTools(value any) string {
 	list, ok := value.([]any)
 	if !ok {
@@ -181,6 +188,7 @@ func joinTools(value any) string {
 	return strings.Join(tools, " ")
 }
 
+// skillError is an error about a line of SKILL.md; line 0 means the file as a whole.
 func skillError(code Code, line int, format string, args ...any) *Error {
 	e := refuse(code, "", format, args...)
 	e.Path, e.Line = quote("SKILL.md"), line

@@ -28,6 +28,7 @@ func (s *scan) readTarGz() error {
 	if err := gz.Reset(io.NewSectionReader(s.source, 0, s.size)); err != nil {
 		return err
 	}
+	// It is read after Reset, which parses the first gzip header only.
 	s.plainGzip = gz.Name == "" && gz.Comment == "" && len(gz.Extra) == 0
 	tarStream := &tarStream{r: gz, limits: s.limits, seen: &s.tar}
 	members := tar.NewReader(tarStream)
@@ -35,6 +36,8 @@ func (s *scan) readTarGz() error {
 	end := int64(0)
 	for {
 		header, err := members.Next()
+		// The tar reader stops at the end marker, or silently where the stream ends:
+		// finish tells which it was.
 		if errors.Is(err, io.EOF) {
 			return tarStream.finish(end)
 		}
@@ -50,14 +53,19 @@ func (s *scan) readTarGz() error {
 		if err := s.addTarMember(header, members); err != nil {
 			return err
 		}
+		// The content was read to its last byte; its padding follows.
 		end = (tarStream.offset + tarBlock - 1) / tarBlock * tarBlock
 	}
 }
 
+// addTarMember adds a member by its type. Types that are not listed are refused
+// rather than skipped: another reader may know them.
 func (s *scan) addTarMember(h *tar.Header, body io.Reader) error {
 	if err := checkRecords(h); err != nil {
 		return err
 	}
+	// Readers disagree on whether content follows such a header, so that one would
+	// read as a header what is content for another.
 	if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeXGlobalHeader && h.Size != 0 {
 		return refuse(CodeExtension, h.Name, "the member has a size without being a file; pack the folder again")
 	}
@@ -78,6 +86,8 @@ func (s *scan) addTarMember(h *tar.Header, body io.Reader) error {
 			return err
 		}
 		return s.addHardLink(h.Name, h.Linkname)
+	// "git archive" writes one with the commit; checkRecords has refused harmful
+	// ones.
 	case tar.TypeXGlobalHeader:
 		return nil
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
@@ -108,7 +118,9 @@ func checkRecords(h *tar.Header) error {
 	return nil
 }
 
-// A tarStream reads the unpacked tar and checks its end.
+// A tarStream reads the unpacked tar and checks its end. It is the only place that
+// sees all bytes, including those after the end marker, which archive/tar never
+// reads.
 type tarStream struct {
 	r      io.Reader
 	limits Limits

@@ -26,13 +26,15 @@ type node struct {
 
 func newTree() *tree { return &tree{root: newFolder("", nil)} }
 
+// newFolder returns a folder that the archive has not listed itself.
 func newFolder(name string, parent *node) *node {
 	return &node{name: name, parent: parent, children: map[string]*node{}}
 }
 
 func (n *node) isFolder() bool { return n.children != nil }
 
-// child returns the member of the folder with exactly this name, or nil.
+// child returns the member of the folder with exactly this name, or nil. The exact
+// name: a link that only matches on macOS would break elsewhere.
 func (n *node) child(name string) *node {
 	c := n.children[fold(name)]
 	if c == nil || c.name != name {
@@ -102,6 +104,7 @@ func (t *tree) enter(folder, member string) (*node, error) {
 		next := n.children[key]
 		switch {
 		case next == nil:
+			// Archives need not list the folders of their files.
 			next = newFolder(name, n)
 			n.children[key] = next
 		case next.name != name:
@@ -136,7 +139,8 @@ func nameConflict(existing *node, name, member string) error {
 		"the name differs from %s only in case or accents' encoding; rename one", quote(existing.path()))
 }
 
-// list returns the leaves below the folder, sorted by path.
+// list returns the leaves below the folder, sorted by path. Unlike expand it keeps
+// links as they are.
 func (n *node) list() []File {
 	var files []File
 	var walk func(n *node, at string)

@@ -32,6 +32,8 @@ func Unpack(ctx context.Context, p *Package, dst *os.Root) (err error) {
 	return nil
 }
 
+// writeFile goes through os.Root, which keeps a file inside dst even if someone
+// replaces a folder by a link meanwhile.
 func writeFile(dst *os.Root, f File, content io.Reader) (err error) {
 	out, err := dst.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.Mode)
 	if errors.Is(err, fs.ErrExist) {

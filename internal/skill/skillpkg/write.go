@@ -24,11 +24,13 @@ import (
 // the first that a zip can represent.
 func packTime() time.Time { return time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// Repack returns a canonical archive of the Installed files: the skill at its
-// root, sorted names, no links, folders, owners or times. The same files give
-// the same bytes as long as the compression library stays the same. The tar has
-// plain ustar headers, since not every installer reads others: a name that does
-// not fit is an *Error, and the caller can use a zip. The caller closes the archive.
+// Repack returns a canonical archive of the Installed files: the skill at its root,
+// sorted names, no links, folders, owners or times. The same files give the same
+// bytes as long as the compression library stays the same. The tar has plain ustar
+// headers, since not every installer reads others: a name that does not fit is an
+// *Error, and the caller can use a zip. The caller closes the archive. The digest of
+// a version is that of these bytes, so that publishing the same files again is
+// recognised.
 func (p *Package) Repack(ctx context.Context, format Format) (_ *spool.Spool, err error) {
 	defer fault.Wrap(&err, "repack")
 	if format == TarGz {
@@ -72,10 +74,13 @@ func (p *Package) WithSkill(ctx context.Context, text string) (_ *Package, err e
 	}
 	defer changed.Close()
 	limits := StoredLimits()
+	// The package was accepted, so only the new text could exceed a limit: the
+	// archive in between must not fail for how well or badly it compresses.
 	limits.Packed, limits.Ratio = 2*limits.Unpacked, limits.Unpacked
 	return Open(ctx, changed, changed.Size(), limits)
 }
 
+// writeTo writes the installed files in their order, which is sorted by path.
 func (p *Package) writeTo(ctx context.Context, out writer) error {
 	for _, f := range p.installed {
 		if err := ctx.Err(); err != nil {
@@ -96,10 +101,14 @@ func (p *Package) writeTo(ctx context.Context, out writer) error {
 // write, whatever its compression, as archives of our own client do.
 func (p *Package) Canonical(ctx context.Context) (_ bool, err error) {
 	defer fault.Wrap(&err, "compare with the canonical archive")
+	// Only a tar.gz with a plain header is compared.
 	if p.tar == nil || checkPlainNames(p.installed) != nil {
 		return false, nil
 	}
 	var wanted maphash.Hash
+	// Hashes of maphash are comparable only with the same seed. It need not be
+	// cryptographic: a collision would need the seed, which is random and never
+	// leaves the process.
 	wanted.SetSeed(p.tar.Seed())
 	if err := p.writeTo(ctx, &tarWriter{members: tar.NewWriter(&wanted), headers: tar.FormatUSTAR}); err != nil {
 		return false, err
@@ -141,6 +150,8 @@ func newWriter(w io.Writer, format Format, headers tar.Format) (writer, error) {
 		return &tarWriter{packed: packed, members: tar.NewWriter(packed), headers: headers}, nil
 	case Zip:
 		members := zip.NewWriter(w)
+		// The same library as for gzip, pinned in go.mod: the bytes must not depend
+		// on the version of Go.
 		members.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
 			return flate.NewWriter(w, flate.DefaultCompression)
 		})
@@ -199,6 +210,7 @@ func (t *tarWriter) Close() error {
 	if err := t.packed.Close(); err != nil {
 		return err
 	}
+	// Not after an error: the state of the writer is unknown then.
 	gzipWriters.Put(t.packed)
 	return nil
 }

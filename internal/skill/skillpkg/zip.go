@@ -9,6 +9,8 @@ import (
 
 // readZip adds the members of a zip.
 func (s *scan) readZip() error {
+	// Two parsers read the directory: archive/zip for the content, ours for what it
+	// does not check or export. Whatever they disagree on is refused.
 	entries, directory, err := s.readZipDirectory()
 	if err != nil {
 		return err
@@ -28,6 +30,8 @@ func (s *scan) readZip() error {
 	if err := checkOverlap(entries, directory); err != nil {
 		return err
 	}
+	// Content is only read once the layout of the whole archive is known to be
+	// sound.
 	for i, f := range archive.File {
 		if err := s.addZipMember(f, entries[i].flags); err != nil {
 			return err
@@ -36,6 +40,8 @@ func (s *scan) readZip() error {
 	return nil
 }
 
+// addZipMember adds a member by its mode. The flags are those of both of its
+// headers, since a reader may go by either.
 func (s *scan) addZipMember(f *zip.File, flags uint16) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -50,6 +56,7 @@ func (s *scan) addZipMember(f *zip.File, flags uint16) error {
 	switch mode.Type() {
 	case 0, fs.ModeSymlink:
 	case fs.ModeDir:
+		// Other tools write that content to a file of the name.
 		if f.UncompressedSize64 != 0 {
 			return refuse(CodePathConflict, f.Name, "the folder has content of its own; pack it again")
 		}
@@ -67,6 +74,8 @@ func (s *scan) addZipMember(f *zip.File, flags uint16) error {
 	if mode.IsRegular() {
 		return s.addFile(f.Name, mode, body)
 	}
+	// One byte beyond the limit, so that addLink can tell that the target is too
+	// long.
 	var target strings.Builder // of the link: its content
 	if _, err := io.Copy(&target, io.LimitReader(body, int64(s.limits.PathLength)+1)); err != nil {
 		return err

@@ -11,11 +11,14 @@ import (
 )
 
 const (
+	// The fixed parts of the records of the zip format (APPNOTE.TXT, sections 4.3.7,
+	// 4.3.12, 4.3.15 and 4.3.16). Names, extra fields and comments follow them.
 	zipEndSize     = 22
 	zipEntrySize   = 46
 	zipLocalSize   = 30
 	zipLocatorSize = 20
-	// zipEncrypted are the flags of entries that need a password.
+	// zipEncrypted are the flags of entries that need a password. Bits of section
+	// 4.4.4: encrypted, strongly encrypted, and with a masked directory.
 	zipEncrypted = 1<<0 | 1<<6 | 1<<13
 )
 
@@ -61,10 +64,13 @@ func (s *scan) readZipDirectory() (_ []zipEntry, start int64, _ error) {
 // zipEnd reads the end of central directory record, and returns where the
 // directory is and how many entries it has.
 func (s *scan) zipEnd() (start, size int64, records int, err error) {
+	// A comment of up to 64 KiB may follow the record.
 	tail := make([]byte, min(s.size, zipEndSize+1<<16-1))
 	if _, err := s.source.ReadAt(tail, s.size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return 0, 0, 0, err
 	}
+	// From the back, as other readers search; a comment that holds the magic bytes
+	// fails the check of its length below.
 	at := bytes.LastIndex(tail, []byte("PK\x05\x06"))
 	if at < 0 || at+zipEndSize > len(tail) {
 		return 0, 0, 0, refuse(CodeTruncated, "", "the zip has no directory at its end; send it again in full")
@@ -81,6 +87,8 @@ func (s *scan) zipEnd() (start, size int64, records int, err error) {
 	records = int(binary.LittleEndian.Uint16(end[10:]))
 	size = int64(binary.LittleEndian.Uint32(end[12:]))
 	start = int64(binary.LittleEndian.Uint32(end[16:]))
+	// A gap would hide another directory, or a prefix such as a self-extracting
+	// program.
 	if start+size != s.size-int64(len(end)) {
 		return 0, 0, 0, refuse(CodeMalformed, "", "the zip's directory is not where its end says; pack the folder again")
 	}
@@ -98,6 +106,7 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 	}
 	name := make([]byte, binary.LittleEndian.Uint16(head[28:]))
 	if _, err := io.ReadFull(r, name); err != nil {
+		// Not io.EOF, which means a clean end between two entries.
 		return zipEntry{}, io.ErrUnexpectedEOF
 	}
 	rest := int(binary.LittleEndian.Uint16(head[30:])) + int(binary.LittleEndian.Uint16(head[32:]))
@@ -126,9 +135,11 @@ func (s *scan) readLocal(e *zipEntry, packed uint64) error {
 		return refuse(CodeMalformed, e.name,
 			"the zip's directory and the member itself disagree about the name; pack the folder again")
 	}
+	// Before the sum below, which could overflow otherwise.
 	if packed > uint64(s.size) {
 		return refuse(CodeMalformed, e.name, "the member claims to be larger than the archive; pack the folder again")
 	}
+	// A reader may go by either header, so each can make a member encrypted.
 	e.flags |= binary.LittleEndian.Uint16(head[6:])
 	extra := int64(binary.LittleEndian.Uint16(head[28:]))
 	e.end = e.offset + zipLocalSize + int64(len(name)) + extra + int64(packed)
@@ -142,6 +153,8 @@ func checkOverlap(entries []zipEntry, directory int64) error {
 	byOffset := slices.Clone(entries)
 	slices.SortFunc(byOffset, func(a, b zipEntry) int { return cmp.Compare(a.offset, b.offset) })
 	for i, e := range byOffset {
+		// The end of each member must not lie beyond the start of the next one. Gaps
+		// between them are allowed: data descriptors are there.
 		next := directory
 		if i+1 < len(byOffset) {
 			next = byOffset[i+1].offset

@@ -12,7 +12,8 @@ type Session struct {
 	Hash    string // the session's pseudonym, see SessionHash
 }
 
-// SessionPairs are sessions as pairs of columns.
+// SessionPairs are sessions as pairs of columns. The dialects' Pairs and ByPair take
+// them.
 func SessionPairs(sessions []Session) [][2]string {
 	pairs := make([][2]string, len(sessions))
 	for i, s := range sessions {
@@ -22,7 +23,9 @@ func SessionPairs(sessions []Session) [][2]string {
 }
 
 // lastActivated returns the version that each session activated last, by time; "" if no version
-// is known of any activation. Sessions without an activation are not in it.
+// is known of any activation. Sessions without an activation are not in it. The
+// second subquery tells "activated at an unknown version" from "not activated": only
+// the latter may be attributed to the version that was current.
 func lastActivated(ctx context.Context, q store.Querier, sessions []Session) (map[Session]string, error) {
 	versions := map[Session]string{}
 	if len(sessions) == 0 {
@@ -48,7 +51,8 @@ func lastActivated(ctx context.Context, q store.Querier, sessions []Session) (ma
 	return versions, err
 }
 
-// An activation is one whose version is known.
+// An activation is one whose version is known. activationsAfter pages through them
+// for the backfill.
 type activation struct {
 	ID            string
 	OrgID, UserID string
@@ -56,7 +60,9 @@ type activation struct {
 	Several       bool // its session activated another version, too
 }
 
-// activationsAfter returns the next activations in the order of their ids.
+// activationsAfter returns the next activations in the order of their ids. The id is
+// the cursor. Whether the session used several versions is computed for the page
+// only, which is why the page is a subquery.
 func activationsAfter(ctx context.Context, q store.Querier, id string, limit int) ([]activation, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, org_id, user_id, skill_id, session_hash, EXISTS (

@@ -21,6 +21,9 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// listInput selects a page of skills. Names that only occurred in failed calls and
+// names built into agents are unconfirmed; they are listed on request so that a
+// person can tell a typo from a skill that is really missing.
 type listInput struct {
 	httpapi.Page
 	Q         string `query:"q" maxLength:"200" doc:"Text to find in the name"`
@@ -31,6 +34,8 @@ type listInput struct {
 	Sort      string `query:"sort" default:"name" enum:"name,-name,last_seen_at,-last_seen_at,unique_sessions,-unique_sessions,pass_rate,-pass_rate,trigger_rate,-trigger_rate,status,-status" doc:"Field to sort by; - turns the order round"`
 }
 
+// A listItem is a skill in the list: detail without the fields that need more
+// queries per skill. Rates are null, not zero, where there is nothing to divide by.
 type listItem struct {
 	SkillID            string        `json:"skill_id" format:"uuid"`
 	Name               string        `json:"name" example:"pdf-tables"`
@@ -53,6 +58,7 @@ type listItem struct {
 	MergedInto         *string       `json:"merged_into" format:"uuid" doc:"The skill that has all that is reported of this one"`
 }
 
+// The maps have one entry per basis that occurs, so a client must expect any subset.
 type (
 	passRates    = map[basis.Basis]float64
 	gradedCounts = map[basis.Basis]int64
@@ -63,6 +69,7 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
+// Limit and offset come from httpapi.Page, which bounds both.
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		Search: in.Q, Status: in.Status, Unconfirmed: !in.Confirmed, Hidden: in.Hidden, Merged: in.Merged,
@@ -81,11 +88,15 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	return listOutput{Skills: items, Pagination: in.Of(total)}, err
 }
 
+// getInput names a skill by id or name: the CLI and people know names, other answers
+// of the API carry ids.
 type getInput struct {
 	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
 	Days    int    `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Days in daily_stats"`
 }
 
+// detail is the skill with the figures that its rates are computed from, so that a
+// client can combine skills itself: rates do not add up, counts do.
 type detail struct {
 	SkillID            string        `json:"skill_id" format:"uuid"`
 	Name               string        `json:"name" example:"pdf-tables"`
@@ -113,6 +124,7 @@ type detail struct {
 	MergedInto         *string       `json:"merged_into" format:"uuid" doc:"The skill that has all that is reported of this one"`
 }
 
+// dayOutput has the fields of Day in the same order, which makes them convertible.
 type dayOutput struct {
 	Date           string   `json:"date" format:"date"`
 	Sessions       int64    `json:"sessions"`
@@ -132,11 +144,14 @@ type getOutput struct {
 // Details is the API's answer about one skill.
 type Details = getOutput
 
-// Details answers a caller about a skill, by its id or name.
+// Details answers a caller about a skill, by its id or name. Pages and the MCP
+// server use it to show what the API shows.
 func (s *Service) Details(ctx context.Context, idOrName string) (Details, error) {
 	return s.handleGet(ctx, getInput{SkillID: idOrName, Days: 30})
 }
 
+// The skill's figures cover the configured window; Days only sets how many daily
+// rows follow, so the two may cover different periods.
 func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error) {
 	p, err := s.Get(ctx, access.From(ctx).OrgID, in.SkillID)
 	if err != nil {

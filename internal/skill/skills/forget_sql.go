@@ -13,7 +13,10 @@ const forgetChunk = 500
 
 // ForgetSessions deletes the rollups of the sessions of an organisation and returns how many
 // there were. The observations and gradings that they are of must still be there.
+// Each chunk is a transaction of its own, so that the deletion of an organisation
+// does not block ingestion. It is idempotent: after a crash it starts again.
 func ForgetSessions(ctx context.Context, db *store.DB, orgID string) (deleted int64, err error) {
+	// Both, since a session may have been graded without ever using the skill.
 	for _, table := range []string{"skill_observations", "skill_gradings"} {
 		for after := ""; ; {
 			rows, err := db.Query(ctx, `
@@ -40,17 +43,23 @@ func ForgetSessions(ctx context.Context, db *store.DB, orgID string) (deleted in
 	return deleted, nil
 }
 
-// A sessionRow is an observation or a grading.
+// A sessionRow is an observation or a grading. It has what the session keys of the
+// rollups are derived from: those are hashes, so the rows of an organisation cannot
+// be found by themselves.
 type sessionRow struct{ id, skillID, versionID, sessionHash string }
 
+// deleteRollups deletes the rollups of these sessions, for the skills and for their
+// versions. Days and totals stay: they are not personal data, and go with the skill.
 func deleteRollups(ctx context.Context, db *store.DB, of []sessionRow) (deleted int64, err error) {
 	keys := map[string]bool{}
 	for _, u := range of {
 		keys[SessionKey(u.skillID, u.sessionHash)] = true
+		// With no version this is the key of no row, which deletes nothing.
 		keys[SessionKey(u.versionID, u.sessionHash)] = true
 	}
 	in, list := db.Dialect().In("$1", slices.Collect(maps.Keys(keys)))
 	err = db.InTx(ctx, func(tx *store.Tx) error {
+		// The transaction may run again after a serialisation failure.
 		deleted = 0
 		for _, statement := range []string{
 			`DELETE FROM skill_session_days WHERE session_key` + in,

@@ -29,7 +29,9 @@ func GradedSince(ctx context.Context, q store.Querier, skillID string, since tim
 	return gradedInOrder(rows, err)
 }
 
-// GradedWithVersion is GradedSince of those that used a version of the skill, at any time.
+// GradedWithVersion is GradedSince of those that used a version of the skill, at any
+// time. Alerts ask with it whether an earlier version is good enough to roll back
+// to.
 func GradedWithVersion(ctx context.Context, q store.Querier, skillID, versionID string, limit int) ([]GradedSession, error) {
 	rows, err := q.Query(ctx, `
 		SELECT session_hash, pass_rate, basis, COALESCE(version_id, ''), graded_at FROM skill_gradings
@@ -40,6 +42,7 @@ func GradedWithVersion(ctx context.Context, q store.Querier, skillID, versionID 
 
 // gradedInOrder reads gradings, newest first, and returns their sessions, oldest first.
 func gradedInOrder(rows store.Rows, err error) ([]GradedSession, error) {
+	// sum and count are of the gradings with the basis.
 	type gradings struct {
 		GradedSession
 		hash  string
@@ -61,6 +64,8 @@ func gradedInOrder(rows store.Rows, err error) ([]GradedSession, error) {
 		// As in the pass rate of the skill: the mean of the gradings with the highest
 		// basis, at the time of the last of them.
 		known := sessions[hash]
+		// The first grading met is the newest, so its time and version are the
+		// session's.
 		switch {
 		case known == nil || known.basis != g.basis && basis.Highest(known.basis, g.basis) == g.basis:
 			sessions[hash] = &g
@@ -82,7 +87,8 @@ func gradedInOrder(rows store.Rows, err error) ([]GradedSession, error) {
 	return all, err
 }
 
-// A SessionGrading is a grading of a session with a verdict.
+// A SessionGrading is a grading of a session with a verdict. The API and the pages
+// show it beside the session; GradedSession is for statistics.
 type SessionGrading struct {
 	ID       string
 	SkillID  string

@@ -21,14 +21,17 @@ type grading struct {
 	versionID   *string
 	sessionHash string
 	basis       basis.Basis
-	passRate    *int64
-	at          time.Time
-	ratedAt     time.Time // of the report that passRate comes from
+	// In billionths; nil while there is no verdict.
+	passRate *int64
+	at       time.Time
+	ratedAt  time.Time // of the report that passRate comes from
 }
 
 // ingestGradings merges the gradings of the report with the stored ones, and
 // attributes those of every session that the report touches: a grading counts for
-// the version that the session used, so it follows its session's activations.
+// the version that the session used, so it follows its session's activations. before
+// and merged hold every grading of every touched session, also those that no report
+// names now: an activation that arrives late can move them to another version.
 func (in *ingestion) ingestGradings(ctx context.Context) error {
 	merged := maps.Clone(in.knownGradings)
 	for _, id := range in.report.Withdrawn {
@@ -74,6 +77,7 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 		if ok && equalGradings(old, g) {
 			continue
 		}
+		// Alerts recompute their evidence when gradingChanges of a skill differs.
 		changed = append(changed, g)
 		in.tally.total(g.skillID).gradingChanges++
 		if ok && old.skillID != g.skillID {
@@ -95,7 +99,8 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 }
 
 // touchedSessions returns the sessions of skills with versions that the report's
-// observations belong to or belonged to.
+// observations belong to or belonged to. A skill without versions has nothing that
+// its gradings could move to.
 func (in *ingestion) touchedSessions() map[Session]bool {
 	touched := map[Session]bool{}
 	for _, all := range []map[string]observation{in.known, in.retired, in.merged} {
@@ -127,6 +132,8 @@ func (in *ingestion) attributeGradings(ctx context.Context, all map[string]gradi
 	used, err := lastActivated(ctx, in.tx, sessions)
 	for id, g := range all {
 		if version, ok := used[Session{SkillID: g.skillID, Hash: g.sessionHash}]; ok {
+			// "" if the session activated it at an unknown version: then the grade
+			// counts for the skill only.
 			g.versionID = orNull(version)
 		} else {
 			g.versionID = in.versions.CurrentAt(g.skillID, g.at)
@@ -136,12 +143,15 @@ func (in *ingestion) attributeGradings(ctx context.Context, all map[string]gradi
 	return err
 }
 
+// equalGradings compares what writeGradings would change.
 func equalGradings(a, b grading) bool {
 	return a.skillID == b.skillID && a.originID == b.originID && equal(a.versionID, b.versionID) &&
 		a.sessionHash == b.sessionHash &&
 		equal(a.passRate, b.passRate) && a.at.Equal(b.at) && a.ratedAt.Equal(b.ratedAt)
 }
 
+// storedGrading turns a reported grading into a row. Times are truncated to what the
+// database stores: otherwise a repeated report would look like a change.
 func (in *ingestion) storedGrading(g Grading) grading {
 	// A grading without a session is a session of its own.
 	session := cmp.Or(g.SessionHash, SessionHash(in.report.UserID, g.Session), g.ID)
@@ -177,6 +187,7 @@ func mergeGradings(a, b grading) grading {
 func (in *ingestion) regrade(ctx context.Context, before, after map[string]grading) error {
 	now := map[string][]grading{} // by session key
 	subjectOf := map[string]string{}
+	// A grading counts for its skill and, if known, for its version.
 	each := func(g grading, fn func(key string)) {
 		for _, subject := range subjects(g.skillID, g.versionID) {
 			key := SessionKey(subject, g.sessionHash)
@@ -185,6 +196,7 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 		}
 	}
 	for _, g := range before {
+		// So that a subject that lost its last grading is recomputed to none.
 		each(g, func(string) {})
 	}
 	for _, g := range after {
@@ -198,6 +210,7 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 	is := map[string]*SessionGrade{}
 	for _, key := range keys {
 		is[key] = meanGrade(now[key])
+		// Equal grades cancel out in the tally.
 		in.tally.graded(subjectOf[key], was[key], is[key])
 	}
 	in.grades = is
@@ -211,7 +224,8 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 }
 
 // meanGrade returns the grade of a session with these gradings, nil if none has a
-// verdict: the mean of those with the highest basis.
+// verdict: the mean of those with the highest basis. A person's verdict replaces
+// that of a judge instead of being averaged with it.
 func meanGrade(gradings []grading) *SessionGrade {
 	gradings = slices.DeleteFunc(gradings, func(g grading) bool { return g.passRate == nil })
 	highest := basis.Highest(columnsOf(gradings, func(g grading) basis.Basis { return g.basis })...)

@@ -10,21 +10,23 @@ import (
 
 // observation is a row of skill_observations.
 type observation struct {
-	id           string
-	skillID      string // the skill that it counts for
-	originID     string // the skill that the newest report names, see ingestion.countsFor
-	skillName    string // of originID, see ingestion.loadSkills
-	plugin       *string
-	versionID    *string
-	basis        *string // why versionID; nil: it was current at the time
-	sessionHash  string
-	device       *string // see DeviceHash
-	promptHash   *string
-	versionHash  *string
-	versionName  *string
-	isCheck      bool
-	triggered    bool
-	confidence   *int64
+	id          string
+	skillID     string // the skill that it counts for
+	originID    string // the skill that the newest report names, see ingestion.countsFor
+	skillName   string // of originID, see ingestion.loadSkills
+	plugin      *string
+	versionID   *string
+	basis       *string // why versionID; nil: it was current at the time
+	sessionHash string
+	device      *string // see DeviceHash
+	promptHash  *string
+	versionHash *string
+	versionName *string
+	isCheck     bool
+	triggered   bool
+	// In billionths.
+	confidence *int64
+	// How many uses the row stands for; 0 if it is void, see Observation.Void.
 	weight       int64
 	mode         *string
 	at           time.Time
@@ -76,6 +78,8 @@ func (a ages) marshal() *string {
 // the trigger of an OTLP event, so that one that a producer measured wins.
 const derivedAge = 100 * 365 * 24 * time.Hour
 
+// stored turns a reported observation into a row that is not attributed yet. Prompt
+// and device become pseudonyms here: their ids are not in these tables.
 func (in *ingestion) stored(o Observation) observation {
 	s := observation{
 		id: o.ID, originID: in.skillIDs[o.SkillName], skillName: o.SkillName, plugin: pluginOf(o.SkillName),
@@ -119,6 +123,8 @@ func orNull(s string) *string { return unless(s, "") }
 // the newer report that has one. Of two equally old values the greater wins, so
 // that merge is commutative and associative: the order of arrival never matters.
 func merge(a, b observation) observation {
+	// The newer report wins the fields that every report has; the rest are merged
+	// below.
 	m, other := a, b
 	if compareReports(a, b) < 0 {
 		m, other = b, a
@@ -134,6 +140,7 @@ func merge(a, b observation) observation {
 		m.until = &until
 	}
 	m.ages = nil
+	// Only ages that differ from the row's are stored, see ages.
 	note := func(field string, at int64) {
 		if at != m.normalizedAt.UnixMicro() {
 			if m.ages == nil {
@@ -205,7 +212,8 @@ func newest[T any](a, b *T, ageA, ageB int64, compare func(x, y T) int) (*T, int
 	return a, ageA
 }
 
-// equalObservations compares everything that an update writes.
+// equalObservations compares everything that an update writes. A repeated report is
+// equal and writes nothing, which makes retries cheap.
 func equalObservations(a, b observation) bool {
 	return a.skillID == b.skillID && a.originID == b.originID && equal(a.plugin, b.plugin) &&
 		equal(a.versionID, b.versionID) && equal(a.basis, b.basis) &&

@@ -32,6 +32,8 @@ type Changes struct {
 func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report, follow func(Changes) error) (err error) {
 	defer fault.Wrap(&err, "observe")
 	in, changes := newIngestion(tx, r), Changes{}
+	// An empty report does not take the user's lock: most batches of telemetry name
+	// no skill.
 	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded)+len(r.Withdrawn) > 0 {
 		in.report.identify()
 		if err := in.loadKnown(ctx); err != nil {
@@ -46,6 +48,8 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report, follow fu
 			return err
 		}
 	}
+	// Last in the transaction: rows of skill_days are shared by all users of an
+	// organisation, and their locks are held until the commit.
 	return in.tally.writeCounts(ctx, tx)
 }
 
@@ -61,6 +65,8 @@ func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observa
 	return s.finish(ctx, tx, in.tally, map[string][]Session{of.OrgID: c.Sessions})
 }
 
+// rerun is run on stored rows alone: nothing is reported, so that the only
+// difference is in what the rows are attributed to.
 func (in *ingestion) rerun(ctx context.Context, s *Service, observations, gradings []string) (c Changes, err error) {
 	if in.known, err = observationsByID(ctx, in.tx, observations); err != nil {
 		return c, err
@@ -81,6 +87,8 @@ func (in *ingestion) rerun(ctx context.Context, s *Service, observations, gradin
 // writes the counters.
 func (s *Service) finish(ctx context.Context, tx *store.Tx, t *tally, changed map[string][]Session) error {
 	if s.Costs != nil {
+		// In a fixed order, so that two transactions lock the costs in the same
+		// order.
 		for _, orgID := range slices.Sorted(maps.Keys(changed)) {
 			if err := s.Costs.Follow(ctx, tx, orgID, changed[orgID]); err != nil {
 				return err
@@ -101,6 +109,8 @@ func (in *ingestion) run(ctx context.Context, s *Service) (c Changes, err error)
 	if err := in.ingestObservations(ctx); err != nil {
 		return c, err
 	}
+	// Gradings read the session's activations back from the database, see
+	// lastActivated.
 	if err := in.tally.writeSessions(ctx, in.tx); err != nil { // which gradings follow
 		return c, err
 	}
@@ -122,15 +132,19 @@ func (in *ingestion) run(ctx context.Context, s *Service) (c Changes, err error)
 func (r *Report) names() map[string]bool {
 	names := map[string]bool{}
 	for _, o := range r.Observations {
+		// One confirming observation is enough, whatever the others say.
 		names[o.SkillName] = names[o.SkillName] || !o.Unconfirmed
 	}
 	for _, g := range r.Gradings {
+		// Only what was used is graded, so a grading confirms.
 		names[g.SkillName] = true
 	}
 	return names
 }
 
-// ingestion is the processing of one report.
+// ingestion is the processing of one report. It reads everything first, merges in
+// memory, and then writes differences, so that a report of any size takes the same
+// number of statements.
 type ingestion struct {
 	tx        *store.Tx
 	report    Report
@@ -160,7 +174,8 @@ func newIngestion(tx *store.Tx, r Report) *ingestion {
 }
 
 // loadKnown reads everything stored that the report may change. It first locks
-// the user, which serialises the reports of one user.
+// the user, which serialises the reports of one user. Everything after the lock sees
+// the committed state of earlier reports.
 func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 	if err := LockUser(ctx, in.tx, in.report.UserID); err != nil {
 		return err
@@ -185,6 +200,7 @@ func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 	if err := in.loadReloaded(ctx); err != nil {
 		return err
 	}
+	// Withdrawn gradings are read, too: their values must leave the rollups.
 	ids := columnsOf(in.report.Gradings, func(g Grading) string { return g.ID })
 	in.knownGradings, err = gradingsByID(ctx, in.tx, append(ids, in.report.Withdrawn...))
 	if err != nil {
@@ -218,6 +234,7 @@ func (in *ingestion) loadSkills(ctx context.Context) error {
 	for _, g := range in.knownGradings {
 		others[g.originID] = true
 	}
+	// Those that the report names are loaded and locked already.
 	maps.DeleteFunc(others, func(id string, _ bool) bool { return in.skills[id].id != "" })
 	found, err := skillsByID(ctx, in.tx, slices.Collect(maps.Keys(others)))
 	if err != nil {
@@ -266,6 +283,9 @@ func (in *ingestion) use(o observation) inuse.Use {
 	return u
 }
 
+// loadPluginIDs finds the skills that are named like the plugins of this report's
+// skills: a plugin may be an entry of the registry itself, and then its version is
+// that of all its skills.
 func (in *ingestion) loadPluginIDs(ctx context.Context) error {
 	plugins := map[string]bool{}
 	in.ofPlugins = map[string]bool{}
@@ -319,6 +339,8 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 	var fresh, changed []observation
 	for _, id := range slices.Sorted(maps.Keys(in.merged)) {
 		o := in.merged[id]
+		// The attribution depends on the merged fields, so it is derived anew every
+		// time.
 		o.versionID, o.basis = in.versions.Attribute(in.use(o))
 		in.merged[id] = o
 		old, isKnown := in.known[id]
@@ -329,6 +351,8 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 			changed = append(changed, o)
 			in.tally.observed(old, -1)
 			in.noteSession(old, true, &in.removed)
+		// Unchanged: no write and no tally, but followers may not have seen the
+		// session yet.
 		default:
 			in.noteSession(o, false, &in.checks)
 			continue
@@ -336,6 +360,8 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 		in.tally.observed(o, +1)
 		in.noteSession(o, true, &in.checks)
 	}
+	// Their merged successors were tallied above; the rows themselves are deleted
+	// already.
 	for _, o := range in.retired {
 		in.tally.observed(o, -1)
 		in.noteSession(o, true, &in.removed)
@@ -353,6 +379,7 @@ func (in *ingestion) noteSession(o observation, changed bool, checks *[]Check) {
 		return
 	}
 	of := Session{SkillID: o.skillID, Hash: o.sessionHash}
+	// Only an activation with a known version decides a session's version.
 	in.touched[of] = in.touched[of] || changed && o.versionID != nil && o.triggered
 	if o.isCheck && o.weight > 0 {
 		*checks = append(*checks, Check{ID: o.id, Session: o.sessionHash, Skill: o.skillName, Triggered: o.triggered, At: o.at})
@@ -363,6 +390,7 @@ func (in *ingestion) noteSession(o observation, changed bool, checks *[]Check) {
 // that the result does not depend on how reports are split.
 func (in *ingestion) merge() {
 	in.merged = maps.Clone(in.known)
+	// The rows that became aliases of another observation are merged like reports.
 	join := func(o observation, id string) {
 		if earlier, ok := in.merged[id]; ok {
 			o = merge(earlier, o)
@@ -376,6 +404,7 @@ func (in *ingestion) merge() {
 	for _, o := range in.report.Observations {
 		join(in.stored(o), in.canonical[o.ID])
 	}
+	// After the merge, since the winner's name decides which skill counts.
 	for id, o := range in.merged {
 		o.skillID = in.skills[o.originID].countsFor
 		in.merged[id] = o

@@ -7,7 +7,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// PromptStats is the outcomes of one prompt in the sessions of a skill.
+// PromptStats is the outcomes of one prompt in the sessions of a skill. The prompt
+// itself is unknown here, only its pseudonym: content is stored elsewhere, if at
+// all, and may have expired.
 type PromptStats struct {
 	PromptHash   string // see skills.PromptHash
 	Checks       int    // how often the skill was considered for it
@@ -21,6 +23,9 @@ type PromptStats struct {
 
 // PromptStatsOf returns the outcomes of the prompts in a skill's newest observations, the
 // newest prompt first. A graded session failed if its pass rate is below one half.
+// The limit on observations bounds the query for skills with millions of them. As
+// everywhere, of several gradings of a session only those with the highest basis
+// count.
 func PromptStatsOf(ctx context.Context, q store.Querier, orgID, skillID string, observations int) ([]PromptStats, error) {
 	rows, err := q.Query(ctx, `
 		SELECT o.prompt_hash, COUNT(*), COUNT(*) FILTER (WHERE NOT o.triggered),

@@ -7,6 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// selectSkills begins every query for skills. A skill without use has no row of
+// totals yet, hence the outer join and the zeros.
 func selectSkills(q store.Querier) string {
 	return `SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
 		COALESCE(t.grading_changes, 0), t.first_seen_at, t.last_seen_at, s.confirmed, s.hidden, s.merged_into
@@ -19,12 +21,14 @@ func scanSkill(row store.Row) (k skill, err error) {
 	return k, err
 }
 
+// skillByIDOrName prefers the id: a person can name a skill like another one's id.
 func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName string) (skill, error) {
 	rows, err := q.Query(ctx, selectSkills(q)+`
 		WHERE s.org_id = $1 AND (s.id = $2 OR s.name = $2) ORDER BY s.id = $2 DESC LIMIT 1`, orgID, idOrName)
 	return store.One(rows, err, "Skill", scanSkill)
 }
 
+// skillByID returns merged and hidden skills, too; callers decide.
 func skillByID(ctx context.Context, q store.Querier, orgID, id string) (skill, error) {
 	rows, err := q.Query(ctx, selectSkills(q)+`WHERE s.org_id = $1 AND s.id = $2`, orgID, id)
 	return store.One(rows, err, "Skill", scanSkill)
@@ -34,6 +38,8 @@ func skillByID(ctx context.Context, q store.Querier, orgID, id string) (skill, e
 const matches = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')
 	AND (s.confirmed = $3 OR $4 OR $5) AND (s.hidden = $4 OR $5) AND (s.merged_into IS NOT NULL) = $5`
 
+// args returns the parameters $1 to $5 of matches. Sorting and paging are not
+// conditions, so counting uses the same ones.
 func (f Filter) args(orgID string) []any {
 	return []any{orgID, store.Like(f.Search), !f.Unconfirmed, f.Hidden, f.Merged}
 }
@@ -49,6 +55,8 @@ func skillsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) (
 	return store.All(rows, err, scanSkill)
 }
 
+// sorts are the fields that the database can sort by. The others are rates, which
+// are computed in Go from sums; sorting by them reads all skills (see Service.List).
 var sorts = store.Sorting{"unique_sessions": "COALESCE(t.unique_sessions, 0)", "last_seen_at": "t.last_seen_at"}
 
 // pageOfSkills is one page of skills, by name unless another order is asked for.
@@ -66,6 +74,7 @@ func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, e
 	}
 	columns := make([]string, len(dayColumns))
 	for i, name := range dayColumns {
+		// PostgreSQL sums BIGINT to NUMERIC, which does not scan into an int64.
 		columns[i] = "CAST(SUM(d." + name + ") AS BIGINT)"
 	}
 	wanted, list := q.Dialect().List("$1", subjectIDs)
@@ -82,7 +91,8 @@ func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, e
 	return sums, err
 }
 
-// basesOf returns the checks of versions by the basis of their attribution.
+// basesOf returns the checks of versions by the basis of their attribution. Versions
+// without checks are missing from the map.
 func basesOf(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Bases, error) {
 	bases := map[string]Bases{}
 	if len(versionIDs) == 0 {
@@ -101,7 +111,8 @@ func basesOf(ctx context.Context, q store.Querier, versionIDs []string) (map[str
 	return bases, err
 }
 
-// namesOfOrg returns the ids and names of all listed skills, by name.
+// namesOfOrg returns the ids and names of all listed skills, by name. It is for
+// menus and suggestions, which need no rollups.
 func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, error) {
 	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 AND confirmed AND NOT hidden AND merged_into IS NULL ORDER BY name`, orgID)
 	return store.All(rows, err, func(row store.Row) (k skill, err error) {
@@ -112,7 +123,9 @@ func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, er
 
 type gradedWindows struct{ now, before dayCount } // grades of a window and of the one before it
 
-// gradesOfOrg sums the grades of an organisation's skills in [before, start) and from start on.
+// gradesOfOrg sums the grades of an organisation's skills in [before, start) and
+// from start on. One query for both windows: it is the one behind the list of all
+// skills.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
 	sum := func(column, when string) string { return `SUM(d.` + column + `) FILTER (WHERE d.day ` + when + ` $3)` }
 	rows, err := q.Query(ctx, store.SumQuery{
@@ -134,6 +147,7 @@ func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, sta
 	return sums, err
 }
 
+// daysOf returns the rows of one subject from day to day, both included, by day.
 func daysOf(ctx context.Context, q store.Querier, subjectID string, from, to int64) (map[int64]dayCount, error) {
 	rows, err := q.Query(ctx, `
 		SELECT day, `+strings.Join(dayColumns, ", ")+` FROM skill_days
@@ -148,6 +162,7 @@ func daysOf(ctx context.Context, q store.Querier, subjectID string, from, to int
 	return days, err
 }
 
+// targets returns the counters as arguments for Scan, in the order of dayColumns.
 func targets(c *dayCount) []any {
 	all := make([]any, 0, len(dayColumns))
 	for _, p := range c.counts() {

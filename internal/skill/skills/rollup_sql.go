@@ -17,6 +17,8 @@ var dayColumns = append([]string{
 	"confidence_sum", "confidence_count", "graded_sessions", "pass_rate_sum",
 }, basis.Columns...)
 
+// counts returns pointers, so that one list serves for reading and writing. The
+// order must be that of dayColumns; checkRollups would find a mistake.
 func (d *dayCount) counts() []*int64 {
 	return append([]*int64{
 		&d.sessions, &d.triggerSessions, &d.lastSessions, &d.lastTriggerSessions, &d.lastOfferedSessions, &d.checks, &d.triggers,
@@ -33,6 +35,8 @@ func incrementDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCou
 		}
 		return int(a.day - b.day)
 	})
+	// An observation that was removed and added again cancels out: no row is locked
+	// for it.
 	keys = slices.DeleteFunc(keys, func(k dayKey) bool { return *changes[k] == dayCount{} })
 	if len(keys) == 0 {
 		return nil
@@ -44,6 +48,8 @@ func incrementDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCou
 	sums := make([]string, len(dayColumns))
 	for i, name := range dayColumns {
 		columns = append(columns, store.Col(name, columnsOf(keys, func(k dayKey) int64 { return *changes[k].counts()[i] })))
+		// Increments are added in the database: a value read before could be stale,
+		// since other users add to the same row.
 		sums[i] = name + " = skill_days." + name + " + excluded." + name
 	}
 	_, err := store.Bulk{
@@ -55,10 +61,13 @@ func incrementDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCou
 
 // incrementTotals adds the increments to skill_totals (an upsert).
 func incrementTotals(ctx context.Context, tx *store.Tx, changes map[string]*totalCount) error {
+	// Sorted for the same reason as the days: one lock order.
 	subjects := slices.Sorted(maps.Keys(changes))
 	if len(subjects) == 0 {
 		return nil
 	}
+	// LEAST of SQLite is NULL if an argument is, hence each side stands in for the
+	// other.
 	least := tx.Dialect().Least("COALESCE(skill_totals.first_seen_at, excluded.first_seen_at)",
 		"COALESCE(excluded.first_seen_at, skill_totals.first_seen_at)")
 	greatest := tx.Dialect().Greatest("COALESCE(skill_totals.last_seen_at, excluded.last_seen_at)",
@@ -89,6 +98,8 @@ func incrementTotals(ctx context.Context, tx *store.Tx, changes map[string]*tota
 	if err != nil {
 		return err
 	}
+	// The extremes of what was added are in the row by now, but those of what was
+	// removed cannot be taken out of a minimum or maximum.
 	for _, subject := range subjects {
 		if !changes[subject].moved {
 			continue
@@ -119,6 +130,7 @@ func scanGrading(row store.Row) (g grading, err error) {
 	err = row.Scan(&g.id, &g.skillID, &g.originID, &g.versionID, &g.sessionHash, &of, &g.passRate,
 		store.Time(&g.at), store.NullTime(&rated))
 	g.basis = basis.Parse(of)
+	// Rows from before rated_at existed were rated when they were graded.
 	if g.ratedAt = g.at; rated != nil {
 		g.ratedAt = *rated
 	}
@@ -128,6 +140,7 @@ func scanGrading(row store.Row) (g grading, err error) {
 const gradingColumns = `id, skill_id, COALESCE(origin_id, skill_id), version_id, session_hash, basis, pass_rate, graded_at,
 	rated_at`
 
+// gradingsByID returns the gradings that exist, by id.
 func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[string]grading, error) {
 	if len(ids) == 0 {
 		return map[string]grading{}, nil
@@ -142,6 +155,8 @@ func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[strin
 	return byID, err
 }
 
+// gradingsOfSessions returns all gradings of sessions, also those of earlier
+// reports: a session's grade is computed from all of them.
 func gradingsOfSessions(ctx context.Context, q store.Querier, wanted map[Session]bool) ([]grading, error) {
 	pairs := make([][2]string, 0, len(wanted))
 	for w := range wanted {
@@ -152,6 +167,8 @@ func gradingsOfSessions(ctx context.Context, q store.Querier, wanted map[Session
 	return store.All(rows, err, scanGrading)
 }
 
+// writeGradings upserts gradings. The organisation and the user never change, since
+// the id contains them.
 func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []grading) error {
 	slices.SortFunc(gradings, func(a, b grading) int { return strings.Compare(a.id, b.id) })
 	_, err := store.Bulk{

@@ -16,8 +16,11 @@ import (
 
 // Service keeps the metrics of skills.
 type Service struct {
-	DB            *store.DB
-	Jobs          *jobs.Queue
+	DB   *store.DB
+	Jobs *jobs.Queue
+	// The three sources of which version was in use; see inuse.Sources. Without
+	// Installations or Plugins attribution falls back to the version that was
+	// current.
 	Versions      inuse.Versions
 	Installations inuse.Installations // may be nil
 	Plugins       inuse.Plugins       // may be nil
@@ -40,7 +43,8 @@ type Filter struct {
 }
 
 // List returns a page of the organisation's skills with their performance, and
-// their number.
+// their number. There are two ways to a page: the database sorts and pages where the
+// key is a column, and this process does where the key is computed (see listSorted).
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
 	if _, ok := sorts[strings.TrimPrefix(f.Sort, "-")]; f.Status == "" && (ok || f.Sort == "" || f.Sort == "name") {
 		return s.listSorted(ctx, orgID, f)
@@ -63,6 +67,8 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	if f.Status != "" {
 		performances = slices.DeleteFunc(performances, func(p Performance) bool { return p.Status != f.Status })
 	}
+	// Only the page gets its costs and all its rates: an organisation may have
+	// thousands of skills, and these are the expensive queries.
 	sortBy(performances, f.Sort)
 	total := len(performances)
 	from := min(f.Offset, total)
@@ -101,6 +107,7 @@ func sortBy(all []Performance, field string) {
 	name, descending := strings.CutPrefix(field, "-")
 	slices.SortStableFunc(all, func(a, b Performance) int {
 		x, y := a.sortValue(name), b.sortValue(name)
+		// Before the swap for descending, so that unknown values stay last.
 		if x == nil || y == nil {
 			return cmp.Compare(btoi(x == nil), btoi(y == nil))
 		}
@@ -109,6 +116,7 @@ func sortBy(all []Performance, field string) {
 		}
 		return cmp.Compare(*x, *y)
 	})
+	// Names have no sort value: the stable sort left the database's order by name.
 	if name == "name" && descending {
 		slices.Reverse(all)
 	}
@@ -142,6 +150,7 @@ func (s *Service) performances(ctx context.Context, found []skill) ([]Performanc
 	if err != nil {
 		return nil, err
 	}
+	// The window before is what trends are compared with.
 	before, err := windows(ctx, s.DB, ids, s.start()-int64(s.Window), s.start())
 	if err != nil {
 		return nil, err
@@ -164,6 +173,7 @@ func (s *Service) Daily(ctx context.Context, skillID string, days int) ([]Day, e
 	if err != nil {
 		return nil, err
 	}
+	// Days without a row are in it with zeros and null rates: charts need every day.
 	all := make([]Day, days)
 	for i := range all {
 		day := today - int64(days) + 1 + int64(i)
@@ -180,7 +190,9 @@ func (s *Service) Daily(ctx context.Context, skillID string, days int) ([]Day, e
 	return all, nil
 }
 
-// Quality returns the metrics of registry versions, by version id.
+// Quality returns the metrics of registry versions, by version id. They are over all
+// time, unlike those of a skill: a version is judged by all of its use. Versions
+// without any use are missing from the map.
 func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Quality, error) {
 	counts, err := windows(ctx, q, versionIDs, -endOfTime, endOfTime)
 	if err != nil {
@@ -209,13 +221,16 @@ type WindowStats struct {
 }
 
 // WindowStats returns the figures of every listed skill of an organisation over the
-// last days, today included, by skill id.
+// last days, today included, by skill id. Unlike List it takes the days as a
+// parameter, since every alert rule has its own window.
 func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string, days int) (map[string]WindowStats, error) {
 	all, err := skillsOfOrg(ctx, q, orgID, Filter{})
 	if err != nil {
 		return nil, err
 	}
 	ids := columnsOf(all, func(k skill) string { return k.ID })
+	// Days are whole days in UTC: a window of one day is today, not the last 24
+	// hours.
 	counts, err := windows(ctx, q, ids, dayOf(time.Now())-int64(days)+1, endOfTime)
 	figures := make(map[string]WindowStats, len(all))
 	for _, k := range all {
@@ -232,13 +247,15 @@ func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string
 // another one.
 func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
 	k, err := skillByID(ctx, s.DB, orgID, id)
+	// A skill of another organisation is not found either, so ids do not leak.
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
 	return err == nil && k.MergedInto == nil, err
 }
 
-// Check compares all rollups with a recount.
+// Check compares all rollups with a recount. It reads every observation: the doctor
+// runs it, and tests after each scenario.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return checkRollups(ctx, q)
 }

@@ -19,7 +19,8 @@ type Check struct {
 	At        time.Time
 }
 
-// A SessionUse is what a session did with a skill.
+// A SessionUse is what a session did with a skill. Seen is the widest: a session
+// that was offered the skill and ignored it is only Seen and Offered.
 type SessionUse struct {
 	SessionState
 	Seen      bool // it was offered, considered or activated
@@ -27,7 +28,9 @@ type SessionUse struct {
 	Offered   bool
 }
 
-// Sessions is a hook for the sessions that people can open.
+// Sessions is a hook for the sessions that people can open. The sessions package is
+// above this one, hence a hook. Its rows must change in the same transaction, or a
+// list of sessions would contradict the skill's figures.
 type Sessions interface {
 	// Follow is called in the transaction that attributes what a user reported anew.
 	Follow(ctx context.Context, tx *store.Tx, orgID, userID string, c Changes) error
@@ -55,9 +58,11 @@ func (in *ingestion) written() written {
 			}
 			w.versions[of] = ""
 		}
+		// A void observation has the weight 0 and counts as no use.
 		if !o.triggered || o.weight <= 0 || o.versionID == nil {
 			continue
 		}
+		// The same order as in lastActivated: time, then the version's id.
 		if used == "" || cmp.Or(o.at.Compare(last[of]), cmp.Compare(*o.versionID, used)) > 0 {
 			last[of], w.versions[of] = o.at, *o.versionID
 		}
@@ -66,7 +71,8 @@ func (in *ingestion) written() written {
 }
 
 // Uses returns what the touched sessions have done with their skills up to now. It
-// reads only what the report itself did not write.
+// reads only what the report itself did not write. Ingestion is the hottest path:
+// most sessions are new, and need no query here.
 func (c Changes) Uses(ctx context.Context, q store.Querier) (map[Session]SessionUse, error) {
 	keys := columnsOf(c.Touched, func(s Session) string { return SessionKey(s.SkillID, s.Hash) })
 	days, err := remember(ctx, q, keys, c.written.days, sessionDays)
@@ -104,6 +110,7 @@ func remember[K comparable, V any](
 		return known, nil
 	}
 	all, err := read(ctx, q, unknown)
+	// What was written wins over what is read, though both should be the same.
 	maps.Copy(all, known)
 	return all, err
 }

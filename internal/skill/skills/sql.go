@@ -25,6 +25,7 @@ func scanKnownSkill(row store.Row) (k knownSkill, err error) {
 // ensureSkills returns the skills by name, and creates those that are new. The
 // names map to whether the report confirms them.
 func ensureSkills(ctx context.Context, tx *store.Tx, orgID string, names map[string]bool) (map[string]knownSkill, error) {
+	// Sorted, so that concurrent reports insert in one order and cannot deadlock.
 	sorted := slices.Sorted(maps.Keys(names))
 	known, err := skillsByName(ctx, tx, orgID, sorted)
 	if err != nil {
@@ -57,10 +58,13 @@ func ensureSkills(ctx context.Context, tx *store.Tx, orgID string, names map[str
 	if err != nil {
 		return nil, err
 	}
+	// Read again rather than returned: the winner of a race has another id than
+	// ours.
 	return skillsByName(ctx, tx, orgID, sorted)
 }
 
-// confirmSkills lists skills from now on.
+// confirmSkills lists skills from now on. Their age counts from then: alerts on
+// disuse must not count the time during which the name was only called in vain.
 func confirmSkills(ctx context.Context, tx *store.Tx, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -74,6 +78,8 @@ func confirmSkills(ctx context.Context, tx *store.Tx, ids []string) error {
 // skillsByName and skillsByID lock the skills, so that none is merged before the
 // transaction ends: what it counts would be left behind.
 
+// skillsByName returns the skills of an organisation by name. Unknown names are
+// missing.
 func skillsByName(ctx context.Context, q store.Querier, orgID string, names []string) (map[string]knownSkill, error) {
 	in, list := q.Dialect().In("$2", names)
 	rows, err := q.Query(ctx, `
@@ -87,6 +93,8 @@ func skillsByName(ctx context.Context, q store.Querier, orgID string, names []st
 	return known, err
 }
 
+// skillsByID takes ids that stored rows refer to, which are therefore known to be of
+// the caller's organisation.
 func skillsByID(ctx context.Context, q store.Querier, ids []string) ([]knownSkill, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -109,6 +117,8 @@ func LockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	return err
 }
 
+// A missing origin_id means that the skill is not merged: the column is only written
+// where it differs, see unless.
 const observationColumns = `id, skill_id, COALESCE(origin_id, skill_id), plugin, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
 	version_name, is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
 
@@ -124,6 +134,7 @@ func scanObservation(row store.Row) (o observation, err error) {
 	return o, err
 }
 
+// observationsByID returns the observations that exist, by id.
 func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[string]observation, error) {
 	if len(ids) == 0 {
 		return map[string]observation{}, nil
@@ -138,7 +149,8 @@ func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[s
 	return byID, err
 }
 
-// observationsOfPlugins reads the observations of plugins' skills in sessions.
+// observationsOfPlugins reads the observations of plugins' skills in sessions. Those
+// of other skills do not depend on which plugins a session has loaded.
 func observationsOfPlugins(ctx context.Context, q store.Querier, sessions []string) ([]observation, error) {
 	in, list := q.Dialect().In("$1", sessions)
 	rows, err := q.Query(ctx, `
@@ -146,7 +158,8 @@ func observationsOfPlugins(ctx context.Context, q store.Querier, sessions []stri
 	return store.All(rows, err, scanObservation)
 }
 
-// deleteObservations deletes observations and returns those that existed.
+// deleteObservations deletes observations and returns those that existed. The caller
+// needs their values to take them out of the rollups.
 func deleteObservations(ctx context.Context, tx *store.Tx, ids []string) (map[string]observation, error) {
 	deleted, err := observationsByID(ctx, tx, ids)
 	if err != nil || len(deleted) == 0 {
@@ -191,7 +204,8 @@ func mutable(all []observation) []store.Column {
 	}
 }
 
-// unless returns an id, or nil if it is the same as the other one.
+// unless returns an id, or nil if it is the same as the other one. Columns that
+// nearly always repeat another one stay NULL that way.
 func unless(id, other string) *string {
 	if id == other {
 		return nil
@@ -199,6 +213,8 @@ func unless(id, other string) *string {
 	return &id
 }
 
+// The ids are new: LockUser excludes another report of the user, and ids contain the
+// user, so there is no conflict to handle.
 func insertObservations(ctx context.Context, tx *store.Tx, r Report, fresh []observation) error {
 	if len(fresh) == 0 {
 		return nil
@@ -222,7 +238,9 @@ func updateObservations(ctx context.Context, tx *store.Tx, changed []observation
 	}.Run(ctx, tx)
 }
 
-// sessionDay is a row of skill_session_days.
+// sessionDay is a row of skill_session_days. It counts observations of one subject
+// in one session on one day. seen falls to zero when an observation moves to another
+// day, skill or version.
 type sessionDay struct {
 	key string
 	day int64
@@ -231,6 +249,7 @@ type sessionDay struct {
 	seenCount
 }
 
+// sessionDays returns the rows of session keys (see SessionKey), by key and day.
 func sessionDays(ctx context.Context, q store.Querier, keys []string) (map[string]map[int64]seenCount, error) {
 	found := map[string]map[int64]seenCount{}
 	if len(keys) == 0 {
@@ -260,6 +279,7 @@ func writeSessionDays(ctx context.Context, tx *store.Tx, changed []sessionDay) e
 		}
 		return s.seen <= 0
 	})
+	// Rarely more than a few: only moved and withdrawn observations get here.
 	for _, s := range gone {
 		_, err := tx.Exec(ctx, `DELETE FROM skill_session_days WHERE session_key = $1 AND day = $2`, s.key, s.day)
 		if err != nil {
@@ -287,6 +307,8 @@ func writeSessionDays(ctx context.Context, tx *store.Tx, changed []sessionDay) e
 	return err
 }
 
+// aliasesOf returns which observation each alias stands for. Unknown ones are
+// missing.
 func aliasesOf(ctx context.Context, q store.Querier, names []string) (map[string]string, error) {
 	known := map[string]string{}
 	if len(names) == 0 {
@@ -303,6 +325,8 @@ func aliasesOf(ctx context.Context, q store.Querier, names []string) (map[string
 	return known, err
 }
 
+// Claims of two reports cannot race, since a user's reports are serialised: DO
+// NOTHING only skips those that are stored already.
 func insertAliases(ctx context.Context, tx *store.Tx, aliases map[string]string) error {
 	if len(aliases) == 0 {
 		return nil

@@ -23,6 +23,8 @@ type tally struct {
 	appeared map[string]bool
 }
 
+// A dayKey is the primary key of skill_days: a subject is a skill or a version, and
+// the day is counted since the epoch, in UTC.
 type dayKey struct {
 	subject string
 	day     int64
@@ -30,16 +32,22 @@ type dayKey struct {
 
 // dayCount is a row of skill_days, or an increment of one.
 type dayCount struct {
-	sessions, triggerSessions         int64
+	// Sessions that observed, or activated, the subject on this day. They do not add
+	// up over days: a session that lasts for two days is in both.
+	sessions, triggerSessions int64
+	// Sessions whose last such day this is. These do add up, see moveLast.
 	lastSessions, lastTriggerSessions int64
 	lastOfferedSessions               int64
 	checks, triggers                  int64
-	confidenceSum, confidenceCount    int64
-	gradedSessions, passRateSum       int64
-	byBasis                           basis.Counts // of the graded sessions
+	// Sums are in billionths, as integers: increments of floats would not cancel
+	// out.
+	confidenceSum, confidenceCount int64
+	gradedSessions, passRateSum    int64
+	byBasis                        basis.Counts // of the graded sessions
 }
 
-// totalCount is an increment of a row of skill_totals.
+// totalCount is an increment of a row of skill_totals. first and last only ever
+// widen; see recomputeSeen for what was removed.
 type totalCount struct {
 	uniqueSessions, gradedSessions int64
 	gradingChanges                 int64
@@ -69,6 +77,7 @@ func newTally() *tally {
 	}
 }
 
+// day returns the increment of a row, to be added to.
 func (t *tally) day(subject string, day int64) *dayCount {
 	k := dayKey{subject, day}
 	if t.days[k] == nil {
@@ -84,6 +93,8 @@ func (t *tally) total(subject string) *totalCount {
 	return t.totals[subject]
 }
 
+// session returns the increment of a session of a subject. That of a version knows
+// its skill's key, since rows are found by it when a skill is merged.
 func (t *tally) session(skillID, subject, session string) *sessionTally {
 	key := SessionKey(subject, session)
 	if t.sessions[key] == nil {
@@ -105,7 +116,8 @@ func subjects(skillID string, versionID *string) []string {
 	return []string{skillID, *versionID}
 }
 
-// observed adds an observation, or removes it with sign -1.
+// observed adds an observation, or removes it with sign -1. Removing must be given
+// the stored row exactly as it was added, or the counters drift.
 func (t *tally) observed(o observation, sign int64) {
 	n, day := sign*o.weight, dayOf(o.at)
 	t.total(o.skillID).noteSeen(o.at, sign)
@@ -135,6 +147,8 @@ func (t *tally) observed(o observation, sign int64) {
 // basisCounts are the checks of a version by the basis of their attribution.
 type basisCounts struct{ hash, plugin, installation, time int64 }
 
+// by returns the counter of a basis. nil is the weakest: the version was just the
+// current one at the time.
 func (c *basisCounts) by(basis *string) *int64 {
 	switch {
 	case basis == nil:
@@ -147,6 +161,7 @@ func (c *basisCounts) by(basis *string) *int64 {
 	return &c.installation
 }
 
+// count adds n checks. Offers are no checks; they count by session only.
 func (d *dayCount) count(o observation, n int64) {
 	if !o.isCheck {
 		return
@@ -162,6 +177,7 @@ func (d *dayCount) count(o observation, n int64) {
 	}
 }
 
+// noteSeen widens the range of times. A removal cannot narrow it without a query.
 func (c *totalCount) noteSeen(at time.Time, sign int64) {
 	if sign < 0 {
 		c.moved = true
@@ -175,7 +191,8 @@ func (c *totalCount) noteSeen(at time.Time, sign int64) {
 	}
 }
 
-// graded replaces the grade of a session; nil means none.
+// graded replaces the grade of a session; nil means none. The two may lie on
+// different days, since a grade counts on the day of its last grading.
 func (t *tally) graded(subject string, before, after *SessionGrade) {
 	for _, change := range []struct {
 		grade *SessionGrade
@@ -196,7 +213,10 @@ func (t *tally) graded(subject string, before, after *SessionGrade) {
 // appeared, disappeared or was last observed. It returns the rows that changed.
 func (t *tally) diffSessions(before map[string]map[int64]seenCount) (changed []sessionDay) {
 	for key, s := range t.sessions {
+		// An absent key is a session that is new to the subject: was is an empty map
+		// then.
 		was := before[key]
+		// A copy: the rows before are compared with it below.
 		is := map[int64]seenCount{}
 		for day, c := range was {
 			is[day] = c
@@ -239,7 +259,8 @@ func (t *tally) moveLast(subject string, was, is map[int64]seenCount) {
 	move(func(c seenCount) int64 { return c.offers }, func(d *dayCount) *int64 { return &d.lastOfferedSessions })
 }
 
-// appeared is 1 if a count rises from zero, -1 if it falls to zero, else 0.
+// appeared is 1 if a count rises from zero, -1 if it falls to zero, else 0. A count
+// may be zero or less in between, while one report replaces several rows.
 func appeared(was, is int64) int64 {
 	switch {
 	case was <= 0 && is > 0:
@@ -250,6 +271,7 @@ func appeared(was, is int64) int64 {
 	return 0
 }
 
+// lastDay returns the last day with a positive count.
 func lastDay(days map[int64]seenCount, of func(seenCount) int64) (last int64, ok bool) {
 	for day, c := range days {
 		if of(c) > 0 && (!ok || day > last) {
@@ -259,7 +281,9 @@ func lastDay(days map[int64]seenCount, of func(seenCount) int64) (last int64, ok
 	return last, ok
 }
 
-// writeSessions updates the rows of sessions and counts what changed.
+// writeSessions updates the rows of sessions and counts what changed. It must
+// precede writeCounts: whether a session is new on a day is only known by comparing
+// with what is stored.
 func (t *tally) writeSessions(ctx context.Context, tx *store.Tx) error {
 	before, err := sessionDays(ctx, tx, slices.Collect(maps.Keys(t.sessions)))
 	if err != nil {

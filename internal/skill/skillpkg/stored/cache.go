@@ -55,6 +55,8 @@ func (c *cache) pin(ctx context.Context, f *file) {
 		c.pinned += int64(len(f.content))
 	}
 	f.refs++
+	// The context of the request ends when its response is written, also if the
+	// client disconnects, so no caller can forget to unpin.
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -69,6 +71,8 @@ func (c *cache) pin(ctx context.Context, f *file) {
 func (c *cache) put(sum string, content []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// A cache that is full of pinned files refuses: a small file is read again
+	// cheaply.
 	if c.files[sum] != nil || !c.makeRoom(int64(len(content))) {
 		return
 	}
@@ -87,6 +91,8 @@ func (c *cache) putReserved(ctx context.Context, sum string, content []byte) []b
 		f = &file{sum: sum, content: content}
 		c.files[sum] = f
 	} else {
+		// The other request's copy is counted; ours becomes garbage with its
+		// reservation.
 		c.used -= int64(len(content))
 		c.unpin(int64(len(content)))
 	}
@@ -100,6 +106,8 @@ func (c *cache) reserve(ctx context.Context, size int64) error {
 	defer cancel()
 	for {
 		c.mu.Lock()
+		// freed is taken under the lock, so that an unpin between the check and the
+		// wait is not missed.
 		done, freed := c.makeRoom(size), c.freed
 		if done {
 			c.pinned += size
@@ -130,6 +138,7 @@ func (c *cache) makeRoom(size int64) bool {
 	if c.pinned+size > c.limit {
 		return false
 	}
+	// It ends: what is not pinned is in idle, and pinned bytes leave room for size.
 	for c.used+size > c.limit {
 		f := c.idle.Remove(c.idle.Back()).(*file)
 		delete(c.files, f.sum)

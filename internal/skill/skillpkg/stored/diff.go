@@ -24,6 +24,8 @@ func (f *Files) Diff(ctx context.Context, before, after Tree) ([]byte, error) {
 	if known, ok := f.diffs.Get(key); ok {
 		return known, nil
 	}
+	// Memory first, then the turn to read: a request that waits for memory must not
+	// keep one of the few turns.
 	release, err := f.memory.Reserve(ctx, compare.MaxMemory)
 	if err != nil {
 		return nil, err
@@ -47,6 +49,8 @@ func (f *Files) Diff(ctx context.Context, before, after Tree) ([]byte, error) {
 	}
 	diff, err := plan.Diff(ctx, contents)
 	if err == nil {
+		// Digests never change, so the entry never becomes stale. An empty diff
+		// costs one byte, or the cache would hold any number of them.
 		f.diffs.Put(key, diff, int64(len(diff)+1))
 	}
 	return diff, err
@@ -58,6 +62,8 @@ func (a Archive) readInto(ctx context.Context, contents map[string][]byte, wante
 	if len(wanted) == 0 {
 		return nil
 	}
+	// The digest of a file is known only after it was read, its size before: reading
+	// those of a wanted size finds all wanted ones at little more than their cost.
 	left, sizes := maps.Clone(wanted), map[int64]bool{}
 	for _, size := range wanted {
 		sizes[size] = true

@@ -75,6 +75,7 @@ func (f *Files) Keep(sum string, content []byte) { f.cache.put(sum, content) }
 // until ctx is done. If too many archives or large files are being read, it
 // waits, and fails with fault.Unavailable after a timeout.
 func (f *Files) File(ctx context.Context, a Archive, want File) (_ []byte, err error) {
+	// An empty file needs no read, and could not be told from a missing one in read.
 	if want.Size == 0 {
 		return []byte{}, nil
 	}
@@ -141,6 +142,8 @@ func (f *Files) read(ctx context.Context, a Archive, want File) (content []byte,
 		switch {
 		case beyond > readAhead:
 			return skillpkg.Stop
+		// Another file of the same size may be taken first: the digest decides, in
+		// got.
 		case content == nil && size == want.Size, size <= smallFile && cached+size <= readAhead:
 			return skillpkg.Take
 		}
