@@ -21,6 +21,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// Activated and Graded are texts, since a query's boolean could not be left out.
 type listInput struct {
 	Skill     string  `query:"skill" maxLength:"200" doc:"Id or name of a skill: only sessions that were offered it, considered it or activated it"`
 	Activated string  `query:"activated" enum:"true,false" doc:"Whether the skill was activated"`
@@ -50,6 +51,7 @@ type SessionOutput struct {
 	HasContent bool          `json:"has_content" doc:"Whether the words of prompts and responses are kept"`
 }
 
+// skillOutput is a skill of a session. Version is null if none is known.
 type skillOutput struct {
 	Name      string  `json:"name" example:"pdf-tables"`
 	Activated bool    `json:"activated"`
@@ -57,6 +59,7 @@ type skillOutput struct {
 	Version   *string `json:"version" example:"1.2.0" doc:"Version in the registry that was activated last"`
 }
 
+// The single grades are in the detail only.
 type gradeSummary struct {
 	PassRate float64     `json:"pass_rate" doc:"Mean over the skills that were graded"`
 	Basis    basis.Basis `json:"basis" enum:"judge,person,outcome,pushed,mixed"`
@@ -67,6 +70,7 @@ type listOutput struct {
 	NextCursor *string         `json:"next_cursor" doc:"Where the next answer begins; null at the end. An answer with several filters may have fewer sessions than limit, or none, before it"`
 }
 
+// A cursor is bound to no filter: with other filters it only means "older than".
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	c := access.From(ctx)
 	f := Filter{
@@ -83,7 +87,8 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	}, err
 }
 
-// flag parses an optional boolean of a query.
+// flag parses an optional boolean of a query. The schema allows "true" and "false"
+// only.
 func flag(text string) *bool {
 	if text == "" {
 		return nil
@@ -99,6 +104,7 @@ func orNull(text string) *string {
 	return &text
 }
 
+// Whether a session has ended depends on now, so it is computed and not stored.
 func newSessionOutput(s Session) SessionOutput {
 	known := s.Figures()
 	out := SessionOutput{
@@ -116,6 +122,7 @@ func newSessionOutput(s Session) SessionOutput {
 	return out
 }
 
+// dollars converts millionths of a dollar.
 func dollars(micros *int64) *float64 {
 	if micros == nil {
 		return nil
@@ -130,6 +137,7 @@ type getInput struct {
 	Limit     int    `query:"limit" default:"1000" minimum:"1" maximum:"1000" doc:"Events in an answer"`
 }
 
+// Kind is never a fact: those are not listed.
 type eventOutput struct {
 	At         httpapi.Time `json:"at"`
 	Kind       Kind         `json:"kind" enum:"prompt,activation,tool,response,grade,error"`
@@ -155,6 +163,7 @@ type GradeOutput struct {
 	GradedAt  httpapi.Time     `json:"graded_at"`
 }
 
+// Quotation is null without permission, so that the rest of a grade can be shown.
 type evidenceOutput struct {
 	Expectation string  `json:"expectation" doc:"Or the name of an outcome, e.g. tool_errors"`
 	Passed      bool    `json:"passed"`
@@ -194,7 +203,8 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 	return getOutput{NewDetailOutput(d), orNull(d.Next)}, nil
 }
 
-// NewDetailOutput returns a session with a page of its events.
+// NewDetailOutput returns a session with a page of its events. Trials of eval runs
+// are shown in the same form.
 func NewDetailOutput(d Detail) DetailOutput {
 	return DetailOutput{
 		SessionOutput: newSessionOutput(d.Session), Truncated: d.Truncated,

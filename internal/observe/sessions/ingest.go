@@ -20,6 +20,7 @@ import (
 func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error) {
 	defer fault.Wrap(&err, "sessions")
 	in := newIngestion(tx, r)
+	// Nothing to do; the lock would serialise for nothing.
 	if len(in.sessions)+len(r.Skills.Touched)+len(r.Skills.Removed) == 0 {
 		return nil
 	}
@@ -35,6 +36,7 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 			return err
 		}
 	}
+	// New events may change what a judge would say, so grading is scheduled anew.
 	if s.Grades == nil || len(in.events) == 0 {
 		return nil
 	}
@@ -42,7 +44,7 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 }
 
 // Follow brings the skills and activations of a user's sessions up to date with what
-// skills has changed.
+// skills has changed. It implements skills.Sessions.
 func (s *Service) Follow(ctx context.Context, tx *store.Tx, orgID, userID string, c skills.Changes) error {
 	return s.Ingest(ctx, tx, Report{OrgID: orgID, UserID: userID, Skills: c})
 }
@@ -57,6 +59,7 @@ type ingestion struct {
 	stored   map[eventKey]event  // what is stored of these, and of activations that are no more
 }
 
+// Ids of events are unique within their session only.
 type eventKey struct{ session, id string }
 
 func (e event) key() eventKey { return eventKey{e.session, e.id} }
@@ -69,6 +72,7 @@ func newIngestion(tx *store.Tx, r Report) *ingestion {
 			continue
 		}
 		s := in.session(g.Session, g.At, g.Outside)
+		// The greater name, "" being the least: independent of the order of arrival.
 		s.Agent = max(s.Agent, cleanName(g.Agent))
 		if g.EndedAt != nil {
 			ended := micros(*g.EndedAt)
@@ -97,9 +101,13 @@ func (in *ingestion) session(sessionID string, at time.Time, provisional bool) *
 	s := in.sessions[id]
 	if s == nil {
 		s = &Session{
+			// ReportedAt is truncated to the hour, so that a busy session's row and
+			// its index are not rewritten for every report; expiry needs no more.
 			ID: id, OrgID: in.report.OrgID, UserID: in.report.UserID, SessionID: sessionID, StartedAt: at, LastAt: at,
 			Provisional: true, ReportedAt: store.Now().Truncate(time.Hour),
 		}
+		// An id of another shape could hold anything, e.g. a path: only its hash is
+		// stored.
 		if !idShape.MatchString(sessionID) {
 			s.SessionID = id
 		}
@@ -115,6 +123,7 @@ func (s *Session) extend(from, to time.Time, provisional bool) {
 	if provisional && !s.Provisional {
 		return
 	}
+	// The first real time replaces the provisional range instead of widening it.
 	if s.Provisional && !provisional {
 		s.Provisional, s.StartedAt, s.LastAt = false, from, to
 	}
@@ -126,6 +135,8 @@ func (s *Session) extend(from, to time.Time, provisional bool) {
 	}
 }
 
+// micros truncates to what the database stores, so that equality survives a round
+// trip.
 func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // latest returns the later of two times, of which any may be missing.
@@ -150,6 +161,7 @@ func (in *ingestion) loadSessions(ctx context.Context) (err error) {
 		return err
 	}
 	for id, old := range in.known {
+		// A copy: in.known keeps what is stored, to compare with.
 		merged := old
 		if s := in.sessions[id]; s != nil {
 			merged.Agent = max(old.Agent, s.Agent)
@@ -193,16 +205,21 @@ func (in *ingestion) ingestEvents(ctx context.Context) error {
 	var gone []eventKey
 	for key, old := range in.stored {
 		if _, ok := in.events[key]; !ok {
+			// Stored but no more reported: only Removed activations, whose keys
+			// loadEvents asked for.
 			in.sessions[key.session].count(old, -1)
 			gone = append(gone, key)
 		}
 	}
 	var changed []event
+	// By time, so that of too many events the earliest are kept, whatever order a
+	// map has.
 	for _, key := range slices.SortedFunc(maps.Keys(in.events), func(a, b eventKey) int {
 		return cmp.Or(in.events[a].at.Compare(in.events[b].at), cmp.Compare(a.session, b.session), cmp.Compare(a.id, b.id))
 	}) {
 		e, s := in.events[key], in.sessions[key.session]
 		old, isKnown := in.stored[key]
+		// Skills has merged the reports of an activation already.
 		if isKnown && e.kind != Activation {
 			e = merge(old, e)
 		}
@@ -222,7 +239,8 @@ func (in *ingestion) ingestEvents(ctx context.Context) error {
 	return writeEvents(ctx, in.tx, changed)
 }
 
-// room reports whether one more event can be stored.
+// room reports whether one more event can be stored. The limit keeps a runaway agent
+// from filling the database; the session says so on its page.
 func (s *Session) room() bool {
 	if s.Events < maxEvents {
 		return true
@@ -231,7 +249,8 @@ func (s *Session) room() bool {
 	return false
 }
 
-// count adds an event to the counters, or with sign -1 takes it out.
+// count adds an event to the counters, or with sign -1 takes it out. It must mirror
+// the kinds exactly: taking out must undo what adding did.
 func (s *Session) count(e event, sign int64) {
 	s.Events += sign
 	switch e.kind {
@@ -252,6 +271,7 @@ func (s *Session) count(e event, sign int64) {
 		if n, err := strconv.ParseInt(errors, 10, 64); err == nil {
 			s.ErrorFacts, s.FactErrors = s.ErrorFacts+sign, s.FactErrors+sign*n
 		}
+	// Not counted here; listed so that the linter finds a new kind without a case.
 	case Activation, Response, Graded, Error:
 	}
 }
@@ -290,6 +310,8 @@ func (in *ingestion) ingestSkills(ctx context.Context) error {
 	var gone [][2]string
 	for _, t := range touched {
 		use, all := uses[t], bySession[t.Hash]
+		// Nothing is left of the skill in this session, e.g. after a report was
+		// corrected.
 		if !use.Seen && use.Grade == nil {
 			if _, ok := all[t.SkillID]; ok {
 				delete(all, t.SkillID)
@@ -298,6 +320,7 @@ func (in *ingestion) ingestSkills(ctx context.Context) error {
 			continue
 		}
 		old, isKnown := all[t.SkillID]
+		// Further ones are dropped: no real session has as many.
 		if !isKnown && len(all) == maxSkills {
 			continue
 		}
@@ -321,13 +344,15 @@ func (in *ingestion) ingestSkills(ctx context.Context) error {
 	return writeSkills(ctx, in.tx, changed, in.sessions)
 }
 
+// The outcome follows from the pass rate, and names are joined when read.
 func (k Skill) equal(o Skill) bool {
 	return k.Activated == o.Activated && k.Offered == o.Offered && same(k.VersionID, o.VersionID) &&
 		same(k.PassRate, o.PassRate) &&
 		k.Basis == o.Basis
 }
 
-// grade sets the grade of a session: the mean over its graded skills.
+// grade sets the grade of a session: the mean over its graded skills. It is an
+// unweighted mean: each skill is one verdict, however often it was used.
 func (s *Session) grade(all []Skill) {
 	var sum, count int64
 	s.PassRate, s.Basis = nil, ""
@@ -336,6 +361,7 @@ func (s *Session) grade(all []Skill) {
 			continue
 		}
 		sum += *k.PassRate
+		// k is a copy of the loop, so this changes only what s.Basis becomes.
 		if count++; count > 1 && k.Basis != s.Basis {
 			k.Basis = basis.Mixed
 		}
@@ -349,7 +375,8 @@ func (s *Session) grade(all []Skill) {
 }
 
 // writeSessions stores the sessions that are new or changed. It leaves the indexed
-// columns alone where it can: SQLite would write all their indexes again.
+// columns alone where it can: SQLite would write all their indexes again. A long
+// session is reported hundreds of times, nearly always changing counters only.
 func (in *ingestion) writeSessions(ctx context.Context) error {
 	var fresh, changed, relisted, moved []Session
 	for _, id := range slices.Sorted(maps.Keys(in.sessions)) {

@@ -13,6 +13,7 @@ import (
 // and where the next page begins, nil at the end.
 func listSessions(ctx context.Context, q store.Querier, orgID string, f Filter) (all []Session, next *position, err error) {
 	ranges, compared := f.conditions(orgID)
+	// The ranges share the budget of the page.
 	f.maxCompared = max(1, f.maxCompared/len(ranges))
 	for _, indexed := range ranges {
 		found, last, err := sessionsOfRange(ctx, q, f, indexed, compared)
@@ -20,6 +21,7 @@ func listSessions(ctx context.Context, q store.Querier, orgID string, f Filter) 
 			return nil, nil, err
 		}
 		all = append(all, found...)
+		// The newest end of all ranges: beyond it one of them was not compared.
 		if last != nil && (next == nil || last.compare(*next) > 0) {
 			next = last
 		}
@@ -70,6 +72,7 @@ func sessionsOfRange(
 		return found, nil, err
 	}
 	rows, err = q.Query(ctx, numbered(`SELECT `+at+`, `+id+selected+`1 OFFSET `+strconv.Itoa(f.maxCompared-1)), indexed.args...)
+	// The row where the comparison stopped; none if the range ended before.
 	end, err := store.All(rows, err, func(row store.Row) (p position, err error) {
 		err = row.Scan(&p.micros, &p.id)
 		return p, err
@@ -85,7 +88,9 @@ func (f Filter) ofSkill() bool { return f.SkillID != "" || f.VersionID != "" }
 
 // conditions returns what a filter asks for: ranges of an index that is sorted like
 // the list, of which the page is merged, and what is compared row by row. An unused
-// filter adds nothing, since a condition like ($1 IS NULL OR agent = $1) would use no index.
+// filter adds nothing, since a condition like ($1 IS NULL OR agent = $1) would use
+// no index. Each column that has an index starts with the key and ends with the time
+// and id, so a range is read in the order of the list and stops at the limit.
 func (f Filter) conditions(orgID string) (ranges []conditions, compared conditions) {
 	key := is(`s.org_id = ?`, orgID)
 	if f.VersionID != "" {
@@ -117,6 +122,7 @@ func (f Filter) conditions(orgID string) (ranges []conditions, compared conditio
 		by(!f.ofSkill(), is(`s.user_id = ?`, f.UserID))
 	}
 	switch f.Outcome {
+	// Outcome never has this value in a filter; Graded selects those.
 	case Ungraded:
 	case ToolErrors:
 		by(!f.ofSkill(), is(`s.tool_errors > 0`), is(`s.fact_errors > 0 AND s.tool_calls = 0`))
@@ -141,6 +147,8 @@ func (f Filter) conditions(orgID string) (ranges []conditions, compared conditio
 		by(true, activated)
 	case f.Activated != nil:
 		by(true, unused)
+	// No filter chose an index: all values of an indexed column together are all
+	// rows.
 	case ranges == nil && f.ofSkill():
 		by(true, activated, unused)
 	case ranges == nil:
@@ -155,8 +163,10 @@ type conditions struct {
 	args []any
 }
 
+// is returns one condition. Its text must not contain a ? other than for arguments.
 func is(sql string, args ...any) conditions { return conditions{[]string{sql}, args} }
 
+// It copies, since ranges are built from one shared key.
 func (c conditions) and(sql string, args ...any) conditions {
 	return conditions{append(slices.Clip(c.sql), sql), append(slices.Clip(c.args), args...)}
 }
@@ -172,7 +182,8 @@ func (c conditions) andOneOf(alternatives []conditions) conditions {
 
 func (c conditions) where() string { return ` WHERE ` + strings.Join(c.sql, ` AND `) }
 
-// numbered replaces each ? by the number of its argument.
+// numbered replaces each ? by the number of its argument. Conditions do not know
+// their place in the statement, so they cannot use $N.
 func numbered(sql string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(sql, "?") {

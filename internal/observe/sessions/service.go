@@ -71,6 +71,8 @@ func (s *Service) List(ctx context.Context, c access.Caller, f Filter) (_ []Sess
 	if f.UserID == "me" {
 		f.UserID = c.UserID
 	}
+	// The list itself shows no names: everyone may see sessions, only admins whose
+	// they are.
 	if f.UserID != "" && f.UserID != c.UserID && !c.May(access.Admin) {
 		return nil, "", fault.New(fault.Denied, "The sessions of another user need the permission %s", access.Admin)
 	}
@@ -85,6 +87,7 @@ func (s *Service) List(ctx context.Context, c access.Caller, f Filter) (_ []Sess
 	if err := s.resolve(ctx, c.OrgID, &f); err != nil {
 		return nil, "", err
 	}
+	// A field of the filter, so that tests can lower it.
 	f.maxCompared = maxCompared
 	all, last, err := listSessions(ctx, s.DB, c.OrgID, f)
 	if err != nil {
@@ -96,7 +99,8 @@ func (s *Service) List(ctx context.Context, c access.Caller, f Filter) (_ []Sess
 	return all, next, s.complete(ctx, c.OrgID, all)
 }
 
-// resolve looks up the skill and the version of a filter.
+// resolve looks up the skill and the version of a filter. A version that is no name
+// of the skill's is taken for an id, which may match nothing.
 func (s *Service) resolve(ctx context.Context, orgID string, f *Filter) error {
 	f.VersionID = f.Version
 	if f.Skill == "" {
@@ -116,6 +120,7 @@ func (s *Service) resolve(ctx context.Context, orgID string, f *Filter) error {
 }
 
 // complete adds the skills and the costs of sessions, and whether they have content.
+// It takes one query per kind for the whole page, not one per session.
 func (s *Service) complete(ctx context.Context, orgID string, all []Session) error {
 	if err := s.addSkills(ctx, all); err != nil {
 		return err
@@ -209,10 +214,14 @@ func (s *Service) Get(ctx context.Context, c access.Caller, sessionID, cursor st
 	if d.Grades, err = s.gradesOf(ctx, c, d.Session); err != nil {
 		return d, err
 	}
+	// Some agents report a prompt twice: with its text by one signal, without by
+	// another.
 	except := Kind("")
 	if one.Turns > 0 {
 		except = UnnamedPrompt // they are the same ones
 	}
+	// One more than the page from each source: whichever they come from, cut then
+	// knows whether another page follows.
 	events, err := eventsAfter(ctx, s.DB, one.ID, after, except, limit+1)
 	if err != nil {
 		return d, err
@@ -240,7 +249,8 @@ func (s *Service) Get(ctx context.Context, c access.Caller, sessionID, cursor st
 	return d, s.addTexts(ctx, c, &d)
 }
 
-// cut makes the first events the page.
+// cut makes the first events the page. The cursor is the last event shown, so that
+// events which arrive late, before it, do not shift the next page.
 func (d *Detail) cut(limit int) {
 	if len(d.Steps) > limit {
 		d.Steps = d.Steps[:limit]
@@ -250,7 +260,7 @@ func (d *Detail) cut(limit int) {
 }
 
 // Page returns a session that has all of its events with those after the cursor, as
-// Get does.
+// Get does. Trials are read as a whole and paged here.
 func Page(d Detail, cursor string, limit int) (Detail, error) {
 	if cursor != "" {
 		after, err := parsePosition(cursor)
@@ -267,7 +277,8 @@ func Page(d Detail, cursor string, limit int) (Detail, error) {
 	return d, nil
 }
 
-// Open is Get, which also opens trials of eval runs.
+// Open is Get, which also opens trials of eval runs. A real session wins over a
+// trial of the same id; without Trials it is Get.
 func (s *Service) Open(ctx context.Context, c access.Caller, sessionID, cursor string, limit int) (Detail, error) {
 	d, err := s.Get(ctx, c, sessionID, cursor, limit)
 	if s.Trials == nil || !fault.Is(err, fault.NotFound) {
@@ -279,7 +290,8 @@ func (s *Service) Open(ctx context.Context, c access.Caller, sessionID, cursor s
 	return Page(d, cursor, limit)
 }
 
-// addTexts adds what was said, as far as it is kept and the caller may read it.
+// addTexts adds what was said, as far as it is kept and the caller may read it. The
+// content service decides who may read: an empty answer is not an error.
 func (s *Service) addTexts(ctx context.Context, c access.Caller, d *Detail) error {
 	if !d.HasContent {
 		return nil
@@ -293,7 +305,8 @@ func (s *Service) addTexts(ctx context.Context, c access.Caller, d *Detail) erro
 	return err
 }
 
-// gradesOf returns the grades of a session, oldest first.
+// gradesOf returns the grades of a session, oldest first. The figures come from
+// skills; the judge's reasons are added by the hook, if any.
 func (s *Service) gradesOf(ctx context.Context, c access.Caller, one Session) ([]Grade, error) {
 	var of []skills.Session
 	for _, k := range one.Skills {
@@ -322,6 +335,7 @@ func (s Session) SkillName(skillID string) string {
 	return ""
 }
 
+// after reports whether the step belongs behind a cursor.
 func (e Step) after(p position) bool { return position{store.Micros(e.At), e.ID}.compare(p) > 0 }
 
 func (s Session) position() position { return position{store.Micros(s.StartedAt), s.ID} }
@@ -333,15 +347,18 @@ type position struct {
 	id     string
 }
 
+// compare orders positions by time, then by id, as the indexes of the lists do.
 func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.micros, q.micros), strings.Compare(p.id, q.id))
 }
 
-// String returns the opaque form.
+// String returns the opaque form. Clients must not build cursors, so the form may
+// change at any time.
 func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.micros, 10) + " " + p.id))
 }
 
+// The id goes into SQL as an argument; its shape is checked to refuse garbage early.
 func parsePosition(cursor string) (*position, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	at, id, found := strings.Cut(string(raw), " ")
@@ -366,7 +383,8 @@ func (s *Service) Erase(ctx context.Context, tx *store.Tx, userID string) error 
 // thousands of events, and SQLite has one writer.
 const expireChunk = 100
 
-// Expire deletes the sessions of which nothing was reported since a time.
+// Expire deletes the sessions of which nothing was reported since a time. A chunk is
+// deleted with all that depends on it, so a crash leaves whole sessions.
 func (s *Service) Expire(ctx context.Context, before time.Time) (err error) {
 	defer fault.Wrap(&err, "expire sessions")
 	for more := true; more; {

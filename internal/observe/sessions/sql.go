@@ -21,6 +21,8 @@ func scanSession(row store.Row) (s Session, err error) {
 	return s, err
 }
 
+// sessionsByID takes ids that are hashes of the user and the agent's id, so they
+// cannot name a session of another organisation.
 func sessionsByID(ctx context.Context, q store.Querier, ids []string) (map[string]Session, error) {
 	from, list := q.Dialect().ByKey("agent_sessions", "id", "$1", ids)
 	rows, err := q.Query(ctx, `SELECT `+sessionColumns+` FROM (SELECT * FROM `+from+`) AS s`, list)
@@ -36,6 +38,8 @@ func sessionsByID(ctx context.Context, q store.Querier, ids []string) (map[strin
 // equal: then the caller's own comes first, then the newest.
 func sessionOf(ctx context.Context, q store.Querier, orgID, userID, sessionID string) (Session, error) {
 	ids := []string{sessionID}
+	// The hash includes the user, so it is computed for every user of the
+	// organisation.
 	if !idShape.MatchString(sessionID) { // it is not stored, only its hash
 		rows, err := q.Query(ctx, `SELECT id FROM users WHERE org_id = $1`, orgID)
 		users, err := store.All(rows, err, store.Value[string])
@@ -80,7 +84,8 @@ func counted(all []Session) []store.Column {
 	}
 }
 
-// listed returns the columns by which sessions are listed.
+// listed returns the columns by which sessions are listed. They are indexed, so they
+// are only written when one of them changed.
 func listed(all []Session) []store.Column {
 	return []store.Column{
 		store.Col("agent", columnsOf(all, func(s Session) string { return s.Agent })),
@@ -105,6 +110,7 @@ func insertSessions(ctx context.Context, tx *store.Tx, fresh []Session) error {
 	return err
 }
 
+// updateSessions writes some of the columns, see counted and listed.
 func updateSessions(ctx context.Context, tx *store.Tx, changed []Session, columns func([]Session) []store.Column) error {
 	if len(changed) == 0 {
 		return nil
@@ -128,6 +134,7 @@ func scanEvent(row store.Row) (e event, err error) {
 	return e, err
 }
 
+// eventsByKey returns the events that exist.
 func eventsByKey(ctx context.Context, q store.Querier, keys []eventKey) (map[eventKey]event, error) {
 	found := map[eventKey]event{}
 	if len(keys) == 0 {
@@ -145,7 +152,7 @@ func eventsByKey(ctx context.Context, q store.Querier, keys []eventKey) (map[eve
 }
 
 // eventsAfter returns the next events of a session by time, except those of a kind
-// and facts.
+// and facts. Facts are counters of an agent, which no person wants in a timeline.
 func eventsAfter(
 	ctx context.Context, q store.Querier, sessionID string, after position, except Kind, limit int,
 ) ([]event, error) {
@@ -156,7 +163,8 @@ func eventsAfter(
 	return store.All(rows, err, scanEvent)
 }
 
-// writeEvents inserts events, or replaces those that are there.
+// writeEvents inserts events, or replaces those that are there. The kind of an id
+// never changes.
 func writeEvents(ctx context.Context, tx *store.Tx, all []event) error {
 	if len(all) == 0 {
 		return nil
@@ -210,7 +218,8 @@ func skillsOfSessions(ctx context.Context, q store.Querier, ids []string) ([]Ski
 	})
 }
 
-// writeSkills upserts skills of the sessions.
+// writeSkills upserts skills of the sessions. started_at repeats that of the
+// session, since the list of a skill's sessions is sorted by an index of this table.
 func writeSkills(ctx context.Context, tx *store.Tx, all []Skill, of map[string]*Session) error {
 	if len(all) == 0 {
 		return nil
@@ -260,7 +269,7 @@ func deleteSkills(ctx context.Context, tx *store.Tx, keys [][2]string) error {
 }
 
 // deleteSessions deletes the sessions that match a condition on $1, with their
-// events and skills.
+// events and skills. The condition is text of this package, never of a request.
 func deleteSessions(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	for _, table := range []string{"agent_session_events", "agent_session_skills"} {
 		_, err := tx.Exec(ctx, `
@@ -273,7 +282,8 @@ func deleteSessions(ctx context.Context, tx *store.Tx, condition string, arg any
 	return err
 }
 
-// expiredSessions returns the next sessions without a report since a time.
+// expiredSessions returns the next sessions without a report since a time. Oldest
+// first, by the index, so that a chunk costs the same however many there are.
 func expiredSessions(ctx context.Context, q store.Querier, before time.Time, limit int) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id FROM agent_sessions WHERE reported_at < $1 ORDER BY reported_at LIMIT $2`, store.Micros(before), limit)

@@ -23,7 +23,8 @@ const (
 	maxRejections = 1000
 )
 
-// Mount adds the routes of telemetry.
+// Mount adds the routes of telemetry. The OTLP paths are those that exporters append
+// to their endpoint (OTLP/HTTP).
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handlePush, httpapi.Route{
 		Permission: access.TelemetryWrite, Method: "POST", Path: "/api/v1/push", Status: http.StatusCreated,
@@ -59,7 +60,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// otlpRoute adds what all routes of OTLP share.
+// otlpRoute adds what all routes of OTLP share. Errors have the body of
+// google.rpc.Status, which exporters understand.
 func otlpRoute(r httpapi.Route) httpapi.Route {
 	r.Permission, r.Method = access.TelemetryWrite, "POST"
 	r.MaxBody, r.MaxInflated, r.MaxValues = maxWire, maxInflated, maxOTLPValues
@@ -71,6 +73,7 @@ type pushInput struct {
 	RawBody []byte
 }
 
+// A client must look at Rejected even if the status is 201.
 type pushOutput struct {
 	Status       string         `json:"status" enum:"accepted"`
 	PushID       string         `json:"push_id" format:"uuid"`
@@ -81,6 +84,7 @@ type pushOutput struct {
 	Content      *contentOutput `json:"content,omitempty" doc:"What became of the transcripts; missing without any"`
 }
 
+// contentOutput has the fields of Content, which makes them convertible.
 type contentOutput struct {
 	Kept    int    `json:"kept" doc:"Texts that are kept now"`
 	Dropped int    `json:"dropped" doc:"Texts that were not stored"`

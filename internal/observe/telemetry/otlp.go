@@ -31,6 +31,8 @@ type receiver struct {
 	salt []byte // key of the pseudonyms of users; loaded on first use
 }
 
+// otlpInput is the body as sent. The frame has only inflated it; the encoding
+// depends on the content type.
 type otlpInput struct {
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
@@ -44,6 +46,7 @@ type signal struct {
 	read     func(*normalizer)
 }
 
+// The three handlers differ in the message and its reader only.
 func (r *receiver) handleLogs(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
 	data := &logs.LogsData{}
 	return r.receive(ctx, in, signal{"logs", "rejectedLogRecords", data, func(n *normalizer) { n.logs(data) }})
@@ -79,13 +82,17 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 		return nil, err
 	}
 	otlp.Redactor{OrgID: c.OrgID, Salt: salt, Fingerprints: s.name == "metrics"}.Redact(s.data)
+	// Protobuf, also for a body in JSON: one format to replay, and a smaller one.
 	raw, err := proto.Marshal(s.data)
 	if err != nil {
 		return nil, err
 	}
+	// Exporters send empty bodies to test the connection.
 	if len(raw) == 0 {
 		return e.Success(s.rejected, 0, ""), nil
 	}
+	// OTLP has no request id. Retries are deduplicated record by record, see
+	// ingestOTLP.
 	pushID := store.NewID()
 	p, err := r.storeRaw(ctx, c, pushID, pushID+"."+s.name+".pb", raw)
 	if err != nil {
@@ -101,6 +108,7 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 func (r *receiver) userSalt(ctx context.Context) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// An error is not cached: the next request tries again.
 	if r.salt == nil {
 		salt, err := r.Auth.Secret(ctx, "telemetry-users")
 		if err != nil {
@@ -130,6 +138,8 @@ func (r *receiver) ingestOTLP(
 		return nil, err
 	}
 	err = r.DB.InGroup(ctx, func(tx *store.Tx) error {
+		// Taken before the counters' state is read: increments are differences to
+		// the last point, so two exports of one user must not read the same one.
 		if err := skills.LockUser(ctx, tx, c.UserID); err != nil {
 			return err
 		}
@@ -146,6 +156,8 @@ func (r *receiver) ingestOTLP(
 		}
 		b := n.batch
 		b.observations = slices.Concat(b.observations, counted, beyond)
+		// The function may run again after a serialisation failure, and must not
+		// append twice.
 		b.rejected = slices.Clone(b.rejected)
 		for _, p := range refused {
 			b.rejected = append(b.rejected, rejection{Kind: "data point", Index: p.Index, Message: p.Err.Error()})
@@ -165,7 +177,9 @@ func (r *receiver) ingestOTLP(
 
 // summarize describes the rejected records, the first few and how many more, and
 // what to change where names of skills are redacted: without it, an agent whose
-// reports all count for nothing would look like one that works.
+// reports all count for nothing would look like one that works. The text is the
+// error_message of a partial success (OTLP 1.x, "Partial Success"), which exporters
+// log for the person who runs them.
 func summarize(rejected []rejection, redacted int) string {
 	const most = 5
 	var lines []string

@@ -42,6 +42,8 @@ type event struct {
 	nanos   uint64 // its time; 0 when unknown
 }
 
+// Attributes are looked up from the record to its scope and its resource: the
+// nearest one with a key wins.
 func (n *normalizer) logs(data *logs.LogsData) {
 	for _, resource := range data.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {
@@ -54,6 +56,8 @@ func (n *normalizer) logs(data *logs.LogsData) {
 	}
 }
 
+// Sessions are collected first, since the span that names one may follow others of
+// its trace.
 func (n *normalizer) traces(data *trace.TracesData) {
 	n.sessions = sessionsByTrace(data)
 	for _, resource := range data.GetResourceSpans() {
@@ -70,6 +74,7 @@ func (n *normalizer) traces(data *trace.TracesData) {
 // tally counts a record as accepted, or as rejected because of err.
 func (n *normalizer) tally(kind string, err error) {
 	if err != nil {
+		// One line, since several are joined into one error message.
 		message := strings.ReplaceAll(err.Error(), "\n", ", ")
 		n.rejected = append(n.rejected, rejection{Kind: kind, Index: n.index, Message: message})
 	} else {
@@ -83,9 +88,12 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 	// The body has Claude Code's prefix, the attribute has not.
 	name := cmp.Or(a.Text("event.name"), record.GetEventName(), record.GetBody().GetStringValue())
 	e.name, e.nanos = strings.TrimPrefix(name, "claude_code."), record.GetTimeUnixNano()
+	// The specification allows a record without a time of its own, and then means
+	// this one.
 	if e.nanos == 0 {
 		e.nanos = record.GetObservedTimeUnixNano()
 	}
+	// Negated, so that NaN is refused, too.
 	if d, ok := e.Float("duration_ms"); ok && !(d >= 0) {
 		return errNegative
 	}
@@ -122,6 +130,7 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 	e := newEvent(a, span.GetTraceId())
 	e.name, e.nanos = span.GetName(), span.GetStartTimeUnixNano()
 	failed := span.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR
+	// Whatever else the span is, it may carry the list of skills on offer.
 	problems := []error{n.offered(e)}
 	n.sessionSpan(e, hex.EncodeToString(span.GetSpanId()), span.GetEndTimeUnixNano(), failed)
 	switch {
@@ -139,6 +148,7 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 	}
 	for _, inner := range span.GetEvents() {
 		i := e
+		// An event inherits the attributes of its span.
 		i.Attributes = append(otlp.Attributes{inner.GetAttributes()}, a...)
 		if i.name = inner.GetName(); inner.GetTimeUnixNano() != 0 {
 			i.nanos = inner.GetTimeUnixNano()
@@ -159,6 +169,7 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 func newEvent(a otlp.Attributes, traceID []byte) event {
 	e := event{Attributes: a, session: a.Text("session.id", "gen_ai.conversation.id", "conversation.id",
 		"ai.telemetry.metadata.sessionId")}
+	// An id of zeros is "none" by the W3C's trace context.
 	if len(traceID) == 16 && strings.Trim(string(traceID), "\x00") != "" {
 		e.trace = hex.EncodeToString(traceID)
 	}
@@ -215,13 +226,16 @@ func (n *normalizer) observation(e event, name string) (o skills.Observation, hi
 	return o, false, err
 }
 
+// id returns the id of a record by what identifies it for its producer.
 func (n *normalizer) id(kind string, natural ...string) string {
 	return skills.ID(n.caller.OrgID, n.caller.UserID, kind, strings.Join(natural, "\n"))
 }
 
+// observe adds an observation that no other signal reports.
 func (n *normalizer) observe(o skills.Observation) { n.observations = append(n.observations, o) }
 
-// withCall gives an observation the id and the alias of its tool call.
+// withCall gives an observation the id and the alias of its tool call. The call's
+// alias is that of reader.invocation, which is how both become one.
 func (n *normalizer) withCall(o skills.Observation, call string) skills.Observation {
 	o.ID = n.id("otlp_call", o.Session, call)
 	o.Aliases = []string{callAlias(n.caller, o.Session, call)}
@@ -263,15 +277,20 @@ type trigger struct {
 
 // triggerOf maps the producers' names of triggers.
 func triggerOf(word string) trigger {
+	// Producers report no confidence. That a person typed the name is certain; what
+	// an agent chose by itself has a conventional value, which a measured one
+	// replaces.
 	explicit, inferred := 1.0, 0.6
 	switch word {
 	case "user-slash", "user-invoked", "explicit":
 		return trigger{mode: "explicit", confidence: &explicit}
 	case "claude-proactive", "nested-skill", "agent-invoked", "implicit":
 		return trigger{mode: "inferred", confidence: &inferred, byTool: true}
+	// Loaded into the context without a decision: it has no mode and no confidence.
 	case "agent-preload", "context-load":
 		return trigger{}
 	}
+	// An unknown word of a newer producer.
 	return trigger{byTool: true}
 }
 

@@ -26,12 +26,15 @@ func newReader(c access.Caller, now time.Time) *reader {
 	return &reader{caller: c, now: now, sessions: map[string]bool{}, models: map[string]string{}}
 }
 
-// A kind is one array of a push, and the function that reads it.
+// A kind is one array of a push, and the function that reads it. name is the
+// singular, which rejections use: "prompt 3: text is required".
 type kind struct {
 	array, name string
 	read        func(r *reader, k kind, array json.RawMessage)
 }
 
+// recordKinds returns the arrays in the order in which they are read. Sessions come
+// first, since later records take the model from theirs.
 func recordKinds() []kind {
 	return []kind{
 		{"sessions", "session", readAs((*reader).session)},
@@ -73,6 +76,7 @@ func readAs[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kin
 
 // read reads all records of a push.
 func (r *reader) read(e envelope) batch {
+	// Arrays with other names are ignored: a newer client may send them.
 	for _, k := range recordKinds() {
 		raw, ok := e.Canonical[k.array]
 		if !ok || string(raw) == "null" {
@@ -86,6 +90,7 @@ func (r *reader) read(e envelope) batch {
 			continue
 		}
 		r.batch.records = append(r.batch.records, record{
+			// Dated back to the epoch, so that any real record of the session wins.
 			id: r.id("session", id), kind: "session", normalizedAt: time.Unix(0, 0),
 			body: bodyOf(map[string]string{"session_id": id}),
 		})
@@ -102,11 +107,13 @@ func (r *reader) tally(kind string, index int, err error) {
 	r.batch.accepted++
 }
 
+// reject notes an invalid record. index counts within the array, from 0.
 func (r *reader) reject(kind string, index int, err error) {
 	r.batch.rejected = append(r.batch.rejected, rejection{Kind: kind, Index: index, Message: err.Error()})
 }
 
-// maxAhead is how far a client's clock may be ahead of ours.
+// maxAhead is how far a client's clock may be ahead of ours. Laptops wake up with
+// wrong clocks; a day also covers mistaken time zones.
 const maxAhead = 24 * time.Hour
 
 // parseTime parses a required time. One in the far future is rejected: it would
@@ -127,7 +134,7 @@ func (r *reader) parseTime(field string, value *string) (time.Time, error) {
 }
 
 // normalizedAt returns the version of a report, which orders the reports of one
-// record.
+// record. It is optional, and an invalid one is no reason to lose the record.
 func (r *reader) normalizedAt(b base, fallback time.Time) time.Time {
 	if t, err := r.parseTime("normalized_at", b.NormalizedAt); err == nil {
 		return t
@@ -135,6 +142,7 @@ func (r *reader) normalizedAt(b base, fallback time.Time) time.Time {
 	return fallback
 }
 
+// sessionOf returns the session of a record, which must have one.
 func (r *reader) sessionOf(b base) (string, error) {
 	id, err := required("session_id", b.SessionID)
 	if err == nil {
@@ -143,12 +151,15 @@ func (r *reader) sessionOf(b base) (string, error) {
 	return id, err
 }
 
+// noteSession remembers a session, without overwriting that it has a record.
 func (r *reader) noteSession(id string) {
 	if _, named := r.sessions[id]; !named {
 		r.sessions[id] = false
 	}
 }
 
+// id makes the client's own id unique in the installation: two users may use the
+// same.
 func (r *reader) id(kind, natural string) string {
 	return skills.ID(r.caller.OrgID, r.caller.UserID, kind, natural)
 }
@@ -190,6 +201,9 @@ func (r *reader) prompt(c promptRecord, _ json.RawMessage) error {
 	return nil
 }
 
+// The alias and the claim match it with what OTLP reports of the same call: by the
+// tool call if there is one, else by the prompt and the name. See
+// skills.Observation.
 func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 	id, err := required("skill_invocation_id", c.ID)
 	if err != nil {
@@ -256,7 +270,8 @@ func (r *reader) addInvocation(o skills.Observation, session, prompt string, cal
 	r.batch.observations = append(r.batch.observations, o)
 }
 
-// maxOffers is how many skills one record may offer.
+// maxOffers is how many skills one record may offer. Each offer is a row for the
+// session and day.
 const maxOffers = 1000
 
 // offer reads a list of skills that was shown to the model.
@@ -339,6 +354,8 @@ func (r *reader) executionFact(c factRecord, item json.RawMessage) error {
 	return r.addRecord("execution_fact", session+"\n"+id, c.base, item)
 }
 
+// A grading's own id is its natural key, so a client changes a verdict by sending
+// the same id again.
 func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
 	id, err := required("grading_id", c.ID)
 	if err != nil {
@@ -360,6 +377,7 @@ func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	// Provisional: the time of a grade is not one of the session.
 	r.touchSession(c.base, at, true)
 	if hidden {
 		r.batch.unattributed++
@@ -374,6 +392,7 @@ func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
 // opaque reads a record of a kind that the service stores without interpreting it.
 func opaque(kind, idField string) func(*reader, base, json.RawMessage) error {
 	return func(r *reader, b base, item json.RawMessage) error {
+		// Only the id is looked at; the rest is kept as sent, for exports.
 		var fields map[string]json.RawMessage
 		if err := decode(item, &fields); err != nil {
 			return err

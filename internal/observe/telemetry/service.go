@@ -29,6 +29,8 @@ import (
 )
 
 // A Watcher is the hook for capabilities that depend on the numbers of skills.
+// Alerts are evaluated soon after new data, instead of at the next scheduled time
+// only.
 type Watcher interface {
 	// Changed is called in the transaction that changes them.
 	Changed(ctx context.Context, tx *store.Tx, orgID string) error
@@ -52,7 +54,8 @@ type Service struct {
 	Log       *slog.Logger
 }
 
-// A Push is a body that was ingested.
+// A Push is a body that was ingested. Clients ask for it after a timeout, to learn
+// whether to retry.
 type Push struct {
 	ID         string // the client's
 	Accepted   int
@@ -62,9 +65,10 @@ type Push struct {
 
 // A Result is the outcome of a push.
 type Result struct {
-	PushID       string
-	Duplicate    bool
-	Accepted     int
+	PushID    string
+	Duplicate bool
+	Accepted  int
+	// Records that count for no skill, since their producer hides its name.
 	Unattributed int
 	Rejected     []rejection
 	Content      *Content // nil without transcripts
@@ -86,10 +90,14 @@ func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result
 	if e.Canonical == nil {
 		return result, fault.Invalid("canonical", "canonical is required: an object of arrays of records")
 	}
+	// A push_id that is no UUID is replaced rather than refused: old clients send
+	// such ones, and the digest of the body makes their retries idempotent as well.
 	if e.PushID = canonicalPushID(e.PushID); e.PushID == "" {
 		e.PushID = uuid.NewSHA1(uuid.NewSHA1(pushNamespace, []byte(c.UserID)), raw).String()
 	}
 	duplicate := Result{PushID: e.PushID, Duplicate: true}
+	// Checked before the body is stored and parsed: a retry is cheap. insertPush
+	// decides between two that arrive at once.
 	if _, err := pushByID(ctx, s.DB, c.OrgID, e.PushID); !fault.Is(err, fault.NotFound) {
 		return duplicate, err
 	}
@@ -120,7 +128,8 @@ func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result
 }
 
 // canonicalPushID is a client's UUID as it is stored, in lower case, or "" for any
-// other text.
+// other text. Upper and lower case are one id, or a client that changes case would
+// be counted twice.
 func canonicalPushID(text string) string {
 	id, err := uuid.Parse(text)
 	if err != nil {
@@ -141,10 +150,13 @@ func (s *Service) storeRaw(
 ) (*pushRow, error) {
 	key := rawPrefix + c.OrgID + "/" + c.UserID + "/" + name + ".gz"
 	p := &pushRow{pushID: pushID, blobKey: key, bytes: int64(len(raw))}
+	// Checked without a lock: concurrent pushes may exceed the quota by what they
+	// hold.
 	if err := s.Quota.Room(ctx, c.OrgID, p.bytes); err != nil {
 		return nil, err
 	}
 	var packed bytes.Buffer
+	// The fastest level: the client waits, and bodies are rarely read again.
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 	if err != nil {
 		return nil, err
@@ -166,6 +178,8 @@ func (s *Service) ingest(
 	if b, err = s.ingestParts(ctx, c, b); err != nil {
 		return false, err
 	}
+	// Pushes of several clients share one commit on SQLite, whose single writer
+	// would otherwise fsync for each of them.
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		fresh, err := insertPush(ctx, tx, c, b, p)
 		if duplicate = !fresh; err != nil || duplicate {
@@ -186,6 +200,8 @@ func (s *Service) ingest(
 // happened when to sessions, and the loads of plugins to plugins, which derives
 // more observations from them.
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
+	// Deduplication needs state of earlier pushes, so it cannot be part of reading
+	// the body.
 	activated, err := dedup.Activations(ctx, tx, c, b.reports)
 	if err != nil {
 		return err
@@ -203,6 +219,7 @@ func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b 
 		OrgID: c.OrgID, UserID: c.UserID, DeviceID: c.DeviceID, Observations: b.observations, Gradings: b.gradings,
 		Reloaded: plugins.Sessions(c.UserID, b.loads),
 	}, b)
+	// Most pushes load no plugin, and need no job.
 	if err != nil || !pending {
 		return err
 	}
@@ -213,6 +230,8 @@ func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b 
 // and sessions, which deduplicate it, and calls the hook if they change any
 // number. Costs come last, whose counters users share.
 func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b batch) error {
+	// The order is that of locks: the user's own rows, then those of the
+	// organisation.
 	return s.Skills.Observe(ctx, tx, r, func(c skills.Changes) error {
 		err := s.Sessions.Ingest(ctx, tx, sessions.Report{
 			OrgID: r.OrgID, UserID: r.UserID, Sightings: b.sightings, Events: b.events, Skills: c,
@@ -231,6 +250,7 @@ func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b ba
 	})
 }
 
+// notify calls the hook. It may enqueue a job, which commits with the change.
 func (s *Service) notify(ctx context.Context, tx *store.Tx, orgID string) error {
 	if s.Watcher == nil {
 		return nil
@@ -248,12 +268,16 @@ func (s *Service) Count(ctx context.Context, tx *store.Tx, r skills.Report) erro
 	return s.count(ctx, tx, r, batch{})
 }
 
+// plugins returns the part of the service that handles plugins. It has no state of
+// its own, so making one for each call is cheap and needs no wiring.
 func (s *Service) plugins() *plugins.Service {
 	return &plugins.Service{DB: s.DB, Jobs: s.Jobs, Curate: s.Curate, Observe: s.Count}
 }
 
 // Erase deletes the caller's raw telemetry: prompts, records and sessions now, raw
-// bodies by a job. The numbers derived from it stay.
+// bodies by a job. The numbers derived from it stay. Blobs cannot be deleted in a
+// transaction; the job deletes those from before this moment, and what the caller
+// pushes afterwards stays.
 func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := deleteRaw(ctx, tx, "user_id = $1", c.UserID); err != nil {

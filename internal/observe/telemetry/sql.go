@@ -30,6 +30,8 @@ func insertPush(ctx context.Context, tx *store.Tx, c access.Caller, b batch, p *
 	return n == 1, err
 }
 
+// pushByID names the organisation: ids are chosen by clients, who could guess
+// others'.
 func pushByID(ctx context.Context, q store.Querier, orgID, pushID string) (Push, error) {
 	rows, err := q.Query(ctx, `
 		SELECT push_id, accepted, rejected, received_at FROM telemetry_pushes
@@ -46,6 +48,8 @@ type pushCount struct {
 	LastAt *time.Time
 }
 
+// pushesOfUser counts pushes, not records: it only tells a client that its key
+// works.
 func pushesOfUser(ctx context.Context, q store.Querier, userID string) (pushCount, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*), MAX(received_at) FROM telemetry_pushes WHERE user_id = $1`, userID)
 	return store.One(rows, err, "Count", func(row store.Row) (p pushCount, err error) {
@@ -68,6 +72,7 @@ func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts [
 	if len(byHash) == 0 {
 		return nil
 	}
+	// Sorted, as everywhere before a bulk statement: one order of locks.
 	hashes := sortedKeys(byHash)
 	inserted, err := store.Bulk{
 		Table: "telemetry_prompts",
@@ -83,6 +88,8 @@ func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts [
 	if err != nil || len(inserted) == len(hashes) {
 		return err
 	}
+	// What is left was there before and must be merged with the stored report.
+	// Nearly every prompt is new, which is why the insert comes first.
 	for _, hash := range inserted {
 		delete(byHash, hash)
 	}
@@ -124,6 +131,7 @@ func upsertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records [
 	for _, r := range records {
 		byID[r.id] = append(byID[r.id], r)
 	}
+	// One push may report a record twice; a bulk insert must not name a key twice.
 	merged := each(sortedKeys(byID), func(id string) record { return mergeRecords(byID[id]) })
 	inserted, err := insertRecords(ctx, tx, c, merged)
 	if err != nil {
@@ -170,6 +178,7 @@ func insertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records [
 	}.InsertReturning(ctx, tx)
 }
 
+// updateRecords replaces the body and the version; who reported it never changes.
 func updateRecords(ctx context.Context, tx *store.Tx, records []record) error {
 	return store.BulkUpdate{
 		Table: "telemetry_records",
@@ -181,7 +190,8 @@ func updateRecords(ctx context.Context, tx *store.Tx, records []record) error {
 	}.Run(ctx, tx)
 }
 
-// deleteRaw deletes the prompts and records that match a condition on $1.
+// deleteRaw deletes the prompts and records that match a condition on $1. Pushes
+// stay: without them a retry of an erased push would count again.
 func deleteRaw(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM telemetry_prompts WHERE `+condition, arg); err != nil {
 		return err
@@ -208,7 +218,8 @@ func each[A, B any](items []A, value func(A) B) []B {
 	return out
 }
 
-// References calls fn for every blob that a push refers to.
+// References calls fn for every blob that a push refers to. The sweep deletes blobs
+// that no owner refers to.
 func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	rows, err := q.Query(ctx, `SELECT blob_key FROM telemetry_pushes WHERE blob_key IS NOT NULL`)
 	return store.Each(rows, err, func(row store.Row) error {
@@ -223,14 +234,16 @@ func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.
 // A rawBody is the blob of a push.
 type rawBody struct{ pushID, key string }
 
-// Stored recounts the bytes that the raw bodies of organisations use.
+// Stored recounts the bytes that the raw bodies of organisations use. It is the
+// truth that quotas are corrected by, if the counter has drifted.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Telemetry, SQL: `
 		SELECT org_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM telemetry_pushes
 		WHERE blob_key IS NOT NULL GROUP BY org_id`}
 }
 
-// rawBodies returns the next 100 raw bodies that match a condition.
+// rawBodies returns the next 100 raw bodies that match a condition. A page is small
+// since each blob takes a request to the bucket.
 func rawBodies(ctx context.Context, q store.Querier, condition string, args []any) ([]rawBody, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, blob_key FROM telemetry_pushes WHERE blob_key IS NOT NULL AND `+condition+` LIMIT 100`, args...)
@@ -241,7 +254,8 @@ func rawBodies(ctx context.Context, q store.Querier, condition string, args []an
 }
 
 // clearBlobKeys records that raw bodies are deleted, and returns the bytes that
-// this frees by organisation. A push whose key was cleared before frees none.
+// this frees by organisation. A push whose key was cleared before frees none. The
+// row stays for idempotency.
 func clearBlobKeys(ctx context.Context, tx *store.Tx, pushIDs []string) (map[string]int64, error) {
 	in, list := tx.Dialect().In("$1", pushIDs)
 	freed := map[string]int64{}
