@@ -11,12 +11,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Erase deletes all content of a user's sessions.
+// Erase deletes all content of a user's sessions. It must run in the transaction
+// that deletes the sessions.
 func (s *Service) Erase(ctx context.Context, tx *store.Tx, userID string) error {
 	return s.delete(ctx, tx, `user_id = $1`, userID)
 }
 
-// Forget deletes the content of sessions.
+// Forget deletes the content of sessions. Sessions without content are no error.
 func (s *Service) Forget(ctx context.Context, tx *store.Tx, sessions []string) error {
 	in, list := tx.Dialect().In("$1", sessions)
 	return s.delete(ctx, tx, `id`+in, list)
@@ -41,7 +42,8 @@ func (s *Service) release(ctx context.Context, tx *store.Tx, freed map[string]in
 	return nil
 }
 
-// retain is the job that enforces the retention.
+// retain is the job that enforces the retention. Hourly, so that a text outlives its
+// retention by an hour at most.
 type retain struct{}
 
 // Kind names the job.
@@ -59,6 +61,7 @@ const expireChunk = 500
 // expire deletes the texts that were received before a time.
 func (s *Service) expire(ctx context.Context, before time.Time) (err error) {
 	defer fault.Wrap(&err, "expire content")
+	// One entry per organisation and run, however many chunks it takes.
 	recorded := map[string]bool{} // organisations with an audit entry
 	for more := true; more; {
 		var freed map[string]int64
@@ -88,6 +91,7 @@ func (s *Service) expire(ctx context.Context, before time.Time) (err error) {
 			return err
 		}
 		for orgID := range freed {
+			// Only after the commit: a rolled back chunk has recorded nothing.
 			recorded[orgID] = true
 		}
 	}
@@ -102,7 +106,8 @@ const resealChunk = 500
 
 // Reseal encrypts with the keyring's first key every text that another key
 // encrypted, in chunks, and returns their number. A text that the keyring cannot
-// decrypt is an error.
+// decrypt is an error. It may be stopped and started again: what is done is not done
+// twice.
 func (s *Service) Reseal(ctx context.Context) (count int, err error) {
 	defer fault.Wrap(&err, "reseal content")
 	for more := true; more; {

@@ -19,7 +19,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// Service keeps the content of sessions.
+// Service keeps the content of sessions. Who may read is decided here and nowhere
+// else, see MayRead.
 type Service struct {
 	DB    *store.DB
 	Jobs  *jobs.Queue
@@ -56,6 +57,7 @@ func (s *Service) Keep(ctx context.Context, tx *store.Tx, c access.Caller, texts
 		if names[id] = t.Session; bySession[id] == nil {
 			bySession[id] = map[string]Text{}
 		}
+		// The longer of two reports of an event is the more complete one.
 		if known, ok := bySession[id][t.EventID]; !ok || t.length > known.length {
 			bySession[id][t.EventID] = t
 		}
@@ -94,6 +96,7 @@ func (s *Service) keepSession(ctx context.Context, tx *store.Tx, one session, te
 		t := &texts[i]
 		old, isKnown := known[t.EventID]
 		switch {
+		// A retry, or an earlier part of what is there.
 		case isKnown && old.length >= int64(t.length):
 			kept++
 			continue
@@ -118,7 +121,8 @@ func (s *Service) keepSession(ctx context.Context, tx *store.Tx, one session, te
 	return one, kept + len(fresh), writeSession(ctx, tx, one)
 }
 
-// sealed encrypts a text of a session.
+// sealed encrypts a text of a session. The first key of the ring encrypts; the
+// others only decrypt, see Reseal.
 func (s *Service) sealed(sessionID string, t Text) row {
 	r := row{
 		session: sessionID, event: t.EventID, at: t.At, length: int64(t.length), bytes: int64(t.size()),
@@ -129,12 +133,14 @@ func (s *Service) sealed(sessionID string, t Text) row {
 	return r
 }
 
-// Has returns of which of an organisation's sessions something is kept.
+// Has returns of which of an organisation's sessions something is kept. Anyone who
+// sees the session may know that there is content; reading it is another right.
 func (s *Service) Has(ctx context.Context, orgID string, ids []string) (map[string]bool, error) {
 	return sessionsWithTexts(ctx, s.DB, orgID, ids)
 }
 
-// MayRead reports whether a caller may read the content of a session.
+// MayRead reports whether a caller may read the content of a session. People read
+// their own sessions; those of others need a permission of its own.
 func MayRead(c access.Caller, one sessions.Session) bool {
 	return c.OrgID == one.OrgID && (c.UserID == one.UserID || c.May(access.EvidenceRead))
 }
@@ -161,9 +167,11 @@ func (s *Service) Texts(
 		}
 		texts[r.event] = m.String()
 	}
+	// If the entry cannot be written, the texts are not returned either.
 	return texts, s.recordReading(ctx, one, len(texts))
 }
 
+// recordReading also records what owners read of their own; owner_id tells it apart.
 func (s *Service) recordReading(ctx context.Context, one sessions.Session, texts int) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		return audit.Record(ctx, tx, audit.Entry{

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// enabled reads the setting for display. Writers use shareEnabled, which holds it.
 func enabled(ctx context.Context, q store.Querier, orgID string) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT enabled FROM evidence_settings WHERE org_id = $1`, orgID)
 	return isOn(rows, err)
@@ -32,6 +33,8 @@ func isOn(rows store.Rows, err error) (bool, error) {
 	return on, err
 }
 
+// setEnabled waits for transactions that hold the setting: when it returns, none
+// still stores text under the old one.
 func setEnabled(ctx context.Context, tx *store.Tx, orgID string, on bool) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO evidence_settings (org_id, enabled, changed_at) VALUES ($1, $2, $3)
@@ -66,6 +69,7 @@ func lockSessions(ctx context.Context, tx *store.Tx, ids []string) (map[string]s
 	return found, err
 }
 
+// sessionByID names the organisation, as every query for a caller does.
 func sessionByID(ctx context.Context, q store.Querier, orgID, id string) (sessions.Session, error) {
 	rows, err := q.Query(ctx, `SELECT id, org_id, user_id, name FROM evidence_sessions WHERE org_id = $1 AND id = $2`, orgID, id)
 	return store.One(rows, err, "Content", func(row store.Row) (s sessions.Session, err error) {
@@ -83,6 +87,7 @@ func shareSession(ctx context.Context, tx *store.Tx, orgID, id string) (bool, er
 	return len(found) > 0, err
 }
 
+// writeSession upserts the totals of a session; whose it is never changes.
 func writeSession(ctx context.Context, tx *store.Tx, s session) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO evidence_sessions (id, org_id, user_id, name, texts, bytes, stored)
@@ -92,6 +97,7 @@ func writeSession(ctx context.Context, tx *store.Tx, s session) error {
 	return err
 }
 
+// sessionsWithTexts returns of which sessions something is kept. It reads no text.
 func sessionsWithTexts(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]bool, error) {
 	in, list := q.Dialect().In("$2", ids)
 	rows, err := q.Query(ctx, `SELECT id FROM evidence_sessions WHERE org_id = $1 AND id`+in, orgID, list)
@@ -104,7 +110,9 @@ func sessionsWithTexts(ctx context.Context, q store.Querier, orgID string, ids [
 	return found, err
 }
 
-// A row is one of evidence_texts.
+// A row is one of evidence_texts. length is that of the text as reported, before it
+// was cut or redacted; bytes that of the kept text, and stored that of its
+// ciphertext.
 type row struct {
 	session, event string
 	at             time.Time
@@ -165,7 +173,8 @@ func scanSealed(scan store.Row) (r row, err error) {
 	return r, err
 }
 
-// textsOfEvents returns the sealed texts of events of a session.
+// textsOfEvents returns the sealed texts of events of a session. The join makes sure
+// of the organisation: texts have no column for it.
 func textsOfEvents(ctx context.Context, q store.Querier, one sessions.Session, events []string) ([]row, error) {
 	in, list := q.Dialect().In("$3", events)
 	rows, err := q.Query(ctx, `
@@ -183,7 +192,8 @@ func textsOfSession(ctx context.Context, q store.Querier, one sessions.Session) 
 }
 
 // deleteSessions deletes the content of the sessions that match a condition on $1,
-// and returns the bytes that this frees by organisation.
+// and returns the bytes that this frees by organisation. Sessions are locked first
+// and in order, as Keep does, or the two could deadlock.
 func deleteSessions(ctx context.Context, tx *store.Tx, condition string, arg any) (map[string]int64, error) {
 	rows, err := tx.Query(ctx, `SELECT id FROM evidence_sessions WHERE `+condition+` ORDER BY id`+tx.Dialect().ForUpdate(), arg)
 	ids, err := store.All(rows, err, store.Value[string])
@@ -211,7 +221,8 @@ func sums(rows store.Rows, err error) (map[string]int64, error) {
 	return total, err
 }
 
-// textsBefore returns the next texts that were received before a time.
+// textsBefore returns the next texts that were received before a time. textsBefore
+// locks nothing: deleteTexts counts only what it deletes itself.
 func textsBefore(ctx context.Context, q store.Querier, before time.Time, limit int) ([]row, error) {
 	rows, err := q.Query(ctx, `
 		SELECT session_id, event_id FROM evidence_texts WHERE received_at < $1 ORDER BY received_at LIMIT $2`,
@@ -237,6 +248,8 @@ func deleteTexts(ctx context.Context, tx *store.Tx, texts []row) (map[string]int
 	err = store.Each(rows, err, func(scan store.Row) error {
 		var t row
 		err := scan.Scan(&t.session, &t.bytes, &t.stored)
+		// The totals follow the deletion in the same transaction, so they cannot
+		// drift.
 		s := held[t.session]
 		s.texts, s.bytes, s.stored = s.texts-1, s.bytes-t.bytes, s.stored-t.stored
 		held[t.session] = s
@@ -257,7 +270,8 @@ func deleteTexts(ctx context.Context, tx *store.Tx, texts []row) (map[string]int
 }
 
 // lockTextsOfOtherKeys returns the next texts that another key encrypted. The two
-// conditions are ranges of an index.
+// conditions are ranges of an index. FOR UPDATE, so that a longer report of a text
+// is not overwritten by its older self.
 func lockTextsOfOtherKeys(ctx context.Context, tx *store.Tx, keyID string, limit int) ([]row, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+sealedColumns+` FROM evidence_texts t WHERE t.key_id < $1 OR t.key_id > $1 LIMIT $2`+tx.Dialect().ForUpdate(),
@@ -265,6 +279,7 @@ func lockTextsOfOtherKeys(ctx context.Context, tx *store.Tx, keyID string, limit
 	return store.All(rows, err, scanSealed)
 }
 
+// updateSealed replaces ciphertexts by ones of another key; the text stays the same.
 func updateSealed(ctx context.Context, tx *store.Tx, texts []row) error {
 	for _, t := range texts { // only after a change of the key
 		_, err := tx.Exec(ctx, `UPDATE evidence_texts SET sealed = $3, key_id = $4 WHERE session_id = $1 AND event_id = $2`,
@@ -276,7 +291,8 @@ func updateSealed(ctx context.Context, tx *store.Tx, texts []row) error {
 	return nil
 }
 
-// Stored recounts the bytes that the content of organisations uses.
+// Stored recounts the bytes that the content of organisations uses. Quotas count
+// ciphertext, since that is what fills the disk.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Evidence, SQL: `
 		SELECT org_id, CAST(SUM(stored) AS BIGINT) AS bytes FROM evidence_sessions GROUP BY org_id`}

@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// Mount adds the routes of costs and prices.
+// Mount adds the routes of costs and prices. Everyone may read the prices that bills
+// are computed with; only admins replace them.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleBill, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/v1/costs",
@@ -28,6 +29,7 @@ type billInput struct {
 	Days int `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Window in days, today included"`
 }
 
+// Null and 0 differ: null means that the price is unknown, 0 that it cost nothing.
 type billOutput struct {
 	Days         int        `json:"days"`
 	Total        *float64   `json:"total" doc:"Dollars; the sum of unattributed and of all skills. Null: there are requests, and no price is known"`
@@ -35,6 +37,8 @@ type billOutput struct {
 	Skills       []billItem `json:"skills" nullable:"false" doc:"Skills with requests, by name"`
 }
 
+// A billItem has the fields of BillItem in the same order, which makes them
+// convertible.
 type billItem struct {
 	SkillID string   `json:"skill_id" format:"uuid"`
 	Name    string   `json:"name" example:"pdf-tables"`
@@ -59,6 +63,7 @@ func (s *Service) handlePrices(ctx context.Context, _ struct{}) (pricesOutput, e
 	return pricesOutput{Models: models}, err
 }
 
+// The order matters: the first model whose pattern matches has the price.
 type setPricesInput struct {
 	Body struct {
 		Models []pricing.Model `json:"models" nullable:"false" maxItems:"1000" doc:"Tried in this order before those of the installation; none: only these"`

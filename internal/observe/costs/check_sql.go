@@ -7,7 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Check compares all rollups with a recount.
+// Check compares all rollups with a recount. Nothing is repaired: a difference is a
+// bug whose cause a repair would hide.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "costs", []invariants.Rule{
 		{Broken: wrongDays, Wrong: "days whose costs are not those of their requests", Do: invariants.Report},
@@ -21,6 +22,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Find
 // A recount adds the stored counters and subtracts the recounted ones: a group
 // that does not sum to zero is wrong. It does tally.go's arithmetic in SQL.
 const (
+	// Every request under each of its subjects: organisation, skill and version.
 	paid = `paid AS (
 			SELECT org_id AS subject, id FROM cost_requests
 			UNION ALL SELECT skill_id, id FROM cost_requests WHERE skill_id IS NOT NULL
@@ -42,6 +44,7 @@ const (
 			OR SUM(h) <> 0
 		) AS wrong`
 
+	// Uses are compared by key; sessions by what their key is a hash of.
 	wrongGroups = `
 		WITH grouped AS (
 			SELECT use_key AS part, '' AS session_hash, '' AS version, occurred_at, occurred_at AS first_at, micros
@@ -63,6 +66,8 @@ const (
 			) AS recount GROUP BY part, session_hash, version HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0
 		) AS wrong`
 
+	// Groups under each of their subjects. Those of the organisation have no
+	// version.
 	subjectsOfGroups = `counted AS (
 			SELECT subject_id AS subject, kind, first_at / 86400000000 AS day, requests, unpriced, micros, grade_day, pass_rate
 			FROM cost_groups
@@ -85,6 +90,8 @@ const (
 			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0
 		) AS wrong`
 
+	// The bucket of a cost is not recomputed in SQL: only the sums of a day are
+	// compared.
 	wrongBuckets = `
 		WITH ` + subjectsOfGroups + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (

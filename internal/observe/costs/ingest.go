@@ -11,7 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// A Report is the requests and marks of one request of a user's producer.
+// A Report is the requests and marks of one request of a user's producer. It may
+// have Sessions only: then nothing new was paid for, but what was moves.
 type Report struct {
 	OrgID, UserID string
 	Requests      []Request
@@ -34,6 +35,7 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 		if err := skills.LockUser(ctx, tx, r.UserID); err != nil {
 			return err
 		}
+		// Marks first: the requests of the same report are attributed by them.
 		if err := in.addMarks(ctx, r.Marks); err != nil {
 			return err
 		}
@@ -47,6 +49,7 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 			return err
 		}
 	}
+	// With Sessions alone the user is locked already, by skills.Observe.
 	if err := in.follow(ctx, r.Sessions); err != nil {
 		return err
 	}
@@ -54,6 +57,7 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 }
 
 // ingestion is a change of requests, and of everything that is derived from them.
+// before and after hold every request at hand; the rollups get the difference.
 type ingestion struct {
 	tx            *store.Tx
 	orgID, userID string
@@ -70,7 +74,8 @@ func newIngestion(tx *store.Tx, orgID, userID string) *ingestion {
 	}
 }
 
-// load adds stored requests that are not loaded yet.
+// load adds stored requests that are not loaded yet. A request that this report has
+// changed already must not be overwritten.
 func (in *ingestion) load(all []request) {
 	for _, r := range all {
 		if _, ok := in.before[r.id]; !ok {
@@ -84,6 +89,7 @@ func (in *ingestion) load(all []request) {
 func (in *ingestion) addMarks(ctx context.Context, reported []Mark) error {
 	var marks []mark
 	for _, m := range reported {
+		// A mark without a valid name still ends the use before it.
 		name, err := skills.CleanName(m.Skill)
 		if err != nil {
 			name = ""
@@ -124,6 +130,7 @@ func (in *ingestion) addRequests(ctx context.Context, reported []Request) error 
 // attribute finds the skill and the use of every loaded request.
 func (in *ingestion) attribute(ctx context.Context) error {
 	wanted := map[moment]bool{}
+	// Only requests whose producer names no skill depend on marks.
 	for _, r := range in.after {
 		if r.awaitsMark() {
 			wanted[r.moment()] = true
@@ -143,6 +150,7 @@ func (in *ingestion) attribute(ctx context.Context) error {
 	delete(names, "")
 	var skillIDs map[string]string
 	if len(names) > 0 {
+		// A cost is no use, so it does not confirm the name.
 		skillIDs, err = skills.ResolveUnconfirmed(ctx, in.tx, in.orgID, slices.Sorted(maps.Keys(names)))
 	}
 	for id, r := range in.after {
@@ -156,6 +164,8 @@ func (s *Service) price(ctx context.Context, in *ingestion, reported []Request) 
 	if len(reported) == 0 {
 		return nil
 	}
+	// Only reported requests are priced here; after a change of the prices a job
+	// prices the others anew, see repriceSome.
 	prices, err := s.pricesOf(ctx, in.tx, in.orgID)
 	for _, r := range reported {
 		in.after[r.ID] = prices.priced(in.after[r.ID])
@@ -194,6 +204,7 @@ func (in *ingestion) follow(ctx context.Context, changed []skills.Session) error
 	for s, state := range states {
 		key := keyOf(s)
 		in.states[key] = state
+		// The stored group has the version that its requests were counted for.
 		if g := in.groups[key]; g.requests > 0 && g.versionID != orEmpty(state.VersionID) {
 			moved = append(moved, key)
 		}
@@ -219,12 +230,14 @@ func (r request) skillSession() skills.Session {
 	return skills.Session{SkillID: r.skillID, Hash: r.session}
 }
 
+// keyOf returns the key of the group of a session with a skill.
 func keyOf(s skills.Session) string { return skills.SessionKey(s.SkillID, s.Hash) }
 
 // write stores the requests that changed and adds the difference to all rollups.
 func (in *ingestion) write(ctx context.Context) error {
 	t := newTally(in.orgID)
 	var fresh, changed []request
+	// Sorted: bulk statements lock rows in the order in which they are given.
 	for _, id := range slices.Sorted(maps.Keys(in.after)) {
 		r := in.after[id]
 		old, known := in.before[id]
@@ -253,7 +266,8 @@ func (in *ingestion) write(ctx context.Context) error {
 
 const secondsPerDay = 24 * 60 * 60
 
-// dayOf returns the UTC day of a time, counted from the epoch.
+// dayOf returns the UTC day of a time, counted from the epoch. Go's division rounds
+// towards zero, so days before 1970 need the correction.
 func dayOf(t time.Time) int64 {
 	day := t.Unix() / secondsPerDay
 	if t.Unix()%secondsPerDay < 0 {

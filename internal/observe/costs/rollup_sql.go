@@ -16,6 +16,8 @@ var dayColumns = []string{
 	"sessions", "session_requests", "graded_sessions", "graded_micros", "pass_rate_sum",
 }
 
+// counts returns pointers, for reading and writing alike, in the order of
+// dayColumns.
 func (d *dayCount) counts() []*int64 {
 	return []*int64{
 		&d.requests, &d.reported, &d.unpriced, &d.micros, &d.input, &d.output, &d.cacheRead, &d.cacheWrite, &d.uses,
@@ -30,6 +32,7 @@ func incrementDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCou
 	keys := slices.SortedFunc(maps.Keys(changes), func(a, b dayKey) int {
 		return cmp.Or(strings.Compare(a.subject, b.subject), cmp.Compare(a.day, b.day))
 	})
+	// What cancelled out would lock a row for nothing.
 	keys = slices.DeleteFunc(keys, func(k dayKey) bool { return *changes[k] == dayCount{} })
 	columns := []store.Column{
 		store.Col("subject_id", columnOf(keys, func(k dayKey) string { return k.subject })),
@@ -41,6 +44,8 @@ func incrementDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCou
 	return increment(ctx, tx, len(keys), store.Bulk{Table: "cost_days", Columns: columns}, "subject_id, day", dayColumns)
 }
 
+// incrementBuckets leaves rows whose uses fell to zero: they add nothing to a
+// histogram.
 func incrementBuckets(ctx context.Context, tx *store.Tx, changes map[bucketKey]*bucketCount) error {
 	keys := slices.SortedFunc(maps.Keys(changes), func(a, b bucketKey) int {
 		return cmp.Or(strings.Compare(a.subject, b.subject), cmp.Compare(a.day, b.day), cmp.Compare(a.bucket, b.bucket))
@@ -58,6 +63,7 @@ func incrementBuckets(ctx context.Context, tx *store.Tx, changes map[bucketKey]*
 	}, "subject_id, day, bucket", []string{"uses", "micros"})
 }
 
+// incrementModels has no subject: models are counted for the organisation only.
 func incrementModels(ctx context.Context, tx *store.Tx, orgID string, changes map[modelKey]int64) error {
 	keys := slices.SortedFunc(maps.Keys(changes), func(a, b modelKey) int {
 		return cmp.Or(cmp.Compare(a.day, b.day), strings.Compare(a.model, b.model))

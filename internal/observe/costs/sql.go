@@ -33,13 +33,15 @@ func requestsByID(ctx context.Context, q store.Querier, ids []string) ([]request
 	return store.All(rows, err, scanRequest)
 }
 
-// pairsOf are moments as store.Dialect.Pairs takes them.
+// pairsOf are moments as store.Dialect.Pairs takes them. Their texts are cast back
+// to numbers in SQL.
 func pairsOf(moments []moment) [][2]string {
 	return columnOf(moments, func(m moment) [2]string { return [2]string{m.session, strconv.FormatInt(m.at, 10)} })
 }
 
 // requestsAfterMarks returns the requests without a skill of their own that come
-// between one of the marks and the next but one of its session.
+// between one of the marks and the next but one of its session. Up to the next but
+// one, since the next may be a prompt that does not end the use.
 func requestsAfterMarks(ctx context.Context, q store.Querier, marks []mark) ([]request, error) {
 	table, list := q.Dialect().Pairs("$1", pairsOf(columnOf(marks, func(m mark) moment { return m.moment })))
 	rows, err := q.Query(ctx, `
@@ -56,7 +58,8 @@ func requestsAfterMarks(ctx context.Context, q store.Querier, marks []mark) ([]r
 const endOfTime int64 = 1 << 62
 
 // activeMarks returns the last mark at or before each moment that is not the
-// prompt of the mark before it.
+// prompt of the mark before it. Moments before the first mark of their session are
+// missing.
 func activeMarks(ctx context.Context, q store.Querier, moments []moment) (map[moment]mark, error) {
 	lasts, err := lastMarks(ctx, q, moments)
 	if err != nil {
@@ -104,6 +107,8 @@ func lastMarks(ctx context.Context, q store.Querier, moments []moment) (map[mome
 	return lasts, err
 }
 
+// insertMarks stores marks. One that is there already may learn that it opens a
+// turn, and never forgets it.
 func insertMarks(ctx context.Context, tx *store.Tx, marks []mark) error {
 	_, err := store.Bulk{
 		Table: "cost_marks",
@@ -119,7 +124,9 @@ func insertMarks(ctx context.Context, tx *store.Tx, marks []mark) error {
 	return err
 }
 
-// requestsOfSessions returns the requests of sessions with a skill.
+// requestsOfSessions returns the requests of sessions with a skill. By the keys of
+// their uses, which is the only index that leads from a skill's session to its
+// requests.
 func requestsOfSessions(ctx context.Context, q store.Querier, sessionKeys []string) ([]request, error) {
 	if len(sessionKeys) == 0 {
 		return nil, nil
@@ -160,6 +167,8 @@ func mutable(all []request) []store.Column {
 	}
 }
 
+// insertRequests takes the ids as new: the caller has read all known ones under the
+// lock.
 func insertRequests(ctx context.Context, tx *store.Tx, orgID, userID string, fresh []request) error {
 	if len(fresh) == 0 {
 		return nil
@@ -195,6 +204,7 @@ func scanGroup(row store.Row) (g group, err error) {
 	return g, err
 }
 
+// groupsByKey returns the groups that exist; one without requests has no row.
 func groupsByKey(ctx context.Context, q store.Querier, keys []string) ([]group, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -214,6 +224,7 @@ func firstRequests(ctx context.Context, q store.Querier, groups []group) (map[st
 	var uses, sessions []string
 	keys := map[string]string{} // by session
 	for _, g := range groups {
+		// Two queries: uses are found by their key, sessions by their hash.
 		if g.kind == useGroup {
 			uses = append(uses, g.key)
 			continue
@@ -250,6 +261,7 @@ func eachTime(rows store.Rows, err error, fn func(key string, at time.Time)) err
 	})
 }
 
+// kind and subject are not updated: they follow from the key.
 func upsertGroups(ctx context.Context, tx *store.Tx, groups []group) error {
 	if len(groups) == 0 {
 		return nil
@@ -287,6 +299,7 @@ func upsertGroups(ctx context.Context, tx *store.Tx, groups []group) error {
 	return err
 }
 
+// deleteGroups deletes groups of which no request is left.
 func deleteGroups(ctx context.Context, tx *store.Tx, keys []string) error {
 	if len(keys) == 0 {
 		return nil

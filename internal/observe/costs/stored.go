@@ -33,7 +33,8 @@ type attribution struct {
 	useKey    string
 }
 
-// stored returns the row of a reported request.
+// stored returns the row of a reported request. Session and turn become pseudonyms:
+// the agent's own ids are not in these tables.
 func (in *ingestion) stored(r Request) request {
 	name, err := skills.CleanName(r.Skill)
 	if err != nil {
@@ -58,6 +59,8 @@ func merge(a, b request) request {
 	a.name, a.model = max(a.name, b.name), max(a.model, b.model)
 	// A producer that names skills knows better than a mark.
 	a.inferred = a.inferred && b.inferred
+	// The begin of the request, where one producer reports the begin and another the
+	// end.
 	if b.at.Before(a.at) {
 		a.at = b.at
 	}
@@ -89,7 +92,8 @@ type moment struct {
 	at      int64 // microseconds
 }
 
-// before is the last moment before this one.
+// before is the last moment before this one. Times are in microseconds, so nothing
+// lies between.
 func (m moment) before() moment { return moment{m.session, m.at - 1} }
 
 func (r request) moment() moment { return moment{r.session, r.at.UnixMicro()} }
@@ -105,6 +109,7 @@ type mark struct {
 func uniqueMarks(marks []mark) []mark {
 	opens := map[mark]bool{}
 	for _, m := range marks {
+		// A bulk upsert must not name a key twice.
 		key := mark{moment: m.moment, name: m.name}
 		opens[key] = opens[key] || m.opensTurn
 	}
@@ -135,6 +140,7 @@ func (r request) attribute(last mark, skillIDs map[string]string) request {
 	if r.awaitsMark() {
 		name = last.name
 	}
+	// Kept: follow sets it from the session's state afterwards.
 	versionID := r.versionID
 	r.attribution = attribution{}
 	if name == "" {
@@ -150,6 +156,7 @@ func (r request) attribute(last mark, skillIDs map[string]string) request {
 	case r.session != "":
 		r.useKey = skills.ID(skillID, r.session, "session", "")
 	default:
+		// Without a session nothing tells which requests belong together.
 		r.useKey = skills.ID(skillID, "", "request", r.id)
 	}
 	return r

@@ -21,6 +21,8 @@ type tally struct {
 	moves   map[string]*move   // by the key of the group
 }
 
+// A dayKey is the key of cost_days. The subject is a skill, a version or the
+// organisation.
 type dayKey struct {
 	subject string
 	day     int64
@@ -28,6 +30,8 @@ type dayKey struct {
 
 // dayCount is a row of cost_days, or an increment of one.
 type dayCount struct {
+	// All money is in millionths of a dollar, as integers: increments must cancel
+	// out exactly.
 	requests, reported, unpriced         int64
 	micros                               int64
 	input, output, cacheRead, cacheWrite int64
@@ -36,6 +40,8 @@ type dayCount struct {
 	graded, gradedMicros, passRateSum    int64
 }
 
+// A bucketKey is the key of cost_buckets, the histogram that medians are read from:
+// see bucketOf.
 type bucketKey struct {
 	subject     string
 	day, bucket int64
@@ -44,6 +50,7 @@ type bucketKey struct {
 // bucketCount is a row of cost_buckets, or an increment of one.
 type bucketCount struct{ uses, micros int64 }
 
+// A modelKey is the key of cost_models, without the organisation.
 type modelKey struct {
 	day   int64
 	model string
@@ -84,6 +91,7 @@ func newTally(orgID string) *tally {
 	}
 }
 
+// day returns the increment of a row, to be added to.
 func (t *tally) day(subject string, day int64) *dayCount {
 	k := dayKey{subject, day}
 	if t.days[k] == nil {
@@ -95,6 +103,8 @@ func (t *tally) day(subject string, day int64) *dayCount {
 // counted adds a request, or removes it with sign -1.
 func (t *tally) counted(r request, sign int64) {
 	day := dayOf(r.at)
+	// The organisation counts every request, so its total includes what belongs to
+	// no skill.
 	for _, subject := range []string{t.orgID, r.skillID, r.versionID} {
 		if subject != "" {
 			t.day(subject, day).count(r, sign)
@@ -150,6 +160,8 @@ func (s storedGroups) load(ctx context.Context, q store.Querier, keys []string) 
 	return err
 }
 
+// reported counts the requests whose cost the producer told; the others were priced
+// from their tokens, or have no price.
 func (d *dayCount) count(r request, sign int64) {
 	d.requests += sign
 	switch {
@@ -202,6 +214,7 @@ func (t *tally) regroup(
 	var stale []group // whose first request was removed
 	for key, m := range t.moves {
 		g := before[key]
+		// Kept apart, since g may be replaced by what it becomes.
 		firstAt := g.firstAt
 		switch {
 		case g.requests == 0:
@@ -210,9 +223,13 @@ func (t *tally) regroup(
 			g.versionID = m.to.versionID
 		}
 		g.requests, g.unpriced, g.micros = g.requests+m.requests, g.unpriced+m.unpriced, g.micros+m.micros
+		// Only these count on the day of their first request. A session with a skill
+		// counts on the day of its grade.
 		if g.kind == useGroup || g.subjectID == t.orgID {
 			g.firstAt = earliest(firstAt, m.added)
 			if firstAt != nil && m.removed != nil && !m.removed.After(*firstAt) && g.requests > 0 {
+				// The minimum of what remains must be read: it cannot be computed
+				// from the difference.
 				stale = append(stale, g)
 			}
 		}
@@ -240,6 +257,8 @@ func (t *tally) regroup(
 		if old.equal(g) {
 			continue
 		}
+		// A group without requests counts for nothing, so this covers new and
+		// deleted ones.
 		t.grouped(old, -1)
 		t.grouped(g, +1)
 		switch {
@@ -255,6 +274,7 @@ func (t *tally) regroup(
 	return upsertGroups(ctx, tx, changed)
 }
 
+// earliest returns the earlier of two times, of which any may be missing.
 func earliest(a, b *time.Time) *time.Time {
 	if a == nil || b != nil && b.Before(*a) {
 		return b
@@ -262,6 +282,7 @@ func earliest(a, b *time.Time) *time.Time {
 	return a
 }
 
+// The other fields are part of the key, or never change.
 func (g group) equal(o group) bool {
 	return g.versionID == o.versionID && g.requests == o.requests && g.unpriced == o.unpriced && g.micros == o.micros &&
 		same(g.grade, o.grade) && (g.firstAt == o.firstAt || g.firstAt != nil && o.firstAt != nil && g.firstAt.Equal(*o.firstAt))
@@ -283,6 +304,7 @@ func (t *tally) grouped(g group, sign int64) {
 		case subject == "":
 		case g.kind == useGroup:
 			t.used(g, subject, sign)
+		// A session of unknown cost would distort the cost per graded session.
 		case g.grade != nil && g.unpriced == 0:
 			d := t.day(subject, g.grade.Day)
 			d.graded += sign
@@ -312,7 +334,8 @@ func (t *tally) used(g group, subject string, sign int64) {
 
 // bucketOf returns the bucket of a cost: every doubling has 8 of equal width, and
 // costs below 8 have one each. It is integer arithmetic, so that a cost has the
-// same bucket on every machine.
+// same bucket on every machine. A bucket is at most an eighth of its cost wide,
+// which bounds the error of a median.
 func bucketOf(micros int64) int64 {
 	if micros < 8 {
 		return micros
@@ -322,7 +345,8 @@ func bucketOf(micros int64) int64 {
 	return int64(shift)*8 + int64(n>>shift) // 8 to 15
 }
 
-// write adds the increments to the rollups.
+// write adds the increments to the rollups. The order of tables is the same in all
+// transactions, which avoids deadlocks.
 func (t *tally) write(ctx context.Context, tx *store.Tx) error {
 	if err := incrementDays(ctx, tx, t.days); err != nil {
 		return err

@@ -19,6 +19,7 @@ func columnOf[Row, T any](rows []Row, value func(Row) T) []T {
 	return column
 }
 
+// marshal encodes a value for a text column.
 func marshal(value any) string {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -27,6 +28,8 @@ func marshal(value any) string {
 	return string(raw)
 }
 
+// upsertGrade stores a grade. Its id contains the session, the skill and the grader,
+// so grading again replaces the verdict.
 func upsertGrade(ctx context.Context, tx *store.Tx, g grade, sealed *string) error {
 	var record *string
 	if g.judge != nil {
@@ -51,6 +54,8 @@ func replaceFailures(ctx context.Context, tx *store.Tx, g grade) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM grade_failures WHERE grade_id = $1`, g.id); err != nil {
 		return err
 	}
+	// Labels are made by a model and cost money: those of reasons that stay are
+	// kept.
 	in, list := tx.Dialect().In("$2", columnOf(g.failures, func(f failure) string { return f.key }))
 	_, err := tx.Exec(ctx, `DELETE FROM grade_failure_labels WHERE grade_id = $1 AND NOT (key`+in+`)`, g.id, list)
 	if err != nil || len(g.failures) == 0 {
@@ -88,6 +93,7 @@ func deleteGrades(ctx context.Context, tx *store.Tx, condition string, arg any) 
 	return err
 }
 
+// gradedAt is fault.NotFound without a grade.
 func gradedAt(ctx context.Context, q store.Querier, id string) (time.Time, error) {
 	rows, err := q.Query(ctx, `SELECT graded_at FROM grades WHERE id = $1`, id)
 	return store.One(rows, err, "Grade", func(row store.Row) (at time.Time, err error) {
@@ -110,7 +116,8 @@ func evidenceOf(ctx context.Context, q store.Querier, id string) (found []eviden
 }
 
 // gradesOfSession returns the grades of a session by id, and their encrypted
-// quotations.
+// quotations. Without the permission to read content the caller drops the quotations
+// undecrypted.
 func gradesOfSession(ctx context.Context, q store.Querier, session string) (map[string]grade, map[string]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, evidence, judge, reason, graded_by, COALESCE(sealed, '') FROM grades WHERE session_hash = $1`, session)
@@ -161,7 +168,8 @@ const countingFailures = `
 	WHERE f.skill_id ` + itsSkills + ` AND f.failed_at >= $2
 		AND (g.session_key IS NULL OR COALESCE(g.basis, 'pushed') = f.basis)`
 
-// failureExamples returns the newest sessions of each group, as the agents call them.
+// failureExamples returns the newest sessions of each group, as the agents call
+// them. Sessions that were deleted meanwhile are missing: the join leaves them out.
 func failureExamples(
 	ctx context.Context, q store.Querier, skillID string, since time.Time, groups []Group,
 ) (map[string][]string, error) {
@@ -186,7 +194,8 @@ func failureExamples(
 }
 
 // verdictPairs counts the sessions of a skill that both a judge and people have graded.
-// Of several people the mean counts.
+// Of several people the mean counts. They measure how far the judge agrees with
+// people, see pairs.
 func verdictPairs(ctx context.Context, q store.Querier, skillID string) (p pairs, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*), COUNT(CASE WHEN judge_passes AND people_pass THEN 1 END),
@@ -204,6 +213,8 @@ func verdictPairs(ctx context.Context, q store.Querier, skillID string) (p pairs
 	return p, err
 }
 
+// sealedGrades returns all quotations, for a change of the key. Few grades have any,
+// so they fit into one transaction.
 func sealedGrades(ctx context.Context, tx *store.Tx) (map[string]string, error) {
 	rows, err := tx.Query(ctx, `SELECT id, sealed FROM grades WHERE sealed IS NOT NULL`+tx.Dialect().ForUpdate())
 	all := map[string]string{}
@@ -221,6 +232,7 @@ func updateSealed(ctx context.Context, tx *store.Tx, id, sealed string) error {
 	return err
 }
 
+// dropSealed deletes quotations; the verdict and the reason stay.
 func dropSealed(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
 	_, err := q.Exec(ctx, `
 		UPDATE grades SET sealed = NULL WHERE sealed IS NOT NULL AND ($1 = '' OR org_id = $1) AND graded_at < $2`,

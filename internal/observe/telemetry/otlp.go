@@ -101,6 +101,8 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	n := &normalizer{caller: c, now: time.Now()}
 	s.read(n)
 	rejected, err := r.ingestOTLP(ctx, c, n.otlpBatch, p)
+	// Also with rejected records: any other status would make the exporter send all
+	// again.
 	return e.Success(s.rejected, len(rejected), summarize(rejected, n.redacted)), err
 }
 

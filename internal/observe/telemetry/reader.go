@@ -228,6 +228,7 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 		return err
 	}
 	r.touchSession(c.base, at, false)
+	// Counted all the same: a client must learn that its records count for nothing.
 	if hidden {
 		r.batch.unattributed++
 		return nil
