@@ -22,7 +22,8 @@ type Document struct {
 	etag    string
 }
 
-// NewDocument makes a document of its content.
+// NewDocument makes a document of its content. It is compressed once, when it is
+// made, and not for each client.
 func NewDocument(content []byte) (*Document, error) {
 	sum := sha256.Sum256(content)
 	d := &Document{content: content, etag: hex.EncodeToString(sum[:])}
@@ -50,6 +51,7 @@ func (d *Document) ServeJSON(w http.ResponseWriter, r *http.Request, sh Shelf) {
 	content, etag := d.content, d.etag
 	if d.gzipped != nil && acceptsGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")
+		// Another representation needs another ETag (RFC 9110, section 8.8.3.3).
 		content, etag = d.gzipped, etag+"-gzip"
 	}
 	stored.Serve(w, r, etag, content)

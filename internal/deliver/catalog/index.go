@@ -39,12 +39,15 @@ func (s *Service) index(ctx context.Context, sh registry.Shelf, f indexFormat) (
 		}
 		defer release()
 		var skills indexed
+		// Row by row, so that the manifests of all skills are never in memory at
+		// once.
 		if err := s.Registry.EachOnShelf(ctx, sh, maxSkills, func(l registry.Listed, paths string) error {
 			return skills.add(f, l, paths)
 		}); err != nil {
 			return nil, 0, err
 		}
 		d, err := NewDocument(skills.encode(f))
+		// An empty index has the size 0, and is not cached.
 		if err != nil || len(skills.entries) == 0 {
 			return d, 0, err
 		}
@@ -56,6 +59,7 @@ func (s *Service) index(ctx context.Context, sh registry.Shelf, f indexFormat) (
 // shelf.
 func indexOfOne(l registry.Listed) (*Document, error) {
 	entry := newEntry(l)
+	// Relative, so that it works below any base and with any token in the path.
 	entry.URL = "../../../.well-known/agent-skills/" + entry.URL
 	raw, err := json.Marshal(entry)
 	if err != nil {
@@ -65,6 +69,8 @@ func indexOfOne(l registry.Listed) (*Document, error) {
 	return NewDocument(skills.encode(newIndex))
 }
 
+// indexEntry and oldIndexEntry have the fields of the discovery draft in versions
+// 0.2.0 and 0.1.0.
 type indexEntry struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"`
@@ -115,6 +121,8 @@ func (x *indexed) add(f indexFormat, l registry.Listed, paths string) error {
 	if err != nil {
 		return err
 	}
+	// Skills beyond the limit are left out: an index that is cut off would not
+	// parse.
 	if x.size+len(raw) <= maxIndex {
 		x.size += len(raw)
 		x.entries = append(x.entries, namedEntry{l.Name, raw})
@@ -126,6 +134,7 @@ func (x *indexed) add(f indexFormat, l registry.Listed, paths string) error {
 func (x *indexed) encode(f indexFormat) []byte {
 	slices.SortFunc(x.entries, func(a, b namedEntry) int { return cmp.Compare(a.name, b.name) })
 	var b bytes.Buffer
+	// The entries were encoded when they were added; here they are only joined.
 	b.Grow(x.size + len(x.entries) + 2<<10)
 	b.WriteByte('{')
 	if f == newIndex {

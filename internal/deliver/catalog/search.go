@@ -43,6 +43,7 @@ func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, sh Shelf)
 	}{[]foundSkill{}}
 	for _, l := range Search(list, query.Get("q"), query.Get("owner"), min(limit, maxFound)) {
 		out.Skills = append(out.Skills, foundSkill{
+			// The address of the skill's own index, see indexOfOne.
 			ID: path.Join(l.OrgName, l.Name), Name: l.Name, Source: s.PublicURL + path.Join(sh.Base, "/", l.Name),
 			Installs: l.InstallationCount,
 		})
@@ -55,6 +56,7 @@ func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, sh Shelf)
 // Search returns the skills that have all words of a query in their name or
 // description: those with one in the name first, then by installations.
 func Search(list Listing, query, owner string, limit int) []*registry.Listed {
+	// A letter that is cut in half at the limit matches nothing, and is no error.
 	words := strings.Fields(strings.ToLower(query[:min(len(query), maxQuery)]))
 	type hit struct {
 		*registry.Listed
@@ -66,6 +68,7 @@ func Search(list Listing, query, owner string, limit int) []*registry.Listed {
 		if owner != "" && !strings.EqualFold(owner, l.OrgName) {
 			continue
 		}
+		// Names are in lower case already.
 		text, h := strings.ToLower(l.Description), hit{Listed: l}
 		missing := slices.ContainsFunc(words, func(word string) bool {
 			inName := strings.Contains(l.Name, word)
@@ -76,6 +79,7 @@ func Search(list Listing, query, owner string, limit int) []*registry.Listed {
 			hits = append(hits, h)
 		}
 	}
+	// Stable, so that equal hits keep the order of the list, which is by name.
 	slices.SortStableFunc(hits, func(a, b hit) int {
 		if a.named != b.named {
 			return cmp.Compare(btoi(b.named), btoi(a.named))

@@ -11,7 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 )
 
-// A change is a row of installation_changes.
+// A change is a row of installation_changes. It says which content was there from a
+// time on; "" if that is not known.
 type change struct {
 	place
 	hash  string
@@ -19,7 +20,8 @@ type change struct {
 }
 
 // lockRecords locks the user's records of entries, so that the changes of two
-// devices are recorded one after the other.
+// devices are recorded one after the other. By id, since two reports of a user may
+// name the same entries in different order.
 func lockRecords(ctx context.Context, tx *store.Tx, userID string, entryIDs []string) error {
 	in, list := tx.Dialect().In("$2", entryIDs)
 	_, err := tx.Exec(ctx, `
@@ -28,6 +30,8 @@ func lockRecords(ctx context.Context, tx *store.Tx, userID string, entryIDs []st
 }
 
 // recordedHashes reads which contents of entries are installed on which devices.
+// Several paths on one device may have different contents: then there are several
+// rows.
 func recordedHashes(ctx context.Context, q store.Querier, userID string, entryIDs []string) ([]Installation, error) {
 	in, list := q.Dialect().In("$2", entryIDs)
 	rows, err := q.Query(ctx, `
@@ -39,7 +43,8 @@ func recordedHashes(ctx context.Context, q store.Querier, userID string, entryID
 	})
 }
 
-// lastChanges reads the newest change of each place.
+// lastChanges reads the newest change of each place. Places without a change are
+// missing.
 func lastChanges(ctx context.Context, q store.Querier, userID string, entryIDs []string) (map[place]change, error) {
 	in, list := q.Dialect().In("$2", entryIDs)
 	rows, err := q.Query(ctx, `
@@ -57,6 +62,7 @@ func lastChanges(ctx context.Context, q store.Querier, userID string, entryIDs [
 	return last, err
 }
 
+// Two changes at the same microsecond are one: the later one wins.
 func insertChanges(ctx context.Context, tx *store.Tx, userID string, changes []change) error {
 	if len(changes) == 0 {
 		return nil
@@ -83,7 +89,8 @@ func insertChanges(ctx context.Context, tx *store.Tx, userID string, changes []c
 	return dropOldChanges(ctx, tx, userID, entryIDs, devices)
 }
 
-// dropOldChanges keeps the newest maxChanges of entries on devices.
+// dropOldChanges keeps the newest maxChanges of entries on devices. A device that
+// flips between two versions must not fill the table.
 func dropOldChanges(ctx context.Context, tx *store.Tx, userID string, entryIDs, devices []string) error {
 	ofEntries, entryList := tx.Dialect().In("$2", entryIDs)
 	ofDevices, deviceList := tx.Dialect().In("$3", devices)
@@ -97,7 +104,8 @@ func dropOldChanges(ctx context.Context, tx *store.Tx, userID string, entryIDs, 
 	return err
 }
 
-// forgetDevices deletes the history of devices of which no record is left.
+// forgetDevices deletes the history of devices of which no record is left. Only the
+// hash of a device is in the history, which is why the ids are passed in.
 func forgetDevices(ctx context.Context, tx *store.Tx, userID, entryID string, deviceIDs []string) error {
 	for _, id := range deviceIDs {
 		_, err := tx.Exec(ctx, `
@@ -112,6 +120,8 @@ func forgetDevices(ctx context.Context, tx *store.Tx, userID, entryID string, de
 	return nil
 }
 
+// installedOfSkills reads the history by skill: the attribution of uses knows
+// skills, not entries. Oldest first.
 func installedOfSkills(
 	ctx context.Context, q store.Querier, userID string, devices, skillIDs []string,
 ) ([]inuse.Installed, error) {

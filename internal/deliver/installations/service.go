@@ -17,7 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Service knows the installations.
+// Service knows the installations. The cache of syncs is made with the first one, so
+// that the struct needs no constructor.
 type Service struct {
 	DB       *store.DB
 	Blobs    blob.Bucket
@@ -62,6 +63,8 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 		if err != nil {
 			return err
 		}
+		// A copy: the function may run again, and must not see the hash of the first
+		// attempt.
 		n := n
 		n.ContentHash = recordedHash(cmp.Or(n.ContentHash, e.CurrentHash))
 		if err := lockRecords(ctx, tx, c.UserID, []string{e.ID}); err != nil {
@@ -71,6 +74,7 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 		if err != nil {
 			return err
 		}
+		// After the record was written, from which the history is derived.
 		if err := recordChanges(ctx, tx, c.UserID, []string{e.ID}); err != nil {
 			return err
 		}
@@ -96,6 +100,7 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 
 // OfEntry lists the installations of an entry by people of the organisation.
 func (s *Service) OfEntry(ctx context.Context, orgID, entryID string) ([]State, error) {
+	// It tells an unknown entry from one without installations.
 	if _, err := s.Registry.Entry(ctx, orgID, entryID); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 // selectInstallations names the version that is installed. Several may have the
 // same content: then it is the current one, or else the one pushed last.
+// former_email is that of a user who was removed, whose email is free again.
 const selectInstallations = `
 	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.client, i.installed_at, i.last_seen_at,
 		e.name, e.current_version, e.current_hash, u.name, COALESCE(u.former_email, u.email),
@@ -28,11 +29,13 @@ func scanInstallation(row store.Row) (i State, err error) {
 	return i, err
 }
 
+// installationByID is for a record that the transaction has just written.
 func installationByID(ctx context.Context, q store.Querier, id string) (State, error) {
 	rows, err := q.Query(ctx, selectInstallations+`WHERE i.id = $1`, id)
 	return store.One(rows, err, "Installation", scanInstallation)
 }
 
+// installationsOfEntry leaves out those of other organisations, of a public entry.
 func installationsOfEntry(ctx context.Context, q store.Querier, orgID, entryID string) ([]State, error) {
 	rows, err := q.Query(ctx, selectInstallations+`WHERE i.entry_id = $1 AND i.org_id = $2 ORDER BY i.id`, entryID, orgID)
 	return store.All(rows, err, scanInstallation)
@@ -68,6 +71,8 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 		DO UPDATE SET content_hash = excluded.content_hash, client = excluded.client, installed_at = excluded.installed_at,
 			last_seen_at = excluded.last_seen_at
 		RETURNING id`, id, n.EntryID, c.OrgID, c.UserID, n.DeviceID, n.InstallPath, n.ContentHash, n.Client, at)
+	// Another id than ours means that the record was there: it was replaced, and is
+	// not new.
 	written, err := store.One(rows, err, "Installation", store.Value[string])
 	if err != nil || written != id {
 		return written, false, err
@@ -92,6 +97,8 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 	return written, first, err
 }
 
+// deleteOfEntry leaves last reports alone: they name no entry, and a report of one
+// that is gone is ignored.
 func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM installation_changes WHERE entry_id = $1`, entryID); err != nil {
 		return err
@@ -124,6 +131,7 @@ func reportedRecently(ctx context.Context, q store.Querier, r lastReport) (bool,
 	return len(found) > 0, err
 }
 
+// upsertReport renews a report that was made before.
 func upsertReport(ctx context.Context, tx *store.Tx, r lastReport) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO registry_sayings (user_id, sum, heard_at) VALUES ($1, $2, $3)
@@ -143,7 +151,8 @@ func expireReports(ctx context.Context, q store.Querier, before time.Time) error
 	return err
 }
 
-// rules are what must hold between the tables.
+// rules are what must hold between the tables. Nothing is repaired, so that the
+// cause can be found.
 func rules() []invariants.Rule {
 	return []invariants.Rule{{
 		Broken: `

@@ -53,6 +53,8 @@ const (
 func (s *Service) Sync(ctx context.Context, c access.Caller, items []SyncItem, report bool) (results []SyncResult, err error) {
 	defer fault.Wrap(&err, "sync")
 	key := syncKey{orgID: c.OrgID, digest: digestOf(items)}
+	// The answer comes before the report: a client that asks too early is not
+	// refused, and a failed report fails the request, so that the client repeats it.
 	compared, err := s.compare(ctx, key, items)
 	if err != nil {
 		return nil, err
@@ -94,6 +96,8 @@ const maxSyncItems = 50_000
 // changes (p50 2.4 instead of 8.0 ms for 1,000 items, bench sync).
 func (s *Service) compare(ctx context.Context, key syncKey, items []SyncItem) ([]SyncResult, error) {
 	s.once.Do(func() { s.syncs = lru.New[syncKey, syncEntry](maxSyncItems) })
+	// Read before the versions: a change in between makes the entry stale, never
+	// wrong.
 	changes, err := s.Registry.Changes(ctx, key.orgID)
 	if err != nil {
 		return nil, err
@@ -128,6 +132,7 @@ func (s *Service) compare(ctx context.Context, key syncKey, items []SyncItem) ([
 	results, cacheable := []SyncResult{}, true
 	for _, item := range items {
 		l, visible := latest[item.EntryID]
+		// Entries of others change without changing this organisation's count.
 		cacheable = cacheable && l.Own
 		r := SyncResult{EntryID: item.EntryID, Name: l.Name, Latest: l.Version, LatestHash: l.Hash}
 		if item.Hash == l.Hash {
@@ -138,6 +143,7 @@ func (s *Service) compare(ctx context.Context, key syncKey, items []SyncItem) ([
 				r.Current = &version
 			}
 		}
+		// It was deleted between the queries.
 		if deleted := r.HasUpdate && r.latestKey == ""; visible && !deleted {
 			results = append(results, r)
 		} else {

@@ -33,7 +33,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
 )
 
-// Service answers the clients of ClawHub.
+// Service answers the clients of ClawHub. The protocol has no specification: what
+// the clients send and read was taken from their source, and their tests replay it.
 type Service struct {
 	DB            *store.DB
 	Blobs         blob.Bucket
@@ -59,6 +60,8 @@ type Service struct {
 	packs    *semaphore.Weighted
 }
 
+// init runs with the first request, so that the struct needs no constructor. Two
+// slow kinds of work have a semaphore each: validating and packing.
 func (s *Service) init() {
 	s.shelves = &catalog.Cache[[]item]{Registry: s.Registry, Limit: maxItems}
 	s.reports = lru.New[string, report](maxReports)
@@ -104,6 +107,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		}
 	}
 	s.mountUnsupported(a)
+	// A login is polled every few seconds by every client behind one address, e.g.
+	// an office, so polling is allowed far more often than starting.
 	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
 	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
 	a.Handle("POST /api/cli/device/code", starts, s.handler(s.handleDeviceCode))
@@ -118,6 +123,7 @@ type handler func(w http.ResponseWriter, r *http.Request, v visit) error
 func (s *Service) handler(serve handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.once.Do(s.init)
+		// Before anything is looked up: the databases refuse e.g. NUL in a text.
 		err := httpapi.CheckText(r.URL, nil)
 		var v visit
 		if err == nil {
@@ -144,9 +150,13 @@ func (s *Service) writer(route httpapi.Route, serve handler) handler {
 			return fault.New(fault.Denied, "This needs the %s plan or higher; the organisation is on %s", route.Plan, v.caller.Plan)
 		case !v.caller.May(route.Permission):
 			return fault.New(fault.Denied, "This needs the permission %s", route.Permission)
+		// The address names an organisation: a key of another one must not publish
+		// there.
 		case v.OrgName != "" && v.OrgName != v.caller.OrgName:
 			return fault.New(fault.Denied, "Your key belongs to %s, not to %s", v.caller.OrgName, v.OrgName)
 		}
+		// These routes bypass the frame of the API, so what it would do is done
+		// here.
 		if err := s.api.CheckRoom(route); err != nil {
 			return err
 		}
@@ -155,6 +165,8 @@ func (s *Service) writer(route httpapi.Route, serve handler) handler {
 	}
 }
 
+// boundBody limits how long and how large a body may be. Bodies of strangers get
+// less time than those of callers with a key.
 func (s *Service) boundBody(w http.ResponseWriter, r *http.Request, public bool, limit int64) {
 	s.api.BoundBody(r, public)
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
@@ -178,6 +190,7 @@ func readJSON(r *http.Request, into any) error {
 // fail answers with an error. Clients print the body as it is, and take a 404 with
 // "Skill not found" for a slug that is free.
 func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
+	// The only error that has a body of JSON: the CLI lists the matches.
 	if several, ok := errors.AsType[*ambiguousError](err); ok {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusConflict)
@@ -187,6 +200,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = fault.New(fault.TooLarge, "The body is over the limit of %s", quota.Bytes(large.Limit).Short())
 	}
+	// The text of an internal error is not for clients; the id finds it in the log.
 	status, message := http.StatusInternalServerError, "Internal error; request "+httpapi.RequestID(r.Context())
 	known, ok := errors.AsType[*fault.Error](err)
 	if ok && known.Kind != fault.Internal {
@@ -195,6 +209,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if known != nil && known.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(known.RetryAfter.Seconds()))))
 	}
+	// A client that went away makes many calls fail, and is no fault of ours.
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Error("clawhub failed", "route", r.Pattern, "error", err)
 	}
@@ -214,6 +229,7 @@ func answer(w http.ResponseWriter, body any) error {
 	return nil
 }
 
+// authBase is always the host's root, see Mount.
 type configOutput struct {
 	APIBase  string `json:"apiBase"`
 	AuthBase string `json:"authBase"`
@@ -227,4 +243,5 @@ func (s *Service) handleConfig(w http.ResponseWriter, _ *http.Request, v visit) 
 // page is where people read about an entry.
 func (s *Service) page(e registry.Entry) string { return s.PublicURL + "/registry/" + e.ID }
 
+// trimHandle accepts a handle as people write it, e.g. "@acme".
 func trimHandle(handle string) string { return strings.TrimLeft(strings.TrimSpace(handle), "@") }

@@ -46,14 +46,18 @@ func (s *Service) items(ctx context.Context, v visit) ([]item, error) {
 			items, size := make([]item, len(listing)), int64(0)
 			for i, l := range listing {
 				items[i] = item{Listed: l, text: strings.ToLower(l.Summary()), own: sh.Private}
+				// About what an item takes in memory; the cache is bounded by it.
 				size += int64(1_000 + len(items[i].text))
 			}
 			return items, size, err
 		})
+		// The usual case shares the cached slice: callers must not change it.
 		if err != nil || len(shelves) == 1 {
 			return items, err
 		}
 		for _, it := range items {
+			// The own shelf comes first, so its skill hides a public one of the same
+			// name, as in find.
 			if !seen[it.Name] {
 				seen[it.Name] = true
 				all = append(all, it)
@@ -63,7 +67,8 @@ func (s *Service) items(ctx context.Context, v visit) ([]item, error) {
 	return all, nil
 }
 
-// limitOf reads the number of results that a request asks for.
+// limitOf reads the number of results that a request asks for. An unusable number is
+// the default: clients should not fail for it.
 func limitOf(query url.Values) int {
 	n, err := strconv.Atoi(query.Get("limit"))
 	if err != nil || n < 1 {
@@ -76,6 +81,8 @@ type searchOutput struct {
 	Results []searchResult `json:"results"`
 }
 
+// Downloads is only known to the skill's own organisation; times are in
+// milliseconds.
 type searchResult struct {
 	Slug        string  `json:"slug"`
 	DisplayName string  `json:"displayName"`
@@ -87,6 +94,7 @@ type searchResult struct {
 	UpdatedAt   int64   `json:"updatedAt"`
 }
 
+// Both bounds protect the scan: its cost is skills times words.
 func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, v visit) error {
 	query := r.URL.Query()
 	asked := strings.ToLower(strings.TrimSpace(text.TruncateRunes(query.Get("q"), maxQuery)))
@@ -108,6 +116,7 @@ func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, v visit) 
 			hits = append(hits, hit{it, score})
 		}
 	}
+	// Of equal scores the newest, since the clients show the first few only.
 	slices.SortStableFunc(hits, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.UpdatedAt.Compare(a.UpdatedAt))
 	})
@@ -137,9 +146,13 @@ func (it *item) score(asked string, words []string) float64 {
 			return 0
 		}
 	}
+	// Between 0.3 for words in the description and 0.8 for words in the name, below
+	// a prefix.
 	return 0.3 + 0.5*float64(inName)/float64(len(words))
 }
 
+// result leaves out a version that is no semantic one: clients would fail to parse
+// it.
 func (it *item) result(score float64) searchResult {
 	out := searchResult{
 		Slug: it.Name, DisplayName: it.Name, Summary: it.Summary(), Version: semVer(it.Current.Version), Score: score,
@@ -169,6 +182,7 @@ type listedOutput struct {
 	LatestVersion *versionOutput `json:"latestVersion,omitempty"`
 }
 
+// Tags has "latest" only: this registry has no others.
 type skillOutput struct {
 	Slug        string            `json:"slug"`
 	DisplayName string            `json:"displayName"`
@@ -195,6 +209,7 @@ func newSkillOutput(l registry.Listed, own bool) skillOutput {
 	return out
 }
 
+// The changelog is the summary that came with the push.
 type versionOutput struct {
 	Version   string `json:"version"`
 	CreatedAt int64  `json:"createdAt"`
@@ -218,7 +233,8 @@ func latestOutput(n note) *versionOutput {
 	return &out
 }
 
-// rank is what a list is sorted by, descending.
+// rank is what a list is sorted by, descending. Ranks by use are 0 for skills of
+// others, so that their order tells nothing.
 func (it *item) rank(sort string) int64 {
 	switch sort {
 	case "createdAt", "newest":
@@ -248,6 +264,7 @@ func (s *Service) handleList(w http.ResponseWriter, r *http.Request, v visit) er
 	slices.SortFunc(chosen, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(b.rank(sort), a.rank(sort)), cmp.Compare(a.Name, b.Name))
 	})
+	// A cursor of another sort is no error: it only starts somewhere else.
 	if rank, name, ok := readCursor(query.Get("cursor")); ok {
 		// What changed since then may be left out or come twice, but the list ends.
 		chosen = slices.DeleteFunc(chosen, func(it *item) bool {
@@ -264,6 +281,7 @@ func (s *Service) handleList(w http.ResponseWriter, r *http.Request, v visit) er
 	for i, it := range chosen {
 		ids[i] = it.Current.ID
 	}
+	// Only for the page: the cached items do not have the texts of versions.
 	notes, err := notesOf(r.Context(), s.DB, ids)
 	if err != nil {
 		return err
@@ -279,6 +297,8 @@ func newCursor(rank int64, name string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", rank, name))
 }
 
+// readCursor reports false for anything but a cursor of ours, which means the first
+// page.
 func readCursor(cursor string) (rank int64, name string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {

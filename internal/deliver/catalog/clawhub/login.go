@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 )
 
+// The handle is the organisation, since that is what one publishes for.
 type whoamiOutput struct {
 	User ownerOutput `json:"user"`
 }
@@ -35,7 +36,8 @@ type deviceCodeOutput struct {
 }
 
 // handleDeviceCode starts a login. The site_url of the client is not looked at: it
-// is ClawHub's own unless the person has set another.
+// is ClawHub's own unless the person has set another. The answer has the fields of
+// RFC 8628, section 3.2.
 func (s *Service) handleDeviceCode(w http.ResponseWriter, r *http.Request, _ visit) error {
 	s.boundBody(w, r, true, maxLogin)
 	var in struct {
@@ -45,6 +47,8 @@ func (s *Service) handleDeviceCode(w http.ResponseWriter, r *http.Request, _ vis
 		return err
 	}
 	client := "clawhub"
+	// The label is shown to the person who approves, so it must not forge other
+	// lines.
 	if label := text.OneLine(text.Clean(in.Label)); label != "" {
 		client += " (" + text.TruncateRunes(label, 100) + ")"
 	}
@@ -81,7 +85,10 @@ func (s *Service) handleDeviceToken(w http.ResponseWriter, r *http.Request, _ vi
 		return err
 	}
 	reason := ""
+	// The errors of section 3.5. slow_down is not used: the limit of the route is
+	// enough.
 	switch result.Status {
+	// The key is given out once; another poll finds the code expired.
 	case auth.DeviceApproved:
 		return answer(w, deviceTokenOutput{AccessToken: result.RawKey, TokenType: "bearer", Scope: "read write"})
 	case auth.DevicePending:

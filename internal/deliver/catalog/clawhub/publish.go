@@ -38,6 +38,7 @@ const (
 	uploadPrefix = "clawhub/"
 )
 
+// key is the blob of the file; ids are random, so it cannot be guessed.
 func (u upload) key() string { return uploadPrefix + u.id }
 
 type uploadURLOutput struct {
@@ -55,6 +56,7 @@ func (s *Service) handleUploadURL(w http.ResponseWriter, r *http.Request, v visi
 	if err := readJSON(r, &in); err != nil {
 		return err
 	}
+	// The digest is stored in lower case, however the client wrote it.
 	sum, err := hex.DecodeString(in.SHA256)
 	switch {
 	case err != nil || len(sum) != sha256.Size:
@@ -71,6 +73,8 @@ func (s *Service) handleUploadURL(w http.ResponseWriter, r *http.Request, v visi
 	if err := s.Quota.Room(r.Context(), u.orgID, u.size); err != nil {
 		return err
 	}
+	// Checked without a lock: concurrent requests may exceed the limits by a few
+	// files.
 	files, size, err := pendingUploads(r.Context(), s.DB, u.orgID, u.createdAt.Add(-uploadTTL))
 	if err != nil {
 		return err
@@ -98,6 +102,7 @@ func (s *Service) handleUpload(w http.ResponseWriter, r *http.Request, v visit) 
 	if !ok {
 		return fault.New(fault.NotFound, "Upload not found")
 	}
+	// At most maxFile bytes, see Mount.
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
@@ -106,6 +111,8 @@ func (s *Service) handleUpload(w http.ResponseWriter, r *http.Request, v visit) 
 	if int64(len(content)) != u.size || hex.EncodeToString(sum[:]) != u.sha256 {
 		return fault.New(fault.Malformed, "The file is not the one that was announced: it has %d bytes and the SHA-256 %x", len(content), sum)
 	}
+	// The blob comes before the row that says so: a crash in between leaves a file
+	// for the sweep, and never a row without its file.
 	if err := s.Blobs.Put(r.Context(), u.key(), bytes.NewReader(content), u.size); err != nil {
 		return err
 	}
@@ -115,11 +122,13 @@ func (s *Service) handleUpload(w http.ResponseWriter, r *http.Request, v visit) 
 	return answer(w, uploadOutput{u.id})
 }
 
+// uploads returns those of the caller that are still kept.
 func (s *Service) uploads(ctx context.Context, c access.Caller, ids []string) (map[string]upload, error) {
 	return uploadsByID(ctx, s.DB, c.OrgID, c.UserID, ids, store.Now().Add(-uploadTTL))
 }
 
-// A publication is what a client wants to publish.
+// A publication is what a client wants to publish. Fields that it does not list are
+// ignored: clients send more than is used.
 type publication struct {
 	Slug        string `json:"slug"`
 	OwnerHandle string `json:"ownerHandle"`
@@ -139,6 +148,7 @@ type publication struct {
 	} `json:"files"` // of uploads; in a form they are parts
 }
 
+// A version with a gate is pending, and the id of the gate is that of the attempt.
 type publishOutput struct {
 	OK                bool    `json:"ok"`
 	SkillID           string  `json:"skillId"`
@@ -189,6 +199,8 @@ func (s *Service) handlePublish(w http.ResponseWriter, r *http.Request, v visit)
 	if err != nil {
 		return err
 	}
+	// Only after a success, so that a client can publish again without sending the
+	// files.
 	s.discard(r.Context(), v.caller.OrgID, uploads)
 	out := publishOutput{OK: true, SkillID: e.ID, VersionID: ver.ID, Slug: e.Name, Version: ver.Version, Status: "published"}
 	if ver.State == registry.Candidate {
@@ -198,7 +210,8 @@ func (s *Service) handlePublish(w http.ResponseWriter, r *http.Request, v visit)
 	return answer(w, out)
 }
 
-// readForm reads the part payload and the parts files.
+// readForm reads the part payload and the parts files. The content of a file stays
+// in its spool, and is read once, by FromParts.
 func readForm(form *httpapi.Form) (p publication, parts []skillpkg.Part, err error) {
 	payload := form.Values["payload"]
 	if len(payload) != 1 || json.Unmarshal([]byte(payload[0]), &p) != nil {
@@ -218,6 +231,7 @@ func (s *Service) uploaded(ctx context.Context, c access.Caller, p publication) 
 	for i, f := range p.Files {
 		ids[i] = f.StorageID
 	}
+	// Before they become parameters of a query.
 	if err := checkTexts(ids...); err != nil {
 		return nil, nil, err
 	}
@@ -230,6 +244,7 @@ func (s *Service) uploaded(ctx context.Context, c access.Caller, p publication) 
 	}
 	parts := make([]skillpkg.Part, len(p.Files))
 	for i, f := range p.Files {
+		// The zero upload, which was not received, for an unknown id.
 		u := uploads[f.StorageID]
 		if !u.received {
 			return nil, nil, fault.New(fault.Malformed, "The file %q was not uploaded, or longer than an hour ago; publish again", f.Path)
@@ -260,6 +275,7 @@ func (s *Service) discard(ctx context.Context, orgID string, uploads map[string]
 	if len(uploads) == 0 {
 		return
 	}
+	// The version is published; the client need not wait for the cleanup.
 	ctx = context.WithoutCancel(ctx)
 	ids := make([]string, 0, len(uploads))
 	for _, u := range uploads {
@@ -305,7 +321,10 @@ func (s *Service) publish(
 			return e, ver, fault.Issues(issues...)
 		}
 	}
+	// Twice: the second time the entry exists, whoever created it.
 	for range 2 {
+		// Pending, too: an entry whose first version waits for its gate has no
+		// current one.
 		listed, _, err := s.Registry.List(ctx, c.OrgID, registry.Filter{Name: p.Slug, Pending: true, Limit: 1})
 		if err != nil {
 			return e, ver, err

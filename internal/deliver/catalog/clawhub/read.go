@@ -21,6 +21,7 @@ import (
 )
 
 // asked finds the skill that a request names in its path, or else in its query.
+// Older clients name the skill in the query, newer ones in the path.
 func (s *Service) asked(r *http.Request, v visit) (registry.Listed, error) {
 	slug, query := r.PathValue("slug"), r.URL.Query()
 	if slug == "" {
@@ -37,6 +38,8 @@ func (s *Service) version(ctx context.Context, l registry.Listed, name string) (
 	}
 	ver, err := s.Registry.VersionNamed(ctx, s.DB, l.Entry, name)
 	switch {
+	// A candidate is not found rather than denied: it must not show that there is
+	// one.
 	case fault.Is(err, fault.NotFound), err == nil && ver.State == registry.Candidate:
 		return ver, fault.New(fault.NotFound, "Version not found")
 	case err == nil && ver.State == registry.Withdrawn:
@@ -48,6 +51,7 @@ func (s *Service) version(ctx context.Context, l registry.Listed, name string) (
 // askedVersion finds the version that a query names, by itself or by the only tag.
 func (s *Service) askedVersion(r *http.Request, l registry.Listed) (registry.Version, error) {
 	query := r.URL.Query()
+	// A version wins over a tag, as in the clients.
 	if tag := query.Get("tag"); query.Get("version") == "" && tag != "" && tag != "latest" {
 		return registry.Version{}, fault.New(fault.NotFound, "Version not found")
 	}
@@ -59,6 +63,8 @@ type ownerOutput struct {
 	DisplayName string `json:"displayName"`
 }
 
+// LatestVersion is null if clients could not compare it; they then ask for
+// .../install.
 type detailOutput struct {
 	Skill         skillOutput      `json:"skill"`
 	LatestVersion *versionOutput   `json:"latestVersion"`
@@ -96,11 +102,13 @@ func (s *Service) handleVersions(w http.ResponseWriter, r *http.Request, v visit
 		return err
 	}
 	query := r.URL.Query()
+	// The cursor is the time and id of the last version of the page before.
 	pushed, id, ok := readCursor(query.Get("cursor"))
 	if !ok {
 		pushed, id = math.MaxInt64, ""
 	}
 	limit := limitOf(query)
+	// One more than the page tells whether another one follows.
 	notes, err := notesAfter(r.Context(), s.DB, l.ID, pushed, id, limit+1)
 	if err != nil {
 		return err
@@ -117,6 +125,7 @@ func (s *Service) handleVersions(w http.ResponseWriter, r *http.Request, v visit
 	return answer(w, out)
 }
 
+// The hashes of files let a client verify what it unpacked.
 type versionDetail struct {
 	Version struct {
 		versionOutput
@@ -186,6 +195,7 @@ func (s *Service) handleFile(w http.ResponseWriter, r *http.Request, v visit) er
 	if err != nil {
 		return err
 	}
+	// By the manifest of the version: the path never reaches a file system.
 	f, err := s.Registry.FindFile(r.Context(), ver, r.URL.Query().Get("path"))
 	if fault.Is(err, fault.NotFound) {
 		return fault.New(fault.NotFound, "File not found")
@@ -198,6 +208,8 @@ func (s *Service) handleFile(w http.ResponseWriter, r *http.Request, v visit) er
 		return err
 	}
 	w.Header().Set("Content-Type", registry.MediaType(content))
+	// The file is of a stranger, and served from the host that people are signed in
+	// to.
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	w.Header().Set("Cache-Control", "no-store")
 	stored.Serve(w, r, f.Hash, content)
@@ -227,6 +239,7 @@ func (s *Service) handleInstall(w http.ResponseWriter, r *http.Request, v visit)
 	return answer(w, out)
 }
 
+// Match is null for content that no version has, e.g. after local changes.
 type resolveOutput struct {
 	Slug          string        `json:"slug"`
 	Match         *versionNamed `json:"match"`
@@ -248,6 +261,8 @@ func (s *Service) handleResolve(w http.ResponseWriter, r *http.Request, v visit)
 	if isSemVer(l.Current.Version) {
 		out.LatestVersion = &versionNamed{l.Current.Version}
 	}
+	// The fingerprint is ClawHub's own digest of a folder, which the registry
+	// computes for every version that it stores.
 	hash := treehash.Hash{Kind: treehash.ClawHub, Hex: treehash.Parse(treehash.ClawHub, r.URL.Query().Get("hash"))}
 	match, err := treehash.Find(r.Context(), s.DB, l.ID, hash)
 	if err == nil {
@@ -278,6 +293,8 @@ func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
+	// The digest of the tree stands for the zip, which saves packing for the
+	// comparison.
 	if stored.MatchesETag(r.Header.Get("If-None-Match"), ver.TreeDigest) {
 		stored.Serve(w, r, ver.TreeDigest, nil)
 		return nil
@@ -294,11 +311,15 @@ func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit
 		name += "-" + ver.Version
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.zip"`)
+	// Known, since the whole zip was packed before the first byte is sent: a failure
+	// is an error, not a zip that breaks off.
 	w.Header().Set("Content-Length", strconv.FormatInt(packed.Size(), 10))
 	if r.Method == http.MethodHead {
 		return nil
 	}
 	if _, err := spool.Copy(w, packed.Reader()); err == nil { // else the client is gone
+		// The report must not be lost because the client closes the connection at
+		// once.
 		s.seen(context.WithoutCancel(r.Context()), v.caller, ver)
 	}
 	return nil
@@ -308,10 +329,13 @@ func (s *Service) handleDownload(w http.ResponseWriter, r *http.Request, v visit
 func (s *Service) zip(ctx context.Context, ver registry.Version) (*spool.Spool, error) {
 	wait, cancel := context.WithTimeout(ctx, packTimeout)
 	defer cancel()
+	// It fails only when the time is up or the client is gone.
 	if s.packs.Acquire(wait, 1) != nil {
 		return nil, fault.New(fault.Unavailable, "The server is busy; try again").After(packTimeout)
 	}
 	defer s.packs.Release(1)
+	// The order of turn and memory is the same for all requests, so they cannot
+	// block each other.
 	release, err := s.Memory.Reserve(ctx, ver.Size+unpackMemory)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,8 @@ const (
 )
 
 // A report is what validation says about a version. Versions never change, so it
-// is always right.
+// is always right. findings are those that a person should see before an
+// installation; counts are of all.
 type report struct {
 	counts   lint.Counts    // of all findings
 	errors   []string       // codes, each once
@@ -37,6 +38,8 @@ func (s *Service) report(ctx context.Context, e registry.Entry, versionID string
 	if known, ok := s.reports.Get(versionID); ok {
 		return known, nil
 	}
+	// The work is not bound to the first request: when its client leaves, others
+	// still wait for the result, and the cache gains it.
 	made := s.checking.DoChan(versionID, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 		defer cancel()
@@ -71,6 +74,7 @@ func (s *Service) report(ctx context.Context, e registry.Entry, versionID string
 				rep.findings = append(rep.findings, f)
 			}
 		}
+		// Each report counts as one, so maxReports is a number of versions.
 		s.reports.Put(versionID, rep, 1)
 		return rep, nil
 	})
@@ -94,6 +98,7 @@ func (rep report) verdict() string {
 	return "clean"
 }
 
+// IsMalwareBlocked is always false, see verdict.
 type moderationOutput struct {
 	IsSuspicious     bool     `json:"isSuspicious"`
 	IsMalwareBlocked bool     `json:"isMalwareBlocked"`
@@ -102,6 +107,7 @@ type moderationOutput struct {
 	EngineVersion    string   `json:"engineVersion"`
 }
 
+// Codes appear once each, findings may repeat them.
 func (rep report) moderation() moderationOutput {
 	out := moderationOutput{
 		IsSuspicious: len(rep.findings) > 0, Verdict: rep.verdict(), ReasonCodes: []string{}, EngineVersion: lint.Engine,
@@ -143,6 +149,7 @@ func (s *Service) handleModeration(w http.ResponseWriter, r *http.Request, v vis
 	out.Moderation.moderationOutput = rep.moderation()
 	out.Moderation.Evidence = []evidenceOutput{}
 	for _, f := range rep.findings {
+		// The clients know "warn" and "critical" only.
 		severity := "warn"
 		if f.Severity == lint.Error {
 			severity = "critical"
@@ -160,10 +167,13 @@ type securityOutput struct {
 	Engine      string `json:"engine"`
 }
 
+// security is the short form that versions carry.
 func (rep report) security() securityOutput {
 	return securityOutput{Status: rep.verdict(), HasWarnings: len(rep.findings) > 0, Engine: lint.Engine}
 }
 
+// The schema is the clients' own; Evidence is an addition of ours, which they
+// ignore.
 type verifyOutput struct {
 	Schema               string            `json:"schema"`
 	OK                   bool              `json:"ok"`
@@ -190,6 +200,7 @@ type verifyOutput struct {
 	Evidence  *evidenceDetail  `json:"evidence,omitempty"`
 }
 
+// contentHash is that of the archive as stored, which attestations name.
 type artifactOutput struct {
 	ContentHash string `json:"contentHash"`
 	Size        int64  `json:"size"`
@@ -218,6 +229,8 @@ func (s *Service) handleVerify(w http.ResponseWriter, r *http.Request, v visit) 
 		return err
 	}
 	out := verifyOutput{
+		// Validation decides alone: a suspicious skill that is valid passes, and the
+		// client shows its findings.
 		Schema: "clawhub.skill.verify.v1", OK: len(rep.errors) == 0, Decision: "pass", Reasons: append([]string{}, rep.errors...),
 		Slug: l.Name, DisplayName: l.Name, PageURL: s.page(l.Entry), PublisherHandle: l.OrgName, PublisherDisplayName: l.OrgName,
 		Version: ver.Version, ResolvedFrom: "latest", CreatedAt: ver.PushedAt.UnixMilli(),
@@ -248,6 +261,8 @@ func (s *Service) handleVerify(w http.ResponseWriter, r *http.Request, v visit) 
 		if out.Evidence == nil {
 			out.Evidence = &evidenceDetail{}
 		}
+		// Use in sessions is for the own organisation only: it would tell others how
+		// a company works.
 		out.Evidence.useOutput = &useOutput{q.PassRate, q.GradedSessions, q.Sessions}
 	}
 	return answer(w, out)

@@ -37,12 +37,15 @@ func (s *Service) signed(ctx context.Context, ver registry.Version, own bool) (*
 		return nil, nil, nil
 	}
 	all, err := s.Attestations.OfVersion(ctx, ver, own)
+	// Versions of before attestations were introduced are signed by a job.
 	if err != nil || len(all) == 0 {
 		return nil, nil, err
 	}
 	out := &signatureOutput{Algorithm: dsse.Algorithm, KeysURL: s.PublicURL + attestations.KeysPath, Attestations: all}
 	var evidence *evidenceDetail
 	for _, envelope := range all {
+		// Envelopes are our own and valid; an error means that the database was
+		// changed.
 		payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
 		if err != nil {
 			return nil, nil, err
@@ -54,6 +57,7 @@ func (s *Service) signed(ctx context.Context, ver registry.Version, own bool) (*
 		if read.Provenance != nil {
 			out.KeyID = envelope.Signatures[0].KeyID
 		}
+		// The newest comes first.
 		if read.Eval != nil && read.Eval.Gate != "" && evidence == nil {
 			evidence = &evidenceDetail{Gate: read.Eval}
 		}

@@ -11,7 +11,8 @@ import (
 const maxPublishers = 10
 
 // publishersOf names the organisations with a handle, in whatever case, that have
-// a public or unlisted skill of that name.
+// a public or unlisted skill of that name. Two branches of a UNION, since each
+// visibility has a partial index of its own.
 func publishersOf(ctx context.Context, q store.Querier, slug, handle string) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT o.name FROM (
@@ -68,6 +69,7 @@ type upload struct {
 	createdAt         time.Time
 }
 
+// insertUpload announces a file, of which nothing has arrived yet.
 func insertUpload(ctx context.Context, q store.Querier, u upload) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO clawhub_uploads (id, org_id, user_id, sha256, size, received, created_at) VALUES ($1, $2, $3, $4, $5, FALSE, $6)`,
@@ -75,7 +77,8 @@ func insertUpload(ctx context.Context, q store.Querier, u upload) error {
 	return err
 }
 
-// pendingUploads counts the files of an organisation, and their bytes.
+// pendingUploads counts the files of an organisation, and their bytes. Announced
+// bytes count, too, so that announcing alone cannot exceed the limit.
 func pendingUploads(ctx context.Context, q store.Querier, orgID string, since time.Time) (files int, bytes int64, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*), COALESCE(CAST(SUM(size) AS BIGINT), 0) FROM clawhub_uploads WHERE org_id = $1 AND created_at > $2`,
@@ -86,7 +89,8 @@ func pendingUploads(ctx context.Context, q store.Querier, orgID string, since ti
 	return files, bytes, err
 }
 
-// uploadsByID reads a user's uploads, by id.
+// uploadsByID reads a user's uploads, by id. The user is part of the condition: an
+// id that leaked is useless to others.
 func uploadsByID(
 	ctx context.Context, q store.Querier, orgID, userID string, ids []string, since time.Time,
 ) (map[string]upload, error) {
@@ -104,6 +108,7 @@ func uploadsByID(
 	return uploads, err
 }
 
+// setReceived may run twice, when a client sends the file again.
 func setReceived(ctx context.Context, q store.Querier, u upload) error {
 	_, err := q.Exec(ctx, `UPDATE clawhub_uploads SET received = TRUE WHERE org_id = $1 AND id = $2`, u.orgID, u.id)
 	return err
@@ -115,6 +120,7 @@ func deleteUploads(ctx context.Context, q store.Querier, orgID string, ids []str
 	return err
 }
 
+// expireUploads deletes rows only; the sweep then finds their blobs unreferenced.
 func expireUploads(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM clawhub_uploads WHERE created_at <= $1`, store.Micros(before))
 	return err

@@ -10,7 +10,8 @@ import (
 )
 
 // mountUnsupported answers the commands of the CLI that have no meaning here with
-// what to do instead: it prints the text of an answer as it is.
+// what to do instead: it prints the text of an answer as it is. Without it they
+// would show a plain 404, which reads like a broken registry.
 func (s *Service) mountUnsupported(a *httpapi.API) {
 	const (
 		noStars     = "This registry has no stars"
@@ -22,6 +23,7 @@ func (s *Service) mountUnsupported(a *httpapi.API) {
 		noPackages  = "This registry has skills only, no packages or plugins"
 		noVerdicts  = "This registry gives no verdicts in bulk; ask for .../verify of each skill"
 	)
+	// More specific patterns of Mount win over the wildcards here.
 	for _, base := range catalog.Bases() {
 		for _, r := range []struct{ pattern, message string }{
 			{"POST %s/api/v1/stars/{slug}", noStars},

@@ -30,6 +30,7 @@ func errNoKey() error {
 func (s *Service) visit(r *http.Request) (v visit, err error) {
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	key = strings.TrimSpace(key)
+	// A catalog token in the header is left to Shelf, which knows those.
 	if strings.EqualFold(scheme, "Bearer") && key != "" && !strings.HasPrefix(key, auth.CatalogPrefix) {
 		if v.caller, err = s.Auth.Authenticate(r.Context(), key); err != nil {
 			return v, err
@@ -39,6 +40,7 @@ func (s *Service) visit(r *http.Request) (v visit, err error) {
 		r.Header = http.Header{}
 	}
 	v.Shelf, err = s.Catalog.Shelf(r)
+	// One answer for all three, so that organisations cannot be probed.
 	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Denied) || fault.Is(err, fault.NotFound) {
 		return v, fault.New(fault.NotFound, "Not found")
 	}
@@ -75,6 +77,7 @@ func (s *Service) find(ctx context.Context, v visit, slug, owner string) (regist
 			return registry.Listed{}, errNoSkill()
 		}
 	case v.caller.May(access.Read) && strings.EqualFold(owner, v.caller.OrgName):
+		// The first one is the caller's own, see listed.
 		shelves = shelves[:1]
 	default:
 		var err error
@@ -128,6 +131,7 @@ type ambiguousError struct {
 	Matches []ambiguousMatch `json:"matches"`
 }
 
+// URL is the registry address that means this organisation only.
 type ambiguousMatch struct {
 	OwnerHandle string `json:"ownerHandle"`
 	Slug        string `json:"slug"`

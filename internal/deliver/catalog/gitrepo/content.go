@@ -40,11 +40,13 @@ type packed struct {
 // content returns the objects of a plugin's skill, from memory or from its archive.
 func (s *Service) content(ctx context.Context, p *plugin) (c content, err error) {
 	key := p.versionID
+	// A version never changes, so the entry is never stale.
 	if c, ok := s.contents.Get(key); ok {
 		return c, nil
 	}
 	err = s.open(ctx, p, func(pkg *skillpkg.Package, folder gittree.Folder) error {
 		var data bytes.Buffer
+		// Of a large skill only the hashes are kept, which counting needs.
 		whole := pkg.UnpackedSize <= maxContent
 		err := eachObject(pkg, folder, func(h gittree.Hash, put func(*bytes.Buffer, io.Writer) error) error {
 			o := packed{hash: h, from: data.Len()}
@@ -58,6 +60,8 @@ func (s *Service) content(ctx context.Context, p *plugin) (c content, err error)
 			return nil
 		})
 		if whole {
+			// A clone has no spare capacity, which the size in the cache would not
+			// count.
 			c.data = bytes.Clone(data.Bytes())
 		}
 		return err
@@ -117,6 +121,7 @@ func (s *Service) open(ctx context.Context, p *plugin, use func(*skillpkg.Packag
 // others from reading theirs.
 func (s *Service) openPackage(ctx context.Context, p *plugin) (_ *skillpkg.Package, folder gittree.Folder, err error) {
 	select {
+	// Held while the archive is opened and hashed, not while it is sent.
 	case s.reads <- struct{}{}:
 		defer func() { <-s.reads }()
 	case <-ctx.Done():
@@ -132,6 +137,8 @@ func (s *Service) openPackage(ctx context.Context, p *plugin) (_ *skillpkg.Packa
 		return nil, folder, err
 	}
 	folder, err = gittree.Of(pkg)
+	// The commit promises this tree: other files under its hash would corrupt
+	// clones.
 	if err == nil && folder.Root != p.tree {
 		err = fmt.Errorf("the files have the tree %s, not %s", folder.Root, p.tree)
 	}
@@ -142,7 +149,8 @@ func (s *Service) openPackage(ctx context.Context, p *plugin) (_ *skillpkg.Packa
 }
 
 // eachObject calls fn with the objects of a skill, always in the same order. put
-// writes one: its header and what is small through a buffer, a file as a stream.
+// writes one: its header and what is small through a buffer, a file as a stream. The
+// order must not change between counting and sending.
 func eachObject(
 	pkg *skillpkg.Package, folder gittree.Folder, fn func(h gittree.Hash, put func(b *bytes.Buffer, w io.Writer) error) error,
 ) error {
@@ -171,6 +179,8 @@ func eachObject(
 			if err := flush(b, w); err != nil {
 				return err
 			}
+			// A file is streamed: it may have 10 MiB, and many clients may fetch at
+			// once.
 			z := newDeflater(w)
 			defer deflaters.Put(z)
 			if _, err := spool.Copy(z, r); err != nil {

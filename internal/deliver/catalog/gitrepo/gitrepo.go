@@ -27,7 +27,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
-// Service serves repositories.
+// Service serves repositories. No repository is stored as such: commits are rows,
+// and their objects are made from archives when a client fetches. The hashes are the
+// same on every replica.
 type Service struct {
 	Catalog     *catalog.Service
 	Marketplace *marketplace.Service
@@ -40,7 +42,8 @@ type Service struct {
 	reads    chan struct{}               // a semaphore
 	packs    *lru.Cache[packKey, keptPack]
 	packing  singleflight.Group
-	maxPack  int64
+	// Set by tests; maxPack unless it is.
+	maxPack int64
 }
 
 const (
@@ -78,18 +81,25 @@ func (s *Service) repo(ctx context.Context, sh catalog.Shelf) (*repo, error) {
 		if err != nil {
 			return nil, 0, err
 		}
+		// Kept packs may hold what the shelf no longer shows, e.g. a withdrawn
+		// version.
 		s.forgetPacks(sh.Shelf, r)
 		return r, r.size(), nil
 	})
 }
 
-// isV2 reports whether a client speaks version 2 of the protocol.
+// isV2 reports whether a client speaks version 2 of the protocol. The header is a
+// list of key=value pairs separated by colons (git's protocol-v2).
 func isV2(r *http.Request) bool {
 	return slices.Contains(strings.Split(r.Header.Get("Git-Protocol"), ":"), "version=2")
 }
 
+// handleRefs answers the first request of a client. In version 2 it lists
+// capabilities only, and the references are a command of their own.
 func (s *Service) handleRefs(w http.ResponseWriter, r *http.Request, sh catalog.Shelf) error {
 	w.Header().Set("Cache-Control", "no-cache")
+	// Without the parameter it would be the dumb protocol; git-receive-pack is a
+	// push.
 	if service := r.URL.Query().Get("service"); service != "git-upload-pack" {
 		http.Error(w, "this repository can only be fetched, by git's smart HTTP protocol", http.StatusForbidden)
 		return nil
@@ -132,6 +142,8 @@ func sent(err error) error {
 	return nil
 }
 
+// handleUploadPack answers the second request. The server keeps no state between
+// requests: a client repeats what it has said so far.
 func (s *Service) handleUploadPack(w http.ResponseWriter, r *http.Request, sh catalog.Shelf) error {
 	w.Header().Set("Cache-Control", "no-cache")
 	body, err := readBody(w, r)
@@ -150,6 +162,7 @@ func (s *Service) handleUploadPack(w http.ResponseWriter, r *http.Request, sh ca
 		return malformed("no command")
 	}
 	command, arguments := lines[0].text, lines[1:]
+	// The capabilities say nothing that changes the answer.
 	if at := slices.IndexFunc(arguments, func(l line) bool { return l.special == delimLine }); at >= 0 {
 		arguments = arguments[at+1:] // after the capabilities
 	} else {
@@ -174,6 +187,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 		}
 		body = unzipped
 	}
+	// Both sizes are limited: a small compressed body could inflate to any size.
 	raw, err := io.ReadAll(io.LimitReader(body, maxBody+1))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large || len(raw) > maxBody {
 		return "", fault.New(fault.TooLarge, "The request is larger than %d bytes", maxBody)
@@ -184,6 +198,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 	return string(raw), nil
 }
 
+// listRefs answers the command ls-refs: HEAD and the one branch, if a prefix
+// matches.
 func (s *Service) listRefs(ctx context.Context, w io.Writer, sh catalog.Shelf, arguments []line) error {
 	repo, err := s.repo(ctx, sh)
 	if err != nil {
@@ -235,7 +251,8 @@ func (s *Service) answer(ctx context.Context, w io.Writer, sh catalog.Shelf, q r
 	return repo, &a, nil
 }
 
-// newer reads the repository anew if it has a commit that was not in memory.
+// newer reads the repository anew if it has a commit that was not in memory. The
+// check is one lookup, so that unknown hashes do not make every request read all.
 func (s *Service) newer(ctx context.Context, sh catalog.Shelf, old *repo, hash gittree.Hash) (*repo, error) {
 	at, err := s.shelf(ctx, sh.Shelf)
 	if err != nil {
@@ -252,7 +269,8 @@ func (s *Service) newer(ctx context.Context, sh catalog.Shelf, old *repo, hash g
 const lostClone = "ERR this clone is older than what the server may still show: a skill was withdrawn or removed, or it has " +
 	"missed too many changes. Clone again, or run: git fetch --depth 1 && git reset --hard origin/main"
 
-// fetch answers the command of version 2.
+// fetch answers the command of version 2. The sections of the answer and their order
+// are those of git's protocol-v2, "fetch".
 func (s *Service) fetch(ctx context.Context, w http.ResponseWriter, sh catalog.Shelf, arguments []line) error {
 	q := request{shallow: map[gittree.Hash]bool{}, sideBand: true}
 	for _, a := range arguments {
@@ -276,6 +294,7 @@ func (s *Service) fetch(ctx context.Context, w http.ResponseWriter, sh catalog.S
 		for _, h := range a.common {
 			_ = writeLine(out, "ACK %s", h)
 		}
+		// The client goes on to say what it has, in another request.
 		if len(a.common) == 0 {
 			_ = writeLine(out, "NAK")
 			_, _ = out.WriteString(flushLine)
@@ -293,6 +312,7 @@ func (s *Service) fetch(ctx context.Context, w http.ResponseWriter, sh catalog.S
 	return s.sendPack(ctx, out, sh, repo, a, q)
 }
 
+// writeShallow tells where the client's history ends from now on.
 func writeShallow(out io.Writer, a *answer) {
 	for _, h := range a.shallow {
 		_ = writeLine(out, "shallow %s", h)
@@ -302,12 +322,15 @@ func writeShallow(out io.Writer, a *answer) {
 	}
 }
 
-// sendPack ends an answer with its pack.
+// sendPack ends an answer with its pack. It may take minutes, so small packs are
+// kept and large ones streamed.
 func (s *Service) sendPack(ctx context.Context, out *bufio.Writer, sh catalog.Shelf, repo *repo, a *answer, q request) error {
+	// Without side-band there is no way to send an error inside the pack.
 	var pack io.Writer = out
 	if q.sideBand {
 		pack = bufio.NewWriterSize(band{out}, maxBand)
 	}
+	// A client that reads too slowly is disconnected: it holds memory of ours.
 	pace := &paced{Writer: pack, began: time.Now()}
 	kept, err := s.pack(ctx, sh, repo, a.selection)
 	switch {

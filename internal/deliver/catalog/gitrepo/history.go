@@ -52,6 +52,7 @@ func parse(text string) gittree.Hash {
 
 // raw is the content of the commit's object.
 func (c commit) raw() []byte {
+	// The author is the same everywhere, or replicas would make different hashes.
 	const author = "Whetstone <whetstone@localhost>"
 	text := "tree " + c.tree.String() + "\n"
 	if c.parent != (gittree.Hash{}) {
@@ -60,6 +61,7 @@ func (c commit) raw() []byte {
 	return fmt.Appendf([]byte(text), "author %s %d +0000\ncommitter %s %d +0000\n\n%s\n", author, c.at.Unix(), author, c.at.Unix(), c.message)
 }
 
+// named computes the hash, which depends on all other fields.
 func (c commit) named() commit {
 	c.hash = gittree.Sum(gittree.Commit, c.raw())
 	return c
@@ -74,6 +76,7 @@ func (m market) first() commit {
 // A shelf names the commits of a registry.Shelf in the database.
 type shelf struct {
 	registry.Shelf
+	// "" for a shelf of an organisation that does not exist, which is never written.
 	key   string
 	orgID *string
 }
@@ -95,7 +98,7 @@ func (r *repo) boundary() commit { return r.commits[len(r.commits)-1] }
 // complete reports whether the boundary has no parent.
 func (r *repo) complete() bool { return r.boundary().parent == gittree.Hash{} }
 
-// at returns the plugins of a commit.
+// at returns the plugins of a commit. The order by name stays, which trees rely on.
 func (r *repo) at(number int64) []*plugin {
 	return slices.DeleteFunc(slices.Clone(r.plugins), func(p *plugin) bool {
 		return p.since > number || p.until != 0 && p.until <= number
@@ -127,6 +130,8 @@ func (s *Service) read(ctx context.Context, sh registry.Shelf) (_ *repo, err err
 var errOutdated = errors.New("outdated")
 
 func (s *Service) tryRead(ctx context.Context, sh registry.Shelf) (*repo, error) {
+	// Read before the shop: if the shelf changes in between, the revision is too
+	// old, and the next request reads again.
 	revision, err := s.Catalog.Registry.ShelfRevision(ctx, sh)
 	if err != nil {
 		return nil, err
@@ -147,6 +152,8 @@ func (s *Service) tryRead(ctx context.Context, sh registry.Shelf) (*repo, error)
 	before, changes := r.newest(), r.changesTo(shop)
 	var news []commit
 	if at.key != "" && (len(changes) > 0 || before.market != r.market.String()) {
+		// In memory first: the history is restricted as it will be once these are
+		// written.
 		news = r.commit(changes, revision)
 	}
 	if err := s.restrict(ctx, r, shop); err != nil {
@@ -166,7 +173,8 @@ func (s *Service) tryRead(ctx context.Context, sh registry.Shelf) (*repo, error)
 }
 
 // shelf returns the names of a shelf in the database. That of an organisation that
-// does not exist has none.
+// does not exist has none. The id and not the name is in the key, so that renaming
+// an organisation keeps its history.
 func (s *Service) shelf(ctx context.Context, sh registry.Shelf) (shelf, error) {
 	if sh.OrgName == "" {
 		return shelf{Shelf: sh, key: "all"}, nil
@@ -194,6 +202,7 @@ func (s *Service) written(ctx context.Context, sh shelf, shop *marketplace.Shop)
 		return r, nil
 	}
 	r.plugins, err = pluginsSince(ctx, db, sh.key, r.boundary().number)
+	// Plugins that the newest commit has are on the shelf, and need no check.
 	for _, p := range r.plugins {
 		p.prepare()
 	}
@@ -217,11 +226,14 @@ func (s *Service) restrict(ctx context.Context, r *repo, shop *marketplace.Shop)
 	}
 	from := r.newest().number - maxHistory + 1
 	for _, p := range r.plugins {
+		// Neither the version nor its entry may be gone: either is enough to hide
+		// it.
 		if p.until != 0 && !onShelf[published[p.versionID]] {
 			from = max(from, p.until)
 		}
 	}
 	for _, c := range r.commits {
+		// The names are in the files, and those of before are not stored.
 		if c.market != r.newest().market {
 			from = max(from, c.number+1)
 		}
@@ -255,6 +267,7 @@ func (r *repo) changesTo(shop *marketplace.Shop) (changes []change) {
 		have[p.name] = p
 	}
 	for _, offer := range shop.Plugins {
+		// The backfill has not computed the tree of an old version yet.
 		if offer.Tree == "" {
 			continue
 		}
@@ -270,6 +283,7 @@ func (r *repo) changesTo(shop *marketplace.Shop) (changes []change) {
 		}
 	}
 	for _, p := range have {
+		// When it was removed is not known.
 		changes = append(changes, change{before: p, at: store.Now()})
 	}
 	slices.SortFunc(changes, func(a, b change) int {
@@ -286,6 +300,8 @@ func (p *plugin) equal(other *plugin) bool {
 
 // commit adds commits for changes, and returns them.
 func (r *repo) commit(changes []change, revision registry.Revision) (news []commit) {
+	// The first commit is made by every replica alike, and written with the next
+	// one.
 	if r.newest().number == 0 {
 		news = append(news, r.newest())
 	}
@@ -297,6 +313,8 @@ func (r *repo) commit(changes []change, revision registry.Revision) (news []comm
 		}
 		for _, change := range group {
 			r.apply(change, c.number)
+			// Never before its parent: git's walks rely on times that do not run
+			// backwards.
 			c.at = slices.MaxFunc([]time.Time{c.at, change.at.UTC().Truncate(time.Second)}, time.Time.Compare)
 			c.message = change.String()
 		}
@@ -310,7 +328,9 @@ func (r *repo) commit(changes []change, revision registry.Revision) (news []comm
 	return news
 }
 
-// groups are the changes of one commit each.
+// groups are the changes of one commit each. The first commit with skills and a
+// renaming are one each; everything that piled up while nobody fetched should not
+// push the history out.
 func (r *repo) groups(changes []change) [][]change {
 	if r.newest().number == 0 || r.newest().market != r.market.String() {
 		return [][]change{changes}
@@ -326,6 +346,7 @@ func (r *repo) groups(changes []change) [][]change {
 	return groups
 }
 
+// apply changes the plugins for a commit; they stay sorted by name, then by since.
 func (r *repo) apply(c change, number int64) {
 	if c.before != nil {
 		c.before.until = number
@@ -366,6 +387,8 @@ func (s *Service) write(ctx context.Context, sh shelf, add addition) error {
 		if err != nil {
 			return err
 		}
+		// The shelf that was read is no newer than the last commit: another replica
+		// has seen more.
 		if saw != now && (saw.Changes <= add.before.Changes || saw.Orgs < add.before.Orgs) {
 			return errOutdated
 		}

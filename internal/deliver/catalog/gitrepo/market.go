@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
-// A market has the names in the files of a marketplace.
+// A market has the names in the files of a marketplace. bundle is the name of the
+// plugin that has all skills.
 type market struct{ name, owner, bundle string }
 
 // format changes with what the trees look like: commits of another one cannot be made
@@ -53,8 +54,13 @@ var formats = [formatCount]struct {
 	{[]string{".cursor-plugin"}, cursorHead, cursorEntry},
 }
 
+// An object is JSON whose keys are sorted when it is encoded, so that the bytes and
+// with them the hashes are always the same.
 type object = map[string]any
 
+// The heads and entries are those that each client documents for its
+// marketplace.json. forceRemoveDeletedPlugins makes Claude Code uninstall what was
+// withdrawn.
 func claudeHead(m market) any {
 	return object{
 		"name": m.name, "owner": object{"name": m.owner}, "description": "Skills of " + m.owner, "forceRemoveDeletedPlugins": true,
@@ -86,9 +92,11 @@ func cursorEntry(p *plugin) any {
 	return object{"name": p.name, "description": p.description, "source": p.source()}
 }
 
+// source is relative to the root of the repository.
 func (p *plugin) source() string { return "./plugins/" + p.name }
 
-// prepare fills in what the trees of all commits with the plugin share.
+// prepare fills in what the trees of all commits with the plugin share. Idempotent:
+// a plugin is shared by many commits.
 func (p *plugin) prepare() {
 	if p.entries[0] != nil {
 		return
@@ -105,7 +113,8 @@ func (p *plugin) put(add sink) gittree.Hash {
 	return p.putWith(add, add(gittree.Tree, "", skills))
 }
 
-// putWith adds the folder of a plugin with these skills.
+// putWith adds the folder of a plugin with these skills. The manifest lies where
+// each client looks for it; the three files are one object.
 func (p *plugin) putWith(add sink, skills gittree.Hash) gittree.Hash {
 	manifest := mustJSON(object{"name": p.name, "version": p.version, "description": p.description})
 	file := gittree.Entry{Name: "plugin.json", Mode: 0o644, Hash: add(gittree.Blob, "", append(manifest, '\n'))}
@@ -151,7 +160,8 @@ func (m market) put(add sink, plugins []*plugin) gittree.Hash {
 	return add(gittree.Tree, "", gittree.Encode(root))
 }
 
-// everything is the plugin with all skills.
+// everything is the plugin with all skills. Its version is a digest of all versions,
+// so that it changes with any of them.
 func (m market) everything(plugins []*plugin) *plugin {
 	digest := marketplace.Digest(func(yield func(string, string) bool) {
 		for _, p := range plugins {
@@ -167,7 +177,9 @@ func (m market) everything(plugins []*plugin) *plugin {
 	return all
 }
 
-// document returns marketplace.json with one plugin in each line.
+// document returns marketplace.json with one plugin in each line. One per line keeps
+// deltas between commits small. It is put together by hand, since encoding all
+// entries for every commit took most of the time.
 func (m market) document(format int, plugins []*plugin) []byte {
 	head := mustJSON(formats[format].head(m))
 	size := len(head) + 32
@@ -186,6 +198,7 @@ func (m market) document(format int, plugins []*plugin) []byte {
 	return append(out, "\n]}\n"...)
 }
 
+// mustJSON encodes what cannot fail.
 func mustJSON(value any) []byte {
 	raw, err := json.Marshal(value)
 	if err != nil {

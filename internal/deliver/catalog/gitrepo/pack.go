@@ -28,7 +28,8 @@ const (
 	deltaKind = 7
 )
 
-// A parcel is a part of a pack: objects as they are sent.
+// A parcel is a part of a pack: objects as they are sent. It holds the commits and
+// the files of marketplaces; the skills' own objects follow it, see sendContent.
 type parcel struct {
 	data  bytes.Buffer
 	seen  map[gittree.Hash]bool
@@ -41,7 +42,8 @@ type version struct {
 	content []byte
 }
 
-// add is a sink.
+// add is a sink. Commits come newest first, so a version is described by its
+// successor: clients mostly need the newest, which then needs no delta.
 func (p *parcel) add(kind gittree.Kind, path string, content []byte) gittree.Hash {
 	sum := gittree.Sum(kind, content)
 	if !p.seen[sum] {
@@ -65,6 +67,8 @@ func (p *parcel) add(kind gittree.Kind, path string, content []byte) gittree.Has
 
 // appendHeader writes the kind and the size of an object.
 func appendHeader(w *bytes.Buffer, kind byte, size int64) {
+	// The first byte has the kind and 4 bits of the size, the others 7 bits each,
+	// the lowest first (gitformat-pack).
 	b := kind<<4 | byte(size&15)
 	for size >>= 4; size > 0; size >>= 7 {
 		w.WriteByte(b | 0x80)
@@ -78,6 +82,8 @@ func appendHeader(w *bytes.Buffer, kind byte, size int64) {
 func deflate(w *bytes.Buffer, content []byte) {
 	if len(content) <= storedSize {
 		n := uint16(len(content))
+		// A zlib header, and one block that is final and stored (RFC 1950, RFC 1951,
+		// 3.2.4).
 		w.Write([]byte{0x78, 0x01, 1, byte(n), byte(n >> 8), ^byte(n), ^byte(n >> 8)})
 		w.Write(content)
 		w.Write(binary.BigEndian.AppendUint32(nil, adler32.Checksum(content)))
@@ -91,6 +97,7 @@ func deflate(w *bytes.Buffer, content []byte) {
 
 var deflaters sync.Pool
 
+// newDeflater returns a writer to be put back into deflaters after Close.
 func newDeflater(w io.Writer) *zlib.Writer {
 	if z, ok := deflaters.Get().(*zlib.Writer); ok {
 		z.Reset(w)
@@ -101,6 +108,8 @@ func newDeflater(w io.Writer) *zlib.Writer {
 }
 
 // deltaOf describes content by what it has in common with base at its begin and end.
+// Marketplaces change in one line per commit, where that finds nearly all, and a
+// general search for matches would cost far more.
 func deltaOf(base, content []byte) []byte {
 	if len(base) == 0 {
 		return content
@@ -116,6 +125,7 @@ func deltaOf(base, content []byte) []byte {
 	delta := binary.AppendUvarint(nil, uint64(len(base)))
 	delta = binary.AppendUvarint(delta, uint64(len(content)))
 	delta = appendCopy(delta, 0, n)
+	// An instruction inserts at most 127 bytes.
 	for part := range slices.Chunk(content[n:len(content)-end], 127) {
 		delta = append(append(delta, byte(len(part))), part...)
 	}
@@ -125,6 +135,8 @@ func deltaOf(base, content []byte) []byte {
 // appendCopy copies n bytes of the base.
 func appendCopy(delta []byte, offset, n int) []byte {
 	for n > 0 {
+		// All four bytes of the offset and two of the size, which is valid for any
+		// copy.
 		size := min(n, 0xffff)
 		delta = append(delta, 0x80|0x3f, byte(offset), byte(offset>>8), byte(offset>>16), byte(offset>>24), byte(size), byte(size>>8))
 		offset, n = offset+size, n-size
@@ -147,6 +159,8 @@ func (s *Service) writePack(ctx context.Context, w io.Writer, r *repo, sel selec
 			known[have] = true
 		}
 	}
+	// Only while the parcel is made: a slow client must not hold the budget. release
+	// may be called twice.
 	release, err := s.Memory.Reserve(ctx, r.size())
 	if err != nil {
 		return err
@@ -165,6 +179,7 @@ func (s *Service) writePack(ctx context.Context, w io.Writer, r *repo, sel selec
 			}
 		}
 	}
+	// The contents are garbage from here on.
 	p.last = nil
 	count, err := s.countObjects(ctx, p, skills)
 	if err != nil {
@@ -179,6 +194,7 @@ func (s *Service) writePack(ctx context.Context, w io.Writer, r *repo, sel selec
 		return err
 	}
 	release()
+	// Skills often share files; an object is sent once in a pack.
 	sent := map[gittree.Hash]bool{}
 	for _, plugin := range skills {
 		if err := s.sendContent(ctx, out, plugin, p.seen, sent); err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
 
+// The format of lines is git's protocol-common, "pkt-line format": 4 hex digits of
+// the length, which includes them, then the text.
 const (
 	// maxLine is how long a pkt-line may be.
 	maxLine = 65520
@@ -49,6 +51,7 @@ func parseLines(body string) (lines []line, err error) {
 	return lines, nil
 }
 
+// malformed is for clients other than git, which sends no such thing.
 func malformed(format string, args ...any) error {
 	return fault.Invalid("body", "body is no git request: %s", fmt.Sprintf(format, args...))
 }
@@ -60,7 +63,8 @@ func writeLine(w io.Writer, format string, args ...any) error {
 	return err
 }
 
-// A band sends a pack in lines, as its first of several streams.
+// A band sends a pack in lines, as its first of several streams. Band 1 is the pack,
+// 2 progress and 3 a fatal error.
 type band struct{ w io.Writer }
 
 func (b band) Write(p []byte) (n int, err error) {

@@ -14,6 +14,7 @@ func organisationIDs(ctx context.Context, q store.Querier, name string) ([]strin
 }
 
 // newestCommits returns commits of a shelf that are still served, the newest first.
+// A commit without a message is no longer served, see forgetBefore.
 func newestCommits(ctx context.Context, q store.Querier, shelf string, limit int) ([]commit, error) {
 	rows, err := q.Query(ctx, `
 		SELECT number, hash, parent, tree, market, message, committed_at, orgs, changes FROM catalog_commits
@@ -27,13 +28,15 @@ func newestCommits(ctx context.Context, q store.Querier, shelf string, limit int
 	})
 }
 
-// olderCommits returns the names of commits before a number.
+// olderCommits returns the names of commits before a number. Their names suffice to
+// tell a client with one of them what to do.
 func olderCommits(ctx context.Context, q store.Querier, shelf string, number int64) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT hash FROM catalog_commits WHERE shelf = $1 AND number < $2`, shelf, number)
 	return store.All(rows, err, store.Value[string])
 }
 
-// pluginsSince returns the plugins that commits from that number on have.
+// pluginsSince returns the plugins that commits from that number on have. A plugin
+// is a row for a range of commits, [since, until), not one for each commit.
 func pluginsSince(ctx context.Context, q store.Querier, shelf string, number int64) ([]*plugin, error) {
 	rows, err := q.Query(ctx, `
 		SELECT name, since, COALESCE(until, 0), owner_id, entry_id, version_id, version, description, zip, tree
@@ -63,7 +66,8 @@ func publishedVersions(ctx context.Context, q store.Querier, ids []string) (map[
 }
 
 // insertCommits reports false if another replica has written commits with these
-// numbers.
+// numbers. The key is the shelf and the number: of two replicas one writes all of
+// them, the other none.
 func insertCommits(ctx context.Context, tx *store.Tx, sh shelf, commits []commit) (bool, error) {
 	n := len(commits)
 	shelves, orgs, numbers, at := make([]string, n), make([]*string, n), make([]int64, n), make([]int64, n)
@@ -72,6 +76,7 @@ func insertCommits(ctx context.Context, tx *store.Tx, sh shelf, commits []commit
 	for i, c := range commits {
 		shelves[i], orgs[i], numbers[i], at[i] = sh.key, sh.orgID, c.number, c.at.Unix()
 		hashes[i], trees[i], markets[i], messages[i] = c.hash.String(), c.tree.String(), c.market, c.message
+		// The first commit has no parent, which is stored as "".
 		if c.number > 0 {
 			parents[i] = c.parent.String()
 		}
@@ -85,7 +90,8 @@ func insertCommits(ctx context.Context, tx *store.Tx, sh shelf, commits []commit
 	return written == int64(n), err
 }
 
-// endPlugins says that a commit no longer has plugins like before.
+// endPlugins says that a commit no longer has plugins like before. It precedes
+// insertPlugins, whose rows of the same names have no end yet.
 func endPlugins(ctx context.Context, tx *store.Tx, shelf string, names []string, number int64) error {
 	in, list := tx.Dialect().In("$3", names)
 	_, err := tx.Exec(ctx, `
@@ -93,6 +99,7 @@ func endPlugins(ctx context.Context, tx *store.Tx, shelf string, names []string,
 	return err
 }
 
+// insertPlugins adds plugins that commits have from now on.
 func insertPlugins(ctx context.Context, tx *store.Tx, sh shelf, plugins []*plugin) error {
 	n := len(plugins)
 	if n == 0 {
@@ -119,7 +126,8 @@ func insertPlugins(ctx context.Context, tx *store.Tx, sh shelf, plugins []*plugi
 }
 
 // forgetBefore deletes what commits before a number have and say, and all of those
-// before another one.
+// before another one. The row of a forgotten commit stays as a tombstone for a
+// while, so that its holders get an explanation.
 func forgetBefore(ctx context.Context, tx *store.Tx, shelf string, number, oldest int64) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM catalog_commits WHERE shelf = $1 AND number < $2`, shelf, oldest); err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
 )
 
-// A request is what a client wants to fetch.
+// A request is what a client wants to fetch. It is that of all protocol versions;
+// they differ in how lines are framed.
 type request struct {
 	wants, haves []gittree.Hash
 	shallow      map[gittree.Hash]bool // commits of the client whose parents it lacks
@@ -33,6 +34,8 @@ func (q *request) read(text string) error {
 		switch word {
 		case "want":
 			q.wants = append(q.wants, h)
+			// Versions 0 and 1 list capabilities after the first want; version 2
+			// always has it.
 			q.sideBand = q.sideBand || strings.Contains(" "+capabilities+" ", " side-band-64k ")
 		case "have":
 			q.haves = append(q.haves, h)
@@ -48,6 +51,7 @@ func (q *request) read(text string) error {
 			return malformed("the depth %q", rest[:min(len(rest), 64)])
 		}
 		q.depth = int(n)
+	// Not advertised, so only a broken client asks.
 	case "deepen-since", "deepen-not", "deepen-relative", "filter", "want-ref", "packfile-uris":
 		return malformed("this server has no %s", word)
 	case "done":
@@ -75,6 +79,8 @@ func (r *repo) answerTo(q request) (a answer, unknown gittree.Hash, ok bool) {
 		numbers[c.hash] = c.number
 	}
 	top := int64(-1)
+	// There is one branch, so the wants differ only if it moved while a client was
+	// asking.
 	for _, want := range q.wants {
 		n, ok := numbers[want]
 		if !ok {
@@ -90,11 +96,14 @@ func (r *repo) answerTo(q request) (a answer, unknown gittree.Hash, ok bool) {
 	}
 	since := int64(-1)
 	for _, have := range q.haves {
+		// The client may have newer commits than it wants, which do not help it.
 		if n, ok := numbers[have]; ok && n <= top {
 			a.common = append(a.common, have)
 			since = max(since, n)
 		}
 	}
+	// The parent of the boundary itself has no plugins here: the client gets all of
+	// them.
 	if since >= from {
 		a.have = since
 	}
@@ -112,6 +121,7 @@ func (r *repo) answerTo(q request) (a answer, unknown gittree.Hash, ok bool) {
 		}
 		a.commits = append(a.commits, c)
 		if q.shallow[c.hash] && c.number > from && q.depth > 0 {
+			// The client had this commit without its parents, and now gets them.
 			a.unshallow = append(a.unshallow, c.hash)
 		}
 	}

@@ -51,6 +51,7 @@ const (
 	maxHashed = 200
 )
 
+// init runs before the first use, from Mount or from Shop: gitrepo may come first.
 func (s *Service) init() {
 	r := s.Catalog.Registry
 	s.shops = &catalog.Cache[*Shop]{Registry: r, Limit: maxShops}
@@ -98,7 +99,8 @@ func (s *Service) Shop(ctx context.Context, sh registry.Shelf) (*Shop, error) {
 	})
 }
 
-// ReadShop is Shop as the database has it now.
+// ReadShop is Shop as the database has it now. gitrepo needs it, whose commits must
+// never be made of something cached.
 func (s *Service) ReadShop(ctx context.Context, sh registry.Shelf) (*Shop, error) {
 	list, err := s.Catalog.ReadListing(ctx, sh)
 	if err != nil {
@@ -118,13 +120,16 @@ func (s *Service) shop(ctx context.Context, sh registry.Shelf, list catalog.List
 		shop.Name = plugins.Marketplace(sh.OrgName)
 	}
 	// A plugin must not have the name of its marketplace, nor of another plugin.
+	// Clients name folders by these, so two equal names would overwrite each other.
 	shop.Name, shop.Bundle = free(list, shop.Name, "-marketplace"), free(list, shop.Bundle, "-skills")
 	for _, l := range list {
+		// An old version gets its hash later, see hashes.
 		zip, ok := zips[l.Current.ID]
 		if !ok {
 			continue
 		}
 		p := Plugin{Listed: l, SHA256: zip, Tree: trees[l.Current.ID]}
+		// Two dots would be a step up in a path.
 		if fitVersion.MatchString(l.Current.Version) && !strings.Contains(l.Current.Version, "..") {
 			p.Version = l.Current.Version
 		}
@@ -182,10 +187,12 @@ func (s *Service) hashes(ctx context.Context, list catalog.Listing) (zips, trees
 	for _, l := range list {
 		id := l.Current.ID
 		_, hasTree := trees[id]
+		// A tree may be "": then git would refuse the skill, and that is known.
 		if zips[id] != "" && hasTree || made == maxHashed {
 			continue
 		}
 		made++
+		// Outside of the transaction: reading an archive may take long.
 		hashes, err := s.hash(ctx, l)
 		if err != nil {
 			return nil, nil, err
@@ -221,6 +228,7 @@ func (s *Service) hash(ctx context.Context, l registry.Listed) ([]treehash.Hash,
 	return treehash.Of(pkg, l.Name)
 }
 
+// sum returns the SHA-256 in lower-case hex.
 func sum(content []byte) string {
 	digest := sha256.Sum256(content)
 	return hex.EncodeToString(digest[:])
@@ -279,6 +287,8 @@ type entry struct {
 	Homepage    string `json:"homepage,omitempty"`
 }
 
+// Without a sha256 the client does not verify: the plugin with everything is made
+// anew by every server, and its zip need not have the same bytes.
 type source struct {
 	Source string `json:"source"`
 	URL    string `json:"url"`
@@ -298,6 +308,8 @@ func (s *Service) handleDocument(w http.ResponseWriter, r *http.Request, sh cata
 			return nil, 0, err
 		}
 		d, err := catalog.NewDocument(content)
+		// A size of 0 is not cached: an anonymous shelf without skills costs nothing
+		// to make.
 		if err != nil || len(shop.Plugins) == 0 {
 			return d, 0, err
 		}
@@ -309,6 +321,8 @@ func (s *Service) handleDocument(w http.ResponseWriter, r *http.Request, sh cata
 	return err
 }
 
+// The address of a plugin has its hash: a document that is cached somewhere still
+// leads to the files that it describes.
 func (shop *Shop) document(server, base string) document {
 	d := document{
 		Name: shop.Name, Owner: owner{shop.Owner}, About: "Skills of " + shop.Owner, Forced: true, Plugins: []entry{},
@@ -355,6 +369,8 @@ func (s *Service) handlePlugin(w http.ResponseWriter, r *http.Request, sh catalo
 	if err != nil {
 		return err
 	}
+	// Only after the version was found: a withdrawn one is gone for old clients,
+	// too.
 	if stored.MatchesETag(r.Header.Get("If-None-Match"), hash) {
 		serveZip(w, r, sh, hash, nil)
 		return nil
@@ -363,6 +379,7 @@ func (s *Service) handlePlugin(w http.ResponseWriter, r *http.Request, sh catalo
 	if err != nil {
 		return err
 	}
+	// The client would refuse it, without a word of why.
 	if got := sum(content); got != hash {
 		return fmt.Errorf("the zip of version %s has the hash %s, not %s", version, got, hash)
 	}
@@ -370,6 +387,7 @@ func (s *Service) handlePlugin(w http.ResponseWriter, r *http.Request, sh catalo
 	return nil
 }
 
+// serveZip sends a zip, or with nil that the client has it.
 func serveZip(w http.ResponseWriter, r *http.Request, sh catalog.Shelf, etag string, content []byte) {
 	w.Header().Set("Content-Type", "application/zip")
 	w.Header().Set("Cache-Control", sh.CacheControl())
@@ -382,6 +400,7 @@ func (s *Service) handleBundle(w http.ResponseWriter, r *http.Request, sh catalo
 	if err != nil {
 		return err
 	}
+	// Only the newest: a client with an older document reads it again.
 	if r.PathValue("file") != shop.Digest+".zip" || len(shop.Plugins) == 0 {
 		return fault.New(fault.NotFound, "No such file")
 	}
@@ -411,6 +430,7 @@ func (s *Service) bundle(ctx context.Context, shop *Shop) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		// A smaller skill that follows may still fit.
 		if int64(b.Len())+size > maxBundle {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 // Reasons why a skill is not listed: hosts compare the frontmatter field by field
 // with what their own parser reads, and refuse the skill on a difference.
 var (
+	// The texts follow "the skill is not listed: " and are shown to its publisher.
 	errNoSkillFile = errors.New("it has no SKILL.md, in capitals, at its root")
 	errFrontmatter = errors.New("its frontmatter is not valid YAML; values with a colon need quotes")
 	errFence       = errors.New("its frontmatter has --- inside a value")
@@ -34,7 +35,8 @@ const (
 )
 
 // frontmatter returns all fields of a SKILL.md as JSON, in their order and with
-// their types. The error is one of those above.
+// their types. The error is one of those above. What skillpkg repairs or notes is
+// refused here: other parsers do not repair it.
 func frontmatter(skillMD []byte) (fields json.RawMessage, name string, err error) {
 	parsed, err := skillpkg.ParseSkill(skillMD)
 	if err != nil {
@@ -64,6 +66,7 @@ func frontmatter(skillMD []byte) (fields json.RawMessage, name string, err error
 }
 
 // fenced returns the lines between the fences of a SKILL.md that was parsed.
+// skillpkg has found the fences already, so both are there.
 func fenced(text string) string {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	_, text, _ = strings.Cut(text, "\n")
@@ -77,12 +80,14 @@ func fenced(text string) string {
 	return text[:end]
 }
 
-// An encoder writes nodes of YAML as JSON.
+// An encoder writes nodes of YAML as JSON. The conversion is by hand, since decoding
+// into Go values loses the order of keys and the difference between 1 and 1.0.
 type encoder struct {
 	out   bytes.Buffer
 	nodes int
 }
 
+// value writes any node, and fails for what has no single meaning in JSON.
 func (e *encoder) value(n *yaml.Node, depth int) error {
 	if e.nodes++; e.nodes > maxNodes || depth > maxNesting {
 		return errFrontmatter
@@ -111,6 +116,7 @@ func (e *encoder) value(n *yaml.Node, depth int) error {
 	return errFrontmatter
 }
 
+// mapping refuses a key that occurs twice: parsers disagree on which one wins.
 func (e *encoder) mapping(n *yaml.Node, depth int) error {
 	e.out.WriteByte('{')
 	seen := map[string]bool{}
@@ -136,6 +142,7 @@ func (e *encoder) mapping(n *yaml.Node, depth int) error {
 	return nil
 }
 
+// text writes a string, escaped.
 func (e *encoder) text(s string) {
 	raw, _ := json.Marshal(s) // texts always marshal
 	e.out.Write(raw)
@@ -153,6 +160,7 @@ var (
 	coreNone  = regexp.MustCompile(`^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
 )
 
+// scalar writes a plain scalar by the core schema, and a quoted one as text.
 func (e *encoder) scalar(n *yaml.Node) error {
 	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		e.text(n.Value)
@@ -171,6 +179,7 @@ func (e *encoder) scalar(n *yaml.Node) error {
 			return errNumber
 		}
 		e.out.WriteString(strconv.FormatUint(number, 10))
+	// JSON has no plus sign and no leading zeros.
 	case coreInt.MatchString(text):
 		digits := strings.TrimLeft(strings.TrimLeft(text, "+-"), "0")
 		if digits == "" {

@@ -20,11 +20,14 @@ const metaPrefix = "dev.whetstone/"
 // split, so one alone may have more.
 const maxFiles = 5_000
 
+// listParams are those of skills/list in the extension
+// io.modelcontextprotocol/skills.
 type listParams struct {
 	mcp.ParamsBase
 	Cursor string `json:"cursor,omitempty"`
 }
 
+// ttlMs and cacheScope tell hosts how long, and for whom, the list may be cached.
 type listResult struct {
 	mcp.ResultBase
 	ResultType string  `json:"resultType"`
@@ -42,6 +45,7 @@ type entry struct {
 	Meta        map[string]any  `json:"_meta,omitempty"`
 }
 
+// Hosts verify the digest after they have read the file.
 type entryFile struct {
 	URI    string `json:"uri"`
 	Digest string `json:"digest"`
@@ -63,6 +67,7 @@ func (s *Service) handleList(ctx context.Context, _ *mcp.ServerSession, in *list
 	if in == nil {
 		in = &listParams{}
 	}
+	// The page may show fewer skills than it has, since invalid ones are left out.
 	page, contents, next, err := s.page(v, in.Cursor)
 	if err != nil {
 		return nil, err
@@ -82,6 +87,7 @@ func (s *Service) handleList(ctx context.Context, _ *mcp.ServerSession, in *list
 		if err := c.unlisted(l.Name); err == nil {
 			shown = append(shown, &l)
 			out.Skills = append(out.Skills, newEntry(address{org: l.OrgName, name: l.Name}, c, evidence[l.Current.ID]))
+			// Others need not know what is wrong with a skill that they cannot mend.
 		} else if v.own(l) {
 			omitted = append(omitted, leftOut{l.Name, err.Error()})
 		}
@@ -94,7 +100,8 @@ func (s *Service) handleList(ctx context.Context, _ *mcp.ServerSession, in *list
 }
 
 // page returns the skills after a cursor, which is the name of the last one, with
-// what they have.
+// what they have. Names are unique in a listing, so the cursor stays valid when
+// skills come and go.
 func (s *Service) page(v *visit, cursor string) (
 	page []registry.Listed, contents map[string]*content, next string, err error,
 ) {
@@ -118,6 +125,8 @@ func (s *Service) page(v *visit, cursor string) (
 		if c, ok := contents[l.Current.ID]; ok {
 			files += len(c.files)
 		}
+		// A manifest is sent in full, so a page of large skills could be many
+		// megabytes.
 		if files > maxFiles && i > 0 {
 			page = page[:i]
 			break
@@ -129,7 +138,8 @@ func (s *Service) page(v *visit, cursor string) (
 	return page, contents, next, nil
 }
 
-// newEntry describes a version whose SKILL.md is below an address.
+// newEntry describes a version whose SKILL.md is below an address. The frontmatter
+// goes out as it was parsed once, see frontmatter.
 func newEntry(at address, c *content, evidence map[string]any) entry {
 	e := entry{URI: at.at(skillFile).String(), Frontmatter: c.frontmatter, Resources: make([]entryFile, len(c.files)), Meta: evidence}
 	for i, f := range c.files {
@@ -167,7 +177,8 @@ func (s *Service) evidence(v *visit, list []registry.Listed) (map[string]map[str
 	return all, nil
 }
 
-// addVerdicts adds what the newest gates of versions decided.
+// addVerdicts adds what the newest gates of versions decided. Versions without a
+// gate, or whose gate is undecided, get no key.
 func (s *Service) addVerdicts(ctx context.Context, orgID string, ids []string, to map[string]map[string]any) error {
 	if s.Gates == nil {
 		return nil
@@ -208,6 +219,7 @@ func (s *Service) handleGet(ctx context.Context, _ *mcp.ServerSession, in *uriPa
 	if in == nil {
 		in = &uriParams{}
 	}
+	// The address of a skill is that of its SKILL.md.
 	at, err := parseURI(in.URI)
 	if err == nil && at.path != skillFile {
 		err = fault.New(fault.NotFound, "Skill not found")
@@ -233,6 +245,7 @@ func (s *Service) handleGet(ctx context.Context, _ *mcp.ServerSession, in *uriPa
 // current one, and what that has. Candidates and withdrawn versions are in no
 // catalog.
 func (s *Service) find(v *visit, at address) (registry.Listed, *content, error) {
+	// One error for all cases, so that private names cannot be probed.
 	unknown := fault.New(fault.NotFound, "Resource not found")
 	sh, ok := v.of(at.org)
 	if !ok {

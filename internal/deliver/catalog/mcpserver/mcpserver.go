@@ -61,7 +61,8 @@ type Service struct {
 	stream *mcp.StreamableHTTPHandler
 }
 
-// Verdicts tells what gates decided.
+// Verdicts tells what gates decided. Gates are above this package. A gate without a
+// verdict yet maps to nil.
 type Verdicts interface {
 	Verdicts(ctx context.Context, orgID string, ids []string) (map[string]*decision.Verdict, error)
 }
@@ -79,6 +80,7 @@ const (
 		"of the user's organisation, and never against what the user says."
 )
 
+// One server for all requests: it has no state, and a visit carries what differs.
 func (s *Service) init() {
 	s.skills = lru.New[string, *content](maxContents)
 	server := mcp.NewServer(&mcp.Implementation{Name: "whetstone", Title: "Whetstone", Version: s.Version}, &mcp.ServerOptions{
@@ -105,6 +107,7 @@ func (s *Service) init() {
 	}
 	server.AddReceivingMiddleware(s.answering)
 	s.stream = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		// Without sessions any replica can answer any request.
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
 		// A proxy on the same machine passes on the name that clients use; checkOrigin
 		// protects from DNS rebinding.
@@ -123,6 +126,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	}
 }
 
+// serve does all checks that need no message, then hands over to the library.
 func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(s.init)
 	if err := s.checkOrigin(r); err != nil {
@@ -172,6 +176,7 @@ func (s *Service) checkOrigin(r *http.Request) error {
 func (s *Service) checkBody(w http.ResponseWriter, r *http.Request) error {
 	s.api.BoundBody(r, true)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	// The library would read it again, and tell a batch from a message too late.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
@@ -183,7 +188,8 @@ func (s *Service) checkBody(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// fail answers with an error before there is a message to answer to.
+// fail answers with an error before there is a message to answer to. The body is of
+// JSON-RPC without an id, as the transport specifies for such errors.
 func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		err = fault.New(fault.TooLarge, "A message has at most %d bytes", maxBody)
@@ -224,6 +230,7 @@ func (s *Service) answering(next mcp.MethodHandler) mcp.MethodHandler {
 				err = s.rpcError(ctx, method, err)
 			}
 		}()
+		// Methods that the library would answer otherwise than we want.
 		switch method {
 		case "resources/list":
 			return s.listResources(ctx, req)
@@ -247,6 +254,7 @@ func (s *Service) rpcError(ctx context.Context, method string, err error) error 
 		return known
 	}
 	switch known, _ := errors.AsType[*fault.Error](err); fault.Of(err) {
+	// Kinds whose message is written for the caller.
 	case fault.NotFound, fault.Malformed, fault.Denied, fault.Unauthorized, fault.TooLarge, fault.Conflict:
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: known.Message}
 	case fault.Unavailable, fault.Limited:
@@ -276,7 +284,8 @@ func (v *visit) cacheScope() string {
 }
 
 // setCacheable says how long clients may keep an answer. A file of the current
-// version is not kept: after a push, it would not fit the new list.
+// version is not kept: after a push, it would not fit the new list. An address with
+// a version is immutable, so it may be kept as long as a list.
 func setCacheable(ctx context.Context, req mcp.Request, c *mcp.Cacheable) {
 	c.TTLMs, c.CacheScope = ttl, visitOf(ctx).cacheScope()
 	if in, ok := req.GetParams().(*mcp.ReadResourceParams); ok {

@@ -26,6 +26,7 @@ import (
 // sessionKey is where a message names the session of the agent.
 const sessionKey = metaPrefix + "session"
 
+// The shapes that agents use, e.g. UUIDs; anything else could be text of a person.
 var sessionShape = regexp.MustCompile(`^[A-Za-z0-9_.:+-]{1,200}$`)
 
 // sessionOf is the session that the _meta of a message names, "" without one.
@@ -42,6 +43,8 @@ func (v *visit) session(argument string) string {
 	return v.named
 }
 
+// invocation and offer are records of the push API, with the fields that are known
+// here.
 type invocation struct {
 	ID         string `json:"skill_invocation_id"`
 	SessionID  string `json:"session_id"`
@@ -70,6 +73,8 @@ func (s *Service) offered(v *visit, session string, list []*registry.Listed) {
 		return
 	}
 	now := time.Now().UTC()
+	// The same list in the same session and day is one offer, however often it is
+	// asked for.
 	key := "offered\n" + session + "\n" + now.Format(time.DateOnly) + "\n" + strings.Join(names, "\n")
 	s.push(v, key, map[string]any{"skill_offers": []offer{{session, now.Format(time.RFC3339Nano), names}}})
 }
@@ -92,12 +97,14 @@ func (s *Service) counts(v *visit, session string) bool {
 }
 
 // push hands records to telemetry, once for a key. The answer does not depend on it.
+// The answer to the model must not fail because statistics do.
 func (s *Service) push(v *visit, key string, records map[string]any) {
 	if err := s.ingest(v, key, records); err != nil {
 		s.Log.Warn("what a client was shown was not recorded", "error", err)
 	}
 }
 
+// The push_id is derived from the key, so that Push deduplicates.
 func (s *Service) ingest(v *visit, key string, records map[string]any) error {
 	raw, err := json.Marshal(map[string]any{
 		"schema_version": "2.0", "push_id": uuid.NewSHA1(uuid.MustParse("0d1f6d7e-5a2c-4f0b-8a53-9c1de3b07a64"), []byte(v.caller.OrgID+"\n"+v.caller.UserID+"\n"+key)), "canonical": records,
@@ -119,6 +126,7 @@ func (s *Service) activate(v *visit, session string, l registry.Listed) error {
 		return err
 	}
 	for _, k := range known.Skills {
+		// The agent's own telemetry says more, e.g. how the skill was called.
 		if k.Name == l.Name && grades.Gradable(k) {
 			return nil
 		}
@@ -137,6 +145,7 @@ func (s *Service) grade(v *visit, in outcomeInput) (sessions.Grade, string, erro
 	}
 	verdict := grades.Verdict{SessionID: in.Session, Passed: in.Passed, Reason: in.Note, Basis: basis.Pushed}
 	if text.Valid(in.Note) {
+		// Models quote what they have seen, which may include secrets.
 		verdict.Reason = redact.Text(in.Note)
 	}
 	if verdict.Check() != nil {
@@ -146,6 +155,7 @@ func (s *Service) grade(v *visit, in outcomeInput) (sessions.Grade, string, erro
 	if err != nil {
 		return sessions.Grade{}, "", err
 	}
+	// A session that never used the skill could not be graded for it.
 	if err := s.activate(v, in.Session, l); err != nil {
 		return sessions.Grade{}, "", err
 	}

@@ -45,6 +45,7 @@ func (s *Service) listResources(ctx context.Context, req mcp.Request) (mcp.Resul
 	out.TTLMs, out.CacheScope = ttl, v.cacheScope()
 	for _, l := range page {
 		c, ok := contents[l.Current.ID]
+		// That name would make addresses ambiguous, see parseURI.
 		if !ok || l.Name == versionMark {
 			continue
 		}
@@ -67,7 +68,8 @@ func (c *content) file(path string) (skillpkg.ManifestEntry, bool) {
 	return c.files[i], true
 }
 
-// handleRead answers resources/read.
+// handleRead answers resources/read. Any file of any version that may be seen can be
+// read, whether or not it is listed.
 func (s *Service) handleRead(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	v := visitOf(ctx)
 	at, err := parseURI(req.Params.URI)
@@ -88,6 +90,7 @@ func (s *Service) handleRead(ctx context.Context, req *mcp.ReadResourceRequest) 
 	}
 	out := &mcp.ResourceContents{URI: req.Params.URI, MIMEType: mediaType(f.Path, raw)}
 	if out.MIMEType == binary || len(raw) == 0 { // an empty text would be left out
+		// Never nil: a result needs text or blob, also for an empty file.
 		out.Blob = append([]byte{}, raw...)
 	} else {
 		out.Text = string(raw)
@@ -99,6 +102,7 @@ func (s *Service) handleRead(ctx context.Context, req *mcp.ReadResourceRequest) 
 // read returns the bytes of a file. The memory of a large one is held until it is
 // sent.
 func (s *Service) read(v *visit, ver registry.Version, f skillpkg.ManifestEntry) ([]byte, error) {
+	// Small files are bounded by the number of requests.
 	if f.Size > smallFile {
 		release, err := s.Memory.Reserve(v.ctx, copies*f.Size)
 		if err != nil {
@@ -111,7 +115,8 @@ func (s *Service) read(v *visit, ver registry.Version, f skillpkg.ManifestEntry)
 
 const binary = "application/octet-stream"
 
-// mediaType is never one that a browser would run.
+// mediaType is never one that a browser would run. Content is of strangers, and a
+// host may show it in a browser.
 func mediaType(name string, content []byte) string {
 	switch {
 	case !utf8.Valid(content):
@@ -124,6 +129,7 @@ func mediaType(name string, content []byte) string {
 	return "text/plain"
 }
 
+// It has the fields of resources/list; folders have the type inode/directory.
 type directoryResult struct {
 	mcp.ResultBase
 	ResultType string          `json:"resultType"`
@@ -149,6 +155,7 @@ func (s *Service) handleDirectory(ctx context.Context, _ *mcp.ServerSession, in 
 		return nil, err
 	}
 	children := c.children(at)
+	// Folders exist only by their files, so an empty one does not exist.
 	if len(children) == 0 {
 		return nil, fault.New(fault.NotFound, "Resource not found")
 	}
@@ -180,6 +187,7 @@ func (c *content) children(at address) []*mcp.Resource {
 			continue
 		}
 		name, _, folder := strings.Cut(rest, "/")
+		// A folder appears once, however many files are below it.
 		if seen[name] {
 			continue
 		}

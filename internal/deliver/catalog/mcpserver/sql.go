@@ -15,7 +15,8 @@ type storedVersion struct {
 	skillMD []byte // nil if it is too large to be kept in the database
 }
 
-// versionsByID reads versions of entries that the visit may see.
+// versionsByID reads versions of entries that the visit may see. It does not check
+// that: the ids come from a listing or from find.
 func versionsByID(ctx context.Context, q store.Querier, ids []string) ([]storedVersion, error) {
 	in, list := q.Dialect().In("$1", ids)
 	rows, err := q.Query(ctx, `
@@ -30,6 +31,7 @@ func versionsByID(ctx context.Context, q store.Querier, ids []string) ([]storedV
 }
 
 // gatesByVersion returns the ids of the newest gates of versions, by version id.
+// Versions that never had a gate are missing.
 func gatesByVersion(ctx context.Context, q store.Querier, ids []string) (map[string]string, error) {
 	in, list := q.Dialect().In("$1", ids)
 	rows, err := q.Query(ctx, `SELECT v.id, v.gate_id FROM registry_versions v WHERE v.gate_id IS NOT NULL AND v.id`+in, list)

@@ -27,7 +27,8 @@ const (
 	maxText = 256 << 10
 )
 
-// addTools adds what every client can call today.
+// addTools adds what every client can call today. The descriptions are prompts:
+// models decide by them when to call a tool.
 func (s *Service) addTools(server *mcp.Server) {
 	no := false
 	reads := func(title string) *mcp.ToolAnnotations {
@@ -55,7 +56,8 @@ func (s *Service) addTools(server *mcp.Server) {
 }
 
 // schemaOf is the schema of a result whose lists are never null. The library would
-// allow that, by several types for a field, which not all clients can read.
+// allow that, by several types for a field, which not all clients can read. It runs
+// once for each type, when the server starts.
 func schemaOf[Out any]() *jsonschema.Schema {
 	schema, err := jsonschema.For[Out](nil)
 	if err != nil {
@@ -76,6 +78,8 @@ func tool[In, Out any](s *Service, run func(v *visit, in In) (shown string, out 
 		v.named = sessionOf(req.Params)
 		shown, out, err := run(v, in)
 		if err != nil {
+			// A failed tool is a result with isError, not an error of the protocol,
+			// so that the model can read it and try something else.
 			safe := s.rpcError(ctx, req.Params.Name, err)
 			return nil, out, errors.New(strings.TrimPrefix(safe.Error(), "jsonrpc: "))
 		}
@@ -83,6 +87,7 @@ func tool[In, Out any](s *Service, run func(v *visit, in In) (shown string, out 
 	}
 }
 
+// The session is optional: most hosts do not tell the model its id.
 type searchInput struct {
 	Query   string `json:"query" jsonschema:"words of the task, e.g. pdf tables"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"how many results, 1 to 50; 10 by default"`
@@ -93,6 +98,7 @@ type searchOutput struct {
 	Skills []foundSkill `json:"skills"`
 }
 
+// URI leads to the same SKILL.md as a resource, for hosts that prefer those.
 type foundSkill struct {
 	Name        string `json:"name" jsonschema:"for get_skill"`
 	Publisher   string `json:"publisher"`
@@ -109,6 +115,7 @@ func (s *Service) searchSkills(v *visit, in searchInput) (shown string, out sear
 	if in.Limit == 0 {
 		in.Limit = defaultFound
 	}
+	// From memory: a search costs no query.
 	list, err := s.listing(v)
 	if err != nil {
 		return "", out, err
@@ -127,6 +134,7 @@ func (s *Service) searchSkills(v *visit, in searchInput) (shown string, out sear
 	return b.String(), out, nil
 }
 
+// The arguments are few and flat, which models fill in most reliably.
 type getInput struct {
 	Name    string `json:"name" jsonschema:"name of the skill, e.g. pdf-tables, or publisher/name"`
 	Version string `json:"version,omitempty" jsonschema:"a version; the current one by default"`
@@ -134,6 +142,8 @@ type getInput struct {
 	Session string `json:"session,omitempty" jsonschema:"id of the agent's session, if you know it: the skill counts as used in it"`
 }
 
+// Files is the whole manifest, so that the model can ask for what SKILL.md refers
+// to.
 type getOutput struct {
 	Name      string       `json:"name"`
 	Publisher string       `json:"publisher"`
@@ -163,6 +173,7 @@ func (s *Service) getSkill(v *visit, in getInput) (shown string, out getOutput, 
 	if !ok {
 		return "", out, fault.New(fault.NotFound, "The skill has no file %s", in.Path)
 	}
+	// Resources are read by hosts, which decide themselves what reaches the model.
 	if f.Size > maxText {
 		return "", out, fault.New(fault.TooLarge, "The file is over %d KiB: read it as a resource", maxText>>10)
 	}
@@ -173,6 +184,8 @@ func (s *Service) getSkill(v *visit, in getInput) (shown string, out getOutput, 
 	if mediaType(f.Path, raw) == binary {
 		return "", out, fault.New(fault.Malformed, "The file is not text: read it as a resource")
 	}
+	// With the version that was asked for: without one the address follows the
+	// current one.
 	at := address{org: l.OrgName, name: l.Name, version: in.Version, path: f.Path}
 	out = getOutput{l.Name, l.OrgName, l.Current.Version, at.String(), f.Path, string(raw), files(c)}
 	if in.Path == skillFile {
@@ -181,6 +194,7 @@ func (s *Service) getSkill(v *visit, in getInput) (shown string, out getOutput, 
 	return out.asText(), out, nil
 }
 
+// files has digests in the form of the extension, e.g. "sha256:9f86...".
 func files(c *content) []fileOutput {
 	all := make([]fileOutput, len(c.files))
 	for i, f := range c.files {
@@ -207,6 +221,8 @@ func (o getOutput) asText() string {
 // named finds a skill by its name, or by that of its publisher and its own, and a
 // version of it.
 func (s *Service) named(v *visit, name, version string) (registry.Listed, *content, error) {
+	// A name without a publisher is looked up as searches list it: the own one
+	// first.
 	org, short, qualified := strings.Cut(name, "/")
 	orgs := []string{org}
 	if !qualified && catalog.ValidName(name) {
@@ -232,6 +248,7 @@ func (s *Service) named(v *visit, name, version string) (registry.Listed, *conte
 	return l, c, err
 }
 
+// The outcome is binary: scales of models' own work proved to mean little.
 type outcomeInput struct {
 	Skill   string `json:"skill" jsonschema:"name of the skill"`
 	Session string `json:"session" jsonschema:"id of the agent's session; if you do not know it, any id that you use for this conversation only"`
@@ -246,6 +263,7 @@ type outcomeOutput struct {
 	Basis    string  `json:"basis"`
 }
 
+// It is the only tool that writes, so its checks are those of a route.
 func (s *Service) reportOutcome(v *visit, in outcomeInput) (shown string, out outcomeOutput, err error) {
 	switch {
 	case v.caller.KeyID == "":

@@ -19,7 +19,8 @@ import (
 )
 
 // A visit is a request with what it may see: the shelf of its path, and what the
-// key in its header opens.
+// key in its header opens. It is made per HTTP request, which is one message, and
+// lives in its context.
 type visit struct {
 	catalog.Shelf
 	caller access.Caller   // the zero Caller without a key
@@ -53,6 +54,7 @@ func visitOf(ctx context.Context) *visit {
 func (v *visit) hold(release func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// The answer is gone, so nothing would call release again.
 	if v.sent {
 		release()
 		return
@@ -86,6 +88,7 @@ func (s *Service) visit(r *http.Request) (*visit, error) {
 			return nil, err
 		}
 		httpapi.SetCaller(r, v.caller)
+		// The key was checked above; Shelf would take it for a catalog token.
 		shelf = r.WithContext(r.Context()) // a copy without the key
 		shelf.Header = http.Header{}
 	}
@@ -127,7 +130,8 @@ func (v *visit) of(org string) (registry.Shelf, bool) {
 	return registry.Shelf{OrgName: org, Private: v.caller.May(access.Read) && v.caller.OrgName == org}, true
 }
 
-// listing is what a visit may see, ordered by name, each name once.
+// listing is what a visit may see, ordered by name, each name once. The own shelf
+// comes first, and the sort is stable: its skill hides another of the name.
 func (s *Service) listing(v *visit) (catalog.Listing, error) {
 	var all catalog.Listing
 	for _, sh := range v.shelves() {
@@ -151,6 +155,7 @@ func (v *visit) allowed(list *mcp.ListToolsResult) *mcp.ListToolsResult {
 	if v.caller.May(access.Write) {
 		return list
 	}
+	// The library's list is shared by all requests, so the copy is changed.
 	kept := *list
 	kept.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t *mcp.Tool) bool { return t.Name == outcomeTool })
 	return &kept

@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// Mount adds the routes of catalog tokens.
+// Mount adds the routes of catalog tokens. All of them are for admins: a token opens
+// every private skill to whoever has it.
 func (s *Service) Mount(a *httpapi.API) {
 	const path = "/api/v1/catalog-tokens"
 	httpapi.Add(a, s.handleList, httpapi.Route{
@@ -32,6 +33,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// The prefix tells people which token is meant; the token itself is stored as a
+// hash.
 type tokenOutput struct {
 	ID         string        `json:"id" format:"uuid"`
 	Name       string        `json:"name" example:"laptops"`
@@ -73,16 +76,20 @@ type createInput struct {
 	}
 }
 
+// createOutput is the only answer with the token, besides that of a rotation.
 type createOutput struct {
 	Token tokenOutput `json:"catalog_token"`
 	Raw   string      `json:"token" example:"ct_..." doc:"It is not shown again"`
 }
 
+// A name that is taken is a Conflict: people tell tokens apart by it.
 func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutput, error) {
 	t, raw, err := s.Create(ctx, access.From(ctx), in.Body.Name, (*time.Time)(in.Body.ExpiresAt))
 	return createOutput{newTokenOutput(t), raw}, err
 }
 
+// A fleet takes days to pick up a new token, hence the overlap; 0 ends the old one
+// now.
 type rotateInput struct {
 	ID   string `path:"id" format:"uuid"`
 	Body struct {
@@ -97,6 +104,7 @@ type rotateOutput struct {
 }
 
 func (s *Service) handleRotate(ctx context.Context, in rotateInput) (rotateOutput, error) {
+	// A pointer tells 0 from omitted.
 	overlap := DefaultOverlap
 	if in.Body.OverlapHours != nil {
 		overlap = time.Duration(*in.Body.OverlapHours) * time.Hour
@@ -109,6 +117,7 @@ type deleteInput struct {
 	ID string `path:"id" format:"uuid"`
 }
 
+// Unlike the old token of a rotation, a deleted one stops to work at once.
 func (s *Service) handleDelete(ctx context.Context, in deleteInput) (httpapi.None, error) {
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
 }
