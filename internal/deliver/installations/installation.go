@@ -75,8 +75,8 @@ type New struct {
 
 const (
 	maxPath = 1024
-	// maxInstallations is how many records of an entry a user may have; the one
-	// that was seen least recently is dropped.
+	// maxInstallations is how many records of an entry a user may have; the one that
+	// was seen least recently is dropped.
 	maxInstallations = 1_000
 	// maxChanges is how many changes of an entry on a device, and on all devices of
 	// a user taken together, are kept. The oldest are dropped.

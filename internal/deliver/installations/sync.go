@@ -53,8 +53,8 @@ const (
 func (s *Service) Sync(ctx context.Context, c access.Caller, items []SyncItem, report bool) (results []SyncResult, err error) {
 	defer fault.Wrap(&err, "sync")
 	key := syncKey{orgID: c.OrgID, digest: digestOf(items)}
-	// The answer comes before the report: a client that asks too early is not
-	// refused, and a failed report fails the request, so that the client repeats it.
+	// A report that cannot be written fails the request, so that the client sends it
+	// again.
 	compared, err := s.compare(ctx, key, items)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ import (
 )
 
 // Service answers the clients of ClawHub. The protocol has no specification: what
-// the clients send and read was taken from their source, and their tests replay it.
+// clients send and read was taken from their source.
 type Service struct {
 	DB            *store.DB
 	Blobs         blob.Bucket

@@ -178,8 +178,8 @@ func (m market) everything(plugins []*plugin) *plugin {
 }
 
 // document returns marketplace.json with one plugin in each line. One per line keeps
-// deltas between commits small. It is put together by hand, since encoding all
-// entries for every commit took most of the time.
+// deltas between commits small. It is put together by hand, since the entries are
+// encoded already, see prepare.
 func (m market) document(format int, plugins []*plugin) []byte {
 	head := mustJSON(formats[format].head(m))
 	size := len(head) + 32

@@ -248,7 +248,7 @@ func (s *Service) named(v *visit, name, version string) (registry.Listed, *conte
 	return l, c, err
 }
 
-// The outcome is binary: scales of models' own work proved to mean little.
+// The outcome is binary, as the verdict of a person is.
 type outcomeInput struct {
 	Skill   string `json:"skill" jsonschema:"name of the skill"`
 	Session string `json:"session" jsonschema:"id of the agent's session; if you do not know it, any id that you use for this conversation only"`
