@@ -73,6 +73,8 @@ func (c ConfigInput) config() Config {
 	return Config(c)
 }
 
+// Threshold and Sensitivity are pointers or may be empty, since their defaults
+// depend on the type, see Create.
 type createInput struct {
 	Body struct {
 		SkillID     *string        `json:"skill_id,omitempty" format:"uuid" doc:"Omitted: all skills"`
@@ -85,7 +87,8 @@ type createInput struct {
 	}
 }
 
-// RuleOutput is an alert on the wire.
+// RuleOutput is an alert on the wire. Config never has a secret in clear: an address
+// of a chat is one, too.
 type RuleOutput struct {
 	ID             string            `json:"id" format:"uuid"`
 	SkillID        *string           `json:"skill_id"`
@@ -104,7 +107,8 @@ type RuleOutput struct {
 	States         []StateOutput     `json:"states" nullable:"false" doc:"Of each skill that was evaluated and is or was worth a note, by skill id"`
 }
 
-// StateOutput is the state of an alert for a skill on the wire.
+// StateOutput is the state of an alert for a skill on the wire. SnoozedUntil is the
+// rule's, repeated so that a state can be shown by itself.
 type StateOutput struct {
 	SkillID        string          `json:"skill_id" format:"uuid"`
 	State          string          `json:"state" enum:"ok,firing"`
@@ -132,6 +136,7 @@ func newStateOutputs(states []State, snoozed *time.Time) []StateOutput {
 			AcknowledgedAt: httpapi.NullTime(s.AcknowledgedAt), SnoozedUntil: httpapi.NullTime(snoozed),
 		}
 		switch b := s.Rollback; {
+		// Neither case: the rule does not roll back, or had no reason to.
 		case b.BlockedBy != "":
 			all[i].Rollback = &RollbackOutput{BlockedBy: b.BlockedBy, Needs: &b.Needs}
 		case b.Version != "":
@@ -149,6 +154,7 @@ func (s *Service) newRuleOutput(ctx context.Context, r Rule) (RuleOutput, error)
 	return all[0], nil
 }
 
+// One query for the states of all rules, whatever their number.
 func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]RuleOutput, error) {
 	states, err := s.States(ctx, rules...)
 	all := make([]RuleOutput, len(rules))
@@ -158,6 +164,7 @@ func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]RuleOutp
 	return all, err
 }
 
+// A new rule has no states yet: it is evaluated within the next minutes.
 func (s *Service) ruleOutput(r Rule, states []State) RuleOutput {
 	config := map[string]string{}
 	if field := addressField(r.Channel); field != "" {
@@ -172,6 +179,8 @@ func (s *Service) ruleOutput(r Rule, states []State) RuleOutput {
 	}
 }
 
+// It is also the answer to a change that makes a new secret, e.g. to another
+// channel.
 type createOutput struct {
 	RuleOutput
 	SigningSecret *string `json:"signing_secret,omitempty" doc:"Of a webhook; not shown again"`
@@ -216,6 +225,8 @@ func (s *Service) handleGet(ctx context.Context, in RulePath) (RuleOutput, error
 	return s.newRuleOutput(ctx, r)
 }
 
+// The type, the skill and the action cannot change: events of before would be read
+// under another meaning.
 type updateInput struct {
 	RulePath
 	Body struct {
@@ -249,11 +260,14 @@ type testOutput struct {
 	Delivery deliveryOutput `json:"delivery"`
 }
 
+// A notification that fails is not an error of the request: the delivery says what
+// happened.
 func (s *Service) handleTest(ctx context.Context, in RulePath) (testOutput, error) {
 	d, err := s.Test(ctx, access.From(ctx), in.ID)
 	return testOutput{newDeliveryOutput(d)}, err
 }
 
+// The overlap gives a receiver the time to learn the new secret.
 type rotateOutput struct {
 	SigningSecret  *string       `json:"signing_secret" doc:"Not shown again"`
 	OldSecretUntil *httpapi.Time `json:"old_secret_until" doc:"Until when the old secret signs, too"`
@@ -272,6 +286,7 @@ type acknowledgeOutput struct {
 	Acknowledged []acknowledgedOutput `json:"acknowledged" nullable:"false" doc:"The skills that it fires for"`
 }
 
+// Only skills that fire now are in it; an acknowledgement ends with the firing.
 type acknowledgedOutput struct {
 	SkillID        string       `json:"skill_id" format:"uuid"`
 	FiringSince    httpapi.Time `json:"firing_since"`
@@ -309,6 +324,8 @@ func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (RuleOutput,
 	return s.newRuleOutput(ctx, r)
 }
 
+// Detail is what the channel answered, in words; attempts go on as long as
+// next_attempt_at is set.
 type deliveryOutput struct {
 	ID             string          `json:"id" format:"uuid"`
 	AlertID        string          `json:"alert_id" format:"uuid"`
@@ -357,6 +374,8 @@ type eventsInput struct {
 	SkillID string `query:"skill_id" doc:"Only about this skill"`
 }
 
+// It has the figures of its time: an event is a record, and is not computed again.
+// Which fields are set depends on the type.
 type eventOutput struct {
 	ID              string        `json:"id" format:"uuid"`
 	AlertID         string        `json:"alert_id" format:"uuid"`
@@ -398,6 +417,7 @@ func (s *Service) handleEvents(ctx context.Context, in eventsInput) (eventsOutpu
 	if err != nil {
 		return eventsOutput{}, err
 	}
+	// The present beside the record, so that a list can tell what still fires.
 	states, err := s.statesOfEvents(ctx, all)
 	out := eventsOutput{Events: make([]eventOutput, len(all)), Pagination: in.Of(total)}
 	for i, e := range all {

@@ -29,6 +29,7 @@ var deliveries = delivery.Table[Delivery]{
 	Job:    func(id string) jobs.Args { return deliver{DeliveryID: id} },
 }
 
+// outbox is made for each use: it has no state besides the database.
 func (s *Service) outbox() delivery.Outbox[Delivery] {
 	return delivery.Outbox[Delivery]{Table: deliveries, DB: s.DB, Prepare: s.prepare, Backoff: s.testBackoff}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// An Event is the record of a transition, with the figures that caused it.
+// An Event is the record of a transition, with the figures that caused it. It is
+// stored with the skill's name, so that it can be read after the skill is gone.
 type Event struct {
 	ID             string
 	OrgID          string
@@ -54,6 +55,7 @@ const debounce = time.Second
 // Changed schedules an evaluation of the organisation's rules. It is called in
 // the transaction that changed the figures of its skills.
 func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
+	// This runs for every push, so it must cost one index lookup at most.
 	exists, err := hasRules(ctx, tx, orgID)
 	if err != nil || !exists {
 		return err
@@ -74,6 +76,8 @@ func (s *Service) Evaluated(ctx context.Context, orgID string) ([]string, error)
 // are serialised by the lock on its rules.
 func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "evaluate alerts of %s", orgID)
+	// Before the transaction: it may take longer than the rest, and need not be
+	// consistent with it.
 	costs, err := s.costs(ctx, orgID)
 	if err != nil {
 		return err
@@ -96,6 +100,7 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 			watched := all.windows
 			if r.SkillID != nil {
 				skill, listed := all.windows[*r.SkillID]
+				// Its state stays as it is until the skill is listed again.
 				if !listed { // e.g. it was hidden
 					continue
 				}
@@ -114,7 +119,8 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 	})
 }
 
-// evaluation is one run of Evaluate.
+// evaluation is one run of Evaluate. States are collected and written at the end, in
+// one go.
 type evaluation struct {
 	service *Service
 	tx      *store.Tx
@@ -140,12 +146,16 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 		if state.Evidence, err = e.figures.gather(ctx, e.tx, r, skill, state.Evidence, e.now); err != nil {
 			return err
 		}
+		// Evidence is stored even if nothing else changed, or it would be computed
+		// every time.
 		skill.evidence, gathered = state.Evidence, state.Evidence.of != before
 	}
 	snoozed := r.SnoozedUntil != nil && e.now.Before(*r.SnoozedUntil)
 	verdict := r.evaluate(skill, e.now)
 	next, transition, changed := state.next(verdict, e.now, snoozed)
 	var back *release.Result
+	// Also while it fires already: a rollback that was blocked for too few sessions
+	// may be possible by now.
 	if r.Action != nil && next.State == firing {
 		if next.Rollback, back, err = e.revert(ctx, r, skill, verdict, next.Rollback); err != nil {
 			return err
@@ -163,6 +173,8 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	if !changed && !gathered {
 		return nil
 	}
+	// Changes that nobody is notified of, e.g. of the count of good evaluations in a
+	// row.
 	if transition == none {
 		e.changed = append(e.changed, next)
 		return nil
@@ -173,6 +185,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 		event.FiringSince = e.now
 		next.EpisodeID = &event.ID
 	}
+	// Every transition belongs to an episode, which began with Firing.
 	event.Sequence, event.EpisodeID = next.Sequence, *next.EpisodeID
 	e.changed = append(e.changed, next)
 	if back != nil { // the event is about the version that was taken back
@@ -204,6 +217,8 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 	if err := insertEvent(ctx, e.tx, event); err != nil {
 		return err
 	}
+	// The event is recorded either way. A resolution that follows a muted firing
+	// would be the first that a person hears of it.
 	if transition != Resolved && snoozed || transition == Resolved && state.LastNoticeAt == nil {
 		return nil // the firing was not notified
 	}
@@ -218,6 +233,7 @@ func (e *evaluation) openIncident(ctx context.Context, r Rule, event Event, back
 	if e.service.Incidents == nil {
 		return nil
 	}
+	// addNote has set it: a rollback always leaves a note.
 	evidence := *event.Note
 	if event.PassRate != nil {
 		evidence = fmt.Sprintf("The pass rate was %.1f %% over %d graded sessions. %s", *event.PassRate*100, event.GradedSessions, evidence)
@@ -239,6 +255,7 @@ func (e *Event) addNote(note string) {
 // staleAfter is the TTL of grades: an alert is marked stale when the newest one is older.
 const staleAfter = 3 * day
 
+// Old grades are no reason to stay silent, but a reader must know that they are old.
 func staleNote(last *time.Time, now time.Time) string {
 	if last == nil {
 		return "No session was graded yet."
@@ -259,6 +276,7 @@ func (s *Service) costs(ctx context.Context, orgID string) (map[string]pricing.C
 	return s.Skills.WindowCosts(ctx, orgID, WindowDays)
 }
 
+// Its window begins at midnight UTC, as the figures do.
 func newEvent(r Rule, f figures, t Transition, now time.Time) Event {
 	s := f.WindowStats
 	e := Event{
@@ -287,6 +305,7 @@ func newEvent(r Rule, f figures, t Transition, now time.Time) Event {
 		if f.lineage.Before != "" {
 			e.ReferenceVersion = &f.lineage.Before
 		}
+		// s is a copy: the interval below is of the current version alone.
 		s.PassRate, s.GradedSessions = f.current.PassRate, f.current.GradedSessions
 		e.GradedSessions = s.GradedSessions
 	case PassRateBelow, NoData:

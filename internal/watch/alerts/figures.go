@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// figures are what a rule is evaluated on.
+// figures are what a rule is evaluated on. Which of them are set depends on the
+// organisation's rules, see readFigures.
 type figures struct {
 	skills.WindowStats
 	lineage         lineage.Lineage // zero if the skill is not in the registry
@@ -45,6 +46,8 @@ func (s *Service) readFigures(
 	for id := range f.windows {
 		ids = append(ids, id)
 	}
+	// Each kind of figures costs queries, so only those are read that some rule
+	// needs.
 	var sequential, versions, offers, rollback bool
 	for _, r := range rules {
 		sequential = sequential || r.Sensitivity == Sequential && r.Type.onGrades()
@@ -80,6 +83,8 @@ func (s *Service) readFigures(
 	return f, err
 }
 
+// of returns the figures of one skill. Missing ones are zero, which rules take for
+// insufficient data.
 func (f figuresOf) of(skillID string) figures {
 	one := figures{WindowStats: f.windows[skillID], lineage: f.lineages[skillID], offers: f.offers[skillID]}
 	one.current, one.before = f.quality[one.lineage.CurrentID], f.quality[one.lineage.BeforeID]
@@ -105,7 +110,9 @@ func (f figuresOf) gather(
 		rate = *recent.PassRate
 	}
 	// The counter tells gradings that moved to another version, or changed and left the
-	// pass rate as it was; servers of the version before do not count.
+	// pass rate as it was; servers of the version before do not count. The key of
+	// the cached evidence: it has everything that the evidence depends on. The 4 is
+	// the version of the computation; the day is in it since windows move.
 	of := fmt.Sprintf("4 %s %d %d %d %d %v %v", one.lineage.CurrentID, one.lineage.Since.UnixMicro(),
 		now.Unix()/int64(day.Seconds()), recent.GradingChanges, recent.GradedSessions, rate, threshold)
 	if of == known.of {
@@ -130,6 +137,7 @@ func (r Rule) passRateLimit(f figures) (float64, bool) {
 	if r.Type == PassRateBelow {
 		return r.Threshold, true
 	}
+	// Against a reference of few sessions any version could look worse.
 	if f.before.GradedSessions < minReference || f.before.PassRate == nil {
 		return 0, false
 	}
@@ -199,6 +207,7 @@ func (r Rule) evaluateCost(f figures) verdict {
 // the weeks before.
 func (r Rule) evaluateOffers(f figures) verdict {
 	o := f.offers
+	// The share of few offers says nothing, in either period.
 	if o.Offered < minOffered || o.OfferedBefore < minOffered {
 		return insufficient
 	}

@@ -11,6 +11,7 @@ import (
 const ruleColumns = `id, org_id, skill_id, type, threshold, sensitivity, action, channel, address, secret, old_secret,
 	old_secret_until, enabled, disabled_reason, created_by, created_at, updated_at, snoozed_until`
 
+// scanRule decrypts the address and the secrets, which is why it needs the service.
 func (s *Service) scanRule(row store.Row) (r Rule, err error) {
 	err = row.Scan(&r.ID, &r.OrgID, &r.SkillID, &r.Type, &r.Threshold, &r.Sensitivity, &r.Action, &r.Channel, &r.Address,
 		&r.Secret, &r.OldSecret, store.NullTime(&r.OldSecretUntil), &r.Enabled, &r.DisabledReason,
@@ -21,6 +22,7 @@ func (s *Service) scanRule(row store.Row) (r Rule, err error) {
 	return s.open(r)
 }
 
+// due_at is 0 by default: a new rule is due at once.
 func (s *Service) insertRule(ctx context.Context, q store.Querier, r Rule) error {
 	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
@@ -32,6 +34,7 @@ func (s *Service) insertRule(ctx context.Context, q store.Querier, r Rule) error
 	return err
 }
 
+// due_at is 0 again, so that the change shows at the next evaluation.
 func (s *Service) updateRule(ctx context.Context, q store.Querier, r Rule) error {
 	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
@@ -54,11 +57,13 @@ func deleteRule(ctx context.Context, q store.Querier, id string) error {
 	return err
 }
 
+// lock is a locking clause of the dialect, or "".
 func (s *Service) ruleByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Rule, error) {
 	rows, err := q.Query(ctx, `SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Alert", s.scanRule)
 }
 
+// The default is the newest first: ids are UUIDv7, which are in the order of time.
 var ruleSorts = store.Sorting{"type": "type", "channel": "channel", "enabled": "CASE WHEN enabled THEN 1 ELSE 2 END", "created_at": "created_at"}
 
 func (s *Service) rulesOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Rule, int, error) {
@@ -89,6 +94,7 @@ type sealedTarget struct {
 	secret, oldSecret *string
 }
 
+// lockSealedTargets is for a change of the key, which encrypts all anew.
 func lockSealedTargets(ctx context.Context, tx *store.Tx) ([]sealedTarget, error) {
 	rows, err := tx.Query(ctx, `SELECT id, address, secret, old_secret FROM alert_rules ORDER BY id`+tx.Dialect().ForUpdate())
 	return store.All(rows, err, func(row store.Row) (t sealedTarget, err error) {
@@ -103,11 +109,13 @@ func updateSealedTarget(ctx context.Context, q store.Querier, t sealedTarget) er
 	return err
 }
 
+// hasRules spares the many organisations without alerts a job after every push.
 func hasRules(ctx context.Context, q store.Querier, orgID string) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM alert_rules WHERE org_id = $1 AND enabled)`, orgID)
 	return store.One(rows, err, "Rules", store.Value[bool])
 }
 
+// Figures that only one type needs are read only if there is such a rule.
 func hasRuleOf(ctx context.Context, q store.Querier, orgID string, t Type) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM alert_rules WHERE org_id = $1 AND enabled AND type = $2)`, orgID, t)
 	return store.One(rows, err, "Rules", store.Value[bool])
@@ -137,7 +145,8 @@ func schedule(ctx context.Context, tx *store.Tx, rules []Rule, now, due time.Tim
 	return err
 }
 
-// postpone sets when the rules of an organisation that are due are tried again.
+// postpone sets when the rules of an organisation that are due are tried again. An
+// organisation whose evaluation fails must not be retried in a tight loop.
 func postpone(ctx context.Context, q store.Querier, orgID string, now, until time.Time) error {
 	_, err := q.Exec(ctx, `UPDATE alert_rules SET due_at = $3 WHERE org_id = $1 AND enabled AND due_at <= $2`,
 		orgID, store.Micros(now), store.Micros(until))
@@ -155,6 +164,7 @@ func scanState(row store.Row) (s State, err error) {
 		&s.EpisodeID, store.NullTime(&s.LastNoticeAt), store.NullTime(&s.AcknowledgedAt), &s.AcknowledgedBy,
 		&s.Evidence.Sum, &s.Evidence.Limit, &s.Evidence.Sessions, &s.Evidence.of, &s.Evidence.Reached,
 		&version, store.NullTime(&at), &blockedBy, &s.Rollback.Needs)
+	// The two columns are set together.
 	if version != nil && at != nil {
 		s.Rollback.Version, s.Rollback.At = *version, *at
 	}
@@ -205,6 +215,7 @@ func statesOfPairs(
 	return states, snoozed, err
 }
 
+// One statement for each: an evaluation changes few states, and mostly none.
 func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
 	for _, s := range states {
 		var version, blockedBy *string
@@ -245,7 +256,9 @@ func acknowledgeStates(ctx context.Context, tx *store.Tx, ruleID, userID string,
 	return err
 }
 
-// nextSequence counts a further notification of the rule and the skill.
+// nextSequence counts a further notification of the rule and the skill. The number
+// orders the notifications of an episode for receivers, who may get them out of
+// order.
 func nextSequence(ctx context.Context, tx *store.Tx, e Event) (int, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE alert_states SET sequence = sequence + 1 WHERE rule_id = $1 AND skill_id = $2 RETURNING sequence`, e.RuleID, e.SkillID)
@@ -285,6 +298,7 @@ func insertEvent(ctx context.Context, q store.Querier, e Event) error {
 	return err
 }
 
+// eventByID is for deliveries, whose organisation is known already.
 func eventByID(ctx context.Context, q store.Querier, id string) (Event, error) {
 	rows, err := q.Query(ctx, `SELECT `+eventColumns+` FROM alert_events WHERE id = $1`, id)
 	return store.One(rows, err, "Event", scanEvent)
@@ -293,6 +307,8 @@ func eventByID(ctx context.Context, q store.Querier, id string) (Event, error) {
 var eventSorts = store.Sorting{"occurred_at": "occurred_at", "skill": "lower(skill_name)", "event": "transition"}
 
 func eventsOfOrg(ctx context.Context, q store.Querier, orgID string, f EventFilter) ([]Event, int, error) {
+	// An empty parameter selects all: there are few events, so no index is needed
+	// for each combination.
 	const chosen = ` WHERE org_id = $1 AND ($2 = '' OR rule_id = $2) AND ($3 = '' OR skill_id = $3)
 		AND ($4 = '' OR transition = $4) AND ($5 = '' OR lower(skill_name) LIKE lower($5) ESCAPE '\')`
 	search := store.Like(f.Search)

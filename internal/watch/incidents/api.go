@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// Mount adds the routes of incidents.
+// Mount adds the routes of incidents. Incidents are opened and closed by the service
+// only, so there is nothing to write.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleList, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/incidents",
@@ -20,7 +21,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// IncidentOutput is an incident on the wire.
+// IncidentOutput is an incident on the wire. Evidence is text of its time; figures
+// may have changed since.
 type IncidentOutput struct {
 	ID            string        `json:"id" format:"uuid" doc:"Also the id of the alert event that it began with"`
 	State         string        `json:"state" enum:"open,closed"`
@@ -39,6 +41,7 @@ type IncidentOutput struct {
 	ClosedAt      *httpapi.Time `json:"closed_at"`
 }
 
+// Detail says why it failed, or why nothing is written.
 type commitOutput struct {
 	ConnectionID string `json:"connection_id" format:"uuid"`
 	SHA          string `json:"sha"`
@@ -53,6 +56,7 @@ type issueOutput struct {
 	Detail string  `json:"detail"`
 }
 
+// What is for programs, Text for people.
 type momentOutput struct {
 	At   httpapi.Time `json:"at"`
 	What string       `json:"what" enum:"rolled_back,commit_marked,issue_opened,channel_notified,closed,issue_closed"`
@@ -109,6 +113,7 @@ type getInput struct {
 	ID string `path:"id" doc:"Id of the incident"`
 }
 
+// Devices are counted anew for each request, unlike installations_left in a list.
 type detailOutput struct {
 	IncidentOutput
 	Devices  []string       `json:"devices" nullable:"false" doc:"With installations that still have the version; at most 100"`

@@ -57,6 +57,7 @@ func (s *Service) Open(ctx context.Context, tx *store.Tx, r alerts.RolledBack) (
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
+	// Not found means that the version was not published from a code host.
 	if err == nil {
 		i.ConnectionID, i.AttemptID, i.CommitSHA = &c.ConnectionID, &c.AttemptID, &c.SHA
 		i.CommitDetail = "Write-back is off"
@@ -79,6 +80,7 @@ func (s *Service) AdvanceAll(ctx context.Context) error {
 	}
 	var failures []error
 	for _, id := range ids {
+		// errors.Join drops the nil ones.
 		failures = append(failures, s.advance(ctx, id))
 	}
 	return errors.Join(failures...)
@@ -93,7 +95,9 @@ const (
 	maxDevices = 100
 )
 
-// advance takes the steps of an incident that are due.
+// advance takes the steps of an incident that are due. Network calls come before the
+// transaction, and each result is stored at once: after a crash a step is repeated,
+// which code hosts take as the same state.
 func (s *Service) advance(ctx context.Context, id string) (err error) {
 	defer fault.Wrap(&err, "incident %s", id)
 	i, err := incidentByID(ctx, s.DB, id, "")
@@ -159,6 +163,7 @@ func (s *Service) setIssue(ctx context.Context, i *Incident, reached Status, bod
 		} else {
 			i.IssueOpenedAt = &now
 		}
+	// The process stops: that is no try.
 	case ctx.Err() != nil:
 		i.Tries--
 	case !repohost.IsTransient(err) || i.Tries >= maxTries:
@@ -177,6 +182,7 @@ func (s *Service) markCommit(ctx context.Context, i *Incident) {
 	switch i.Tries++; {
 	case err == nil:
 		i.CommitStatus, i.CommitDetail, i.MarkedAt, i.Tries = Done, "", &now, 0
+	// Neither is a failure of the code host.
 	case ctx.Err() != nil || errors.Is(err, repohost.ErrBusy):
 		i.Tries--
 	case !repohost.IsTransient(err) || i.Tries >= maxTries:
@@ -203,6 +209,7 @@ func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) (Incident
 	}
 	i.Installations = total
 	now := store.Now()
+	// An incident stays open until the code host was told, or refused for good.
 	note, settled := "", i.CommitStatus != Pending && i.IssueStatus != Pending
 	switch {
 	case lines[i.SkillID].CurrentID == i.VersionID && settled:
@@ -216,6 +223,7 @@ func (s *Service) follow(ctx context.Context, tx *store.Tx, id string) (Incident
 		note = fmt.Sprintf("No installation has version %s any more: the incident is closed.", i.Version)
 		i.ClosedAt, i.Outcome = &now, Resolved
 	}
+	// The note commits with the state that says it was sent.
 	if err := updateProgress(ctx, tx, i); err != nil || note == "" {
 		return i, err
 	}

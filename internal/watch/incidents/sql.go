@@ -18,7 +18,8 @@ func scanIncident(row store.Row) (i Incident, err error) {
 	return i, err
 }
 
-// insertIncident writes a new incident, of which nothing is done yet.
+// insertIncident writes a new incident, of which nothing is done yet. Its id is that
+// of the alert event, so a second one for the same event is an error.
 func insertIncident(ctx context.Context, tx *store.Tx, i Incident) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO incidents (id, org_id, rule_id, skill_id, skill_name, entry_id, version_id, version, good_version, evidence,
@@ -32,6 +33,7 @@ func insertIncident(ctx context.Context, tx *store.Tx, i Incident) error {
 // Each step writes its own columns only, and only if no other process has taken
 // the step meanwhile.
 
+// updateCommit writes the outcome of marking the commit, or one more try.
 func updateCommit(ctx context.Context, q store.Querier, i Incident) error {
 	_, err := q.Exec(ctx, `
 		UPDATE incidents SET commit_status = $2, commit_detail = $3, marked_at = $4, tries = $5
@@ -39,6 +41,7 @@ func updateCommit(ctx context.Context, q store.Querier, i Incident) error {
 	return err
 }
 
+// was is the status that the step started from.
 func updateIssue(ctx context.Context, q store.Querier, i Incident, was Status) error {
 	_, err := q.Exec(ctx, `
 		UPDATE incidents SET issue_status = $2, issue_detail = $3, issue_number = $4, issue_url = $5, issue_opened_at = $6,
@@ -55,6 +58,7 @@ func updateProgress(ctx context.Context, tx *store.Tx, i Incident) error {
 	return err
 }
 
+// lock is a locking clause of the dialect, or "".
 func incidentByID(ctx context.Context, q store.Querier, id, lock string) (Incident, error) {
 	rows, err := q.Query(ctx, `SELECT `+columns+` FROM incidents WHERE id = $1`+lock, id)
 	return store.One(rows, err, "Incident", scanIncident)
@@ -66,13 +70,15 @@ func ownIncident(ctx context.Context, q store.Querier, orgID, id string) (Incide
 	return store.One(rows, err, "Incident", scanIncident)
 }
 
-// unfinished returns the ids of the incidents that are not at their end.
+// unfinished returns the ids of the incidents that are not at their end. A closed
+// incident with an issue that is still open is not at its end either.
 func unfinished(ctx context.Context, q store.Querier) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT id FROM incidents WHERE closed_at IS NULL OR issue_status = 'done' ORDER BY id`)
 	return store.All(rows, err, store.Value[string])
 }
 
-// issueInUse reports whether another open incident has the same issue.
+// issueInUse reports whether another open incident has the same issue. The code host
+// gives incidents of the same title one issue.
 func issueInUse(ctx context.Context, q store.Querier, i Incident) (bool, error) {
 	rows, err := q.Query(ctx, `
 		SELECT EXISTS (SELECT 1 FROM incidents
