@@ -77,8 +77,7 @@ func unfinished(ctx context.Context, q store.Querier) ([]string, error) {
 	return store.All(rows, err, store.Value[string])
 }
 
-// issueInUse reports whether another open incident has the same issue. The code host
-// gives incidents of the same title one issue.
+// issueInUse reports whether another open incident has the same issue.
 func issueInUse(ctx context.Context, q store.Querier, i Incident) (bool, error) {
 	rows, err := q.Query(ctx, `
 		SELECT EXISTS (SELECT 1 FROM incidents
