@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
-// A preview shows when a rule would have fired over the last previewDays.
+// A preview shows when a rule would have fired over the last previewDays. Replaying
+// uses the stored days only, so it is about as exact as the daily figures.
 type preview struct {
 	Problem string // why there is no preview, or ""
 	Text    string // summary, e.g. "In the last 90 days it would have fired twice."
@@ -25,7 +26,8 @@ type preview struct {
 }
 
 // A strip is a chart of one skill's days that marks those on which the rule would have
-// fired. Coordinates are those of its SVG.
+// fired. Coordinates are those of its SVG. It is drawn as SVG by the template; the
+// label has the same in words.
 type strip struct {
 	SkillID, Name string
 	Episodes      []episode
@@ -61,6 +63,8 @@ const (
 // it.
 func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p preview, err error) {
 	rule, err := form.condition()
+	// The preview updates while a person types, so an incomplete form is the usual
+	// case.
 	if err != nil {
 		const incomplete = "The preview appears when the condition is complete."
 		return preview{Problem: incomplete}, nil //nolint:nilerr // shown at the field after submitting
@@ -106,7 +110,8 @@ func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p pre
 }
 
 // sum summarises the preview and keeps the worst strips; checked is the number of
-// skills that were replayed.
+// skills that were replayed. Counts are of all strips, also of those that are then
+// left out.
 func (p *preview) sum(checked int) {
 	fired, times := 0, 0
 	for _, s := range p.Strips {
@@ -143,6 +148,7 @@ func timesText(n int) string {
 // are before, only fill the window of those after them.
 func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, before int) strip {
 	s := strip{SkillID: k.ID, Name: k.Name, From: days[before].Date, To: days[len(days)-1].Date}
+	// There may be fewer looks than days: a young skill begins later.
 	looks := dayEndsOf(k, days, before)
 	fired := rule.Replay(looks)
 	begin := len(days) - len(looks)
@@ -151,6 +157,7 @@ func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, befor
 			continue
 		}
 		date := days[begin+i].Date
+		// A day that fires after one that did not begins an episode.
 		if i == 0 || !fired[i-1] {
 			s.Episodes = append(s.Episodes, episode{From: date})
 		}
@@ -175,6 +182,7 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 	var looks []alerts.Sample
 	for i, d := range days {
 		end := now // today is not over
+		// The last microsecond of the day, so that a look sees all of it.
 		if begin, err := time.Parse(time.DateOnly, d.Date); err == nil && begin.Add(day).Before(now) {
 			end = begin.Add(day - time.Microsecond)
 		}
@@ -198,7 +206,8 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 }
 
 // draw computes the shapes of the chart: the rate and the threshold, or for no_data the
-// sessions alone, over the episodes.
+// sessions alone, over the episodes. Bars are scaled to the busiest day of the
+// skill, the rate to 0 to 1.
 func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	shown := days[before:]
 	step := stripWidth / float64(len(shown))
@@ -215,6 +224,7 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	}
 	for i, d := range shown {
 		if d.Sessions > 0 {
+			// The 4 keep the highest bar away from the line of the rate.
 			height := (stripBase - stripBottom - 4) * float64(d.Sessions) / float64(most)
 			s.Bars = append(s.Bars, charts.Bar{X: (float64(i) + 0.15) * step, Y: stripBase - height, Width: step * 0.7, Height: height})
 		}
@@ -230,6 +240,7 @@ func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 			line.To((float64(i)+0.5)*step, stripY(rate))
 		}
 	}
+	// The dot marks the latest value, which may be days old.
 	if s.Line = line.String(); s.Line != "" {
 		line.Dot()
 		s.Line = line.String()

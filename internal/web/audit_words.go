@@ -197,7 +197,8 @@ var auditAreas = []auditArea{
 }
 
 // didWords describes an action; an unknown one, e.g. of a newer replica, is shown as it
-// is.
+// is. It is followed by the name of the target, e.g. "created the suite" and "smoke
+// tests".
 func didWords(action string) string {
 	for _, area := range auditAreas {
 		for _, w := range area.Words {
@@ -236,6 +237,7 @@ func ofOne(path string) bool { return strings.HasSuffix(path, "}") }
 type auditFact struct{ Name, Value, Link string }
 
 // auditFacts lists the details of an entry, sorted by name and without empty ones.
+// The names are those of the entry's JSON, with spaces.
 func auditFacts(d audit.Detail) []auditFact {
 	all := []auditFact{}
 	for _, name := range slices.Sorted(maps.Keys(d)) {
@@ -246,7 +248,8 @@ func auditFacts(d audit.Detail) []auditFact {
 	return all
 }
 
-// factText formats a value of a detail, which is decoded JSON.
+// factText formats a value of a detail, which is decoded JSON. A number is formatted
+// by the encoder, which shows no exponent for usual ones.
 func factText(value any) string {
 	switch value := value.(type) {
 	case string:

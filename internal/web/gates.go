@@ -51,6 +51,7 @@ func (s *Service) handleGates(v *visit) (answer, error) {
 	for _, g := range all {
 		ids = append(ids, g.EntryID)
 	}
+	// One query for the names of the page, whatever the number of its gates.
 	names, err := s.Registry.LatestVersions(v.Context(), v.Caller.OrgID, ids)
 	view.Total = total
 	for _, g := range all {
@@ -64,7 +65,8 @@ func (s *Service) handleGates(v *visit) (answer, error) {
 	return show("gates", "Gates", view), err
 }
 
-// gateView is the page of one gate.
+// gateView is the page of one gate. Suites repeats those of the result with what
+// only this page shows.
 type gateView struct {
 	gates.Gate
 	Entry      registry.Entry
@@ -80,7 +82,8 @@ func (v gateView) Attempt() int { return len(v.Previous) + 1 }
 // Nth returns the number of an earlier attempt by its index.
 func (gateView) Nth(i int) int { return i + 1 }
 
-// BlocksAt is the p-value up to which the gate blocks.
+// BlocksAt is the p-value up to which the gate blocks. Lifting is a gate that
+// demands an improvement, not only no regression.
 func (v gateView) BlocksAt() float64 {
 	if v.Result.Lifting {
 		return decision.LiftAt
@@ -104,7 +107,8 @@ func (s gateSuite) BesideURL(caseID string) string {
 	return besideURL(s.Runs.New, caseID, max(1, s.Runs.First[caseID]), s.Runs.Current)
 }
 
-// P formats a p-value, e.g. "p = 0.0312".
+// P formats a p-value, e.g. "p = 0.0312". A smaller one has no meaning that a person
+// could use.
 func (gateSuite) P(p float64) string {
 	if p < 0.0001 {
 		return "p < 0.0001"
@@ -178,6 +182,7 @@ func (s *Service) gateView(v *visit) (view gateView, err error) {
 	if err != nil {
 		return view, err
 	}
+	// The trials are looked up now, so a run that was deleted has none.
 	failures, err := s.Gates.Failures(v.Context(), view.Gate)
 	for _, suite := range view.Result.Suites {
 		view.Suites = append(view.Suites, gateSuite{suite, named[suite.SuiteID], failures[suite.SuiteID]})
@@ -185,7 +190,8 @@ func (s *Service) gateView(v *visit) (view gateView, err error) {
 	return view, err
 }
 
-// suiteNames returns the names of the organisation's suites by id.
+// suiteNames returns the names of the organisation's suites by id. Suites beyond the
+// limit have no name here, like deleted ones.
 func (s *Service) suiteNames(v *visit) (map[string]string, error) {
 	all, _, err := s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{Limit: suitesShown})
 	names := make(map[string]string, len(all))
@@ -195,7 +201,8 @@ func (s *Service) suiteNames(v *visit) (map[string]string, error) {
 	return names, err
 }
 
-// handleRerunGate gates the version again and redirects to the new gate.
+// handleRerunGate gates the version again and redirects to the new gate. The old
+// gate stays as a record, and the new one counts it as an attempt.
 func (s *Service) handleRerunGate(v *visit) (answer, error) {
 	fresh, err := s.Gates.Rerun(v.Context(), v.Caller, v.PathValue("id"))
 	if err == nil {
@@ -211,6 +218,7 @@ func (s *Service) handleOverrideGate(v *visit) (answer, error) {
 	if err != nil {
 		return s.refuseGate(v, err)
 	}
+	// The lookup is for the message only: if it fails, the override still stands.
 	said := "Version " + g.Version + " is current."
 	if r, err := s.Approvals.Review(v.Context(), v.Caller.OrgID, g.EntryID, g.Version); err == nil && r.Waits != "" {
 		said = "The gate is overridden, and version " + g.Version + " still waits: " + r.Waits + "."
@@ -246,6 +254,7 @@ func (s *Service) handleGatePolicy(v *visit) (answer, error) {
 
 // gatePolicyView returns the page and the policy that its form changes.
 func (s *Service) gatePolicyView(v *visit) (view gatePolicyView, p gates.Policy, err error) {
+	// The same page serves both policies; Path is where its form goes.
 	view.Path = "/settings/gate-policy"
 	if id := v.PathValue("id"); id != "" {
 		if view.Entry, err = s.Registry.Own(v.Context(), v.Caller.OrgID, id); err != nil {
@@ -262,6 +271,7 @@ func (s *Service) gatePolicyView(v *visit) (view gatePolicyView, p gates.Policy,
 }
 
 // handleSetGatePolicy saves a policy. A refused form is shown again with its input.
+// The policy is read first, and the form changes it: fields that it lacks stay.
 func (s *Service) handleSetGatePolicy(v *visit) (answer, error) {
 	view, p, err := s.gatePolicyView(v)
 	if err != nil {

@@ -26,6 +26,7 @@ const proposalsShown = 25
 
 var proposalStatuses = []proposals.Status{proposals.Pending, proposals.Approved, proposals.Applied, proposals.Rejected}
 
+// An unknown status in the address is ignored, as for other filters of pages.
 func (s *Service) handleProposals(v *visit) (answer, error) {
 	q := v.URL.Query()
 	f := proposals.Filter{
@@ -43,7 +44,8 @@ func (s *Service) handleProposals(v *visit) (answer, error) {
 	return show("proposals", "Proposals", view), err
 }
 
-// proposalView is one proposal with its evidence.
+// proposalView is one proposal with its evidence. Passages are of the diff with its
+// context, or of the two texts where there is none.
 type proposalView struct {
 	proposals.Proposal
 	Passages   []passage // what changes
@@ -72,7 +74,8 @@ func (v proposalView) Gated() string {
 	return "The skill is not in the registry: push it first, or take the patch."
 }
 
-// Value is what the text area begins with.
+// Value is what the text area begins with. What was typed comes first, so that a
+// refused form loses nothing.
 func (v proposalView) Value() string {
 	for _, value := range []*string{&v.Typed, v.ProposedValue, v.CurrentValue} {
 		if value != nil && *value != "" {
@@ -87,7 +90,8 @@ func (v proposalView) Open() bool {
 	return v.Status == proposals.Pending || v.Status == proposals.Approved
 }
 
-// ProofShown is the proof, if there is one.
+// ProofShown is the proof, if there is one. The template calls it only if Proof is
+// set.
 func (v proposalView) ProofShown() proof {
 	return proof{Proof: *v.Proof, Proved: v.Proved}
 }
@@ -97,6 +101,7 @@ func (s *Service) handleProposal(v *visit) (answer, error) {
 	return show("proposal", "Proposal for "+view.SkillName, view), err
 }
 
+// Everything that it links to may be deleted by now; such links are left out.
 func (s *Service) proposalView(v *visit) (view proposalView, err error) {
 	if view.Proposal, err = s.Proposals.Get(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return view, err
@@ -146,7 +151,8 @@ func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (runID, suiteID s
 	return r.ID, r.SuiteID, err
 }
 
-// moves maps the buttons of a proposal to the status they set.
+// moves maps the buttons of a proposal to the status they set. Pending is missing: a
+// decision is undone by another one.
 var moves = map[string]proposals.Status{
 	"approve": proposals.Approved, "reject": proposals.Rejected,
 	"applied": proposals.Applied,
@@ -166,6 +172,7 @@ func (s *Service) handleChangeProposal(v *visit) (answer, error) {
 	return show("proposal", "Proposal for "+view.SkillName, view).refused(problem)
 }
 
+// changeProposal does what the button says, and returns the message for the page.
 func (s *Service) changeProposal(v *visit, decision string) (done string, err error) {
 	id := v.PathValue("id")
 	switch decision {
@@ -201,6 +208,7 @@ func (s *Service) handleApplyProposal(v *visit) (answer, error) {
 			return answer{}, err
 		}
 		return show("proposal", "Proposal for "+view.SkillName, view).refused(problem)
+	// A patch changes nothing here, so it needs no redirect.
 	case way == proposals.AsPatch:
 		return raw(func(w http.ResponseWriter) error {
 			w.Header().Set("Content-Type", "text/x-diff; charset=utf-8")

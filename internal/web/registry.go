@@ -31,6 +31,8 @@ type registryView struct {
 }
 
 const (
+	// How many rows of each kind a page has at most. Entries are paged; of versions
+	// and installations the newest are shown, and the page says that there are more.
 	entriesShown = 25
 	// versionsShown limits the versions that a page lists, newest first.
 	versionsShown      = 100
@@ -45,6 +47,8 @@ const (
 func entryFilter(v *visit) (f registry.Filter, public bool) {
 	f = registry.Filter{Search: v.list.Search(), Sort: v.list.Sort()}
 	public = v.URL.Query().Get("of") == "everybody"
+	// An entry whose first version waits for its gate is only for its own
+	// organisation.
 	f.Pending = !public
 	if public && strings.HasSuffix(f.Sort, "installed") {
 		f.Sort = "" // the order would tell what others' counts are
@@ -52,6 +56,8 @@ func entryFilter(v *visit) (f registry.Filter, public bool) {
 	return f, public
 }
 
+// Figures of other organisations' entries are removed here, not in the template: a
+// template must not be able to show them by mistake.
 func (s *Service) handleRegistry(v *visit) (answer, error) {
 	f, public := entryFilter(v)
 	f.Limit, f.Offset = entriesShown, v.offset(entriesShown)
@@ -70,7 +76,8 @@ func (s *Service) handleRegistry(v *visit) (answer, error) {
 	return show("registry", "Registry", view), err
 }
 
-// entryView is the page of one entry.
+// entryView is the page of one entry. Fields that the viewer may not see are zero,
+// and the template shows what is set.
 type entryView struct {
 	registry.Entry
 	Own               bool   // the entry belongs to the caller's organisation
@@ -92,7 +99,8 @@ type entryView struct {
 	Visible           bool        // the viewer may change who sees it
 }
 
-// A shownVersion is a version with its figures.
+// A shownVersion is a version with its figures. Quality is zero for versions of
+// other organisations.
 type shownVersion struct {
 	registry.Version
 	Current  bool
@@ -111,11 +119,13 @@ type driftCount struct {
 	Count  int
 }
 
+// An entry of another organisation that is not public is not found, as in the API.
 func (s *Service) handleRegistryEntry(v *visit) (answer, error) {
 	view, err := s.entry(v)
 	return show("registry_entry", view.Name, view), err
 }
 
+// It is also read for a form that was refused, whose input is then put over it.
 func (s *Service) entry(v *visit) (view entryView, err error) {
 	if view.Entry, err = s.Registry.Entry(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return view, err
@@ -150,9 +160,12 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 			return view, err
 		}
 		view.Owners = &owners
+		// The same condition as in registry.SetVisibility: a form that would be
+		// refused is not shown.
 		view.Visible = v.Caller.May(access.RegistryPush) && (v.Caller.May(access.Admin) || owners.Mine)
 	}
 	if view.Own && (v.Caller.May(access.RegistryRollback) || view.Owners.Mine) && v.Caller.Plan.Includes(access.Pro) {
+		// The default is the newest version that may become current again.
 		choices, err := s.Release.Choices(v.Context(), view.OrgID, view.ID)
 		if err != nil {
 			return view, err
@@ -172,6 +185,7 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 	return view, err
 }
 
+// One more than shown is read, to learn whether there are more.
 func (s *Service) releases(ctx context.Context, view *entryView) error {
 	versions, quality, err := s.Registry.Versions(ctx, view.OrgID, view.ID, versionsShown+1)
 	view.MoreReleases = len(versions) > versionsShown
@@ -189,7 +203,8 @@ func (s *Service) releases(ctx context.Context, view *entryView) error {
 	return err
 }
 
-// readme reads the current version's SKILL.md, or else its README.md.
+// readme reads the current version's SKILL.md, or else its README.md. It is rendered
+// as Markdown by the template, which escapes all HTML in it.
 func (s *Service) readme(ctx context.Context, view *entryView) error {
 	if view.CurrentVersionID == "" {
 		return nil // the first version is a candidate
@@ -203,6 +218,7 @@ func (s *Service) readme(ctx context.Context, view *entryView) error {
 			continue
 		}
 		content, err := s.Registry.File(ctx, current, name)
+		// The cut may split a character, which ToValidUTF8 mends.
 		if len(content) > markdown.Max {
 			content = content[:markdown.Max]
 			view.ReadmeFile = rawFile(view.ID, current.Version, name)
@@ -213,7 +229,8 @@ func (s *Service) readme(ctx context.Context, view *entryView) error {
 	return nil
 }
 
-// rawFile returns the URL of a file of a version, unrendered.
+// rawFile returns the URL of a file of a version, unrendered. Each part of the path
+// is escaped by itself, so that a "%" or "?" in a name is kept.
 func rawFile(entryID, version, path string) string {
 	all := []any{"registry", entryID, "versions", version, "files"}
 	for part := range strings.SplitSeq(path, "/") {
@@ -222,6 +239,7 @@ func rawFile(entryID, version, path string) string {
 	return pathTo(all...)
 }
 
+// hasFile goes by the manifest, which costs no read of the archive.
 func hasFile(v registry.Version, path string) bool {
 	return slices.ContainsFunc(v.Manifest, func(f skillpkg.ManifestEntry) bool { return f.Path == path })
 }
@@ -251,7 +269,8 @@ func (s *Service) rollbacks(v *visit, e registry.Entry) ([]rollbackRow, error) {
 	return rows, err
 }
 
-// userNames returns the names of the organisation's users by id.
+// userNames returns the names of the organisation's users by id. Users that were
+// removed are in it as long as something refers to them.
 func (s *Service) userNames(v *visit) (map[string]string, error) {
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	names := make(map[string]string, len(users))
@@ -261,6 +280,8 @@ func (s *Service) userNames(v *visit) (map[string]string, error) {
 	return names, err
 }
 
+// drift counts each status, also those with zero: the bar on the page has all of
+// them.
 func drift(all []installations.State) []driftCount {
 	counts := []driftCount{
 		{installations.UpToDate, 0},
@@ -275,6 +296,8 @@ func drift(all []installations.State) []driftCount {
 	return counts
 }
 
+// handleRollBackEntry requires a reason, which the API leaves optional: a person who
+// looks at the history later has nothing else.
 func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
 	r := release.NewRollback{
@@ -292,6 +315,8 @@ func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	return s.refuseEntry(v, err)
 }
 
+// handleUndoRollback makes the version current again that the last rollback took
+// back.
 func (s *Service) handleUndoRollback(v *visit) (answer, error) {
 	result, err := s.Release.Undo(v.Context(), v.Caller, v.PathValue("id"), strings.TrimSpace(v.FormValue("reason")))
 	if err != nil {
@@ -300,6 +325,8 @@ func (s *Service) handleUndoRollback(v *visit) (answer, error) {
 	return redirect(pathTo("registry", result.Entry.ID), "Version "+result.Version.Version+" is current again."), nil
 }
 
+// handleSetVisibility changes who sees the entry. The registry checks the
+// permission.
 func (s *Service) handleSetVisibility(v *visit) (answer, error) {
 	e, err := s.Registry.SetVisibility(v.Context(), v.Caller, v.PathValue("id"), registry.Visibility(v.FormValue("visibility")))
 	if err != nil {
@@ -339,7 +366,8 @@ func (s *Service) refuseEntry(v *visit, problem error) (answer, error) {
 	return show("registry_entry", view.Name, view).refused(problem)
 }
 
-// versionView shows the files of a version, or the diff from another.
+// versionView shows the files of a version, or the diff from another. Either Diff or
+// File is set, by whether the address has a version to compare with.
 type versionView struct {
 	Entry   registry.Entry
 	Version registry.Version
@@ -354,7 +382,8 @@ type versionView struct {
 	Signed  []attestations.Shown
 }
 
-// A shownFile is an untrusted file for display.
+// A shownFile is an untrusted file for display. Rendered is set instead of Text for
+// Markdown that is short enough.
 type shownFile struct {
 	Text     string
 	Rendered string // its Markdown, or ""
@@ -364,6 +393,7 @@ type shownFile struct {
 	URL      string // of the whole file
 }
 
+// A withdrawn version can only be read by its own organisation, see Readable.
 func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	var view versionView
 	var err error
@@ -375,6 +405,7 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	if err := view.Version.Readable(view.Entry.Name, own(v, view.Entry)); err != nil {
 		return answer{}, err
 	}
+	// For the menu of versions to compare with.
 	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.OrgID, view.Entry.ID, versionsShown)
 	if err != nil {
 		return answer{}, err
@@ -389,6 +420,7 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	if view.Signed, err = s.Attestations.Show(v.Context(), view.Version, view.Entry.OrgID == v.Caller.OrgID); err != nil {
 		return answer{}, err
 	}
+	// Most versions were not published by a CI run: not found is the usual case.
 	if p, err := s.Publishers.Of(v.Context(), v.Caller.OrgID, view.Entry.ID, view.Version.Version); err == nil {
 		view.Run = &p.Run
 	} else if !fault.Is(err, fault.NotFound) {
@@ -428,6 +460,8 @@ func own(v *visit, e registry.Entry) bool { return e.OrgID == v.Caller.OrgID }
 // asksWithdrawn reports whether an address asks for a version although it is withdrawn.
 func asksWithdrawn(v *visit) bool { return v.URL.Query().Get("withdrawn") == "true" }
 
+// handleDownloadVersion is the API's download for a browser, which has a session
+// instead of a key. The two following are alike.
 func (s *Service) handleDownloadVersion(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
 	archive, err := s.Registry.Download(v.Context(), v.Caller.OrgID, at, asksWithdrawn(v))
@@ -469,6 +503,7 @@ func (s *Service) openFile(v *visit, view *versionView) error {
 }
 
 func newShownFile(path string, content []byte) shownFile {
+	// A NUL is valid UTF-8, but no text has one.
 	f := shownFile{Size: len(content), Cut: len(content) > maxShown}
 	if f.Binary = !utf8.Valid(content) || slices.Contains(content, 0); f.Binary {
 		return f

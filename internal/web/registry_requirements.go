@@ -49,7 +49,8 @@ func (v needsView) Names() string {
 const maxDependents = 10
 
 // A needsGraph is a drawing in columns: what requires the skill, the skill, and what is
-// required, by its distance.
+// required, by its distance. The drawing is an addition to the tables, so it may
+// leave out what is too much.
 type needsGraph struct {
 	Width, Height int
 	Nodes         []graphNode
@@ -58,7 +59,8 @@ type needsGraph struct {
 	Label         string   // for those who do not see it
 }
 
-// A graphNode is a skill, or the name of one that is missing.
+// A graphNode is a skill, or the name of one that is missing. Names are truncated to
+// the width of a node, and Title has all of them.
 type graphNode struct {
 	X, Y    int
 	Name    string
@@ -92,7 +94,8 @@ const (
 	graphText             = 19
 )
 
-// drawNeeds places the nodes. Its limits bound the drawing, not the tables beside it.
+// drawNeeds places the nodes. Its limits bound the drawing, not the tables beside
+// it. Columns are centred, and lines end at the sides of the nodes.
 func drawNeeds(v requirements.View) needsGraph {
 	var g needsGraph
 	var dependents []graphNode
@@ -109,6 +112,7 @@ func drawNeeds(v requirements.View) needsGraph {
 		rows = max(rows, min(len(c), graphRows))
 	}
 	at := map[string]graphNode{}
+	// at maps ids to the placed nodes, by which edges find their ends.
 	place := func(column int, nodes []graphNode, ids []string) {
 		g.More = g.More || len(nodes) > graphRows
 		nodes = nodes[:min(len(nodes), graphRows)]
@@ -121,6 +125,8 @@ func drawNeeds(v requirements.View) needsGraph {
 			}
 		}
 	}
+	// Dependents have no ids: a skill may be on both sides, and must not meet
+	// itself.
 	place(0, dependents, nil)
 	drawn := len(g.Nodes)
 	for i, c := range columns {
@@ -138,6 +144,8 @@ func drawNeeds(v requirements.View) needsGraph {
 	for _, e := range edges {
 		from, ok := at[e[0]]
 		to, also := at[e[1]]
+		// An end that was not drawn has no line. A skill that requires itself is an
+		// error that the table shows.
 		if ok && also && e[0] != e[1] {
 			g.Lines = append(g.Lines, graphLine(from, to))
 		}
@@ -149,6 +157,7 @@ func drawNeeds(v requirements.View) needsGraph {
 	return g
 }
 
+// countOf formats a number with its noun, e.g. "1 skill" and "3 skills".
 func countOf(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -163,7 +172,8 @@ type placedNode struct {
 }
 
 // graphLayers returns the skill, and what it requires by distance, with the edges between
-// them, by ids.
+// them, by ids. It is a breadth-first search: a skill stands in the column of its
+// shortest distance.
 func graphLayers(v requirements.View) (columns [][]placedNode, edges [][2]string) {
 	self := newGraphNode(v.Name, v.Version, requirements.Met)
 	self.Self = true
@@ -175,6 +185,7 @@ func graphLayers(v requirements.View) (columns [][]placedNode, edges [][2]string
 		for _, p := range columns[len(columns)-1] {
 			for _, f := range v.Requires[versions[p.id]] {
 				id := f.Skill.EntryID
+				// A missing skill has no id; its label keeps two of them apart.
 				if f.Skill.VersionID == "" {
 					id = "missing " + f.Label()
 				}
@@ -198,6 +209,7 @@ func graphLayers(v requirements.View) (columns [][]placedNode, edges [][2]string
 	return columns, edges
 }
 
+// newGraphNode truncates what would not fit; the title of the node has it all.
 func newGraphNode(name, version string, state requirements.State) graphNode {
 	return graphNode{Name: text.Ellipsis(name, graphText), Version: text.Ellipsis(version, graphText), Title: name + " " + version, State: state}
 }

@@ -25,8 +25,10 @@ type route struct {
 	upload       bool  // a form with files, which do reads itself
 	limit        *httpapi.Limit
 	sorts        []string // that the list of a page can be sorted by, see listing.Request
-	do           func(*Service, *visit) (answer, error)
-	page         string // the pattern of the page that a form is on; New sets it
+	// An error is shown as a page; an answer that was refused has the status of its
+	// problem.
+	do   func(*Service, *visit) (answer, error)
+	page string // the pattern of the page that a form is on; New sets it
 }
 
 // owns reports whether a caller without the permission may use a route all the same, since
@@ -43,14 +45,19 @@ var (
 	runSorts    = []string{"-created_at", "status", "-score", "-pass_rate", "-failed"}
 )
 
-// routes is the table of all pages and forms. New builds it once.
+// routes is the table of all pages and forms. New builds it once. GET routes change
+// nothing, and every POST has a CSRF check; a test visits each of them.
 func routes() []route {
+	// Limits of public forms are per address, since there is no account to count
+	// for. Only failures count at the login, so that an office behind one address is
+	// not locked out.
 	failures := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress, Failures: true}
 	starts := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress}
 	public := httpapi.PublicLimit()
 	// A browser that waits for its login polls every five seconds, and each poll
 	// reads a row.
 	polls := &httpapi.Limit{Requests: 600, Per: time.Minute, By: httpapi.ByAddress, Local: true}
+	// Codes are short: a signed-in person must not try many.
 	codes := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByKey}
 	return []route{
 		{public: true, method: "GET", path: "/login", limit: public, do: (*Service).handleLogin},
@@ -71,6 +78,7 @@ func routes() []route {
 		{public: true, method: "POST", path: "/logout", limit: public, do: (*Service).handleSignOut},
 		{public: true, method: "POST", path: "/theme", limit: public, do: (*Service).handleSetTheme},
 
+		// Skills, sessions, costs, and what agents list.
 		{permission: access.Read, method: "GET", path: "/{$}", do: (*Service).handleHome},
 		{permission: access.Read, method: "GET", path: "/skills", sorts: skillSorts, do: (*Service).handleSkills},
 		{permission: access.Read, method: "GET", path: "/skills.csv", sorts: skillSorts, do: (*Service).handleExportSkills},
@@ -89,6 +97,7 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/catalogue", do: (*Service).handleCatalogue},
 		{permission: access.Write, method: "POST", path: "/catalogue/runs", do: (*Service).handleTestCatalogue},
 
+		// The registry. Lists have a CSV of the same filter beside them.
 		{permission: access.Read, method: "GET", path: "/registry", sorts: entrySorts, do: (*Service).handleRegistry},
 		{permission: access.Read, method: "GET", path: "/registry.csv", sorts: entrySorts, do: (*Service).handleExportRegistry},
 		{permission: access.Read, method: "GET", path: "/registry/{id}/installations.csv", do: (*Service).handleExportInstallations},
@@ -437,7 +446,8 @@ func routes() []route {
 	}
 }
 
-// findPages tells every form which page it is on.
+// findPages tells every form which page it is on. It answers a GET of the form's own
+// address, e.g. after a login or a reload.
 func findPages(all []route) []route {
 	for i := range all {
 		all[i].page = pageOfForm(all[i].path, func(pattern string) bool {
@@ -448,7 +458,8 @@ func findPages(all []route) []route {
 }
 
 // whenFull reports whether a form is served while the disk is full: those that
-// sign in or out, and those that free space.
+// sign in or out, and those that free space. It goes by the last segment of the
+// path, which names the action.
 func whenFull(path string) bool {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "login", "logout", "device", "finish", "theme", "end", "revoke", "delete", "cancel", "remove":
@@ -476,6 +487,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		a.Handle(r.method+" "+r.path, nil, s.handler(r))
 		if r.method == http.MethodPost && r.page != r.path {
 			a.Handle("GET "+r.path, httpapi.PublicLimit(), http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				// A person who reloads or shares the address of a form gets the page
+				// that it is on.
 				http.Redirect(w, req, addressOf(r.page, req.URL.EscapedPath()), http.StatusSeeOther)
 			}))
 		}

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	keysPath   = "/settings/keys"
+	keysPath = "/settings/keys"
+	// Ten years: who wants longer leaves it empty, which is honest.
 	maxKeyDays = 3650
 )
 
@@ -36,7 +37,8 @@ type keyList struct {
 	Violating   int // active keys that do not follow the policy
 }
 
-// A keyRow is a row of a list.
+// A keyRow is a row of a list. What the caller may do is decided here, so that the
+// template only shows it.
 type keyRow struct {
 	auth.Key
 	Holder     string
@@ -49,7 +51,8 @@ type keyRow struct {
 	Violates   []string
 }
 
-// A madeKey is a new key, which is shown once.
+// A madeKey is a new key, which is shown once. The raw key is nowhere else: only its
+// hash is stored.
 type madeKey struct{ Name, Raw string }
 
 // A keyForm is the input of the form of a new key.
@@ -85,6 +88,7 @@ func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request
 	return out, err
 }
 
+// Permissions and roles are only those that the caller has: nobody can give more.
 func (s *Service) keyList(ctx context.Context, c access.Caller, l listing.Request) (view keyList, err error) {
 	view = keyList{Permissions: c.Permissions}
 	for _, role := range access.Roles() {
@@ -134,6 +138,7 @@ func (s *Service) keys(ctx context.Context, c access.Caller, found []auth.Key, u
 		if holder.RemovedAt != nil {
 			row.Holder += " (removed)"
 		}
+		// An admin must not take a key from an owner.
 		may := c.Role.Includes(holder.Role)
 		// A key that has leaked may have made others, which outlive its revocation.
 		row.RevokeMade = row.State != "active" && row.Made > 0
@@ -158,6 +163,7 @@ func (s *Service) expiry(ctx context.Context, c access.Caller, policy keyrules.P
 	return strconv.Itoa(suggestion), nil, nil
 }
 
+// newKeyForm keeps the input as typed; key checks it.
 func newKeyForm(r *http.Request) keyForm {
 	f := keyForm{
 		Name: strings.TrimSpace(r.FormValue("name")), Holder: r.FormValue("holder"),
@@ -169,6 +175,8 @@ func newKeyForm(r *http.Request) keyForm {
 	return f
 }
 
+// createKey makes a key for the caller, a service account, or a machine user of a
+// role.
 func (s *Service) createKey(ctx context.Context, c access.Caller, f keyForm) (*madeKey, error) {
 	n, err := f.key()
 	if err != nil {
@@ -216,9 +224,10 @@ func expiresIn(days string) (*time.Time, error) {
 func (f keyForm) Narrowed(p access.Permission) bool { return slices.Contains(f.Permissions, p) }
 
 // revokeKey revokes a key, and returns to the page of its service account if the form was
-// there.
+// there. With cascade all keys that it has made go as well.
 func (s *Service) revokeKey(ctx context.Context, c access.Caller, r *http.Request) (formResult, error) {
 	id, cascade := r.PathValue("id"), r.FormValue("cascade") == "true"
+	// Otherwise the answer to this request could not be shown any more.
 	if id == c.KeyID {
 		return formResult{}, fault.New(fault.Conflict, "You are signed in with this key; sign in with another one to revoke it")
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// suiteView is the page of a suite, or the form of a new one.
+// suiteView is the page of a suite, or the form of a new one. It shows cases as a
+// table of trigger queries, or all of them as JSON.
 type suiteView struct {
 	suites.Suite
 	New     bool
@@ -36,7 +37,8 @@ type suiteView struct {
 	Improve      improvePart
 }
 
-// suiteForm is the input of the form.
+// suiteForm is the input of the form. Version is that of the suite when the form was
+// made: a save that would overwrite another person's is refused.
 type suiteForm struct {
 	Name, Source, Verifier string
 	NoSkill                bool
@@ -54,7 +56,8 @@ type caseRow struct {
 	Expectation suites.Expectation
 }
 
-// runForm is the input of the form of a run.
+// runForm is the input of the form of a run. All fields are text, as typed, so that
+// a refused form shows them again.
 type runForm struct{ Subject, Trials, Baseline, Agent, MaxCost string }
 
 // A trouble is a problem of the cases.
@@ -73,6 +76,7 @@ const (
 	maxSuite = 4 << 20
 )
 
+// Links from other pages choose the source and the verifier.
 func (s *Service) handleNewSuite(v *visit) (answer, error) {
 	source, err := sources.ParseID(v.URL.Query().Get("source"))
 	if err != nil {
@@ -108,6 +112,7 @@ const exampleChecks = `[
   }
 ]`
 
+// blank adds empty rows for new cases: the form works without JavaScript.
 func blank(rows []caseRow) []caseRow {
 	for range blankRows {
 		rows = append(rows, caseRow{Expectation: suites.ShouldTrigger})
@@ -115,6 +120,7 @@ func blank(rows []caseRow) []caseRow {
 	return rows
 }
 
+// A refused form is shown again with all that was typed.
 func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 	form, cases, err := readSuiteForm(v, nil)
 	var suite suites.Suite
@@ -139,6 +145,7 @@ func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 	return view.refuse("New suite", err)
 }
 
+// A stored suite may have troubles, too: e.g. a file that a case names is gone.
 func (s *Service) handleSuite(v *visit) (answer, error) {
 	view, err := s.suiteView(v, v.PathValue("id"))
 	if err != nil {
@@ -148,6 +155,8 @@ func (s *Service) handleSuite(v *visit) (answer, error) {
 	return show("suite", view.Name, view), nil
 }
 
+// suiteView reads everything on the page. id is of the path, or of a form that was
+// refused.
 func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	org := v.Caller.OrgID
 	if view.Suite, err = s.Suites.Get(v.Context(), org, id); err != nil {
@@ -156,6 +165,7 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	view.AsJSON = v.URL.Query().Get("as") == "json"
 	view.Form = formOf(view.Suite)
 	view.Run = runForm{Trials: "1", Baseline: string(runs.NoBaseline)}
+	// The skill that the suite was made for is the obvious one to test.
 	if view.SourceID != nil {
 		view.Run.Subject = "source:" + *view.SourceID
 	}
@@ -209,6 +219,8 @@ func formOf(suite suites.Suite) suiteForm {
 	return f
 }
 
+// The suite is read first: rows refer to its cases by index, which IfVersion makes
+// safe.
 func (s *Service) handleSaveSuite(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	view, err := s.suiteView(v, id)
@@ -235,7 +247,8 @@ func (s *Service) handleSaveSuite(v *visit) (answer, error) {
 	return redirect(next, "The suite was saved."), nil
 }
 
-// refuse shows the form again, with the problems at their lines.
+// refuse shows the form again, with the problems at their lines. An error that is no
+// problem of the input is returned as it is.
 func (s suiteView) refuse(title string, err error) (answer, error) {
 	a, err := show("suite", title, nil).refused(err)
 	if err != nil {
@@ -254,7 +267,8 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 		NoSkill: v.FormValue("no_skill") != "", Text: strings.ReplaceAll(v.FormValue("cases"), "\r\n", "\n"),
 	}
 	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // 0 if invalid, which is not the suite's
-	// Read the trigger queries and skips empty rows.
+	// Read the trigger queries and skips empty rows. The three lists are parallel:
+	// browsers send the fields in the order of the page.
 	places, expectations := v.PostForm["n"], v.PostForm["expectation"]
 	var rows []caseRow
 	for i, query := range v.PostForm["query"] {
@@ -271,6 +285,7 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 		cases, err = readCases(f.Text)
 	} else {
 		cases = f.cases(old)
+		// For the view as JSON, which shows the same cases if the form is refused.
 		document, _ := json.Marshal(cases) // what was decoded can be encoded
 		f.Text = prettyCases(document)
 		f.Rows = blank(f.Rows)
@@ -303,6 +318,7 @@ func (f suiteForm) cases(old []suites.Case) []suites.Fields {
 	return all
 }
 
+// fields returns a case as JSON has it: fields that the table does not show stay.
 func (r caseRow) fields(old suites.Fields) suites.Fields {
 	f := suites.Fields{}
 	for name, value := range old {
@@ -316,6 +332,7 @@ func (r caseRow) fields(old suites.Fields) suites.Fields {
 	return f
 }
 
+// Its runs are deleted with it, which the page asks to confirm.
 func (s *Service) handleDeleteSuite(v *visit) (answer, error) {
 	if err := s.Suites.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
@@ -359,6 +376,7 @@ func subjectOf(text, missing string) (subject.Ref, error) {
 	return subject.Ref{}, fault.Invalid("subject", "%s", missing)
 }
 
+// run parses the form. Errors name the field, at which the page shows them.
 func (f runForm) run() (n runs.NewRun, err error) {
 	if n.Subject, err = subjectOf(f.Subject, "Choose a skill to test"); err != nil {
 		return n, err
@@ -376,7 +394,8 @@ func (f runForm) run() (n runs.NewRun, err error) {
 // A choice is an option of a form.
 type choice struct{ Value, Label string }
 
-// Baselines are the options of the select of baselines.
+// Baselines are the options of the select of baselines. A suite may rule out runs
+// without the skill, e.g. if its commands need its files.
 func (s suiteView) Baselines() []choice {
 	all := []choice{{string(runs.NoBaseline), "nothing"}, {string(runs.PreviousBaseline), "the previous version"}}
 	if s.SupportsNoSkill {
