@@ -29,7 +29,8 @@ func (alertsView) Transitions() []string {
 	return []string{string(alerts.Firing), string(alerts.Resolved), string(alerts.Reminder)}
 }
 
-// A ruleRow is a rule for display.
+// A ruleRow is a rule for display. State is that of the worst skill: firing if it
+// fires for any of them.
 type ruleRow struct {
 	alerts.Rule
 	Skill   string // name of the skill; "" for all
@@ -53,7 +54,8 @@ const (
 	eventsShown = 20
 )
 
-// handleAlerts lists the rules and the newest events.
+// handleAlerts lists the rules and the newest events. Events are of all rules,
+// whichever page of rules is shown.
 func (s *Service) handleAlerts(v *visit) (answer, error) {
 	rules, total, err := s.Alerts.Rules(v.Context(), v.Caller.OrgID, v.list.Rows(rulesShown))
 	if err != nil {
@@ -67,7 +69,8 @@ func (s *Service) handleAlerts(v *visit) (answer, error) {
 	return show("alerts", "Alerts", view), err
 }
 
-// eventFilter returns the filter of the history from the query of the page.
+// eventFilter returns the filter of the history from the query of the page. The
+// export uses it, too, so that it has what the page shows.
 func eventFilter(v *visit, limit, offset int) alerts.EventFilter {
 	return alerts.EventFilter{
 		Transition: v.URL.Query().Get("event"), Search: strings.TrimSpace(v.URL.Query().Get("skill")), Limit: limit, Offset: offset,
@@ -77,6 +80,7 @@ func eventFilter(v *visit, limit, offset int) alerts.EventFilter {
 // ruleRows adds names, states and firing alerts to rules. A skill that is gone has no
 // name.
 func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
+	// All of the organisation at once: there are few, and rules many.
 	firing, err := s.Overview.Firing(v.Context(), v.Caller.OrgID)
 	if err != nil {
 		return nil, err
@@ -127,7 +131,8 @@ type alertNewView struct {
 	Mail     bool // a mail server is configured
 }
 
-// A channelChoice is an option of the select of channels.
+// A channelChoice is an option of the select of channels. The text names the
+// product; the value is the API's word.
 type channelChoice struct {
 	Channel notify.Channel
 	Text    string
@@ -160,6 +165,7 @@ func (r ruleRow) ChannelName() string { return channelName(r.Channel) }
 // false alarms, and to the owners of skills if there is a mail server. ?skill=ID
 // preselects a skill.
 func (s *Service) handleAlertNew(v *visit) (answer, error) {
+	// Percentages as text, as a person would type them.
 	form := alertForm{
 		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Sequential, Channel: notify.Webhook,
 		Worse: "10", Cost: "1", Fall: "50",
@@ -185,6 +191,7 @@ func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 	if view.Skills, err = s.skillChoices(v); err != nil {
 		return answer{}, err
 	}
+	// The preview needs no script: it is part of the page that a form returns.
 	view.Preview, err = s.preview(v, form, view.Skills)
 	return show("alert_new", "New alert", view), err
 }
@@ -193,7 +200,8 @@ func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 // changes nothing.
 func (s *Service) handlePreviewAlert(v *visit) (answer, error) { return s.alertPage(v, v.alertForm()) }
 
-// handleCreateAlert creates a rule. A refused form is shown again with its input.
+// handleCreateAlert creates a rule. A refused form is shown again with its input. A
+// webhook's secret is shown on a page of its own, once.
 func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 	form := v.alertForm()
 	n, err := form.newRule()
@@ -230,7 +238,8 @@ func showSecret(r alerts.Rule, message string) answer {
 	return show("alert_secret", "Signing secret", alertSecretView{ID: r.ID, Message: message, Secret: *r.Secret})
 }
 
-// alertView is one rule with its history.
+// alertView is one rule with its history. Deliveries and events are paged together,
+// by one number in the address.
 type alertView struct {
 	ruleRow
 	MayChange  bool // whether the caller may change the rule; a test notification needs less
@@ -245,7 +254,8 @@ type alertView struct {
 	People     map[string]string       // names of users by id
 }
 
-// Person returns the name of the user who acknowledged an alert.
+// Person returns the name of the user who acknowledged an alert. A user who was
+// removed for good has no name any more.
 func (v alertView) Person(id *string) string {
 	return cmp.Or(v.People[*id], "a former member")
 }
@@ -267,7 +277,8 @@ func (s *Service) handleAlert(v *visit) (answer, error) {
 	return show("alert", "Alert", view), err
 }
 
-// loadAlert reads the rule of the path with everything on its page.
+// loadAlert reads the rule of the path with everything on its page. A form that was
+// refused loads it again, and puts its input over it.
 func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
 	r, err := s.Alerts.Rule(ctx, org, v.PathValue("id"))
@@ -324,13 +335,15 @@ func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 		view.Form = form
 		return show("alert", "Alert", view).refused(form.inWords(err))
 	}
+	// A change to a webhook makes a secret.
 	if made != nil {
 		return showSecret(r, "The alert was updated."), nil
 	}
 	return redirect(pathTo("alerts", r.ID), "The alert was updated."), nil
 }
 
-// handleEnableAlert turns a rule on or off.
+// handleEnableAlert turns a rule on or off. Turning it on again makes it due at
+// once.
 func (s *Service) handleEnableAlert(v *visit) (answer, error) {
 	enabled := v.FormValue("enabled") == "true"
 	r, _, err := s.Alerts.Update(v.Context(), v.Caller, v.PathValue("id"), alerts.Change{Enabled: &enabled})
@@ -357,6 +370,7 @@ func (s *Service) handleAcknowledgeAlert(v *visit) (answer, error) {
 
 // handleSnoozeAlert snoozes a rule for the hours of the form; 0 ends that.
 func (s *Service) handleSnoozeAlert(v *visit) (answer, error) {
+	// Fractions are allowed: half an hour is .5.
 	hours, ok := formNumber(v.FormValue("hours"), 366*24)
 	if !ok {
 		return answer{}, fault.Invalid("hours", "Choose for how long")
@@ -392,6 +406,7 @@ func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	// A problem of the form, so that the page is shown with it.
 	err = fault.New(fault.Conflict, "The test notification was not delivered.%s", outcome)
 	return show("alert", "Alert", view).refused(err)
 }

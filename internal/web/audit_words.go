@@ -23,7 +23,8 @@ type auditArea struct {
 type auditWords struct{ Action, Did string }
 
 // auditAreas are all actions, as the filter of the audit log lists them. A test fails
-// if the code records an action that is missing here.
+// if the code records an action that is missing here. The words are read with a
+// person before and the target after them: "Ada created the suite smoke-tests".
 var auditAreas = []auditArea{
 	{"auth.", "people, keys and sessions", []auditWords{
 		{"auth.organisation.create", "created the organisation"},

@@ -19,7 +19,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// improvePart is the section of a suite's page about improve runs.
+// improvePart is the section of a suite's page about improve runs. The form is also
+// shown if none can be started, with the reason.
 type improvePart struct {
 	Form  improveForm
 	Why   string // why none can be started, or ""
@@ -39,7 +40,8 @@ func (improveForm) Targets() []choice {
 	}
 }
 
-// readImproveForm reads the form from the request, with defaults for empty fields.
+// readImproveForm reads the form from the request, with defaults for empty fields. A
+// link may carry the fields, so they are read from the query as well.
 func readImproveForm(v *visit) improveForm {
 	return improveForm{
 		Subject: v.FormValue("subject"), Iterations: cmp.Or(v.FormValue("iterations"), strconv.Itoa(improve.DefaultIterations)),
@@ -65,7 +67,8 @@ const (
 	defaultHoldoutPercent = int(100 * improve.DefaultHoldout)
 )
 
-// improvePart reads the improve runs of a suite; view has everything else.
+// improvePart reads the improve runs of a suite; view has everything else. The check
+// is that of Start, so that a person learns before filling in the form.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
 	part.Form = improveForm{
 		Subject: view.Run.Subject, Iterations: strconv.Itoa(improve.DefaultIterations), Holdout: strconv.Itoa(defaultHoldoutPercent),
@@ -120,7 +123,8 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 }
 
 // handleStartImprove starts an improve run and redirects to it. A refused form is shown
-// on the page of the suite, with its input.
+// on the page of the suite, with its input. Start checks the budget and the suite
+// again: both may have changed since the form.
 func (s *Service) handleStartImprove(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	form := readImproveForm(v)
@@ -150,6 +154,7 @@ func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	if err != nil || n.MaxIterations < 1 || n.MaxIterations > improve.MaxIterations {
 		return n, fault.Invalid("iterations", "descriptions to try must be 1 to %d", improve.MaxIterations)
 	}
+	// Whole percents only, as the field says.
 	percent, err := strconv.Atoi(cmp.Or(f.Holdout, strconv.Itoa(defaultHoldoutPercent)))
 	if err != nil || percent < minHoldoutPercent || percent > maxHoldoutPercent {
 		return n, fault.Invalid("holdout", "held out must be %d to %d percent", minHoldoutPercent, maxHoldoutPercent)
@@ -157,6 +162,7 @@ func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	n.Holdout, n.Target = float64(percent)/100, edit.Target(f.Target)
 	if f.MaxCost != "" {
 		usd, err := strconv.ParseFloat(f.MaxCost, 64)
+		// Negated, so that NaN is refused.
 		if err != nil || !(usd > 0) {
 			return n, fault.Invalid("max_cost_usd", "The most that it may cost must be dollars, like 1.50")
 		}
@@ -166,6 +172,7 @@ func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 }
 
 // newImproveView shows what an improve run would need, before it is started.
+// Estimate is nil if the form was refused.
 type newImproveView struct {
 	SuiteID, SuiteName string
 	Form               improveForm
@@ -192,6 +199,7 @@ func (s *Service) handleNewImprove(v *visit) (answer, error) {
 	if err != nil {
 		return page().refused(err)
 	}
+	// A subject that is gone is a page of its own: the form could not be mended.
 	skill, err := s.Runs.Subjects().Find(v.Context(), v.Caller.OrgID, n.Subject)
 	if err != nil {
 		return answer{}, err
@@ -205,7 +213,8 @@ func (s *Service) handleNewImprove(v *visit) (answer, error) {
 	return page(), nil
 }
 
-// improveRunView is one improve run.
+// improveRunView is one improve run. The winner's change is shown as a diff, so that
+// a person reads what to approve.
 type improveRunView struct {
 	improve.Run
 	SuiteName string
@@ -237,6 +246,7 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 	}
 	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, r.SuiteID)
 	view := improveRunView{
+		// The error of the suite is returned at the end, with whatever was read.
 		Run: r, SuiteName: suite.Name, Over: r.FinishedAt != nil,
 		Rows: make([]candidate, len(r.Iterations)),
 	}
@@ -273,17 +283,20 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		view.Passages, _ = wordDiff(p.Diff)
 	}
 	for i, f := range view.Diff {
+		// Line numbers of sentences mean nothing to a reader.
 		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
 	}
 	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
 }
 
-// sentences puts each sentence on its own line, for a diff.
+// sentences puts each sentence on its own line, for a diff. A line diff of them is a
+// diff by sentence.
 func sentences(text string) string {
 	return strings.NewReplacer(". ", ".\n", "! ", "!\n", "? ", "?\n").Replace(strings.TrimSpace(text)) + "\n"
 }
 
 // scoreText formats how many of the cases with a verdict passed, e.g. "4 of 5".
+// Cases without a verdict, e.g. after an error of the model, are not in it.
 func scoreText(s improve.Score) string {
 	if s.Cases == 0 {
 		return format.None
@@ -298,7 +311,8 @@ func (s *Service) handleImproveEvents(v *visit) (answer, error) {
 	return stream(v, events), err
 }
 
-// handleCancelImprove cancels an improve run.
+// handleCancelImprove cancels an improve run. A run that has ended already is an
+// error, which the page shows.
 func (s *Service) handleCancelImprove(v *visit) (answer, error) {
 	r, err := s.Improve.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {

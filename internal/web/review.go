@@ -19,7 +19,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
-// reviewView is the queue of suggestions with the one to review now.
+// reviewView is the queue of suggestions with the one to review now. The position is
+// in the address, so that a person can go back and forth.
 type reviewView struct {
 	Waiting []overview.Waiting  // of all sources, by label
 	Source  string              // id of the source to which the queue is limited, or ""
@@ -65,6 +66,8 @@ func (s *Service) handleReview(v *visit) (answer, error) {
 	if err != nil || at < 0 || at >= view.Total {
 		at = 0
 	}
+	// The counts may be out of date by now, so there may be nothing at that
+	// position.
 	item, at, err := s.suggestionAt(v, view.inScope(), at)
 	if fault.Is(err, fault.NotFound) { // the rest of the queue is gone: start over
 		item, at, err = s.suggestionAt(v, view.inScope(), 0)
@@ -85,6 +88,7 @@ func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
 		return view, err
 	}
 	view.Sources = len(all)
+	// A source of another organisation is not found.
 	if source != "" {
 		src, err := s.Sources.Get(v.Context(), org, source)
 		if err != nil {
@@ -109,6 +113,7 @@ func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
 	return view, err
 }
 
+// inScope returns the sources that the queue is limited to.
 func (r reviewView) inScope() []overview.Waiting {
 	if r.Source == "" {
 		return r.Waiting
@@ -142,6 +147,7 @@ func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (it
 	return item, 0, fault.New(fault.NotFound, "Suggestion not found")
 }
 
+// It is for a single suggestion: the list of several reads less.
 func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Suggestion) (reviewItem, error) {
 	item := reviewItem{Suggestion: g, SourceID: w.SourceID, Label: w.Label}
 	// As JSON, because browsers change line breaks in form fields.
@@ -157,7 +163,8 @@ func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Sugg
 	return item, err
 }
 
-// handleDecide records a decision on the suggestion as the page showed it.
+// handleDecide records a decision on the suggestion as the page showed it. An
+// unknown decision is refused, not taken for a default.
 func (s *Service) handleDecide(v *visit) (answer, error) {
 	if v.FormValue("view") == listed {
 		return s.decideSeveral(v)
@@ -184,6 +191,7 @@ func (s *Service) handleDecide(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	// Accepting is allowed, changing a gate's suite is not.
 	if suite != "" && r.AppliedSuiteID == nil {
 		message = "Accepted as a draft: a gate reads the suite, so an admin or an owner of its skills adds the case."
 	}
@@ -197,6 +205,7 @@ func readDecision(text string) (d suggestions.Decision, err error) {
 	if err := json.Unmarshal([]byte(text), &g); err != nil {
 		return d, fault.Invalid("case", "the form has no valid suggestion").Because(err)
 	}
+	// What the decision rests on follows from where the suggestion came from.
 	evidence := suggestions.LinkedTelemetry
 	switch g.Provenance {
 	case suggestions.FailedEvaluation, suggestions.MissedQuery:
@@ -205,6 +214,7 @@ func readDecision(text string) (d suggestions.Decision, err error) {
 	default:
 		return d, fault.Invalid("case", "the form has no valid suggestion")
 	}
+	// The form could be made up, so it is checked like a request of the API.
 	id, err := uuid.Parse(g.ID)
 	if err != nil || utf8.RuneCountInString(g.Query) > suggestions.MaxQuery || g.ObservedCount < 0 ||
 		g.Confidence < 0 || g.Confidence > 1 {
@@ -218,6 +228,7 @@ func readDecision(text string) (d suggestions.Decision, err error) {
 	}, nil
 }
 
+// reviewPath is the queue at a position, limited to a source unless scope is "".
 func reviewPath(scope string, at int) string {
 	query := url.Values{"at": {strconv.Itoa(max(0, at))}}
 	if scope != "" {
@@ -248,6 +259,7 @@ func (s *Service) handleUndo(v *visit) (answer, error) {
 	if !gone {
 		message += " The case stays in its suite, because a suite cannot be empty."
 	}
+	// Its place is known in its own source, or in the whole queue.
 	if scope != last.SourceID {
 		scope = ""
 	}
@@ -274,6 +286,8 @@ func (s *Service) placeOf(v *visit, scope string, d overview.Decision) (at int, 
 		}
 		pending, _, err := s.Suggestions.Pending(v.Context(), v.Caller.OrgID, w.SourceID, undoSearch, 0)
 		i := slices.IndexFunc(pending, func(g suggestions.Suggestion) bool { return g.ID == d.SuggestionID })
+		// Not found among the first ones: the beginning of its source is near
+		// enough.
 		return begin + max(0, i), i >= 0, err
 	}
 	return 0, false, nil

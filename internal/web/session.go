@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
-// traceView is the page of one session.
+// traceView is the page of one session. Forms are on the first page only: the
+// following ones are read by a script, and added to it.
 type traceView struct {
 	sessionRow
 	Turns     []sessionTurn // a page of them
@@ -29,7 +30,8 @@ type traceView struct {
 }
 
 // A sessionTurn is a prompt, or an answer of an agent's model in a trial, with what
-// followed. Its bars have one scale.
+// followed. Its bars have one scale. Later marks a part of a turn that began on the
+// page before.
 type sessionTurn struct {
 	Number int    // from 1; 0 for what precedes the first one
 	Before string // heading for 0
@@ -37,7 +39,8 @@ type sessionTurn struct {
 	Steps  []stepRow
 }
 
-// A stepRow is an event for display.
+// A stepRow is an event for display. It is computed for the page; nothing of it is
+// stored.
 type stepRow struct {
 	sessions.Step
 	Offset string // since the session began
@@ -65,7 +68,8 @@ func (r stepRow) Took() string {
 // Failed reports that it did not work. A skill that was not activated did not fail.
 func (r stepRow) Failed() bool { return r.OK != nil && !*r.OK && r.Kind != sessions.Activation }
 
-// Did says what happened.
+// Did says what happened. Outcomes are facts about a session, e.g. that tests
+// passed, and answered by yes or no.
 func (r stepRow) Did() string {
 	switch {
 	case r.Kind == sessions.Activation && r.OK != nil && !*r.OK:
@@ -94,6 +98,7 @@ const (
 	minBar = .6
 )
 
+// A link to a session of a trial, e.g. from an export, leads to the trial.
 func (s *Service) handleSession(v *visit) (answer, error) {
 	view, err := s.traceView(v)
 	if fault.Is(err, fault.NotFound) {
@@ -108,6 +113,7 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 	if err != nil {
 		return view, err
 	}
+	// The number of the last turn before this page, so that counting goes on.
 	turn, _ := strconv.Atoi(q.Get("turn")) // 0 on the first page
 	view = traceView{sessionRow: sessionRow{Session: d.Session}, Truncated: d.Truncated, First: q.Get("cursor") == ""}
 	view.Turns = newTurns(d, turns{
@@ -117,6 +123,7 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 		return view, err
 	}
 	if d.Next != "" {
+		// There is a turn: a page with a next one is full.
 		last := view.Turns[len(view.Turns)-1].Number
 		view.More = pathTo("sessions", d.SessionID) + "?" + url.Values{"cursor": {d.Next}, "turn": {strconv.Itoa(last)}}.Encode()
 	}
@@ -127,7 +134,8 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 	return view, err
 }
 
-// turns is how a timeline is divided.
+// turns is how a timeline is divided. Sessions are divided by prompts, trials by
+// answers: a trial has one prompt.
 type turns struct {
 	number int           // of the turn in which the page begins; 0 before the first
 	begins sessions.Kind // what a turn begins with
@@ -136,13 +144,15 @@ type turns struct {
 	linked bool // skills are linked to their pages
 }
 
-// newTurns groups a page of events by turns.
+// newTurns groups a page of events by turns. The budget of texts is for the page, so
+// it is used up in the order of events.
 func newTurns(d sessions.Detail, by turns) (all []sessionTurn) {
 	for i, step := range d.Steps {
 		begins := step.Kind == by.begins
 		if begins {
 			by.number++
 		}
+		// The first event of a page begins a turn in any case.
 		if i == 0 || begins {
 			all = append(all, sessionTurn{Number: by.number, Before: by.before, Later: !begins && by.number > 0})
 		}
@@ -172,6 +182,7 @@ func (t sessionTurn) draw() {
 		}
 	}
 	whole := to.Sub(from).Seconds()
+	// All at one moment: bars would mean nothing.
 	if whole <= 0 {
 		return
 	}
@@ -181,11 +192,13 @@ func (t sessionTurn) draw() {
 		}
 		bar := span{From: 100 * r.At.Sub(from).Seconds() / whole, Length: minBar}
 		bar.Length = max(minBar, 100*r.end().Sub(r.At).Seconds()/whole)
+		// A bar of the minimal length at the end must not stick out.
 		bar.From = min(bar.From, 100-bar.Length)
 		t.Steps[i].Bar = &bar
 	}
 }
 
+// end is the begin where the duration is unknown.
 func (r stepRow) end() time.Time {
 	if r.Duration == nil {
 		return r.At
@@ -210,7 +223,8 @@ func twoDigits(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// budget is how many bytes of texts a page may have, which keeps it below 200 kB.
+// budget is how many bytes of texts a page may have, which keeps it below 200 kB. A
+// session may have thousands of long texts, and the page is read on phones, too.
 type budget int
 
 const textBudget budget = 50_000
@@ -227,6 +241,7 @@ func (b *budget) shorten(text *string) *string {
 		return nil
 	}
 	cut := short(longText, *text)
+	// Never nothing: the beginning tells what the text was about.
 	if len(cut) > int(*b) {
 		cut = short(shortText, *text)
 	}
@@ -234,7 +249,8 @@ func (b *budget) shorten(text *string) *string {
 	return &cut
 }
 
-// caseForm makes a test case of a session.
+// caseForm makes a test case of a session. The person may change the query before it
+// becomes a case.
 type caseForm struct {
 	Query   string // the first prompt, if it is kept
 	Targets []caseTarget
@@ -250,13 +266,15 @@ type caseTarget struct {
 // maxCaseSuites limits the suites that a session's form offers.
 const maxCaseSuites = 100
 
-// newCaseForm offers the sources and suites of the session's skills.
+// newCaseForm offers the sources and suites of the session's skills. A session
+// without a source for any of its skills has no targets, and the page says so.
 func (s *Service) newCaseForm(v *visit, d sessions.Detail) (*caseForm, error) {
 	form := &caseForm{Query: suggestions.QueryOf(d), Expect: "should_trigger"}
 	all, err := s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
 	if err != nil {
 		return nil, err
 	}
+	// Only suites with a judge take cases that are a prompt.
 	found, _, err := s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{VerifierKind: suites.LLMJudge, Limit: maxCaseSuites})
 	for _, k := range d.Skills { // activated ones first
 		for _, src := range all {
@@ -275,7 +293,7 @@ func (s *Service) newCaseForm(v *visit, d sessions.Detail) (*caseForm, error) {
 }
 
 // handleCreateCase makes a case of a session: a suggestion that the person has
-// accepted.
+// accepted. The targets are computed again: the form may be old, or made up.
 func (s *Service) handleCreateCase(v *visit) (answer, error) {
 	view, err := s.traceView(v)
 	if err != nil {

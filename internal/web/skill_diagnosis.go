@@ -14,7 +14,7 @@ import (
 )
 
 // A diagnosis says in one sentence how a skill does: Text, then the time At, then
-// what happened since.
+// what happened since. It is words and no figures: the page shows these below it.
 type diagnosis struct {
 	Kind    diagnosisKind
 	Text    string
@@ -78,7 +78,7 @@ type skillHistory struct {
 }
 
 // diagnoses returns those of skills of the organisation, by id. It takes two
-// queries, however many skills there are.
+// queries, however many skills there are. The list of skills needs one for each row.
 func (s *Service) diagnoses(ctx context.Context, orgID string, skillIDs []string) (map[string]diagnosis, error) {
 	histories, err := s.histories(ctx, orgID, skillIDs, historySpan{days: diagnosedDays, tenures: tenuresRead})
 	all := make(map[string]diagnosis, len(skillIDs))
@@ -91,6 +91,8 @@ func (s *Service) diagnoses(ctx context.Context, orgID string, skillIDs []string
 // A historySpan is how much of a skill's past is read.
 type historySpan struct{ days, tenures int }
 
+// histories reads the days of skills and of their versions with one query: both are
+// subjects of the same rollup.
 func (s *Service) histories(ctx context.Context, orgID string, skillIDs []string, w historySpan) (map[string]skillHistory, error) {
 	tenures, err := s.Overview.Tenures(ctx, orgID, skillIDs, w.tenures)
 	if err != nil {
@@ -99,6 +101,7 @@ func (s *Service) histories(ctx context.Context, orgID string, skillIDs []string
 	ids := slices.Clone(skillIDs)
 	for _, of := range tenures {
 		for _, t := range of {
+			// A version that became current twice has two tenures.
 			if !slices.Contains(ids, t.VersionID) {
 				ids = append(ids, t.VersionID)
 			}
@@ -112,7 +115,8 @@ func (s *Service) histories(ctx context.Context, orgID string, skillIDs []string
 	return all, err
 }
 
-// A sample is the graded sessions of some days.
+// A sample is the graded sessions of some days. Sums make it possible to take days
+// away again, see without.
 type sample struct {
 	n       int
 	sum     float64 // of their pass rates
@@ -120,6 +124,7 @@ type sample struct {
 	squares float64 // of the rates of the days, weighted by sessions
 }
 
+// sampleOf sums up the graded days; others have no rate.
 func sampleOf(days []overview.Day) (s sample) {
 	for _, d := range days {
 		s.add(d)
@@ -143,10 +148,13 @@ func (s sample) without(o sample) sample {
 	return sample{s.n - o.n, s.sum - o.sum, s.days - o.days, s.squares - o.squares}
 }
 
+// rate is the mean over sessions, not over days.
 func (s sample) rate() float64 { return s.sum / float64(max(1, s.n)) }
 
 // dispersion is how much the days differ, 1 if no more than chance makes them:
-// Pearson's statistic over its degrees of freedom.
+// Pearson's statistic over its degrees of freedom. Sessions of a day are alike, e.g.
+// of one person with one task, so that a day says less than as many independent
+// sessions.
 func (s sample) dispersion() float64 {
 	p := s.rate()
 	if s.n < enough || s.days < 2 || p <= 0 || p >= 1 {
@@ -157,13 +165,15 @@ func (s sample) dispersion() float64 {
 }
 
 // interval is that of the pass rate, as wide as days that differ and looks that are
-// repeated make it.
+// repeated make it. Fewer sessions than there were stand for them, which widens the
+// interval.
 func (s sample) interval() (low, high float64) {
 	return stats.Wilson(s.rate(), max(1, int(float64(s.n)/(s.dispersion()*caution))))
 }
 
 // changed reports whether the pass rate differs by more than chance: at all, and in
-// which direction.
+// which direction. The intervals must not overlap, which is stricter than a test at
+// 5 %.
 func changed(before, after sample) (diagnosisKind, bool) {
 	if before.n < enough || after.n < enoughAfter || math.Abs(after.rate()-before.rate()) < minChange {
 		return steady, false
@@ -188,11 +198,13 @@ type period struct {
 	days []overview.Day
 }
 
+// Without versions all days are one period, whose changes are drifts.
 func (h skillHistory) periods() []period {
 	if len(h.Tenures) == 0 {
 		return []period{{days: h.Days}}
 	}
 	var all []period
+	// Two tenures in a row of one version are one, e.g. after a rollback was undone.
 	tenures := slices.CompactFunc(slices.Clone(h.Tenures), func(a, b overview.Tenure) bool { return a.VersionID == b.VersionID })
 	for i, t := range tenures {
 		same := func(o overview.Tenure) bool { return o.VersionID == t.VersionID }
@@ -213,7 +225,8 @@ func (h skillHistory) periods() []period {
 }
 
 // diagnose looks for the newest change of the pass rate that is more than noise, with
-// a version or without.
+// a version or without. The order is that of urgency: what a person must act on
+// hides the rest.
 func diagnose(h skillHistory) diagnosis {
 	if days := h.silence(); days >= silentDays {
 		return h.silent(days)
@@ -235,7 +248,9 @@ func diagnose(h skillHistory) diagnosis {
 	}
 }
 
-// low is the diagnosis of a current version that the pass rate of all versions hides.
+// low is the diagnosis of a current version that the pass rate of all versions
+// hides. Most sessions of the window may be of older versions, which are no longer
+// of interest.
 func (h skillHistory) low(recent sample) (d diagnosis, ok bool) {
 	if len(h.Tenures) == 0 {
 		return d, false
@@ -257,11 +272,13 @@ func (h skillHistory) low(recent sample) (d diagnosis, ok bool) {
 	}, true
 }
 
+// sessionsText formats a number with its noun, e.g. "1,204 graded sessions".
 func sessionsText(n int) string {
 	text, _ := format.Plural(n, "graded session", "graded sessions") // it is a number
 	return text
 }
 
+// few says how many are missing, so that a person can wait for them.
 func (h skillHistory) few(recent sample) diagnosis {
 	return diagnosis{Kind: few, Text: fmt.Sprintf("Not enough graded sessions: %d of %d in %d days", recent.n, enough, h.Window)}
 }
@@ -276,6 +293,7 @@ func (h skillHistory) silence() int {
 	return len(h.Days)
 }
 
+// silent adds the last known rate, which is all that there is.
 func (h skillHistory) silent(days int) diagnosis {
 	if days == len(h.Days) {
 		return diagnosis{Kind: silent, Text: fmt.Sprintf("No session in %d days", days)}
@@ -292,6 +310,7 @@ func (h skillHistory) silent(days int) diagnosis {
 func (h skillHistory) change() (d diagnosis, found bool) {
 	all := h.periods()
 	last := len(all) - 1
+	// The newest version may be too young to be judged; then the one before it is.
 	for last >= 0 && sampleOf(all[last].days).n < enoughAfter {
 		last--
 	}
@@ -307,6 +326,8 @@ func (h skillHistory) change() (d diagnosis, found bool) {
 		kind, differs := changed(before, sampleOf(days))
 		if differs {
 			d, found = h.with(kind, before, sampleOf(days), all[first].Tenure), true
+			// Only a version that may become current again is worth a link to roll
+			// back.
 			if all[i].Eligible {
 				d.Good = all[i].Version
 			}
@@ -314,6 +335,8 @@ func (h skillHistory) change() (d diagnosis, found bool) {
 		}
 		first, days = i, addDays(days, all[i].days)
 	}
+	// A drift is newer than the change that ended the comparison: it lies in days
+	// after it.
 	if without, ok := driftOf(days); ok {
 		d, found = h.with(without.kind, without.before, without.after, overview.Tenure{Since: without.at}), true
 		if version := currentOn(all, without.at); version != "" {
@@ -323,6 +346,7 @@ func (h skillHistory) change() (d diagnosis, found bool) {
 	if !found || d.Kind == rose && time.Since(*d.At) > news*24*time.Hour {
 		return d, false
 	}
+	// The cause was replaced already, so there is nothing to roll back.
 	if now := all[len(all)-1]; last < len(all)-1 {
 		d.Then, d.ThenAt = now.Version+" is current", &now.Since
 		d.Tail += "; " + sessionsText(sampleOf(now.days).n) + " since"
@@ -331,6 +355,7 @@ func (h skillHistory) change() (d diagnosis, found bool) {
 	return d, true
 }
 
+// with puts a change into words, e.g. "Fell from 94 % to 71 % with 1.3.0".
 func (h skillHistory) with(kind diagnosisKind, before, after sample, t overview.Tenure) diagnosis {
 	verb := "Fell"
 	if kind == rose {
@@ -356,7 +381,8 @@ func currentOn(all []period, at time.Time) (version string) {
 	return version
 }
 
-// addDays sums days up by date.
+// addDays sums days up by date. Two periods may share a day, whose sessions are
+// added.
 func addDays(a, b []overview.Day) []overview.Day {
 	by := map[string]int{}
 	sum := slices.Clone(a)
@@ -397,6 +423,8 @@ type shift struct {
 }
 
 // driftOf finds the day on which a change that no version explains is the likeliest.
+// It compares two binomial models with one, and divides by the dispersion
+// (quasi-likelihood).
 func driftOf(days []overview.Day) (best shift, found bool) {
 	most, all := 0.0, sampleOf(days)
 	var before sample
@@ -416,7 +444,8 @@ func driftOf(days []overview.Day) (best shift, found bool) {
 	return best, found
 }
 
-// logLikelihood is that of the sample at its own pass rate.
+// logLikelihood is that of the sample at its own pass rate. The limits 0 and 1 are
+// left out: x log x tends to 0 there.
 func (s sample) logLikelihood() float64 {
 	p, sum := s.rate(), 0.0
 	if p > 0 {

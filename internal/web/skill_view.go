@@ -21,7 +21,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
-// A skillPage is the page of one skill.
+// A skillPage is the page of one skill. It is read in parts, each of which adds its
+// fields: see skillPage below.
 type skillPage struct {
 	skills.Performance
 	Diagnosis diagnosis
@@ -66,6 +67,8 @@ func (s *Service) skillPage(ctx context.Context, c access.Caller, idOrName strin
 	if slices.Contains(chartRanges, days) {
 		view.Days = days
 	}
+	// The order matters: addVersions needs what addHistory found to roll back to,
+	// and addRelated the entry.
 	for _, read := range []func(context.Context, access.Caller, *skillPage) error{
 		s.addTarget, s.addHistory, s.addVersions, s.addRelated, s.addGrades,
 	} {
@@ -89,6 +92,7 @@ func (s *Service) addTarget(ctx context.Context, c access.Caller, view *skillPag
 
 // addHistory adds the diagnosis and the chart, both from the same days.
 func (s *Service) addHistory(ctx context.Context, c access.Caller, view *skillPage) error {
+	// The chart may show fewer days than the diagnosis needs.
 	read := max(view.Days, diagnosedDays)
 	histories, err := s.histories(ctx, c.OrgID, []string{view.ID}, historySpan{days: read, tenures: tenuresCharted})
 	if err != nil {
@@ -101,12 +105,14 @@ func (s *Service) addHistory(ctx context.Context, c access.Caller, view *skillPa
 		marks[i] = charts.Mark{Date: t.Since.UTC().Format(time.DateOnly), Label: t.Version}
 	}
 	view.Chart = charts.New(shown, marks, func(day time.Time) string { return sessionsOfDay(view.ID, "", day) })
+	// The diagnosis must not depend on the range of the chart.
 	h.Days = h.Days[read-diagnosedDays:]
 	for id, days := range h.Versions {
 		h.Versions[id] = days[read-diagnosedDays:]
 	}
 	view.Diagnosis = diagnose(h)
 	view.back = view.Diagnosis.Good
+	// Without a reason to roll back it is the version before the current one.
 	for i := len(h.Tenures) - 1; i >= 0 && view.back == ""; i-- {
 		if t := h.Tenures[i]; t.Eligible && t.VersionID != h.Tenures[len(h.Tenures)-1].VersionID {
 			view.back = t.Version
@@ -118,6 +124,7 @@ func (s *Service) addHistory(ctx context.Context, c access.Caller, view *skillPa
 // addVersions compares the versions of the skill's entry, if it has one.
 func (s *Service) addVersions(ctx context.Context, c access.Caller, view *skillPage) error {
 	entry, err := s.Overview.Entry(ctx, c.OrgID, view.ID)
+	// A skill that is only known from sessions has no entry.
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
@@ -139,6 +146,7 @@ func (s *Service) addVersions(ctx context.Context, c access.Caller, view *skillP
 			Version: version.Version, PushedAt: version.PushedAt, Current: version.Version == entry.CurrentVersion,
 			RolledBack: version.RolledBack, Quality: quality[version.ID],
 		}
+		// Versions are sorted by the time of the push, the newest first.
 		if i+1 < len(versions) {
 			row.Before = versions[i+1].Version
 		}
@@ -146,6 +154,7 @@ func (s *Service) addVersions(ctx context.Context, c access.Caller, view *skillP
 			low, high := stats.Wilson(*rate, int(row.Quality.GradedSessions))
 			row.Interval = &[2]float64{low, high}
 			if i+1 < len(versions) && quality[versions[i+1].ID].PassRate != nil {
+				// Of two adjacent versions, both of which must have a rate.
 				change := *rate - *quality[versions[i+1].ID].PassRate
 				row.Change = &change
 			}
@@ -176,6 +185,7 @@ func (s *Service) addRelated(ctx context.Context, c access.Caller, view *skillPa
 // addGrades adds what the pass rate rests on, and why sessions failed.
 func (s *Service) addGrades(ctx context.Context, c access.Caller, view *skillPage) error {
 	view.Basis = format.Basis(view.Bases)
+	// How far the judge agrees with people is only of interest where it graded.
 	if view.Bases.Sessions[basis.Judge] > 0 {
 		calibration, err := s.Grades.Calibration(ctx, c.OrgID, view.ID)
 		if err != nil {
@@ -193,7 +203,8 @@ func (v skillPage) Labelled() bool {
 	return slices.ContainsFunc(v.Failures, func(g grades.Group) bool { return g.Label != "" })
 }
 
-// MissedOn is the URL of the sessions around a prompt that the skill missed.
+// MissedOn is the URL of the sessions around a prompt that the skill missed. The
+// prompt itself is unknown, so the link leads to that day's sessions.
 func (v skillPage) MissedOn(p considered.Prompt) string {
 	if p.LastMissedAt == nil {
 		return ""
@@ -202,7 +213,8 @@ func (v skillPage) MissedOn(p considered.Prompt) string {
 }
 
 // sessionsOfDay returns the URL of a skill's sessions on the day of a time, in UTC.
-// Without a skill they are those of all, and without an outcome all of them.
+// Without a skill they are those of all, and without an outcome all of them. until
+// is exclusive, hence the next day.
 func sessionsOfDay(skillID, outcome string, at time.Time) string {
 	day := at.UTC().Truncate(24 * time.Hour)
 	q := url.Values{"since": {day.Format(time.DateOnly)}, "until": {day.AddDate(0, 0, 1).Format(time.DateOnly)}}
@@ -219,6 +231,7 @@ func sessionsOfDay(skillID, outcome string, at time.Time) string {
 // is "".
 func failedSessions(skillID, version string) string { return sessionsWith(skillID, version, "fail") }
 
+// sessionsWith filters by an outcome of the list, e.g. "fail" or "graded".
 func sessionsWith(skillID, version, outcome string) string {
 	q := url.Values{"skill": {skillID}, "outcome": {outcome}}
 	if version != "" {
@@ -233,7 +246,8 @@ func (v skillPage) Failed(version string) string { return failedSessions(v.ID, v
 // Graded is the URL of the graded sessions of a version.
 func (v skillPage) Graded(version string) string { return sessionsWith(v.ID, version, "graded") }
 
-// AlertText says when an alert on the skill fires.
+// AlertText says when an alert on the skill fires. It fires at the threshold or
+// later, depending on its sensitivity.
 func (v skillPage) AlertText(a overview.RelatedAlert) string {
 	text := format.Condition(alerts.Rule{Type: alerts.Type(a.Type), Threshold: a.Threshold, Sensitivity: alerts.Point})
 	if a.All {
@@ -247,6 +261,7 @@ func (v skillPage) AlertText(a overview.RelatedAlert) string {
 func (v skillPage) RollBack() string {
 	q := url.Values{"rollback": {v.Back.Version}}
 	if v.Diagnosis.Good != "" {
+		// The form is filled in with it, and the person may change it.
 		q.Set("reason", v.Diagnosis.Text)
 	}
 	return format.Path("registry", v.Entry.ID) + "?" + q.Encode() + "#rollback"
@@ -264,7 +279,8 @@ func (v skillPage) Diff() *labelledURL {
 	return nil
 }
 
-// Tokens is how many tokens all requests of the skill took.
+// Tokens is how many tokens all requests of the skill took. Cached tokens count,
+// too: they are billed, if at a lower price.
 func (v skillPage) Tokens() int64 {
 	t := v.Cost.Tokens
 	return t.Input + t.Output + t.CacheRead + t.CacheWrite
@@ -283,7 +299,8 @@ func (v skillPage) CostBasis() string {
 	return "partly reported by agents, partly computed from tokens"
 }
 
-// TriggerBasis says of which sessions the trigger rate is a share.
+// TriggerBasis says of which sessions the trigger rate is a share. It tells how to
+// read the rate: of considered sessions it is far higher than of offers.
 func (v skillPage) TriggerBasis() string {
 	sessions, _ := format.Plural(v.SeenSessions, "session", "sessions") // it is a number
 	switch {
@@ -298,7 +315,8 @@ func (v skillPage) TriggerBasis() string {
 	return "of " + sessions + "; " + offered + " offered it"
 }
 
-// A versionRow compares a version with the one before.
+// A versionRow compares a version with the one before. Change is nil if either
+// version has no pass rate.
 type versionRow struct {
 	Version    string
 	Before     string // pushed before it; "" if that is unknown

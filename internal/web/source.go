@@ -20,7 +20,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
-// sourceView is the page of one source.
+// sourceView is the page of one source. The lists are truncated, and the page links
+// to all of each.
 type sourceView struct {
 	suggestions.Detail
 	SkillName string
@@ -51,6 +52,7 @@ func (s *Service) handleSource(v *visit) (answer, error) {
 	return show("source", view.Label, view), err
 }
 
+// A source without a snapshot, e.g. right after it was linked, has no findings.
 func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 	if view.Detail, err = s.Suggestions.Detail(v.Context(), v.Caller.OrgID, id); err != nil {
 		return view, err
@@ -82,10 +84,12 @@ var severities = []lint.Severity{lint.Error, lint.Warning, lint.Info}
 // validate shows the findings of the current snapshot with their lines.
 func (s *Service) validate(v *visit, view *sourceView) {
 	var found lint.Report
+	// One report per skill of the source; the page shows all findings as one list.
 	for _, r := range view.Reports {
 		found.Findings = append(found.Findings, r.Found.Findings...)
 	}
 	view.Status, view.Counts = found.Status(), found.Counts()
+	// Stable: within a severity the order is that of the files.
 	slices.SortStableFunc(found.Findings, func(a, b lint.Finding) int {
 		return cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity))
 	})
@@ -94,6 +98,7 @@ func (s *Service) validate(v *visit, view *sourceView) {
 	files := map[string]bool{}
 	for _, f := range shown {
 		row := findingRow{Finding: f}
+		// Each file is a read of the archive, unless it is cached.
 		if files[f.Path] || len(files) < excerptFiles {
 			files[f.Path] = true
 			row.Excerpt = s.lines(v.Context(), *view.Current, f)
@@ -111,6 +116,7 @@ func (s *Service) lines(ctx context.Context, snapshot sources.Snapshot, f lint.F
 	if file, err := snapshot.File(f.Path); err != nil || file.Size > maxShown {
 		return nil
 	}
+	// An excerpt is a convenience: without it the finding is still shown.
 	text, err := s.Sources.FileOf(ctx, snapshot, f.Path)
 	if err != nil {
 		return nil
@@ -118,7 +124,8 @@ func (s *Service) lines(ctx context.Context, snapshot sources.Snapshot, f lint.F
 	return excerpt(text, f.Line)
 }
 
-// An excerptLine is a line of a file.
+// An excerptLine is a line of a file. N counts from 1; Marked is the line of the
+// finding.
 type excerptLine struct {
 	N      int
 	Text   string
@@ -130,7 +137,8 @@ const (
 	lineLength = 300
 )
 
-// excerpt returns a line of a text with its context.
+// excerpt returns a line of a text with its context. Without text, or beyond its
+// end, e.g. in a file that has changed, there is none.
 func excerpt(text []byte, line int) []excerptLine {
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
 		return nil
@@ -154,6 +162,7 @@ type diffView struct {
 	DiffURL  string // URL of the whole diff, if only the beginning is shown
 }
 
+// A diff is computed each time: both archives are cached.
 func (s *Service) handleSourceDiff(v *visit) (answer, error) {
 	d, err := s.Sources.Detail(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -197,6 +206,7 @@ func (s *Service) compared(v *visit, sourceID string) (from, to sources.Snapshot
 	return from, to, err
 }
 
+// handleSourceFile sends a file as it is, for people who want the whole of it.
 func (s *Service) handleSourceFile(v *visit) (answer, error) {
 	snapshot, err := s.Sources.Snapshot(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.URL.Query().Get("snapshot"))
 	if err != nil {
@@ -215,6 +225,7 @@ func (s *Service) handleSourceFile(v *visit) (answer, error) {
 }
 
 // send writes a file and forbids the browser to guess another type (MIME sniffing).
+// The headers are set before anything is written, which the compiler cannot check.
 func send(w http.ResponseWriter, kind string, content []byte) error {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -222,6 +233,8 @@ func send(w http.ResponseWriter, kind string, content []byte) error {
 	return nil
 }
 
+// handleSourceSARIF sends the findings in the format that code hosts and editors
+// read.
 func (s *Service) handleSourceSARIF(v *visit) (answer, error) {
 	document, err := s.Sources.SARIF(v.Context(), v.Caller.OrgID, v.PathValue("id"), "")
 	if err != nil {
@@ -237,6 +250,7 @@ func (s *Service) handleSourceSARIF(v *visit) (answer, error) {
 func (s *Service) handleChangeSource(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	var c sources.Change
+	// A field that the form lacks stays as it is; an empty skill unlinks it.
 	for name, field := range map[string]**string{"label": &c.Label, "skill": &c.SkillID} {
 		if v.PostForm.Has(name) {
 			text := strings.TrimSpace(v.PostForm.Get(name))
@@ -263,6 +277,7 @@ func (s *Service) handleChangeSource(v *visit) (answer, error) {
 	return redirect(pathTo("sources", src.ID), "The source was updated."), nil
 }
 
+// handleDeleteSource deletes the source with its snapshots; published versions stay.
 func (s *Service) handleDeleteSource(v *visit) (answer, error) {
 	if err := s.Sources.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
@@ -270,6 +285,7 @@ func (s *Service) handleDeleteSource(v *visit) (answer, error) {
 	return redirect("/sources", "The source was deleted."), nil
 }
 
+// handleSyncSource fetches the repository now, instead of at the next webhook.
 func (s *Service) handleSyncSource(v *visit) (answer, error) {
 	t, err := s.Sources.Sync(v.Context(), v.Caller, v.PathValue("id"))
 	if err != nil {

@@ -404,7 +404,8 @@ func (s suiteView) Baselines() []choice {
 	return all
 }
 
-// Verifiers are the options of the select of verifiers.
+// Verifiers are the options of the select of verifiers. The word in brackets is that
+// of the API and of exported files.
 func (s suiteView) Verifiers() []choice {
 	return []choice{
 		{string(suites.LLMJudge), "LLM judge (llm_judge)"},
@@ -424,5 +425,5 @@ func (s suiteView) Addable() (kinds []choice) {
 	return kinds
 }
 
-// RowNumber returns the number of a row, from 1.
+// RowNumber returns the number of a row, from 1. Templates cannot add.
 func (s suiteView) RowNumber(i int) int { return i + 1 }

@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/workdir"
 )
 
-// trialView is the page of one trial.
+// trialView is the page of one trial. Others are all trials of the case, in both
+// arms.
 type trialView struct {
 	trialColumn
 	SuiteName string
@@ -36,7 +37,8 @@ type trialColumn struct {
 	More    string        // URL of the next page of the timeline, or of all of it; "" on the last
 }
 
-// A trialFile is a file that an agent changed.
+// A trialFile is a file that an agent changed. New files have a text, changed ones a
+// diff, and binary ones neither.
 type trialFile struct {
 	workdir.File
 	Lines []diffLine // of its diff, or of its text
@@ -81,6 +83,7 @@ func (c trialColumn) ToolErrors() int64 { return c.Session.ToolErrors }
 // Truncated reports that there were more events than are kept.
 func (c trialColumn) Truncated() bool { return c.Session.Truncated }
 
+// An unknown arm or number finds no trial, which is the same error for all.
 func trialKey(v *visit) trials.Key {
 	n, _ := strconv.Atoi(v.PathValue("n")) // 0 is no trial
 	return trials.Key{
@@ -89,7 +92,8 @@ func trialKey(v *visit) trials.Key {
 	}
 }
 
-// trialURL returns the URL of the page of a trial.
+// trialURL returns the URL of the page of a trial. Ids of cases may hold any
+// character, so they are in the query and not in the path.
 func trialURL(k trials.Key) string {
 	return pathTo("runs", k.RunID, "trials", strconv.Itoa(k.N)) + "?" + url.Values{"case": {k.CaseID}, "variant": {string(k.Arm)}}.Encode()
 }
@@ -104,6 +108,7 @@ func besideURL(runID, caseID string, n int, with string) string {
 	return pathTo("runs", runID, "trials", strconv.Itoa(n), "compare") + "?" + q.Encode()
 }
 
+// Other trials of the case are listed whether or not they have run.
 func (s *Service) handleTrial(v *visit) (answer, error) {
 	key, q := trialKey(v), v.URL.Query()
 	t, err := s.Trials.Get(v.Context(), v.Caller.OrgID, key)
@@ -136,6 +141,7 @@ func (s *Service) handleTrial(v *visit) (answer, error) {
 // number.
 func newTrialColumn(t trials.Trial, key trials.Key, cursor string, turn, steps int, texts budget) (c trialColumn, err error) {
 	c = trialColumn{Trial: t, Title: armTitle(t), URL: trialURL(key)}
+	// A trial's session is stored as a whole, and paged here.
 	if t.Session, err = sessions.Page(t.Session, cursor, steps); err != nil {
 		return c, err
 	}
@@ -144,6 +150,7 @@ func newTrialColumn(t trials.Trial, key trials.Key, cursor string, turn, steps i
 		last := c.Turns[len(c.Turns)-1].Number
 		c.More = c.URL + "&" + url.Values{"cursor": {t.Session.Next}, "turn": {strconv.Itoa(last)}}.Encode()
 	}
+	// Files share the budget in their order; later ones may be cut to nothing.
 	left := fileBytes
 	for _, f := range t.Files {
 		file := trialFile{File: f}
@@ -161,7 +168,8 @@ func newTrialColumn(t trials.Trial, key trials.Key, cursor string, turn, steps i
 	return c, nil
 }
 
-// fileLines returns the lines of a diff, without its header, or of a text.
+// fileLines returns the lines of a diff, without its header, or of a text. A text is
+// shown as unchanged lines, so that both look alike.
 func fileLines(shown string, isDiff bool) (lines []diffLine) {
 	if isDiff {
 		if files, _ := readDiff(shown); len(files) > 0 {
@@ -174,13 +182,15 @@ func fileLines(shown string, isDiff bool) (lines []diffLine) {
 	return lines
 }
 
+// armText names an arm in a sentence.
 func armText(a runs.Arm) string {
 	return map[runs.Arm]string{
 		runs.WithSkill: "with the skill", runs.WithoutSkill: "without the skill", runs.WithPrevious: "with the previous version",
 	}[a]
 }
 
-// armTitle is the heading of a trial, e.g. "With the skill 2.0.0".
+// armTitle is the heading of a trial, e.g. "With the skill 2.0.0". The label is a
+// version, where the subject has one.
 func armTitle(t trials.Trial) string {
 	title := armText(t.Arm)
 	title = strings.ToUpper(title[:1]) + title[1:]
@@ -194,7 +204,8 @@ func armTitle(t trials.Trial) string {
 }
 
 // besideView sets two trials of a case side by side: the baseline's or another run's,
-// and the one with the skill.
+// and the one with the skill. The left column is the older or the weaker one, as in
+// a diff.
 type besideView struct {
 	Run       runs.Run
 	SuiteName string
@@ -218,6 +229,7 @@ func (s *Service) handleTrialsBeside(v *visit) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
+		// Trials of different suites have no case in common.
 		if other.SuiteID != run.SuiteID {
 			return answer{}, fault.New(fault.Malformed, "The runs are of different suites; choose two of one suite")
 		}
@@ -243,6 +255,7 @@ func (s *Service) handleTrialsBeside(v *visit) (answer, error) {
 		view.Columns[i] = column
 		view.Label, view.Asked = cmp.Or(view.Label, caseLabel(column.Case)), cmp.Or(view.Asked, column.Asked)
 	}
+	// One is enough to show: a run that ended early lacks some.
 	if view.Columns[0].Missing && view.Columns[1].Missing {
 		return answer{}, fault.New(fault.NotFound, "Trial not found")
 	}
@@ -266,6 +279,8 @@ func (s *Service) besideColumn(v *visit, key trials.Key) (trialColumn, error) {
 	}
 	column, err := newTrialColumn(t, key, "", 0, stepsBeside, textBudget/2)
 	if column.More != "" {
+		// Two timelines cannot be paged by one address: the rest is on the trial's
+		// own page.
 		column.More = column.URL
 	}
 	return column, err
@@ -274,7 +289,8 @@ func (s *Service) besideColumn(v *visit, key trials.Key) (trialColumn, error) {
 // Leaves reports whether the agent left files.
 func (c trialColumn) Leaves() bool { return len(c.Files) > 0 || c.MoreFiles }
 
-// trialOfSession redirects from the session of a trial to the trial.
+// trialOfSession redirects from the session of a trial to the trial. It is not found
+// if the session is of no trial either.
 func (s *Service) trialOfSession(v *visit, sessionID string) (answer, error) {
 	key, err := s.Trials.Find(v.Context(), v.Caller.OrgID, sessionID)
 	if err != nil {
