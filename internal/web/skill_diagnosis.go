@@ -204,7 +204,7 @@ func (h skillHistory) periods() []period {
 		return []period{{days: h.Days}}
 	}
 	var all []period
-	// Two tenures in a row of one version are one, e.g. after a rollback was undone.
+	// Two tenures of one version in a row are one.
 	tenures := slices.CompactFunc(slices.Clone(h.Tenures), func(a, b overview.Tenure) bool { return a.VersionID == b.VersionID })
 	for i, t := range tenures {
 		same := func(o overview.Tenure) bool { return o.VersionID == t.VersionID }
