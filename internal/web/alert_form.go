@@ -14,7 +14,8 @@ import (
 
 // alertForm is the input of the form of a rule, as text. It has a field for the
 // threshold of each type, so that the input of all survives when a person switches
-// between types.
+// between types. Numbers stay text: what cannot be parsed is shown again as it was
+// typed.
 type alertForm struct {
 	Type        alerts.Type
 	PassRate    string // threshold of pass_rate_below, in percent
@@ -30,7 +31,8 @@ type alertForm struct {
 	Secret      string
 }
 
-// alertForm reads the form from the request.
+// alertForm reads the form from the request. The skill is trimmed, since names are
+// copied with spaces around them.
 func (v *visit) alertForm() alertForm {
 	return alertForm{
 		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")),
@@ -45,7 +47,8 @@ func (v *visit) alertForm() alertForm {
 }
 
 // condition parses the part of the form that describes when to fire, in the units of
-// the API: a percentage becomes a share of 1. Errors name the field of the form.
+// the API: a percentage becomes a share of 1. Errors name the field of the form. The
+// preview needs this part only.
 func (f alertForm) condition() (r alerts.Rule, err error) {
 	r = alerts.Rule{Type: f.Type, Sensitivity: f.Sensitivity}
 	var field, text string
@@ -77,7 +80,7 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 }
 
 // config puts the address into the field of its channel. It does not check the address;
-// the service does.
+// the service does. It is one field on the page, and one per channel in the API.
 func (f alertForm) config() (alerts.Config, error) {
 	c := alerts.Config{WebhookSecret: f.Secret}
 	switch f.Channel {
@@ -99,7 +102,8 @@ func (f alertForm) config() (alerts.Config, error) {
 // RollsBack reports whether the rule rolls back when it fires.
 func (f alertForm) RollsBack() bool { return f.Action == string(alerts.Rollback) }
 
-// newRule parses the whole form except the skill, whose id only the caller can look up.
+// newRule parses the whole form except the skill, whose id only the caller can look
+// up. The address is checked by alerts.Create, whose errors inWords rephrases.
 func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	r, err := f.condition()
 	if err != nil {
@@ -148,6 +152,7 @@ func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
 	if err != nil {
 		return c, err
 	}
+	// Both are always sent: a value that has not changed changes nothing.
 	c = alerts.Change{Threshold: &condition.Threshold, Sensitivity: &condition.Sensitivity}
 	if f.Address == "" && f.Channel == r.Channel {
 		return c, nil
@@ -164,7 +169,8 @@ var addressPaths = []string{
 }
 
 // inWords rephrases the API's issues about a rule in the words of the form, and moves
-// them to its fields. Errors without issues are returned unchanged.
+// them to its fields. Errors without issues are returned unchanged. Paths are those
+// of the API, e.g. "config.webhook_url"; the form has one field "address".
 func (f alertForm) inWords(err error) error {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || len(e.Issues) == 0 {
@@ -176,6 +182,7 @@ func (f alertForm) inWords(err error) error {
 		case slices.Contains(addressPaths, path) && f.Address == "":
 			issues[i] = fault.At("address", "Enter an address for the channel %s", channelName(f.Channel))
 		case slices.Contains(addressPaths, path):
+			// The rest of the message is for people, too, e.g. "an https URL".
 			_, wanted, _ := strings.Cut(issue.Message, " must be ")
 			issues[i] = fault.At("address", "The address must be %s", wanted)
 		case path == "config.webhook_secret":

@@ -53,6 +53,7 @@ func stream(v *visit, s httpapi.Stream) answer {
 
 // refused shows the form again with what is wrong with it, and the status of the error.
 // An error that cannot be corrected in the form is returned, for an error page.
+// Handlers end with it, so that every problem of a form looks alike.
 func (a answer) refused(err error) (answer, error) {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || !slices.Contains(correctable, e.Kind) {
@@ -68,7 +69,8 @@ var correctable = []fault.Kind{
 	fault.Malformed, fault.Conflict, fault.NotFound, fault.TooLarge, fault.Unauthorized, fault.Denied,
 }
 
-// A frame is the data of a template: that of the page, and what all pages share.
+// A frame is the data of a template: that of the page, and what all pages share. Its
+// methods are what templates can ask, besides the functions of New.
 type frame struct {
 	Title     string
 	Data      any
@@ -86,7 +88,7 @@ type frame struct {
 }
 
 // May reports whether the caller has a permission: pages omit buttons that would be
-// refused.
+// refused. It is a convenience only: routes check permissions themselves.
 func (f frame) May(permission string) bool { return f.Caller.May(access.Permission(permission)) }
 
 // Plan reports whether the organisation's plan includes another one.
@@ -107,7 +109,8 @@ func (f frame) Problems() []string {
 	return all
 }
 
-// ProblemsBut is Problems without the fields that show their own problem.
+// ProblemsBut is Problems without the fields that show their own problem. Each
+// problem is then shown exactly once.
 func (f frame) ProblemsBut(fields ...string) []string {
 	if f.problem == nil || len(f.problem.Issues) == 0 {
 		return f.Problems()
@@ -121,7 +124,8 @@ func (f frame) ProblemsBut(fields ...string) []string {
 	return all
 }
 
-// Problem returns what is wrong with one field, or "".
+// Problem returns what is wrong with one field, or "". path is that of an issue,
+// e.g. "config.email"; of several the first is shown.
 func (f frame) Problem(path string) string {
 	if f.problem == nil {
 		return ""
@@ -143,7 +147,8 @@ func (a answer) write(s *Service, v *visit) {
 			s.Log.Warn("response truncated", "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
 		}
 	case a.location != "":
-		// In base64, because a cookie cannot hold spaces or non-ASCII characters.
+		// In base64, because a cookie cannot hold spaces or non-ASCII characters. 60
+		// seconds: the browser follows the redirect at once, or never.
 		if a.flash != "" {
 			s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(a.flash)), 60)
 		}
@@ -166,6 +171,7 @@ func (a answer) render(s *Service, v *visit) {
 	// Before the header is written: it deletes the cookie.
 	f.Flash = s.takeFlash(v)
 	var page bytes.Buffer
+	// Parsed on first use, and in development for every request.
 	t, err := s.templates[a.template]()
 	if err == nil {
 		err = t.ExecuteTemplate(&page, "layout", f)
@@ -182,6 +188,7 @@ func (a answer) render(s *Service, v *visit) {
 }
 
 // takeFlash returns the flash message of the previous request, or "", and clears it.
+// A cookie can be forged by its owner only, and the template escapes the message.
 func (s *Service) takeFlash(v *visit) string {
 	value := s.cookie(v, flashCookie)
 	if value == "" {

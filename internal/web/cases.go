@@ -23,7 +23,7 @@ func prettyCases(document json.RawMessage) string {
 }
 
 // readCases decodes cases. The path of an issue about the syntax is lineOf and the
-// line.
+// line. The decoder stops at the first mistake, so there is one issue at most.
 func readCases(text string) (cases []suites.Fields, err error) {
 	err = json.Unmarshal([]byte(text), &cases)
 	var offset int64
@@ -53,7 +53,8 @@ func reason(err error) string {
 const lineOf = "line"
 
 // troubles finds the lines of the JSON that issues are about. With asJSON each has an
-// excerpt of the text around it.
+// excerpt of the text around it. Issues of the API have paths like "cases_json",
+// "3", "query".
 func troubles(issues []fault.Issue, text string, asJSON bool) []trouble {
 	places := placeCases(text)
 	var all []trouble
@@ -75,7 +76,8 @@ func troubles(issues []fault.Issue, text string, asJSON bool) []trouble {
 	return all
 }
 
-// place sets the case, and the line of its field if the text has that field.
+// place sets the case, and the line of its field if the text has that field. Cases
+// are counted from 1 for people, from 0 in paths.
 func (t *trouble) place(places []map[string]int, index string, field []string) {
 	i, err := strconv.Atoi(index)
 	if err != nil {
@@ -95,6 +97,7 @@ func (t *trouble) place(places []map[string]int, index string, field []string) {
 
 // placeCases finds the line of each case, under "", and of its fields by their names.
 // It stops at anything but an array of objects, and returns the cases until there.
+// It is lenient, since the text may be what the issues are about.
 func placeCases(text string) (places []map[string]int) {
 	d := json.NewDecoder(strings.NewReader(text))
 	var breaks []int // offsets of line breaks
@@ -103,6 +106,7 @@ func placeCases(text string) (places []map[string]int) {
 			breaks = append(breaks, i)
 		}
 	}
+	// A binary search: a text may have thousands of cases.
 	line := func() int { // line of the end of the last token
 		n, _ := slices.BinarySearch(breaks, int(d.InputOffset())-1)
 		return n + 1

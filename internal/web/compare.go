@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 )
 
-// compareView sets two runs of a suite side by side.
+// compareView sets two runs of a suite side by side. Counts are of all cases,
+// whichever are shown.
 type compareView struct {
 	SuiteName     string
 	Before, After runs.Run
@@ -20,7 +21,8 @@ type compareView struct {
 	Rows          []compareRow
 }
 
-// A compareRow is a case in both runs.
+// A compareRow is a case in both runs. A case is matched by its id, so an edited one
+// is still the same.
 type compareRow struct {
 	ID, Label     string
 	Before, After string // verdicts; "" if there is none
@@ -41,7 +43,8 @@ const (
 var changeOrder = []string{broken, fixed, unclear, added, removed, same}
 
 // handleCompare compares the run of the path with the one of ?with=ID. They must be of
-// one suite; the earlier one is always on the left.
+// one suite; the earlier one is always on the left. Both runs are read whole, which
+// the limits of a suite bound.
 func (s *Service) handleCompare(v *visit) (answer, error) {
 	org := v.Caller.OrgID
 	after, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), "")
@@ -65,7 +68,8 @@ func (s *Service) handleCompare(v *visit) (answer, error) {
 	return show("compare", "Two runs of "+suite.Name, view), err
 }
 
-// compareCases pairs the cases of two runs by their ids.
+// compareCases pairs the cases of two runs by their ids. Rows of one change keep the
+// order of the suite.
 func compareCases(before, after []runCase) []compareRow {
 	old := map[string]runCase{}
 	for _, c := range before {
@@ -107,7 +111,8 @@ func changeOf(before, after string) string {
 	return same
 }
 
-// count counts the changes, selects the rows to show, and tests the difference.
+// count counts the changes, selects the rows to show, and tests the difference. Only
+// cases that changed tell about a difference, see below.
 func (c *compareView) count(rows []compareRow) {
 	c.Counts = map[string]int{}
 	for _, r := range rows {

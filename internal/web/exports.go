@@ -19,6 +19,8 @@ import (
 // The handlers below return the lists of pages as CSV files, with the same filters and
 // order. Rows are read page by page while they are written, so that memory is bounded.
 
+// handleExportSkills ignores which names are shown: a file has no note to explain
+// them.
 func (s *Service) handleExportSkills(v *visit) (answer, error) {
 	f, _ := skillFilter(v)
 	f.Limit = export.PerPage
@@ -41,6 +43,7 @@ func (s *Service) handleExportSessions(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	f.Limit = export.PerPage
+	// The function is called until it returns no rows.
 	searches, over := 0, false
 	return file(v, export.Sessions(func(ctx context.Context) (found []sessions.Session, err error) {
 		for len(found) == 0 && !over && err == nil {
@@ -74,7 +77,8 @@ func (s *Service) handleExportRegistry(v *visit) (answer, error) {
 }
 
 // handleExportInstallations exports who installed an entry, which the plan must
-// include, as on the page.
+// include, as on the page. An entry of another organisation has installations of
+// this one only.
 func (s *Service) handleExportInstallations(v *visit) (answer, error) {
 	e, err := s.Registry.Entry(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -90,6 +94,7 @@ func (s *Service) handleExportInstallations(v *visit) (answer, error) {
 	return file(v, export.Installations(found))
 }
 
+// handleExportCosts has the rows of the page and the sums below them.
 func (s *Service) handleExportCosts(v *visit) (answer, error) {
 	view, err := readBill(v.Context(), s.Costs, v.Caller.OrgID, v.list)
 	if err != nil {
@@ -98,6 +103,7 @@ func (s *Service) handleExportCosts(v *visit) (answer, error) {
 	return file(v, export.Costs(view.Items, view.Bill, view.Days))
 }
 
+// handleExportAlerts has all events, where the page shows the newest.
 func (s *Service) handleExportAlerts(v *visit) (answer, error) {
 	return file(v, export.Events(func(ctx context.Context, offset int) ([]alerts.Event, error) {
 		found, _, err := s.Alerts.Events(ctx, v.Caller.OrgID, eventFilter(v, export.PerPage, offset))
@@ -126,6 +132,7 @@ func (s *Service) handleExportAudit(v *visit) (answer, error) {
 	}))
 }
 
+// handleExportMembers is for everyone who may see the list.
 func (s *Service) handleExportMembers(v *visit) (answer, error) {
 	return file(v, export.Members(func(ctx context.Context, offset int) ([]auth.Member, error) {
 		found, _, err := s.Auth.Members(ctx, v.Caller.OrgID, auth.MemberPage{
@@ -135,6 +142,7 @@ func (s *Service) handleExportMembers(v *visit) (answer, error) {
 	}))
 }
 
+// handleExportRuns has the runs of one suite, with the filter of its page.
 func (s *Service) handleExportRuns(v *visit) (answer, error) {
 	return file(v, export.Runs(func(ctx context.Context, offset int) ([]runs.Run, error) {
 		found, _, err := s.Runs.List(ctx, v.Caller.OrgID, v.PathValue("id"), runFilter(v, store.Page{
@@ -146,6 +154,7 @@ func (s *Service) handleExportRuns(v *visit) (answer, error) {
 
 // handleExportCases exports the cases of one run.
 func (s *Service) handleExportCases(v *visit) (answer, error) {
+	// Whole: a report is bounded by the limits of a suite.
 	report, err := s.Runs.Report(v.Context(), v.Caller.OrgID, v.PathValue("id"), "")
 	if err != nil {
 		return answer{}, err

@@ -1,4 +1,3 @@
-// graderView is the form of a skill's grader, or of the organisation's grader.
 package web
 
 import (
@@ -24,7 +23,8 @@ type graderView struct {
 	Keeps     bool   // the organisation stores the content of sessions, without which there is little to judge
 }
 
-// graderForm is the input of the form, as text.
+// graderForm is the input of the form, as text. A problem in one field must not lose
+// what was typed in the others.
 type graderForm struct {
 	Enabled      bool
 	Expectations string // one per line
@@ -33,7 +33,8 @@ type graderForm struct {
 	Threshold    string // percent
 }
 
-// newGraderForm returns the form of an existing grader.
+// newGraderForm returns the form of an existing grader. The threshold is rounded to
+// hide binary noise, as in alertFormOf.
 func newGraderForm(g grades.Grader) graderForm {
 	form := graderForm{
 		Enabled: g.Enabled, Expectations: strings.Join(g.Expectations, "\n"),
@@ -67,6 +68,7 @@ func (f graderForm) grader() (grades.Grader, error) {
 			continue
 		}
 		g.Expectations = append(g.Expectations, line)
+		// The number tells which line is meant: the text may be long.
 		if len(line) > grades.MaxExpectation {
 			issues = append(issues,
 				fault.At("expectations", "Expectation %d has more than %d bytes", len(g.Expectations), grades.MaxExpectation))
@@ -75,6 +77,7 @@ func (f graderForm) grader() (grades.Grader, error) {
 	if len(g.Expectations) > grades.MaxExpectations {
 		issues = append(issues, fault.At("expectations", "Enter at most %d expectations", grades.MaxExpectations))
 	}
+	// 0 is allowed: it pauses the judge and keeps other grades.
 	if f.Sample != "" {
 		n, err := strconv.Atoi(f.Sample)
 		if err != nil || n < 0 || n > grades.MaxSamplePerDay {
@@ -144,7 +147,8 @@ func (s *Service) graderView(v *visit) (view graderView, err error) {
 }
 
 // handleSetGrader replaces the grader of a skill, or the organisation's. Saving a
-// skill's form gives it a grader of its own.
+// skill's form gives it a grader of its own. The view is read first, for the case
+// that the form is shown again.
 func (s *Service) handleSetGrader(v *visit) (answer, error) {
 	view, err := s.graderView(v)
 	if err != nil {

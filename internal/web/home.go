@@ -1,4 +1,3 @@
-// homeView is the health of all skills.
 package web
 
 import (
@@ -70,6 +69,7 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	org := v.Caller.OrgID
+	// The sums of all skills take long with many of them, and change slowly.
 	trend := s.Overview.OrgDays
 	if view.Skills > manySkills {
 		trend = s.Overview.Trend
@@ -83,6 +83,7 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	// The rule may have changed since; the row says what made it fire.
 	for _, f := range firing {
 		rule := alerts.Rule{Type: alerts.Type(f.Type), Threshold: f.Threshold, Sensitivity: alerts.Point}
 		view.Firing = append(view.Firing, firingRow{f, format.Condition(rule), format.FiredAt(rule.Type, f.PassRate)})
@@ -121,6 +122,8 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 		return view, err
 	}
 	view.Skills, view.Window = len(all), s.Skills.Window
+	// Only skills whose current version differs: of most skills the rate says
+	// enough.
 	current, err := s.Overview.CurrentChanged(v.Context(), v.Caller.OrgID, view.Window)
 	if err != nil {
 		return view, err
@@ -152,6 +155,7 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	})
 	view.More = max(0, len(trouble)-troubleShown)
 	trouble = trouble[:min(len(trouble), troubleShown)]
+	// Costly figures are read for the rows on the page only.
 	if err := s.Skills.AddBases(v.Context(), trouble); err != nil {
 		return view, err
 	}
@@ -174,7 +178,8 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	return view, err
 }
 
-// A troubleRow is a skill that needs attention.
+// A troubleRow is a skill that needs attention. Failed leads to the sessions of the
+// version that the diagnosis is about.
 type troubleRow struct {
 	skills.Summary
 	Current   overview.Current

@@ -12,7 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// loginForm shows all ways to sign in, and what is wrong; problem may be nil.
+// loginForm shows all ways to sign in, and what is wrong; problem may be nil. left
+// names the provider that the person was signed in by, see handleSignOut.
 func (s *Service) loginForm(v *visit, next string, problem error) (answer, error) {
 	page := show("login", "Sign in", s.newLoginForm(v.Context(), next, v.URL.Query().Get("left")))
 	// An identity provider has failed; another way to sign in may still work.
@@ -35,7 +36,8 @@ func (s *Service) handleLogin(v *visit) (answer, error) {
 	return s.loginForm(v, next, nil)
 }
 
-// handleSignIn exchanges an API key for a session.
+// handleSignIn exchanges an API key for a session. The key itself is not kept: the
+// session refers to it.
 func (s *Service) handleSignIn(v *visit) (answer, error) {
 	next := localPath(v.FormValue("next"))
 	// A key that was copied from a terminal often has a line break.
@@ -53,7 +55,8 @@ func (s *Service) newSession(v *visit) auth.NewSession {
 	}
 }
 
-// startSession signs the browser in with a key, and sets its cookie.
+// startSession signs the browser in with a key, and sets its cookie. The cookie's
+// age is that of the session, which the server enforces.
 func (s *Service) startSession(v *visit, rawKey string) error {
 	n := s.newSession(v)
 	n.RawKey = rawKey
@@ -66,7 +69,8 @@ func (s *Service) startSession(v *visit, rawKey string) error {
 }
 
 // handleStartSSO sends the browser to an identity provider. The cookie ties the
-// callback to this browser.
+// callback to this browser. A provider that does not exist is a problem of the page,
+// e.g. an old bookmark.
 func (s *Service) handleStartSSO(v *visit) (answer, error) {
 	next := localPath(v.URL.Query().Get("next"))
 	location, cookie, err := s.SignIn.Start(v.Context(), v.PathValue("name"), next)
@@ -87,6 +91,7 @@ func (s *Service) handleFinishSSO(v *visit) (answer, error) {
 	if err != nil {
 		return s.loginForm(v, "/", err)
 	}
+	// The code of a callback works once, and so does its cookie.
 	s.clearCookie(v, signInCookie)
 	if w.Offer != "" {
 		s.setCookie(v, offerCookie, w.Offer, int(signin.Lifetime.Seconds()))
@@ -123,6 +128,7 @@ func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	// Two browsers of one person may have the same name, and a login must replace the
 	// key of the same browser only.
 	browser := s.cookie(v, browserCookie)
+	// A longer value was not set by us.
 	if browser == "" || len(browser) > len(rand.Text()) {
 		browser = rand.Text()
 	}
@@ -160,6 +166,7 @@ func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	switch result.Status {
+	// The form was submitted too early, e.g. with the keyboard.
 	case auth.DevicePending:
 		return redirect("/login/device?next="+url.QueryEscape(next), "The code has not been approved yet."), nil
 	case auth.DeviceApproved:
@@ -173,7 +180,8 @@ func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
 	return s.endDeviceLogin(v, result.Status)
 }
 
-// endDeviceLogin discards a code that was denied or has expired.
+// endDeviceLogin discards a code that was denied or has expired. A denial is an
+// error page: somebody else may have started the login.
 func (s *Service) endDeviceLogin(v *visit, status auth.DeviceStatus) (answer, error) {
 	s.clearCookie(v, deviceCookie)
 	if status == auth.DeviceDenied {

@@ -1,5 +1,3 @@
-// memberList shows the list of members with the outcome of a form, which change adds to
-// the view; problem is nil if the form was accepted.
 package web
 
 import (
@@ -11,7 +9,7 @@ import (
 )
 
 // memberList shows the list of members with the outcome of a form; problem is nil if it
-// succeeded.
+// succeeded. change puts the input or the result of the form into the view.
 func (s *Service) memberList(v *visit, problem error, change func(*memberList)) (answer, error) {
 	view, err := s.listMembers(v.Context(), v.Caller, v.list)
 	if err != nil {
@@ -30,7 +28,8 @@ func (s *Service) handleMembers(v *visit) (answer, error) {
 	return s.memberList(v, nil, func(*memberList) {})
 }
 
-// handleInvite responds with the page itself: a redirect would have to carry the link.
+// handleInvite responds with the page itself: a redirect would have to carry the
+// link. The link is shown even if a mail is sent, since mails get lost.
 func (s *Service) handleInvite(v *visit) (answer, error) {
 	form := invitationForm{
 		Email: v.FormValue("email"), Days: strings.TrimSpace(v.FormValue("days")), Role: access.Role(v.FormValue("role")),
@@ -51,7 +50,8 @@ func (s *Service) handleRevokeInvitation(v *visit) (answer, error) {
 	return redirect("/settings/members", "The invitation was ended. Its link does not work any more."), err
 }
 
-// handleSetRole changes the role of a member.
+// handleSetRole changes the role of a member. A role that the caller may not give is
+// a problem of the form.
 func (s *Service) handleSetRole(v *visit) (answer, error) {
 	u, err := s.Auth.SetRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
 	if err != nil {
@@ -60,7 +60,8 @@ func (s *Service) handleSetRole(v *visit) (answer, error) {
 	return redirect("/settings/members", personName(u)+" now has the role "+string(u.Role)+"."), nil
 }
 
-// handleMember shows one member.
+// handleMember shows one member. It also shows what would end with the member,
+// before they are removed.
 func (s *Service) handleMember(v *visit) (answer, error) {
 	view, err := s.profileOf(v.Context(), v.Caller, v.PathValue("id"))
 	return show("settings_member", personName(view.User), view), err
@@ -80,7 +81,8 @@ func (s *Service) handleRemoveMember(v *visit) (answer, error) {
 	return page.refused(err)
 }
 
-// handleTransfer makes a member owner and the caller an admin.
+// handleTransfer makes a member owner and the caller an admin. Both changes are one
+// transaction: an organisation always has an owner.
 func (s *Service) handleTransfer(v *visit) (answer, error) {
 	owner, _, err := s.Auth.Transfer(v.Context(), v.Caller, v.PathValue("id"))
 	return redirect("/settings/members", personName(owner)+" is an owner now, and you are an admin."), err
@@ -106,7 +108,8 @@ func (s *Service) handleChangePrivacy(v *visit) (answer, error) {
 	return redirect("/login", v.Caller.OrgName+" was deleted."), nil
 }
 
-// handleMyData is the download of everything stored about the caller.
+// handleMyData is the download of everything stored about the caller. Everyone may
+// ask for it, whatever their role.
 func (s *Service) handleMyData(v *visit) (answer, error) {
 	return stream(v, s.Privacy.ServePerson), privacy.CheckOwn(v.Caller)
 }
@@ -127,7 +130,9 @@ func (s *Service) handleInvitation(v *visit) (answer, error) {
 	return show("invite", "Invitation", view), err
 }
 
-// handleAccept makes the person a member and signs this browser in as them.
+// handleAccept makes the person a member and signs this browser in as them. The
+// token is looked up again: it may have been used or revoked since the page was
+// shown.
 func (s *Service) handleAccept(v *visit) (answer, error) {
 	view, err := s.welcome(v.Context(), v.Caller, v.PathValue("token"))
 	if err != nil {

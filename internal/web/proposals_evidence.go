@@ -28,7 +28,8 @@ var factNames = map[string]string{
 }
 
 // factsOf says what a proposal rests on. Evidence is JSON of any shape: what is known is
-// put in words, and the rest is listed by its name.
+// put in words, and the rest is listed by its name. The shape depends on what made
+// the proposal, and on its version.
 func factsOf(raw json.RawMessage) []fact {
 	var evidence map[string]any
 	if json.Unmarshal(raw, &evidence) != nil {
@@ -41,6 +42,7 @@ func factsOf(raw json.RawMessage) []fact {
 	return facts
 }
 
+// factsAt lists a value by its type. Nested names are joined, e.g. "Signals: count".
 func factsAt(key string, value any) []fact {
 	name := factName(key)
 	switch value := value.(type) {
@@ -71,7 +73,8 @@ func factsAt(key string, value any) []fact {
 	return []fact{{Name: name, Value: fmt.Sprint(value)}}
 }
 
-// factSentence puts objects of a known shape in words; "" for any other.
+// factSentence puts objects of a known shape in words; "" for any other. They are
+// what our own proposals have most often.
 func factSentence(key string, value map[string]any) string {
 	number := func(name string) (string, bool) {
 		n, ok := value[name].(float64)
@@ -93,7 +96,7 @@ func factSentence(key string, value map[string]any) string {
 }
 
 // listedFacts puts a list into facts: buckets with their counts in one, anything else one
-// by one.
+// by one. An entry without a name is called by its number.
 func listedFacts(name string, values []any) (facts []fact) {
 	var buckets []string
 	for i, value := range values {

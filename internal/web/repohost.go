@@ -12,7 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// repohostView is the organisation's accounts, connections and deliveries.
+// repohostView is the organisation's accounts, connections and deliveries. The lists
+// of accounts and connections are short and not paged; deliveries are.
 type repohostView struct {
 	Mode          repohost.Mode
 	Modes         []modeChoice
@@ -37,6 +38,7 @@ var modeChoices = []modeChoice{
 	{repohost.ModePRs, "Write statuses and check runs, and pull requests when available"},
 }
 
+// A connectionRow is a connection with the last attempt to publish from it.
 type connectionRow struct {
 	repohost.Connection
 	Last *attempt.Attempt // nil if there was none
@@ -52,6 +54,7 @@ func (s *Service) handleRepohost(v *visit) (answer, error) {
 	return show("repohost", "Code host", view), err
 }
 
+// The page also needs no code host to be configured: it then says what is missing.
 func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
 	view = repohostView{Modes: modeChoices, Size: listing.Size{PerPage: deliveriesShown}, TakesToken: s.Repohost.TakesToken()}
@@ -64,6 +67,7 @@ func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	if view.Connections, err = s.connectionRows(v); err != nil {
 		return view, err
 	}
+	// Only the number is wanted, which any page has.
 	if _, view.Entries, err = s.Registry.List(ctx, org, registry.Filter{Limit: 1}); err != nil {
 		return view, err
 	}
@@ -96,6 +100,7 @@ func (s *Service) connectionRows(v *visit) ([]connectionRow, error) {
 	return rows, err
 }
 
+// handleSetMode sets what is written back to the code host, for all connections.
 func (s *Service) handleSetMode(v *visit) (answer, error) {
 	mode := repohost.Mode(v.FormValue("mode"))
 	if !slices.ContainsFunc(modeChoices, func(c modeChoice) bool { return c.Mode == mode }) {
@@ -107,6 +112,8 @@ func (s *Service) handleSetMode(v *visit) (answer, error) {
 	return redirect("/repohost", "The write-back mode was updated."), nil
 }
 
+// handleBindInstallation ties an account of the code host to the organisation.
+// Binding one that is bound already changes it.
 func (s *Service) handleBindInstallation(v *visit) (answer, error) {
 	form := bindForm{
 		ID: strings.TrimSpace(v.FormValue("installation_id")), Login: strings.TrimSpace(v.FormValue("account_login")),
@@ -130,7 +137,7 @@ func (s *Service) handleBindInstallation(v *visit) (answer, error) {
 }
 
 // handleSyncConnection shows a failed attempt on the page where the connection can be
-// changed.
+// changed. It waits for the outcome, which takes as long as fetching the repository.
 func (s *Service) handleSyncConnection(v *visit) (answer, error) {
 	c, last, err := s.Repohost.Sync(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -153,6 +160,7 @@ func (s *Service) handleSyncConnection(v *visit) (answer, error) {
 // maxFlash keeps a flash message within the size of a cookie.
 const maxFlash = 600
 
+// handleDisconnectRepo deletes the connection and its history of attempts.
 func (s *Service) handleDisconnectRepo(v *visit) (answer, error) {
 	if err := s.Repohost.Disconnect(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
@@ -160,6 +168,8 @@ func (s *Service) handleDisconnectRepo(v *visit) (answer, error) {
 	return redirect("/repohost", "The connection was removed. Published versions remain."), nil
 }
 
+// handleRedeliver enqueues a webhook delivery again, e.g. after its cause was
+// mended.
 func (s *Service) handleRedeliver(v *visit) (answer, error) {
 	if _, err := s.Repohost.Redeliver(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err

@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/checks"
 )
 
-// connectionView is the form of a new or an existing connection.
+// connectionView is the form of a new or an existing connection. The second step has
+// the fields of the form; of the first there are only Repositories.
 type connectionView struct {
 	Form          repohost.Connection // ID is "" for a new one
 	Last          *attempt.Attempt    // nil if there was none
@@ -44,6 +45,7 @@ func (s *Service) handleNewConnection(v *visit) (answer, error) {
 	return show("repohost_connection", "Connect a repository", view), err
 }
 
+// A new connection is for the first account, unless another one was chosen.
 func (s *Service) connectionForm(v *visit, form repohost.Connection) (view connectionView, err error) {
 	view.Form, view.MaySetOwners = form, v.Caller.May(access.Admin)
 	if view.Installations, err = s.Repohost.Installations(v.Context(), v.Caller.OrgID); err != nil {
@@ -67,6 +69,7 @@ func (s *Service) offerRepositories(v *visit, view *connectionView) error {
 		view.Unreachable = err.Error()
 		return nil
 	}
+	// Repositories that were never pushed to stay where the code host lists them.
 	slices.SortStableFunc(found, func(a, b repohost.ListedRepository) int {
 		switch {
 		case a.PushedAt == nil || b.PushedAt == nil:
@@ -86,6 +89,7 @@ func (c connectionView) Choose(r repohost.ListedRepository) string {
 	}.Encode()
 }
 
+// A conflict may be about the skill's name, and is then asked to be confirmed.
 func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 if invalid, which does not exist
 	form := repohost.DefaultConnection()
@@ -120,6 +124,8 @@ func readConnection(v *visit, c *repohost.Connection) {
 		c.PullRequests = repohost.PullRequests(v.PostForm.Get("pull_requests"))
 	}
 	c.AutoPublish, c.WriteBackEnabled = v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
+	// The box is only shown to those who may change it, so its absence means nothing
+	// else.
 	if v.PostForm.Has("owners_shown") {
 		c.Codeowners = v.FormValue("codeowners") != ""
 	}
@@ -140,6 +146,7 @@ func (s *Service) handleConnection(v *visit) (answer, error) {
 	return show("repohost_connection", row.RepoFullName, view), err
 }
 
+// A person who owns the entry may set its owners, too, without being an admin.
 func (s *Service) changeForm(v *visit, row connectionRow, form repohost.Connection) (view connectionView, err error) {
 	view = connectionView{Form: form, Last: row.Last, MaySetOwners: v.Caller.May(access.Admin)}
 	if !view.MaySetOwners {
@@ -148,6 +155,8 @@ func (s *Service) changeForm(v *visit, row connectionRow, form repohost.Connecti
 	return view, err
 }
 
+// connectionRow finds the connection of the path. An organisation has few of them,
+// so they are read whole.
 func (s *Service) connectionRow(v *visit) (connectionRow, error) {
 	rows, err := s.connectionRows(v)
 	if err != nil {
@@ -160,6 +169,7 @@ func (s *Service) connectionRow(v *visit) (connectionRow, error) {
 	return rows[i], nil
 }
 
+// The repository and the entry never change: that would be another connection.
 func (s *Service) handleChangeConnection(v *visit) (answer, error) {
 	row, err := s.connectionRow(v)
 	if err != nil {

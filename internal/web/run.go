@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// runView is a run with a page of its cases.
+// runView is a run with a page of its cases. Counts and AllTrials are of the whole
+// run, whatever the page shows of it.
 type runView struct {
 	runs.Run
 	SuiteName string
@@ -31,7 +32,8 @@ type runView struct {
 	Others    []runs.Run   // other runs of the suite, to compare with
 }
 
-// A runCase is a case with its result.
+// A runCase is a case with its result. It is the case as the run tried it: the suite
+// may have changed since.
 type runCase struct {
 	ID, Label, Kind string
 	Asked, Expected string
@@ -52,6 +54,7 @@ const (
 	labelLength = 200
 )
 
+// ?case=ID shows a single case with all of its output.
 func (s *Service) handleRun(v *visit) (answer, error) {
 	org, only := v.Caller.OrgID, v.URL.Query().Get("case")
 	report, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), only)
@@ -71,12 +74,14 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 		view.AllTrials = append(view.AllTrials, r.Trials...)
 	}
 	view.choose(readRunCases(report), v.offset(casesPerPage))
+	// The newest ones: older runs can be chosen on the page of the suite.
 	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runs.Filter{Page: store.Page{Limit: runsPerPage}})
 	view.Others = slices.DeleteFunc(others, func(r runs.Run) bool { return r.ID == view.ID })
 	return show("run", "Run of "+suite.Name, view), err
 }
 
-// LiftText is how sure the difference to the baseline is.
+// LiftText is how sure the difference to the baseline is. The template calls it only
+// if there is a baseline.
 func (r runView) LiftText() string {
 	l := r.Summary.Lift
 	return fmt.Sprintf("%+.0f to %+.0f points (95 %%), p = %.2g", 100*l.Interval[0], 100*l.Interval[1], l.P)
@@ -120,6 +125,7 @@ func (r *runView) choose(all []runCase, offset int) {
 	}
 }
 
+// readRunCases pairs cases with their results, which have the same order.
 func readRunCases(report runs.Report) []runCase {
 	all := make([]runCase, len(report.Cases))
 	for i, c := range report.Cases {
@@ -136,6 +142,7 @@ func readRunCases(report runs.Report) []runCase {
 // caseLabel is what a case is called on pages.
 func caseLabel(c suites.Case) string { return short(labelLength, c.Title()) }
 
+// verdictText is "" while a case has not been decided.
 func verdictText(v *runs.Verdict) string {
 	if v == nil {
 		return ""
@@ -143,7 +150,8 @@ func verdictText(v *runs.Verdict) string {
 	return string(*v)
 }
 
-// truncateTails keeps a page of many trials small; the page of one case has all.
+// truncateTails keeps a page of many trials small; the page of one case has all. The
+// end of an output says most about a failure.
 func truncateTails(cases []runCase) {
 	trials := 0
 	for _, c := range cases {
@@ -183,6 +191,7 @@ func (s *Service) handleRunEvents(v *visit) (answer, error) {
 	return stream(v, events), err
 }
 
+// Trials that are under way are stopped; their cases stay without a verdict.
 func (s *Service) handleCancelRun(v *visit) (answer, error) {
 	r, err := s.Runs.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {

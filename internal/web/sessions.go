@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 )
 
-// sessionsView is a page of the sessions of agents.
+// sessionsView is a page of the sessions of agents. There is no page before: a
+// cursor only leads on, so Newest goes to the first.
 type sessionsView struct {
 	Rows     []sessionRow
 	Form     sessionsForm
@@ -21,6 +22,7 @@ type sessionsView struct {
 }
 
 // sessionsForm is the input of the filter, with the names of the API's parameters.
+// It is in the address, so that a filtered list can be bookmarked.
 type sessionsForm struct{ Skill, Version, Outcome, Agent, User, Since, Until string }
 
 // A sessionOutcome is a choice of the filter.
@@ -54,7 +56,8 @@ const (
 	sessionSkills = 4 // of a session in the list
 )
 
-// handleSessions lists sessions, newest first.
+// handleSessions lists sessions, newest first. A filter with a mistake is shown with
+// the problem and no rows.
 func (s *Service) handleSessions(v *visit) (answer, error) {
 	q := v.URL.Query()
 	form := newSessionsForm(q)
@@ -82,6 +85,7 @@ func (s *Service) handleSessions(v *visit) (answer, error) {
 	return show("sessions", "Sessions", view), nil
 }
 
+// The export has the same parameters.
 func newSessionsForm(q url.Values) sessionsForm {
 	return sessionsForm{
 		Skill: trimmed(q, "skill"), Version: trimmed(q, "version"), Outcome: trimmed(q, "outcome"), Agent: trimmed(q, "agent"),
@@ -97,6 +101,7 @@ func (form sessionsForm) filter() (f sessions.Filter, err error) {
 		graded := form.Outcome == outcomeGraded
 		f.Graded = &graded
 	case outcomeMissed:
+		// false: it was offered or considered, and not activated.
 		f.Activated = new(bool)
 	default:
 		f.Outcome = sessions.Outcome(form.Outcome)
@@ -105,7 +110,8 @@ func (form sessionsForm) filter() (f sessions.Filter, err error) {
 	return f, err
 }
 
-// sessionsPage returns the URL of the page after a cursor, with the same filter.
+// sessionsPage returns the URL of the page after a cursor, with the same filter. All
+// other parameters are kept, so that the filter stays.
 func sessionsPage(q url.Values, cursor string) string {
 	q = maps.Clone(q)
 	q.Del("cursor")
@@ -143,7 +149,7 @@ func dollars(micros *int64) *float64 {
 }
 
 // durationText formats a duration in its two largest units, e.g. "350 ms", "4.2 s",
-// "3 min 20 s" and "2 h 5 min".
+// "3 min 20 s" and "2 h 5 min". The spaces are narrow and do not break.
 func durationText(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -11,7 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/format"
 )
 
-// settingsView is the organisation's plan and the server's settings for it.
+// settingsView is the organisation's plan and the server's settings for it. Nothing
+// on it can be changed by the organisation: plans and retention are the operator's.
 type settingsView struct {
 	Usage     string
 	Plans     []planRow
@@ -36,6 +37,7 @@ var planTexts = map[access.Plan]string{
 	access.Enterprise: "no further features on this server",
 }
 
+// Usage is the quota's counter, which a job corrects from time to time.
 func (s *Service) handleSettings(v *visit) (answer, error) {
 	used, err := s.Quota.Usage(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -51,6 +53,7 @@ func (s *Service) handleSettings(v *visit) (answer, error) {
 	return show("settings", "Settings", view), nil
 }
 
+// retention lists settings of the server, with the name under which docs have them.
 func (s *Service) retention() []setting {
 	return []setting{
 		{
@@ -75,6 +78,7 @@ type connectView struct {
 	Until      *time.Time // when that key expires
 }
 
+// Without a key the snippets have a placeholder, which a person replaces.
 func (s *Service) handleConnect(v *visit) (answer, error) {
 	view := s.connections(v, connect.Key, connect.Token)
 	if v.Caller.May(access.Admin) {
@@ -89,6 +93,7 @@ func (s *Service) handleConnect(v *visit) (answer, error) {
 	return show("settings_connect", "Connect agents", view), err
 }
 
+// connections fills a key and a token into the snippets.
 func (s *Service) connections(v *visit, key, token string) connectView {
 	return connectView{
 		Agents:     connect.Agents(s.PublicURL, key),
@@ -106,6 +111,8 @@ func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 		made = "catalog token"
 		_, token, err = s.Tokens.Create(v.Context(), v.Caller, "installers", nil)
 	} else {
+		// The key can only send telemetry, since it ends up in files on many
+		// machines.
 		n := auth.NewKey{Name: "agents", Permissions: []access.Permission{access.TelemetryWrite}}
 		k, key, err = s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
 	}

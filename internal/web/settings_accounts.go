@@ -18,6 +18,7 @@ import (
 
 const accountsPath = "/settings/service-accounts"
 
+// accountPath is the page of a service account.
 func accountPath(id string) string { return accountsPath + "/" + url.PathEscape(id) }
 
 // A serviceAccountList is the page of service accounts.
@@ -34,7 +35,8 @@ type serviceAccountForm struct {
 	Role access.Role
 }
 
-// A serviceAccountView is the page of a service account.
+// A serviceAccountView is the page of a service account. Permissions are those that
+// the caller has, too: nobody can give more.
 type serviceAccountView struct {
 	serviceaccounts.Account
 	listing.Size      // of the keys
@@ -63,7 +65,8 @@ func (s *Service) serviceAccounts(ctx context.Context, c access.Caller, r *http.
 	return out, err
 }
 
-// accountRoles are the roles of service accounts that the caller may give.
+// accountRoles are the roles of service accounts that the caller may give. No
+// machine can be an owner: owners must be people.
 func accountRoles(c access.Caller) []access.Role {
 	return slices.DeleteFunc(access.Roles(), func(r access.Role) bool { return r == access.Owner || !auth.MayGive(c, r) })
 }
@@ -75,6 +78,7 @@ func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.R
 	var form keyForm
 	var made *madeKey
 	if r.Method == http.MethodPost {
+		// A new key is shown on the page; all else redirects.
 		if r.FormValue("action") == "key" {
 			form = newKeyForm(r)
 			form.Holder = "account:" + id
@@ -95,6 +99,7 @@ func (s *Service) serviceAccount(ctx context.Context, c access.Caller, r *http.R
 	return out, err
 }
 
+// A deleted account is still shown, for the record, and can no longer be changed.
 func (s *Service) account(ctx context.Context, c access.Caller, id string, l listing.Request) (view serviceAccountView, err error) {
 	if view.Account, err = s.Accounts.Get(ctx, c.OrgID, id); err != nil {
 		return view, err
@@ -118,6 +123,7 @@ func (s *Service) account(ctx context.Context, c access.Caller, id string, l lis
 	return view, err
 }
 
+// changeAccount does what the button says, and returns the message for the page.
 func (s *Service) changeAccount(ctx context.Context, c access.Caller, id string, r *http.Request) (string, error) {
 	switch r.FormValue("action") {
 	case "change":
@@ -129,6 +135,7 @@ func (s *Service) changeAccount(ctx context.Context, c access.Caller, id string,
 			return "", err
 		}
 		k, err := s.Auth.Key(ctx, c.OrgID, r.FormValue("key"))
+		// The key comes from the form, and could be anyone's.
 		if err == nil && k.UserID != id {
 			err = fault.New(fault.NotFound, "Key not found")
 		}
@@ -143,6 +150,7 @@ func (s *Service) changeAccount(ctx context.Context, c access.Caller, id string,
 
 // deleteAccount deletes a service account.
 func (s *Service) deleteAccount(ctx context.Context, c access.Caller, r *http.Request) (formResult, error) {
+	// With "made" also the keys go that its keys have created.
 	err := s.Accounts.Delete(ctx, c, r.PathValue("id"), r.FormValue("made") == "true")
 	return formResult{To: accountsPath, Message: "The service account was deleted. Its keys have ended; what it made stays."}, err
 }

@@ -18,7 +18,8 @@ import (
 // peopleShown is how many members, and how many invitations, a page lists.
 const peopleShown = 50
 
-// A memberList is the page of an organisation's members and invitations.
+// A memberList is the page of an organisation's members and invitations. Made is set
+// right after an invitation was made, and never again.
 type memberList struct {
 	listing.Size // of the members
 	Members      []memberRow
@@ -29,7 +30,8 @@ type memberList struct {
 	Made         *madeInvitation
 }
 
-// A memberRow is a row of the list.
+// A memberRow is a row of the list. Machines are listed with the people, and changed
+// on pages of their own.
 type memberRow struct {
 	auth.Member
 	Self       bool
@@ -49,7 +51,8 @@ type invitationForm struct {
 }
 
 // listMembers returns the requested page of members. Invitations are for those
-// who may make them.
+// who may make them. One order serves both lists: a field that one of them lacks
+// leaves it unsorted.
 func (s *Service) listMembers(ctx context.Context, c access.Caller, l listing.Request) (list memberList, err error) {
 	list = memberList{Mails: s.Members.SendsMail(), Form: invitationForm{Role: access.DefaultRole, Days: "7"}}
 	for _, role := range access.Roles() {
@@ -74,7 +77,8 @@ func (s *Service) listMembers(ctx context.Context, c access.Caller, l listing.Re
 	return list, err
 }
 
-// invite makes the invitation of a form.
+// invite makes the invitation of a form. Without days the invitation has the default
+// lifetime.
 func (s *Service) invite(ctx context.Context, c access.Caller, f invitationForm) (*madeInvitation, error) {
 	n := members.NewInvitation{Role: f.Role, Email: strings.TrimSpace(f.Email)}
 	if f.Days != "" {
@@ -90,7 +94,8 @@ func (s *Service) invite(ctx context.Context, c access.Caller, f invitationForm)
 	return &madeInvitation{i, s.Members.Link(token)}, err
 }
 
-// A memberProfile is one member, and what ends with them.
+// A memberProfile is one member, and what ends with them. Belongings are keys and
+// teams, whose end a person should know before removing someone.
 type memberProfile struct {
 	memberRow
 	auth.Belongings
@@ -107,12 +112,14 @@ func (s *Service) profileOf(ctx context.Context, c access.Caller, id string) (ou
 	may := m.RemovedAt == nil && auth.MayGive(c, m.Role)
 	out.memberRow = memberRow{Member: m, Self: m.ID == c.UserID, Changeable: may && !m.Machine()}
 	out.Removable = may && !out.Self
+	// Only an owner can make another owner of the organisation.
 	out.Transferable = out.Changeable && !out.Self && m.Role != access.Owner && c.Role == access.Owner && auth.MayGive(c, access.Owner)
 	out.Belongings, err = s.Auth.Belongings(ctx, c.OrgID, id)
 	return out, err
 }
 
-// A welcomeView is the page on which an invited person becomes a member.
+// A welcomeView is the page on which an invited person becomes a member. Typed is
+// the address that the person enters, which must be the invited one.
 type welcomeView struct {
 	members.Offer
 	Token       string

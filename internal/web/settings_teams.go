@@ -18,7 +18,8 @@ const (
 	suggested = 200
 )
 
-// A teamList is the page of an organisation's teams.
+// A teamList is the page of an organisation's teams. Addresses are a datalist:
+// browsers suggest them while a person types.
 type teamList struct {
 	listing.Size
 	Teams     []teams.Team
@@ -38,6 +39,7 @@ type teamView struct {
 }
 
 // teamsPage returns the requested page of teams, or creates the team of a form.
+// Everyone may see teams; the route of the form is for admins.
 func (s *Service) teamsPage(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (out formResult, err error) {
 	view := teamList{Size: listing.Size{PerPage: peopleShown}}
 	if r.Method == http.MethodPost {
@@ -56,7 +58,8 @@ func (s *Service) teamsPage(ctx context.Context, c access.Caller, r *http.Reques
 	return out, err
 }
 
-// createTeam looks the members up first: a mistyped address creates nothing.
+// createTeam looks the members up first: a mistyped address creates nothing. Two
+// steps and no transaction: a team without members can be filled later.
 func (s *Service) createTeam(ctx context.Context, c access.Caller, f teamForm) (t teams.Team, err error) {
 	users, err := s.findUsers(ctx, c, f.Members)
 	if err != nil {
@@ -69,6 +72,8 @@ func (s *Service) createTeam(ctx context.Context, c access.Caller, f teamForm) (
 	return t, err
 }
 
+// findUsers returns the ids of the people that were typed; an unknown address is a
+// problem.
 func (s *Service) findUsers(ctx context.Context, c access.Caller, text string) ([]string, error) {
 	found, err := s.Teams.Find(ctx, c.OrgID, splitNames(text))
 	if err == nil && len(found.Teams) > 0 {
@@ -103,6 +108,7 @@ func (s *Service) teamPage(ctx context.Context, c access.Caller, r *http.Request
 	return out, err
 }
 
+// changeTeam does what the button says, and returns the message for the page.
 func (s *Service) changeTeam(ctx context.Context, c access.Caller, id string, r *http.Request) (string, error) {
 	switch r.FormValue("action") {
 	case "change":
@@ -125,7 +131,7 @@ func (s *Service) changeTeam(ctx context.Context, c access.Caller, id string, r 
 	return "", fault.Invalid("action", "action must be change, add or remove")
 }
 
-// deleteTeam deletes a team.
+// deleteTeam deletes a team. Entries whose only owner it was have no owner then.
 func (s *Service) deleteTeam(ctx context.Context, c access.Caller, r *http.Request) (formResult, error) {
 	err := s.Teams.Delete(ctx, c.OrgID, r.PathValue("id"))
 	return formResult{To: teamsPath, Message: "The team was deleted. What it owned is no longer owned by it."}, err
@@ -139,6 +145,7 @@ func (s *Service) addresses(ctx context.Context, c access.Caller) (all []string,
 	return s.peopleOf(ctx, c)
 }
 
+// peopleOf leaves out machines, which own nothing.
 func (s *Service) peopleOf(ctx context.Context, c access.Caller) (all []string, err error) {
 	found, _, err := s.Auth.Members(ctx, c.OrgID, auth.MemberPage{Limit: suggested})
 	for _, m := range found {

@@ -71,6 +71,7 @@ type skillChoices struct {
 // suggestions while a name is typed, so that more would hardly help.
 const maxSkillChoices = 1000
 
+// skillChoices returns the first skills by name, and how many there are in all.
 func (s *Service) skillChoices(v *visit) (c skillChoices, err error) {
 	f := skills.Filter{Sort: "name", Limit: maxSkillChoices}
 	c.First, c.Total, err = s.Skills.List(v.Context(), v.Caller.OrgID, f)
@@ -78,7 +79,7 @@ func (s *Service) skillChoices(v *visit) (c skillChoices, err error) {
 }
 
 // chosenSkill finds the skill that was typed into the field "skill" of a form, by
-// its name or id.
+// its name or id. The error is Malformed, so that the form is shown again.
 func (s *Service) chosenSkill(v *visit, typed string) (skills.Performance, error) {
 	p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, typed)
 	if fault.Is(err, fault.NotFound) {
@@ -87,7 +88,8 @@ func (s *Service) chosenSkill(v *visit, typed string) (skills.Performance, error
 	return p, err
 }
 
-// skillFilter is what the address of the list selects.
+// skillFilter is what the address of the list selects. An unknown choice in the
+// address is the default.
 func skillFilter(v *visit) (skills.Filter, skillsShown) {
 	f := skills.Filter{Search: v.list.Search(), Status: skills.Status(v.URL.Query().Get("status")), Sort: v.list.Order()}
 	shown := allShown[0]
@@ -100,6 +102,7 @@ func skillFilter(v *visit) (skills.Filter, skillsShown) {
 	return f, shown
 }
 
+// The figures of the rows take three queries, whatever their number.
 func (s *Service) handleSkills(v *visit) (answer, error) {
 	f, shown := skillFilter(v)
 	f.Limit, f.Offset = skillsPerPage, v.offset(skillsPerPage)

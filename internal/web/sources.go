@@ -19,6 +19,7 @@ type sourcesView struct {
 	Label string // input of the form
 }
 
+// A sourceRow is a source in the list.
 type sourceRow struct {
 	sources.Source
 	SkillName string
@@ -49,6 +50,8 @@ func (s *Service) handleSources(v *visit) (answer, error) {
 	return show("sources", "Sources", view), err
 }
 
+// All sources are read: an organisation has at most some hundred, and searching and
+// sorting go by names that other tables have.
 func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 	org := v.Caller.OrgID
 	found, err := s.Sources.List(v.Context(), org, sources.Filter{})
@@ -69,6 +72,7 @@ func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 			linked = append(linked, *src.SkillID)
 		}
 	}
+	// One query for the names of all rows.
 	names, err := s.Overview.SkillNames(v.Context(), org, linked)
 	var rows []sourceRow
 	for _, src := range found {
@@ -86,7 +90,8 @@ func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 	return view, err
 }
 
-// handleUploadSource creates a source from an upload.
+// handleUploadSource creates a source from an upload. The files of a refused form
+// are lost: browsers cannot fill them in again.
 func (s *Service) handleUploadSource(v *visit) (answer, error) {
 	t, err := s.takeUpload(v, "")
 	if err != nil {
@@ -116,6 +121,7 @@ func (s *Service) handleUploadSnapshot(v *visit) (answer, error) {
 		return show("source", view.Label, view).refused(err)
 	}
 	message := "The new snapshot is now current."
+	// Snapshots of equal files are one snapshot.
 	if before.CurrentSnapshotID != nil && *before.CurrentSnapshotID == t.Snapshot.ID {
 		message = "The files are the same as in the current snapshot. Nothing changed."
 	}
@@ -138,6 +144,7 @@ func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Result, err e
 	if sourceID != "" {
 		return s.Sources.AddSnapshot(v.Context(), v.Caller, sourceID, pkg)
 	}
+	// Without a label the name of the folder is one.
 	n := sources.NewSource{Label: cmp.Or(strings.TrimSpace(v.PostFormValue("label")), pkg.Folder), Type: sources.Upload}
 	return s.Sources.CreateFrom(v.Context(), v.Caller, n, pkg)
 }
@@ -155,6 +162,7 @@ func readUpload(v *visit) (*httpapi.Form, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The other fields are read like those of any form, and checked like them.
 	v.PostForm = form.Values
 	if err := httpapi.CheckText(v.URL, v.PostForm); err != nil {
 		form.Close()

@@ -31,7 +31,8 @@ var webhookOrders = map[string]listing.Order[events.Webhook]{
 	}),
 }
 
-// A webhooksView is the page: all webhooks, and the deliveries of one of them.
+// A webhooksView is the page: all webhooks, and the deliveries of one of them. Form
+// is what was typed into a refused form; an accepted one leaves it empty.
 type webhooksView struct {
 	Webhooks   []events.Webhook
 	Types      []events.Type
@@ -43,14 +44,15 @@ type webhooksView struct {
 	Total      int // deliveries
 }
 
-// A webhookDelivery is a row of the list.
+// A webhookDelivery is a row of the list. A test, one that is still open, and one of
+// a paused webhook cannot be sent again.
 type webhookDelivery struct {
 	events.Delivery
 	Replayable bool
 }
 
 // webhooksPage does what a form asks for, and returns the page. A problem is one of the
-// input.
+// input. All forms are on one page, and their answers are this page again.
 func (s *Service) webhooksPage(ctx context.Context, c access.Caller, r *http.Request, l listing.Request) (view webhooksView, problem, err error) {
 	selected := r.FormValue("webhook")
 	if r.Method == http.MethodPost {
@@ -86,6 +88,8 @@ func isCorrectable(err error) bool {
 	return fault.Is(err, fault.Malformed) || fault.Is(err, fault.Conflict)
 }
 
+// changeWebhooks does what the button says. The secret of a new webhook is in the
+// view: a redirect would have to carry it.
 func (s *Service) changeWebhooks(ctx context.Context, c access.Caller, r *http.Request) (view webhooksView, err error) {
 	id, paused := r.FormValue("webhook"), true
 	switch r.FormValue("action") {
