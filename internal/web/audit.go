@@ -1,4 +1,3 @@
-// auditView is a page of the audit log.
 package web
 
 import (

@@ -19,8 +19,7 @@ import (
 // The handlers below return the lists of pages as CSV files, with the same filters and
 // order. Rows are read page by page while they are written, so that memory is bounded.
 
-// handleExportSkills ignores which names are shown: a file has no note to explain
-// them.
+// handleExportSkills exports the names that the page shows, e.g. the hidden ones.
 func (s *Service) handleExportSkills(v *visit) (answer, error) {
 	f, _ := skillFilter(v)
 	f.Limit = export.PerPage

@@ -77,7 +77,7 @@ func (f graderForm) grader() (grades.Grader, error) {
 	if len(g.Expectations) > grades.MaxExpectations {
 		issues = append(issues, fault.At("expectations", "Enter at most %d expectations", grades.MaxExpectations))
 	}
-	// 0 is allowed: it pauses the judge and keeps other grades.
+	// 0 is allowed: no session is judged then.
 	if f.Sample != "" {
 		n, err := strconv.Atoi(f.Sample)
 		if err != nil || n < 0 || n > grades.MaxSamplePerDay {

@@ -1,4 +1,3 @@
-// pricesView is the organisation's own prices, as rows and as the text of a price file.
 package web
 
 import (
