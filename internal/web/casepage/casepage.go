@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// A Row is a case in the list of a suite.
+// A Row is a case in the list of a suite. A case that is not Runnable is kept and
+// skipped by runs; one that is not Editable can only be changed as JSON.
 type Row struct {
 	N        int // from 0
 	Name     string
@@ -32,7 +33,9 @@ var kinds = map[suites.CaseKind]string{
 	suites.BooleanAssertion: "assertion", suites.LLMRubric: "judged answer",
 }
 
-// Kinds lists the kinds of cases that can be added, by the suite's verifier.
+// Kinds lists the kinds of cases that can be added, by the suite's verifier. A
+// suite's verifier must be able to decide the kind: a deterministic one asks no
+// model.
 func Kinds(verifier suites.VerifierKind) []suites.CaseKind {
 	if verifier == suites.Deterministic {
 		return []suites.CaseKind{suites.ExactMatch, suites.JSONSchema, suites.BooleanAssertion}
@@ -48,7 +51,7 @@ func KindName(kind suites.CaseKind) string {
 	return cmp.Or(kinds[kind], "unknown kind")
 }
 
-// Rows describes cases.
+// Rows describes cases. N is the index that the form of a case is opened by.
 func Rows(cases []suites.Case) []Row {
 	rows := make([]Row, len(cases))
 	for i, c := range cases {
@@ -71,7 +74,8 @@ func editable(c suites.Case) bool {
 		!slices.ContainsFunc(c.Tags, has(","))
 }
 
-// Asked is what a case asks of the skill.
+// Asked is what a case asks of the skill. Exactly one of the subject's fields is
+// set, which the suite's checks make sure of.
 func Asked(c suites.Case) string {
 	s := c.Subject
 	switch {
@@ -89,7 +93,8 @@ func Asked(c suites.Case) string {
 	return ""
 }
 
-// commandLine joins a command as a shell would take it.
+// commandLine joins a command as a shell would take it. It is for display only:
+// commands are run without a shell.
 func commandLine(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
@@ -101,7 +106,8 @@ func commandLine(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// Expected is what must hold for the case to pass.
+// Expected is what must hold for the case to pass. Graders replace everything else,
+// so they come first.
 func Expected(c suites.Case) string {
 	if len(c.Graders) > 0 {
 		return "All of its " + strconv.Itoa(len(c.Graders)) + " graders pass"
@@ -126,7 +132,9 @@ func Expected(c suites.Case) string {
 	return ""
 }
 
-// A Form is the form of one case.
+// A Form is the form of one case. Numbers stay text, so that a refused form shows
+// what was typed. Version is that of the suite, which guards against overwriting
+// another person's change.
 type Form struct {
 	Kind               suites.CaseKind
 	Name, Tags, Weight string
@@ -147,7 +155,8 @@ func (f Form) Ignores(name string) bool { return slices.Contains(f.Normalize, na
 // KindName is the kind in words.
 func (f Form) KindName() string { return KindName(f.Kind) }
 
-// NewForm is the form of a new case.
+// NewForm is the form of a new case. The defaults are those of the format, so that
+// an untouched field adds nothing to a case.
 func NewForm(kind suites.CaseKind) (Form, error) {
 	if kinds[kind] == "" {
 		return Form{}, fault.New(fault.NotFound, "There is no form for cases of the kind %q", kind)
@@ -162,7 +171,8 @@ func NewForm(kind suites.CaseKind) (Form, error) {
 	return f, nil
 }
 
-// FormOf is the form of a case. Only some have one.
+// FormOf is the form of a case. Only some have one. What editable allows can be
+// written back by fields without a loss.
 func FormOf(c suites.Case) (Form, error) {
 	if !editable(c) {
 		return Form{}, fault.New(fault.NotFound, "This case can only be changed as JSON")
@@ -183,6 +193,7 @@ func FormOf(c suites.Case) (Form, error) {
 	if c.Kind == suites.TriggerQuery {
 		f.Expected = string(c.Expectation)
 	}
+	// A schema is stored compact, and read and edited indented.
 	if c.Kind == suites.JSONSchema {
 		var indented bytes.Buffer
 		f.Expected = string(c.Schema)
@@ -193,9 +204,11 @@ func FormOf(c suites.Case) (Form, error) {
 	return f, nil
 }
 
+// decimal formats a number in the shortest form, e.g. "0.5".
 func decimal(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
 
-// Read reads the form of a case of that kind.
+// Read reads the form of a case of that kind. Browsers send line breaks as CRLF,
+// which must not get into commands and expectations.
 func Read(kind suites.CaseKind, value func(name string) string, normalize []string) Form {
 	text := func(name string) string { return strings.ReplaceAll(value(name), "\r\n", "\n") }
 	f := Form{
@@ -207,7 +220,8 @@ func Read(kind suites.CaseKind, value func(name string) string, normalize []stri
 }
 
 // In returns the cases of a suite with the form's as the nth, or as a new one if n is
-// negative.
+// negative. The other cases are returned as they are, with fields that no form
+// shows.
 func (f Form) In(cases []suites.Case, n int) ([]suites.Fields, error) {
 	all := fieldsOf(cases)
 	if n < 0 {
@@ -218,7 +232,8 @@ func (f Form) In(cases []suites.Case, n int) ([]suites.Fields, error) {
 	return all, err
 }
 
-// Without returns the cases of a suite without the nth.
+// Without returns the cases of a suite without the nth. It is the caller's task that
+// n is in range: handlers check it against the suite.
 func Without(cases []suites.Case, n int) ([]suites.Fields, error) {
 	if len(cases) < 2 {
 		return nil, fault.New(fault.Conflict, "A suite needs at least one case")
@@ -226,6 +241,7 @@ func Without(cases []suites.Case, n int) ([]suites.Fields, error) {
 	return slices.Delete(fieldsOf(cases), n, n+1), nil
 }
 
+// fieldsOf returns the cases as JSON has them.
 func fieldsOf(cases []suites.Case) []suites.Fields {
 	all := make([]suites.Fields, len(cases))
 	for i, c := range cases {
@@ -243,6 +259,7 @@ func (f Form) fields(old suites.Fields) (suites.Fields, error) {
 	}
 	set := func(name string, value any) { out[name], _ = json.Marshal(value) } // strings and numbers can be encoded
 	set("case_kind", f.Kind)
+	// A default is left out, so that exported suites stay small.
 	optional := func(name string, value any, given bool) {
 		delete(out, name)
 		if given {
@@ -262,6 +279,8 @@ func (f Form) fields(old suites.Fields) (suites.Fields, error) {
 		set("expectation", f.Expected)
 		return out, nil
 	}
+	// All ways to give the subject, since the form may have changed from one to
+	// another.
 	for _, name := range []string{"prompt", "input", "query", "command", "output"} {
 		delete(out, name)
 	}
@@ -302,6 +321,7 @@ func (f Form) expect(set func(string, any), optional func(string, any, bool)) er
 	return nil
 }
 
+// number parses a positive number; "" is 1, the default of all of them.
 func number(text, field string) (float64, error) {
 	n, err := strconv.ParseFloat(cmp.Or(text, "1"), 64)
 	if err != nil || !(n > 0 && n <= 1e6) {
@@ -310,6 +330,7 @@ func number(text, field string) (float64, error) {
 	return n, nil
 }
 
+// split drops empty parts and the spaces around the others.
 func split(text, separator string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, separator) {

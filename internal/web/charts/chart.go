@@ -12,7 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview"
 )
 
-// A Mark is a moment on a chart: a version became current.
+// A Mark is a moment on a chart: a version became current. Callers set Date and
+// Label; the rest is computed.
 type Mark struct {
 	Date   string // as in the days
 	Label  string
@@ -43,7 +44,7 @@ type Chart struct {
 // A Dot is the pass rate of a single day.
 type Dot struct{ X, Y float64 }
 
-// A Bar is the sessions of a day.
+// A Bar is the sessions of a day. Other charts use it for marked areas, too.
 type Bar struct{ X, Y, Width, Height float64 }
 
 // A GridLine is a line of the scale of pass rates.
@@ -58,7 +59,8 @@ type Tick struct {
 	Text, Anchor string
 }
 
-// A Day is a row of the chart's table, and a column of the chart.
+// A Day is a row of the chart's table, and a column of the chart. The table is for
+// people who cannot see the chart, and for copying.
 type Day struct {
 	Date     string
 	PassRate *float64
@@ -82,6 +84,7 @@ const (
 )
 
 // New draws days, oldest first. Those with sessions link to what link returns.
+// Without days there is an empty frame, and the page says why.
 func New(days []overview.Day, marks []Mark, link func(day time.Time) string) Chart {
 	c := Chart{
 		Height: chartHeight, Top: chartTop, Bottom: chartBottom, BarTop: barTop, BarBase: barBase,
@@ -98,12 +101,14 @@ func New(days []overview.Day, marks []Mark, link func(day time.Time) string) Cha
 	c.drawBars(days)
 	c.drawTicks(days)
 	c.addDays(days, marks, link)
+	// After addDays, which puts the marks on their days.
 	c.drawMarks()
 	c.Label = c.describe(days)
 	return c
 }
 
-// dayX is the middle of a day's column in percent.
+// dayX is the middle of a day's column in percent. The middle of a column, so that
+// points, bars and ticks of a day are above each other.
 func dayX(i, n int) float64 { return 100 * (float64(i) + 0.5) / float64(n) }
 
 // rateY is where a rate is below the top of the plot.
@@ -168,6 +173,8 @@ func Trend(days []overview.Day) Spark {
 	return NewSpark(rates)
 }
 
+// drawBars scales the sessions to the busiest day; MostSessions is the label of its
+// top.
 func (c *Chart) drawBars(days []overview.Day) {
 	for _, d := range days {
 		c.MostSessions = max(c.MostSessions, d.Sessions)
@@ -182,7 +189,8 @@ func (c *Chart) drawBars(days []overview.Day) {
 	}
 }
 
-// drawTicks writes about seven dates, the last day among them.
+// drawTicks writes about seven dates, the last day among them. It counts from the
+// end, so that today always has one.
 func (c *Chart) drawTicks(days []overview.Day) {
 	step := max(1, (len(days)+5)/6)
 	for i, d := range days {
@@ -209,6 +217,7 @@ func dateText(date, layout string) string {
 	return at.Format(layout)
 }
 
+// addDays makes the rows of the table. Several versions of a day share one mark.
 func (c *Chart) addDays(days []overview.Day, marks []Mark, link func(day time.Time) string) {
 	labels := map[string][]string{}
 	for _, m := range marks {
@@ -264,6 +273,7 @@ func (c *Chart) drawMarks() {
 			m.Anchor = "end"
 		}
 		if m.X-last < labelWidth {
+			// The mark itself stays: its day has the label in the table and the tip.
 			m.Label = ""
 		} else {
 			last = m.X
@@ -272,6 +282,7 @@ func (c *Chart) drawMarks() {
 	}
 }
 
+// describe puts the chart into words, for screen readers: its ends and its marks.
 func (c *Chart) describe(days []overview.Day) string {
 	if !c.Known {
 		return fmt.Sprintf("No graded sessions from %s to %s.", c.From, c.To)

@@ -28,6 +28,7 @@ func NewSpark(values []*float64) Spark {
 		if v == nil {
 			continue // the line continues at the next known day
 		}
+		// Days are equally far apart, also those without a value.
 		x := sparkPad + (sparkWidth-2*sparkPad)*float64(i)/float64(max(1, len(values)-1))
 		line.To(x, sparkHeight-sparkPad-*v*(sparkHeight-2*sparkPad))
 		known, at = append(known, *v), append(at, x)
@@ -57,7 +58,8 @@ func (p *Pen) To(x, y float64) {
 	fmt.Fprintf(&p.b, "%s%.1f %.1f", command, x, y)
 }
 
-// Dot extends a line of a single point, which would be invisible.
+// Dot extends a line of a single point, which would be invisible. Round line caps
+// then make a dot of it.
 func (p *Pen) Dot() {
 	if strings.Count(p.b.String(), "L") == 0 {
 		p.b.WriteString("h.1")

@@ -18,7 +18,7 @@ const (
 type Snippet struct{ Title, Text, Code string }
 
 // Agents are the settings of agents, as in docs/telemetry.md. e2e/agents runs the
-// agents with them.
+// agents with them. server is the public URL, without a slash at the end.
 func Agents(server, key string) []Snippet {
 	fill := strings.NewReplacer("$SERVER", server, "$KEY", key)
 	return []Snippet{
@@ -104,7 +104,7 @@ const (
 
 // claudePlugins are the commands and the settings that install plugins in Claude
 // Code. It downloads archives by https only, so without it they are those of the git
-// repository.
+// repository. once is for one person, team for a repository or a fleet.
 func claudePlugins(server, org string) (once, team Snippet) {
 	once = Snippet{"Claude Code, once", "A plugin for each skill, and one with all of them.", "marketplace.json"}
 	team = Snippet{
@@ -129,7 +129,8 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 func marketplace(org string) string { return "whetstone-" + unfit.ReplaceAllString(org, "-") }
 
 // Installers are commands that install skills. Some have a catalog token in an
-// address, because the installer cannot send headers.
+// address, because the installer cannot send headers. Tokens that go in an address
+// are more likely to leak, which the texts say.
 func Installers(server, org, token string) []Snippet {
 	fill := strings.NewReplacer("$SERVER", server, "$ORG", url.PathEscape(org), "$TOKEN", token)
 	once, team := claudePlugins(server, org)
@@ -169,7 +170,8 @@ func Installers(server, org, token string) []Snippet {
 	}
 }
 
-// Workflows publish an entry from a code host, without a stored secret.
+// Workflows publish an entry from a code host, without a stored secret. The code
+// host signs an ID token for the job, which push exchanges for a key.
 func Workflows(server, entryID, name string) []Snippet {
 	fill := strings.NewReplacer("$SERVER", server, "$ENTRY", entryID, "$NAME", unfit.ReplaceAllString(name, "-"))
 	return []Snippet{

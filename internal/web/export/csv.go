@@ -28,7 +28,8 @@ type File struct {
 }
 
 // Pages returns a Next for lists that are read by offset. The function read returns the
-// rows of one page.
+// rows of one page. A page that is not full is the last one, so that no empty page
+// is read after it.
 func Pages(perPage int, read func(ctx context.Context, offset int) ([]Row, error)) func(context.Context) ([]Row, error) {
 	offset, over := 0, false
 	return func(ctx context.Context) ([]Row, error) {
@@ -41,7 +42,8 @@ func Pages(perPage int, read func(ctx context.Context, offset int) ([]Row, error
 	}
 }
 
-// Once returns a Next for rows that are all there.
+// Once returns a Next for rows that are all there. The rows are released after they
+// were written.
 func Once(rows []Row) func(context.Context) ([]Row, error) {
 	return func(context.Context) ([]Row, error) {
 		all := rows
@@ -62,6 +64,7 @@ func (f File) Write(ctx context.Context) (func(http.ResponseWriter) error, error
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", f.Name+".csv"))
 		out := csv.NewWriter(w)
+		// The library quotes cells with commas, quotes and line breaks.
 		out.UseCRLF = true // RFC 4180
 		if err := out.Write(f.Head); err != nil {
 			return err
@@ -76,6 +79,7 @@ func (f File) Write(ctx context.Context) (func(http.ResponseWriter) error, error
 					return err
 				}
 			}
+			// The last page may be longer than what is left, so rows are cut above.
 			if n += len(rows); n >= MaxRows {
 				break
 			}
@@ -89,7 +93,8 @@ func (f File) Write(ctx context.Context) (func(http.ResponseWriter) error, error
 	}, nil
 }
 
-// cell formats a value: numbers in full, times as RFC 3339 in UTC.
+// cell formats a value: numbers in full, times as RFC 3339 in UTC. Numbers have a
+// decimal point whatever the language: spreadsheets import them by it.
 func cell(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -122,6 +127,7 @@ func cell(value any) string {
 	return text(fmt.Sprint(value)) // types based on string
 }
 
+// pointed is "" for nil, else the value's cell.
 func pointed[T any](v *T) string {
 	if v == nil {
 		return ""
@@ -130,7 +136,8 @@ func pointed[T any](v *T) string {
 }
 
 // text keeps a spreadsheet from running what somebody else named a skill: a cell that
-// begins like a formula gets an apostrophe in front.
+// begins like a formula gets an apostrophe in front. A tab and a carriage return are
+// skipped by some programs, which then see the formula.
 func text(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s

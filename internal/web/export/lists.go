@@ -24,6 +24,7 @@ const PerPage = 500
 // A Reader reads a page of a list: the rows from offset on.
 type Reader[T any] func(ctx context.Context, offset int) ([]T, error)
 
+// paged makes the Next of a list that is read by offset.
 func paged[T any](read Reader[T], row func(T) Row) func(context.Context) ([]Row, error) {
 	return Pages(PerPage, func(ctx context.Context, offset int) ([]Row, error) {
 		found, err := read(ctx, offset)
@@ -31,6 +32,7 @@ func paged[T any](read Reader[T], row func(T) Row) func(context.Context) ([]Row,
 	})
 }
 
+// rowsOf makes the rows of values.
 func rowsOf[T any](found []T, row func(T) Row) []Row {
 	rows := make([]Row, len(found))
 	for i, f := range found {
@@ -47,7 +49,8 @@ func bounds(interval *[2]float64) (low, high *float64) {
 	return &interval[0], &interval[1]
 }
 
-// filled is a cell that is empty for the zero value.
+// filled is a cell that is empty for the zero value. Types based on string have ""
+// for "unknown", which a file shows like nil.
 func filled[T comparable](value T) any {
 	var zero T
 	if value == zero {
@@ -56,7 +59,8 @@ func filled[T comparable](value T) any {
 	return value
 }
 
-// Skills is the list of skills with their figures.
+// Skills is the list of skills with their figures. Rates are shares from 0 to 1, in
+// full precision.
 func Skills(read Reader[skills.Performance]) File {
 	return File{
 		Name: "skills",
@@ -74,7 +78,8 @@ func Skills(read Reader[skills.Performance]) File {
 	}
 }
 
-// Sessions is the list of sessions; next returns those after the ones before.
+// Sessions is the list of sessions; next returns those after the ones before. Only
+// activated skills are listed, with their versions, e.g. "pdf-tables 1.2.0; docs".
 func Sessions(next func(context.Context) ([]sessions.Session, error)) File {
 	return File{
 		Name: "sessions",
@@ -101,7 +106,8 @@ func Sessions(next func(context.Context) ([]sessions.Session, error)) File {
 	}
 }
 
-// scaled returns a stored whole number in its unit.
+// scaled returns a stored whole number in its unit. It is nil for nil: an unknown
+// cost is not 0.
 func scaled(n *int64, unit float64) *float64 {
 	if n == nil {
 		return nil
@@ -110,7 +116,8 @@ func scaled(n *int64, unit float64) *float64 {
 	return &f
 }
 
-// Entries is the list of registry entries. The figures are for their organisation only.
+// Entries is the list of registry entries. The figures are for their organisation
+// only. The column of an entry of another organisation is empty, not 0.
 func Entries(orgID string, read Reader[registry.Listed]) File {
 	return File{
 		Name: "registry",
@@ -128,7 +135,8 @@ func Entries(orgID string, read Reader[registry.Listed]) File {
 	}
 }
 
-// Installations is who has which version of an entry.
+// Installations is who has which version of an entry. It is one query, bounded by
+// the members of the organisation.
 func Installations(found []installations.State) File {
 	return File{
 		Name: "installations",
@@ -204,7 +212,8 @@ func Members(read Reader[auth.Member]) File {
 	}
 }
 
-// Runs is the runs of a suite.
+// Runs is the runs of a suite. Score and lift are empty for runs without graders or
+// a baseline.
 func Runs(read Reader[runs.Run]) File {
 	return File{
 		Name: "runs",
@@ -234,7 +243,8 @@ func Runs(read Reader[runs.Run]) File {
 }
 
 // Cases is the cases of a run, with what came of them. A verdict that is not there yet is
-// empty.
+// empty. Only trials with the skill count: those of the baseline have a column of
+// their own.
 func Cases(report runs.Report) File {
 	rows := make([]Row, len(report.Cases))
 	for i, c := range report.Cases {
@@ -257,6 +267,7 @@ func Cases(report runs.Report) File {
 	}
 }
 
+// verdict is an empty cell while there is none.
 func verdict(v *runs.Verdict) any {
 	if v == nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 // Mount adds the routes of exports and deletion.
 func (s *Service) Mount(a *httpapi.API) {
 	const organisation, export = "/api/v1/organization", "/api/v1/organization/export"
+	// An archive may take minutes of the server's time and gigabytes of its disk.
 	few := &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByOrg}
 	httpapi.Add(a, s.handleStart, httpapi.Route{
 		Permission: access.Admin, Role: access.Owner, Method: "POST", Path: export, Status: http.StatusAccepted, Limit: few,
@@ -38,6 +39,7 @@ func PersonLimit() *httpapi.Limit {
 	return &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByKey}
 }
 
+// Rows and blobs count while it is being made, and are final then.
 type exportOutput struct {
 	ID                string        `json:"id" format:"uuid"`
 	State             State         `json:"state" enum:"queued,running,done,failed,expired"`
@@ -57,6 +59,7 @@ type exportAnswer struct {
 	Export exportOutput `json:"export"`
 }
 
+// The link is made for each answer, and lives for a short time.
 func (s *Service) output(ctx context.Context, e Export) (exportAnswer, error) {
 	out := exportOutput{
 		ID: e.ID, State: e.State, Rows: e.Rows, Blobs: e.Blobs, CreatedAt: httpapi.Time(e.CreatedAt),
@@ -73,6 +76,7 @@ func (s *Service) output(ctx context.Context, e Export) (exportAnswer, error) {
 	return exportAnswer{out}, err
 }
 
+// An archive that is under way is returned instead of starting another one.
 func (s *Service) handleStart(ctx context.Context, _ struct{}) (exportAnswer, error) {
 	e, err := s.Start(ctx, access.From(ctx))
 	if err != nil {
@@ -99,6 +103,7 @@ func (s *Service) handleDelete(ctx context.Context, in deleteInput) (httpapi.Non
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.Body.Confirm)
 }
 
+// The check comes before the stream, so that a refusal has a status of its own.
 func (s *Service) handlePerson(ctx context.Context, _ struct{}) (httpapi.Stream, error) {
 	c := access.From(ctx)
 	if err := CheckOwn(c); err != nil {
@@ -109,7 +114,8 @@ func (s *Service) handlePerson(ctx context.Context, _ struct{}) (httpapi.Stream,
 	}, nil
 }
 
-// ServePerson answers with the file of the caller.
+// ServePerson answers with the file of the caller. The caller is in the context, as
+// for pages and routes alike.
 func (s *Service) ServePerson(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -31,11 +31,13 @@ const (
 )
 
 const (
+	// The version changes when a reader of older archives would misread newer ones.
 	format        = "whetstone-organisation-export"
 	formatVersion = 1
 )
 
-// A Manifest describes an archive. It is the last file in it.
+// A Manifest describes an archive. It is the last file in it. An archive without it
+// is not complete.
 type Manifest struct {
 	Format       string       `json:"format"`
 	Version      int          `json:"version"`
@@ -47,7 +49,8 @@ type Manifest struct {
 	LeftOut      []LeftOut    `json:"left_out"`
 }
 
-// A TableFile is the rows of one table.
+// A TableFile is the rows of one table. The hashes let a person prove that nothing
+// was changed or lost.
 type TableFile struct {
 	Table   string   `json:"table"`
 	File    string   `json:"file"`
@@ -67,7 +70,8 @@ type BlobFiles struct {
 	SHA256  string `json:"sha256"`  // of the list
 }
 
-// LeftOut is a table that is not in archives.
+// LeftOut is a table that is not in archives. Secrets and caches are left out, and
+// each has its reason.
 type LeftOut struct {
 	Table string `json:"table"`
 	Why   string `json:"why"`
@@ -111,6 +115,8 @@ func (s *Service) WriteArchive(ctx context.Context, orgID string, w io.Writer, r
 		return err
 	}
 	buffered := bufio.NewWriter(keys)
+	// Blobs are read after it: they are immutable, and one that was deleted since is
+	// counted as missing. A long transaction would hold back the database's cleanup.
 	err = s.DB.Snapshot(ctx, func(tx *store.Tx) error { return a.addTables(ctx, tx, orgID, buffered) })
 	if err != nil {
 		return err
@@ -134,6 +140,7 @@ func (s *Service) WriteArchive(ctx context.Context, orgID string, w io.Writer, r
 	return a.zip.Close()
 }
 
+// Every entry has the same time, that of the archive.
 func (a *archive) add(name string, method uint16, write func(io.Writer) error) error {
 	w, err := a.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: a.at})
 	if err != nil {
@@ -168,6 +175,7 @@ func (a *archive) addTables(ctx context.Context, tx *store.Tx, orgID string, key
 	return nil
 }
 
+// Rows go through one buffer, so that memory does not depend on the table.
 func (a *archive) addTable(ctx context.Context, tx *store.Tx, orgID string, t table) error {
 	file := TableFile{Table: t.Name, File: dataDir + t.Name + ".jsonl", Columns: t.Columns, LeftOut: append([]string{}, t.omitted...)}
 	err := a.add(file.File, zip.Deflate, func(w io.Writer) error {
@@ -206,6 +214,7 @@ func appendRow(line []byte, columns []string, row []any) ([]byte, error) {
 		if us, ok := value.(int64); ok && us >= oldest && ofTime.MatchString(columns[i]) {
 			value = time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000000Z07:00")
 		}
+		// Text that SQLite returns as bytes, or ciphertext, which is in text, too.
 		if raw, ok := value.([]byte); ok && utf8.Valid(raw) { // others become base64
 			value = string(raw)
 		}
@@ -244,6 +253,7 @@ func (a *archive) addBlobs(ctx context.Context, bucket blob.Bucket, keys io.Read
 	hash := sha256.New()
 	lines := json.NewEncoder(io.MultiWriter(list, hash))
 	lines.SetEscapeHTML(false)
+	// Hashes take 32 bytes each, where keys may be long.
 	seen := map[[sha256.Size]byte]bool{}
 	scanner := bufio.NewScanner(keys)
 	for scanner.Scan() {
@@ -252,6 +262,7 @@ func (a *archive) addBlobs(ctx context.Context, bucket blob.Bucket, keys io.Read
 			continue
 		}
 		seen[sum] = true
+		// Blobs are read one by one: many at once would take the bucket from others.
 		found, err := a.addBlob(ctx, bucket, scanner.Text())
 		if fault.Is(err, fault.NotFound) {
 			a.manifest.Blobs.Missing++

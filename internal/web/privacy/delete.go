@@ -22,6 +22,7 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, confirm string) e
 	if err := checkWhole(c); err != nil {
 		return err
 	}
+	// Exactly: a name in another case is a typo or another organisation.
 	if confirm != c.OrgName {
 		return fault.Invalid("confirm", "confirm must be the name of the organisation, %s", c.OrgName)
 	}
@@ -45,6 +46,7 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, confirm string) e
 		}
 		return s.Jobs.Enqueue(ctx, tx, purge{c.OrgID}, jobs.Unique(c.OrgID), jobs.Attempts(attempts), jobs.For(c.OrgID))
 	})
+	// Also after an error: the caches of keys are only a few seconds long anyway.
 	s.Auth.Forget()
 	return err
 }
@@ -71,6 +73,8 @@ func (s *Service) Purge(ctx context.Context, orgID string) (err error) {
 	if err != nil {
 		return err
 	}
+	// It must never happen, and would be the worst bug of all: hence a check of its
+	// own.
 	open, err := isOpen(ctx, s.DB, orgID)
 	if err != nil {
 		return err
@@ -78,6 +82,7 @@ func (s *Service) Purge(ctx context.Context, orgID string) (err error) {
 	if open {
 		return fault.New(fault.Conflict, "the organisation was not deleted")
 	}
+	// Other replicas may accept requests until their caches of keys have expired.
 	if wait := time.Until(d.requestedAt.Add(cmp.Or(s.Settle, 5*time.Second))); wait > 0 {
 		return jobs.Snooze(wait)
 	}
@@ -89,7 +94,9 @@ func (s *Service) Purge(ctx context.Context, orgID string) (err error) {
 	if err != nil {
 		return err
 	}
+	// The plan has tables before those that refer to them.
 	slices.Reverse(p)
+	// A job that was running may have written rows behind the pass.
 	for range maxPasses {
 		rows, err := s.purgeOnce(ctx, orgID, p)
 		if err != nil {
@@ -102,6 +109,7 @@ func (s *Service) Purge(ctx context.Context, orgID string) (err error) {
 	return fault.New(fault.Conflict, "rows are still being written")
 }
 
+// purgeOnce makes one pass over all tables, and returns how many rows it deleted.
 func (s *Service) purgeOnce(ctx context.Context, orgID string, p plan) (rows int64, err error) {
 	for _, rollups := range []func(context.Context, *store.DB, string) (int64, error){skills.ForgetSessions, signals.Forget} {
 		n, err := rollups(ctx, s.DB, orgID)

@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
-// Mount adds the route of the report.
+// Mount adds the route of the report. The path says "catalogue", as it did when it
+// was published; see listing for the word.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleReport, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/catalogue-report",
@@ -16,6 +17,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// Page and selection are of the skills only; all other parts are about all of them.
 type reportInput struct {
 	httpapi.Page
 	Agent  listing.Agent `query:"agent" default:"claude-code" enum:"claude-code,codex" doc:"Whose rules say what is listed"`
@@ -26,6 +28,7 @@ type reportInput struct {
 	Sort   string        `query:"sort" default:"name" enum:"name,-tokens,-cut,uses" doc:"Order of the skills: by name, the largest first, those that lose most first, those with the fewest uses first"`
 }
 
+// budgetOutput has the fields of Catalogue, which makes them convertible.
 type budgetOutput struct {
 	Unit   listing.Unit `json:"unit" enum:"characters,tokens"`
 	Limit  int64        `json:"limit" example:"8000"`
@@ -33,6 +36,7 @@ type budgetOutput struct {
 	Used   int64        `json:"used" doc:"By what is listed"`
 }
 
+// Full to Hidden add up to Skills.
 type totalsOutput struct {
 	Skills            int      `json:"skills" doc:"In the registry"`
 	Others            int      `json:"others" doc:"That agents reported and the registry does not have; their descriptions are unknown"`
@@ -49,6 +53,7 @@ type totalsOutput struct {
 	LeftOut           bool     `json:"left_out" doc:"Whether there are more than 10000 skills; the others are not in the report"`
 }
 
+// Null means unknown throughout: agents differ in what they report.
 type skillOutput struct {
 	Name              string             `json:"name" example:"pdf-tables"`
 	SkillID           *string            `json:"skill_id" format:"uuid"`
@@ -73,6 +78,7 @@ type skillOutput struct {
 	Reason            *string            `json:"reason" doc:"Of an action other than on"`
 }
 
+// Taken and Together are of different evidence, so they do not add up.
 type overlapOutput struct {
 	Skill    string  `json:"skill"`
 	TakenBy  string  `json:"taken_by"`
@@ -83,6 +89,7 @@ type overlapOutput struct {
 	RunID    *string `json:"run_id" format:"uuid"`
 }
 
+// The words show the author what should move to the beginning of the description.
 type changeOutput struct {
 	Skill  string   `json:"skill"`
 	Query  string   `json:"query"`
@@ -92,6 +99,7 @@ type changeOutput struct {
 	RunID  string   `json:"run_id" format:"uuid"`
 }
 
+// Both runs have the same suite, skill version and model.
 type runPairOutput struct {
 	SuiteID string `json:"suite_id" format:"uuid"`
 	Suite   string `json:"suite"`
@@ -103,6 +111,7 @@ type runPairOutput struct {
 	Cut     int    `json:"right_truncated"`
 }
 
+// It is evidence, where routing is a prediction.
 type measuredOutput struct {
 	Judges    []string        `json:"judges" nullable:"false" doc:"Models that chose"`
 	Cases     int             `json:"cases" doc:"Trigger cases that should choose their skill, with a verdict in both runs of a pair"`
@@ -127,6 +136,7 @@ type routingOutput struct {
 	Measured *measuredOutput `json:"measured" doc:"What runs on this catalog showed, by the model that runs ask; null if there is no pair of runs"`
 }
 
+// The field is named like that of Claude Code's settings.json, to be copied.
 type settingsOutput struct {
 	SkillOverrides map[string]listing.Visibility `json:"skillOverrides" nullable:"false"`
 }
@@ -137,6 +147,7 @@ type policyOutput struct {
 	Skills  []string `json:"skills" nullable:"false" doc:"Skills whose folder should have the file"`
 }
 
+// It is a proposal: the service changes nothing on anyone's machine.
 type switchOffOutput struct {
 	Skills           int            `json:"skills" doc:"With an action other than on"`
 	TokensPerSession int64          `json:"tokens_per_session" doc:"Of the listing afterwards"`
@@ -170,6 +181,8 @@ type reportOutput struct {
 	SwitchOff   switchOffOutput    `json:"switch_off"`
 }
 
+// The report is computed for each request: it rests on rollups, and takes some ten
+// queries.
 func (s *Service) handleReport(ctx context.Context, in reportInput) (out reportOutput, err error) {
 	r, err := s.Of(ctx, access.From(ctx).OrgID, Options{Agent: in.Agent, Window: in.Window, Days: in.Days})
 	if err != nil {
@@ -216,6 +229,7 @@ func measuredOf(m *Measured) *measuredOutput {
 	}
 }
 
+// outputOf converts a skill. One that the registry lacks has no text to list.
 func outputOf(k Skill) skillOutput {
 	out := skillOutput{
 		Name: k.Name, SkillID: orNull(k.SkillID), EntryID: orNull(k.EntryID), Version: orNull(k.Version),
@@ -239,6 +253,7 @@ func orNull[T ~string](s T) *T {
 
 func same(s string) string { return s }
 
+// mapped never returns nil, which JSON would show as null.
 func mapped[T, U any](all []T, f func(T) U) []U {
 	out := make([]U, len(all))
 	for i, v := range all {

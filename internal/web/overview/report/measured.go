@@ -8,7 +8,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
-// measure fills in what runs on the catalogue of the agent showed.
+// measure fills in what runs on the catalogue of the agent showed. Runs with and
+// without truncation must differ in nothing else, so only pairs that were started
+// together are compared.
 func (s *Service) measure(ctx context.Context, orgID string, r *Report, since time.Time) error {
 	pairs, err := catalogPairs(ctx, s.DB, orgID, r.Options, since, maxRuns)
 	if err != nil || len(pairs) == 0 {
@@ -25,6 +27,7 @@ func (s *Service) measure(ctx context.Context, orgID string, r *Report, since ti
 	m := Measured{}
 	for _, p := range pairs {
 		for id, cut := range passed[p.CutID] {
+			// A case without a verdict in one of the runs proves nothing.
 			whole, both := passed[p.FullID][id]
 			if !both {
 				continue
@@ -46,6 +49,7 @@ func (s *Service) measure(ctx context.Context, orgID string, r *Report, since ti
 	}
 	if m.Cases > 0 {
 		slices.Sort(m.Judges)
+		// The test for pairs: cases that are right, or wrong, in both do not count.
 		m.P = stats.McNemar(m.Lost, m.Won)
 		r.Routing.Measured = &m
 	}

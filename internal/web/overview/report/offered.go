@@ -16,7 +16,8 @@ import (
 const usesDays = 30
 
 // ListFor lists an organisation's skills for a run: as the report of an agent does, or
-// with whole descriptions. The tested skill takes the place of the registry's version.
+// with whole descriptions. The tested skill takes the place of the registry's
+// version. It implements catalogue.Lister for runs, which are below this package.
 func (s *Service) ListFor(ctx context.Context, orgID string, c catalogue.Choice, of catalogue.Subject) (out catalogue.Listing, err error) {
 	agent := listing.ClaudeCode // which reads all that an author writes for the model
 	if c.Catalog != catalogue.Full {
@@ -30,6 +31,7 @@ func (s *Service) ListFor(ctx context.Context, orgID string, c catalogue.Choice,
 	if err != nil {
 		return out, err
 	}
+	// The text of the run's version, which may not be published yet.
 	own := entry{name: of.Name, description: of.Description, head: []byte(of.Text)}.text(agent)
 	at := slices.IndexFunc(texts, func(k listing.Skill) bool { return k.Name == of.Name })
 	if at < 0 {
@@ -51,6 +53,7 @@ func (s *Service) ListFor(ctx context.Context, orgID string, c catalogue.Choice,
 		if c.Catalog == catalogue.Full {
 			shown.Description = line.Text
 		}
+		// A run of a hidden skill would measure nothing, so the run is told.
 		if line.Form == listing.Hidden {
 			out.Hidden = out.Hidden || i == at
 			continue
@@ -59,6 +62,8 @@ func (s *Service) ListFor(ctx context.Context, orgID string, c catalogue.Choice,
 			out.Skills = append(out.Skills, shown)
 		}
 	}
+	// It tells whether two runs had the same catalog, whatever each agent makes of
+	// it.
 	out.Content = catalogue.Digest(content)
 	return out, nil
 }

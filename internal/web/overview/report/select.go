@@ -28,7 +28,8 @@ type Selection struct {
 	Limit, Offset int
 }
 
-// Select returns a page of the skills and the number of all that match.
+// Select returns a page of the skills and the number of all that match. Sorting is
+// stable with the name as the last key, so that pages do not overlap.
 func (r *Report) Select(sel Selection) (page []Skill, total int) {
 	search := strings.ToLower(sel.Search)
 	all := slices.DeleteFunc(slices.Clone(r.Skills), func(k Skill) bool {
@@ -60,7 +61,8 @@ func (r *Report) Select(sel Selection) (page []Skill, total int) {
 	return all[from:min(from+sel.Limit, len(all))], len(all)
 }
 
-// cut is how many characters of its description the model does not see.
+// cut is how many characters of its description the model does not see. A hidden one
+// was hidden on purpose, so nothing of it is lost.
 func (k Skill) cut() int {
 	if k.Line.Form == listing.Hidden {
 		return 0

@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/overview/listing"
 )
 
-// maxSkills is how many skills of the registry a report reads.
+// maxSkills is how many skills of the registry a report reads. A report is computed
+// in memory; no listing of an agent has nearly as many.
 const maxSkills = 10_000
 
 const secondsPerDay = 24 * 60 * 60
@@ -32,6 +33,7 @@ func (s *Service) Of(ctx context.Context, orgID string, o Options) (r Report, er
 		o.Window = o.Agent.Window()
 	}
 	r = Report{Options: o, Generated: store.Now()}
+	// Midnight in UTC, Days-1 days ago: rollups are by day.
 	since := r.Generated.Truncate(secondsPerDay*time.Second).AddDate(0, 0, 1-o.Days)
 	texts, err := s.readSkills(ctx, orgID, &r)
 	if err != nil {
@@ -47,6 +49,7 @@ func (s *Service) Of(ctx context.Context, orgID string, o Options) (r Report, er
 	if standing.Sessions > 0 {
 		r.Sessions, r.Model = &standing.Sessions, standing.Model
 	}
+	// The order matters: each step uses what the ones before it filled in.
 	r.list(texts)
 	r.judge(since)
 	r.price(standing)
@@ -57,6 +60,7 @@ func (s *Service) Of(ctx context.Context, orgID string, o Options) (r Report, er
 	return r, s.measure(ctx, orgID, &r, since)
 }
 
+// The page checks by it, too, since its parameters have no schema.
 func (o Options) check() error {
 	switch {
 	case o.Agent != listing.ClaudeCode && o.Agent != listing.Codex:
@@ -71,6 +75,7 @@ func (o Options) check() error {
 
 // readSkills fills in the skills of the registry, and returns their texts.
 func (s *Service) readSkills(ctx context.Context, orgID string, r *Report) (texts []listing.Skill, err error) {
+	// One more tells whether some were left out.
 	err = eachEntry(ctx, s.DB, orgID, maxSkills+1, func(e entry) error {
 		if len(r.Skills) == maxSkills {
 			r.Totals.LeftOut = true
@@ -88,6 +93,8 @@ func (s *Service) readSkills(ctx context.Context, orgID string, r *Report) (text
 // text is what the agent reads of the skill to list it.
 func (e entry) text(agent listing.Agent) listing.Skill {
 	k := listing.Skill{Name: e.name, Description: e.description}
+	// Most skills have neither field, and parsing all of them would take most of the
+	// time.
 	own := [][]byte{[]byte("when_to_use"), []byte("disable-model-invocation")}
 	if agent != listing.ClaudeCode || !slices.ContainsFunc(own, func(key []byte) bool { return bytes.Contains(e.head, key) }) {
 		return k
@@ -130,6 +137,7 @@ func (s *Service) readCounts(ctx context.Context, orgID string, r *Report, since
 		r.Reported = r.Reported || c.checks > 0 || c.seen > 0
 		i, known := byID[c.skillID]
 		if !known {
+			// Without the plugin's name, e.g. "pdf" for "tools:pdf".
 			i, known = byName[c.name[strings.LastIndexByte(c.name, ':')+1:]]
 		}
 		if !known {
@@ -156,6 +164,8 @@ func (s *Service) readCounts(ctx context.Context, orgID string, r *Report, since
 		if sum.offered > 0 {
 			k.OfferedSessions = &sum.offered
 		}
+		// Every use was reported, with the confidence 1, which only calls by name
+		// have.
 		k.explicit = sum.triggers > 0 && sum.confidences == sum.triggers && sum.confidence == sum.triggers*1_000_000_000
 	}
 	return nil
@@ -163,6 +173,7 @@ func (s *Service) readCounts(ctx context.Context, orgID string, r *Report, since
 
 // list computes the listing of the agent. The skills with texts are the first.
 func (r *Report) list(texts []listing.Skill) {
+	// Claude Code shortens the descriptions of rarely used skills first.
 	for i := range texts {
 		texts[i].Uses = r.Skills[i].Uses
 	}
@@ -201,7 +212,8 @@ const (
 	explicitUses = 3
 )
 
-// judge decides which skills are not used, and what to do with each.
+// judge decides which skills are not used, and what to do with each. Nothing is
+// proposed for a skill that is younger than the window.
 func (r *Report) judge(since time.Time) {
 	for i := range r.Skills {
 		k := &r.Skills[i]
@@ -234,7 +246,8 @@ func (r *Report) judge(since time.Time) {
 	}
 }
 
-// price computes what the listing costs.
+// price computes what the listing costs. Offers are exact; without them all sessions
+// are assumed, which is an upper bound.
 func (r *Report) price(standing costs.Standing) {
 	for i := range r.Skills {
 		k := &r.Skills[i]
@@ -264,7 +277,9 @@ func (r *Report) price(standing costs.Standing) {
 	}
 }
 
-// switchOff collects the skills with an action, and computes the listing without them.
+// switchOff collects the skills with an action, and computes the listing without
+// them. Skills that the registry lacks have no text, but can be switched off all the
+// same.
 func (r *Report) switchOff(texts []listing.Skill) {
 	sw := SwitchOff{Overrides: map[string]listing.Visibility{}, Forms: map[listing.Form]int{}}
 	after := slices.Clone(texts)
@@ -295,6 +310,7 @@ func (r *Report) switchOff(texts []listing.Skill) {
 	r.Switch = sw
 }
 
+// tokensOf is 0 for an unknown text, which sorts it last.
 func tokensOf(k Skill) int64 {
 	if k.Tokens == nil {
 		return 0
@@ -302,7 +318,8 @@ func tokensOf(k Skill) int64 {
 	return *k.Tokens
 }
 
-// Costly returns the used skills whose listing costs most for each use, at most n.
+// Costly returns the used skills whose listing costs most for each use, at most n. A
+// skill that is never used has no cost per use, and is in SwitchOff instead.
 func (r *Report) Costly(n int) (all []Skill) {
 	for _, k := range r.Skills {
 		if k.Use == Used && k.TokensPerUse != nil {

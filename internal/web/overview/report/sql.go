@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 )
 
-// entry is a skill of the registry with the head of its SKILL.md.
+// entry is a skill of the registry with the head of its SKILL.md. ownPolicy is found
+// by its path in the manifest: the file itself is in the archive.
 type entry struct {
 	id, skillID, name, version, description string
 	createdAt                               time.Time
@@ -25,7 +26,8 @@ type entry struct {
 const headSize = 8 << 10
 
 // eachEntry calls fn for the skills of an organisation's registry that have a current
-// version, by name.
+// version, by name. The version's own description wins, since that is what agents
+// read.
 func eachEntry(ctx context.Context, q store.Querier, orgID string, limit int, fn func(e entry) error) error {
 	rows, err := q.Query(ctx, `
 		SELECT e.id, COALESCE(e.skill_id, ''), e.name, e.current_version, COALESCE(NULLIF(v.description, ''), e.description), e.created_at,
@@ -56,7 +58,8 @@ type counts struct {
 	confidences   int64
 }
 
-// countsOfOrg sums the counters of an organisation's skills from a day on.
+// countsOfOrg sums the counters of an organisation's skills from a day on. Merged
+// skills are left out: what is reported of them counts for others.
 func countsOfOrg(ctx context.Context, q store.Querier, orgID string, since int64) ([]counts, error) {
 	rows, err := q.Query(ctx, `
 		SELECT k.id, k.name, k.created_at, k.confirmed AND NOT k.hidden, CAST(SUM(d.last_sessions) AS BIGINT),
@@ -76,7 +79,9 @@ func countsOfOrg(ctx context.Context, q store.Querier, orgID string, since int64
 type testRun struct{ id, skill, suiteID, suite string }
 
 // newestRuns returns the newest run of each suite since a time, the newest first. Runs
-// with more trials than maxTrials are left out.
+// with more trials than maxTrials are left out. Runs that serve a purpose, e.g. of a
+// gate or an improve run, and runs on an agent's catalog are left out: they do not
+// show how the whole registry routes.
 func newestRuns(ctx context.Context, q store.Querier, orgID string, since time.Time, maxTrials, limit int) ([]testRun, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.id, r.subject, s.id, s.name FROM (
@@ -186,6 +191,7 @@ func choicesOf(ctx context.Context, q store.Querier, runIDs []string) (all []cho
 // request is what a case asks that should trigger a skill.
 type request struct{ runID, query string }
 
+// requestsOf returns the queries of cases, those of the newest runs first.
 func requestsOf(ctx context.Context, q store.Querier, runIDs []string, limit int) ([]request, error) {
 	in, list := q.Dialect().In("$1", runIDs)
 	rows, err := q.Query(ctx, `
@@ -197,14 +203,16 @@ func requestsOf(ctx context.Context, q store.Querier, runIDs []string, limit int
 	})
 }
 
-// pair is two skills in the same sessions.
+// pair is two skills in the same sessions. taken and together are numbers of
+// sessions.
 type pair struct {
 	skill, other    string // names
 	taken, together int
 }
 
 // sample is the newest sessions of an organisation. A page of each outcome comes from
-// the index that lists of sessions use.
+// the index that lists of sessions use. Figures of a sample, so that the cost does
+// not grow with history.
 func sample() string {
 	var parts []string
 	for _, outcome := range []string{"", "pass", "fail"} {
@@ -236,7 +244,8 @@ func pairsOf(ctx context.Context, q store.Querier, orgID string, since time.Time
 	})
 }
 
-// sessionsOf counts the sessions of the sample that activated or considered each skill.
+// sessionsOf counts the sessions of the sample that activated or considered each
+// skill. It is the denominator of overlaps.
 func sessionsOf(ctx context.Context, q store.Querier, orgID string, since time.Time, sessions int) (map[string]int, error) {
 	rows, err := q.Query(ctx, sample()+`
 		SELECT k.name, seen.sessions FROM (

@@ -41,6 +41,7 @@ func (s *Service) readTests(ctx context.Context, orgID string, r *Report, since 
 		if err != nil {
 			return err
 		}
+		// Other runs have the skill alone, without a choice to make.
 		chose := map[string]bool{} // runs with trigger cases
 		for _, c := range choices {
 			chose[c.runID] = true
@@ -72,6 +73,7 @@ func overlapsOfRuns(choices []choice, skillOf map[string]string) (all []Overlap)
 	pairs, of := map[key]*Overlap{}, map[string]int{}
 	for _, c := range choices {
 		skill := skillOf[c.runID]
+		// A case that should not trigger passes if the skill is not chosen.
 		if c.passed != (c.chosen == skill) { // a request that is not the skill's
 			continue
 		}
@@ -84,6 +86,7 @@ func overlapsOfRuns(choices []choice, skillOf map[string]string) (all []Overlap)
 			pairs[k] = &Overlap{Skill: skill, TakenBy: c.chosen, From: FromRuns}
 		}
 		pairs[k].Taken++
+		// Ids are UUIDv7: the greatest is the newest.
 		pairs[k].RunID = max(pairs[k].RunID, c.runID)
 	}
 	for k, o := range pairs {
@@ -97,7 +100,8 @@ func overlapsOfRuns(choices []choice, skillOf map[string]string) (all []Overlap)
 }
 
 // route chooses the skill of each request twice, by the router that runs without a
-// model use: by the whole descriptions, and by what the agent's model sees.
+// model use: by the whole descriptions, and by what the agent's model sees. It is a
+// cheap prediction of what truncation does; Measured has what it did.
 func (r *Report) route(requests []request, skillOf map[string]string) {
 	lines := map[string]listing.Line{}
 	var whole, cut []judge.Skill
@@ -114,6 +118,7 @@ func (r *Report) route(requests []request, skillOf map[string]string) {
 	before, after := judge.NewLexicalRouter(whole), judge.NewLexicalRouter(cut)
 	for _, q := range requests {
 		skill := skillOf[q.runID]
+		// The skill may be gone, or hidden, since the run.
 		line, ok := lines[skill]
 		if !ok {
 			continue
@@ -140,7 +145,7 @@ func (r *Report) route(requests []request, skillOf map[string]string) {
 }
 
 // lost returns the words of a request that the description has only in the part that
-// is cut.
+// is cut. Stems, so that "tables" in the request matches "table" in the description.
 func lost(query, name string, line listing.Line) (all []string) {
 	seen, cut := map[string]bool{}, map[string]bool{}
 	for _, w := range judge.Stems(name + " " + line.Seen()) {
