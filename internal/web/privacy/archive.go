@@ -214,7 +214,7 @@ func appendRow(line []byte, columns []string, row []any) ([]byte, error) {
 		if us, ok := value.(int64); ok && us >= oldest && ofTime.MatchString(columns[i]) {
 			value = time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000000Z07:00")
 		}
-		// Text that SQLite returns as bytes, or ciphertext, which is in text, too.
+		// Text in a column of bytes stays readable.
 		if raw, ok := value.([]byte); ok && utf8.Valid(raw) { // others become base64
 			value = string(raw)
 		}

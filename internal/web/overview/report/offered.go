@@ -15,9 +15,9 @@ import (
 // skills that are used most.
 const usesDays = 30
 
-// ListFor lists an organisation's skills for a run: as the report of an agent does, or
-// with whole descriptions. The tested skill takes the place of the registry's
-// version. It implements catalogue.Lister for runs, which are below this package.
+// ListFor lists an organisation's skills for a run: as the report of an agent does,
+// or with whole descriptions. The tested skill takes the place of the registry's
+// version. Runs, which are below this package, call it through a hook.
 func (s *Service) ListFor(ctx context.Context, orgID string, c catalogue.Choice, of catalogue.Subject) (out catalogue.Listing, err error) {
 	agent := listing.ClaudeCode // which reads all that an author writes for the model
 	if c.Catalog != catalogue.Full {

@@ -93,8 +93,7 @@ func (s *Service) readSkills(ctx context.Context, orgID string, r *Report) (text
 // text is what the agent reads of the skill to list it.
 func (e entry) text(agent listing.Agent) listing.Skill {
 	k := listing.Skill{Name: e.name, Description: e.description}
-	// Most skills have neither field, and parsing all of them would take most of the
-	// time.
+	// Most skills have neither field, and need not be parsed.
 	own := [][]byte{[]byte("when_to_use"), []byte("disable-model-invocation")}
 	if agent != listing.ClaudeCode || !slices.ContainsFunc(own, func(key []byte) bool { return bytes.Contains(e.head, key) }) {
 		return k
@@ -164,8 +163,7 @@ func (s *Service) readCounts(ctx context.Context, orgID string, r *Report, since
 		if sum.offered > 0 {
 			k.OfferedSessions = &sum.offered
 		}
-		// Every use was reported, with the confidence 1, which only calls by name
-		// have.
+		// Every use was reported with the confidence 1, as calls by name are.
 		k.explicit = sum.triggers > 0 && sum.confidences == sum.triggers && sum.confidence == sum.triggers*1_000_000_000
 	}
 	return nil
