@@ -11,7 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 )
 
-// auditView is a page of the audit log.
+// auditView is a page of the audit log. Areas and actors are suggestions for the
+// filter; any other value can be typed.
 type auditView struct {
 	Rows     []auditRow
 	Form     auditForm
@@ -27,7 +28,7 @@ type auditView struct {
 type auditForm struct{ Actor, Action, Target, Since, Until string }
 
 // An auditRow is an entry for display, e.g. "Ada, in a browser, changed the role of
-// Bob".
+// Bob". Link is "" for a thing that is gone, or that the caller may not see.
 type auditRow struct {
 	audit.Entry
 	Who, How         string
@@ -39,7 +40,8 @@ type auditRow struct {
 const auditShown = 50
 
 // handleAudit shows a page of the audit log, newest first. An invalid filter is refused
-// on the page itself.
+// on the page itself. Names are those of now: an entry has the name of its time only
+// where the user is gone.
 func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()
 	form := newAuditForm(q)
@@ -82,7 +84,8 @@ func newAuditForm(q url.Values) auditForm {
 	}
 }
 
-// filter returns the filter of the service. Times that are invalid are an error.
+// filter returns the filter of the service. Times that are invalid are an error. The
+// export uses it, too.
 func (a auditForm) filter() (audit.Filter, error) {
 	f := audit.Filter{Actor: a.Actor, Action: a.Action, Target: a.Target}
 	err := f.Between(a.Since, a.Until)
@@ -110,6 +113,8 @@ func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]st
 	for _, e := range entries {
 		ids = append(ids, e.Target.ID)
 		for name, value := range e.Detail {
+			// Details name ids under the kind of thing that they are, e.g.
+			// "skill_id".
 			if id, ok := value.(string); ok && ofOne(pagesOfTargets[name]) {
 				ids = append(ids, id)
 			}
@@ -130,7 +135,8 @@ func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]st
 	return rows, nil
 }
 
-// newAuditRow describes one entry; names are those of users by id.
+// newAuditRow describes one entry; names are those of users by id. Only named actors
+// have a way: "the service" does nothing in a browser.
 func newAuditRow(e audit.Entry, l linker, names map[string]string) auditRow {
 	row := auditRow{
 		Entry: e, Who: cmp.Or(e.ActorName, whoWords[e.Actor]), Did: didWords(e.Action),
@@ -157,7 +163,8 @@ type linker struct {
 	visible map[string]bool // whether it is visible, by the path in routes.go
 }
 
-// link returns the path of a thing's page, or "".
+// link returns the path of a thing's page, or "". A page of a list is linked without
+// looking whether the thing exists.
 func (l linker) link(kind, id string) string {
 	path := pagesOfTargets[kind]
 	switch {

@@ -20,7 +20,8 @@ type offeringChoice struct {
 	Chosen       bool
 }
 
-// An offeringView is the catalogue report with a page of its skills.
+// An offeringView is the catalogue report with a page of its skills. The report is
+// computed for each page of it, which its queries make cheap enough.
 type offeringView struct {
 	report.Report
 	Agents, Windows, Ranges, Shown, Sorts []offeringChoice
@@ -60,7 +61,8 @@ const (
 )
 
 // readOffering returns the page that begins at offset. Values that the form does not
-// offer, e.g. in an old link, are replaced by the default.
+// offer, e.g. in an old link, are replaced by the default. A person edits a form,
+// not a query: a strange value deserves no error page.
 func readOffering(ctx context.Context, s *report.Service, orgID string, query url.Values, offset int) (view offeringView, err error) {
 	options := report.Options{Agent: listing.ClaudeCode, Days: offeringDays}
 	if query.Get("agent") == string(listing.Codex) {
@@ -76,6 +78,7 @@ func readOffering(ctx context.Context, s *report.Service, orgID string, query ur
 		PerPage: offeringPerPage, Policy: report.PolicyFile, PolicyPath: report.PolicyPath,
 		Agents: chooseOption(offeringAgents, string(options.Agent)), Shown: chooseOption(offeringShown, query.Get("show")), Sorts: chooseOption(offeringSorts, query.Get("sort")),
 	}
+	// Windows are shown in thousands, as vendors do.
 	for _, n := range contextWindows {
 		label := fmt.Sprintf("%d k tokens", n/1000)
 		if n == 0 {

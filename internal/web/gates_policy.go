@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
-// A gatePolicyForm is the input of the form of a policy, as text.
+// A gatePolicyForm is the input of the form of a policy, as text. The page shows it
+// again as it was typed, whatever is wrong with it.
 type gatePolicyForm struct {
 	Mode, OnInconclusive                     string
 	Suites                                   []string
@@ -26,7 +27,8 @@ func (f gatePolicyForm) Has(id string) bool { return slices.Contains(f.Suites, i
 // are, which may differ from the name of the input.
 type numberField struct{ Name, Problem, Label, Value string }
 
-// Numbers are the inputs for numbers, in the order of the form.
+// Numbers are the inputs for numbers, in the order of the form. Their labels are in
+// the order in which a person decides about them.
 func (f gatePolicyForm) Numbers() []numberField {
 	return []numberField{
 		{"trials", "trials", "Trials of each case on each version", f.Trials},
@@ -40,7 +42,8 @@ func (f gatePolicyForm) Numbers() []numberField {
 	}
 }
 
-// newGatePolicyForm returns the form of an existing policy.
+// newGatePolicyForm returns the form of an existing policy. "" stands for a floor or
+// limit that is not set.
 func newGatePolicyForm(p gates.Policy) gatePolicyForm {
 	f := gatePolicyForm{
 		Mode: string(p.Mode), OnInconclusive: p.OnInconclusive, Suites: p.Suites, Trials: strconv.Itoa(p.Trials),
@@ -63,7 +66,8 @@ func newGatePolicyForm(p gates.Policy) gatePolicyForm {
 	return f
 }
 
-// readGatePolicyForm reads the form from a request.
+// readGatePolicyForm reads the form from a request. An unchecked box is not sent, so
+// a missing one is false.
 func readGatePolicyForm(value func(name string) string, suites []string) gatePolicyForm {
 	field := func(name string) string { return strings.TrimSpace(value(name)) }
 	return gatePolicyForm{
@@ -76,7 +80,8 @@ func readGatePolicyForm(value func(name string) string, suites []string) gatePol
 }
 
 // Change sets the fields of the form in a policy. It only parses: the limits are
-// checked by package gates. parse parses a number up to a limit.
+// checked by package gates. parse parses a number up to a limit. All problems are
+// reported at once, each at its field.
 func (f gatePolicyForm) Change(p *gates.Policy, parse func(text string, most float64) (float64, bool)) error {
 	var issues []fault.Issue
 	whole := func(field, text string, into *int) {
@@ -110,6 +115,7 @@ func (f gatePolicyForm) Change(p *gates.Policy, parse func(text string, most flo
 		p.Floors.SkillTokens = new(int)
 		whole("floors.skill_md_tokens", f.SkillLimit, p.Floors.SkillTokens)
 	}
+	// An empty number of approvals means none.
 	p.Approvals, p.SelfApproval, p.HostReviews = 0, f.SelfApproval, f.HostReviews
 	if f.Approvals != "" {
 		whole("approvals", f.Approvals, &p.Approvals)

@@ -15,7 +15,8 @@ type pricesView struct {
 	Text   string
 }
 
-// examplePrices is the text of the form for an organisation without own prices.
+// examplePrices is the text of the form for an organisation without own prices. The
+// units are dollars for a million tokens, as vendors publish them.
 const examplePrices = `{"models": [
   {"match": "our-model-*", "input": 1, "output": 4, "cache_read": 0.1}
 ]}`
@@ -26,7 +27,8 @@ func (s *Service) handlePrices(v *visit) (answer, error) {
 	return show("settings_prices", "Prices", view), err
 }
 
-// ownPrices reads the prices for the page.
+// ownPrices reads the prices for the page. Prices of the installation are not shown:
+// they are in its price file.
 func (s *Service) ownPrices(v *visit) (view pricesView, err error) {
 	if view.Models, err = s.Costs.OwnPrices(v.Context(), v.Caller.OrgID); err != nil {
 		return view, err
@@ -57,6 +59,7 @@ func priceFile(models []pricing.Model) (string, error) {
 func (s *Service) handleSetPrices(v *visit) (answer, error) {
 	models, text := []pricing.Model{}, v.PostFormValue("prices")
 	var problem error
+	// An empty list means that only the installation's prices count.
 	if v.PostFormValue("reset") == "" {
 		models, problem = pricing.Parse([]byte(text))
 		// The parser's errors name the entry and its line.

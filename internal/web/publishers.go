@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// publishersView lists the trusted publishers of an entry, with the form of a new one.
+// publishersView lists the trusted publishers of an entry, with the form of a new
+// one. Workflows are to be copied into the repository; they hold no secret.
 type publishersView struct {
 	Entry      registry.Entry
 	Path       string
@@ -23,6 +24,7 @@ func (s *Service) handlePublishers(v *visit) (answer, error) {
 	return s.showPublishers(v, publishers.Publisher{Issuer: publishers.GitHubIssuer, Ref: "main"}, nil)
 }
 
+// The form has the usual values at first, and what was typed after a refusal.
 func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem error) (answer, error) {
 	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -40,6 +42,8 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 	return page, nil
 }
 
+// The ids of repository and owner are optional, and protect from a name that is
+// reused.
 func (s *Service) handleAddPublisher(v *visit) (answer, error) {
 	field := func(name string) string { return strings.TrimSpace(v.FormValue(name)) }
 	form := publishers.Publisher{
@@ -53,6 +57,7 @@ func (s *Service) handleAddPublisher(v *visit) (answer, error) {
 	return redirect(pathTo("registry", p.EntryID, "publishers"), p.Repository+" may publish "+p.EntryName+" from now on."), nil
 }
 
+// The entry is looked up first: it must be of the caller's organisation.
 func (s *Service) handleDeletePublisher(v *visit) (answer, error) {
 	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err == nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
 )
 
-// An ownersView says who owns an entry, on its page.
+// An ownersView says who owns an entry, on its page. Named is empty for owners from
+// a file, which cannot be edited here.
 type ownersView struct {
 	teams.Owners
 	Changeable bool     // by the caller
@@ -29,6 +30,7 @@ func (s *Service) ownersOf(ctx context.Context, c access.Caller, entryID string)
 	if view.Mine, err = s.Teams.MayAsOwner(ctx, c, entryID); err != nil {
 		return view, err
 	}
+	// The rest is for the form only, and addresses of people are not for everyone.
 	if view.Changeable = view.Mine || c.May(access.Admin); !view.Changeable {
 		return view, nil
 	}
@@ -54,7 +56,8 @@ func (s *Service) ownersOf(ctx context.Context, c access.Caller, entryID string)
 	return view, err
 }
 
-// setOwners sets the owners that a person typed; none leave it to the CODEOWNERS file.
+// setOwners sets the owners that a person typed; none leave it to the CODEOWNERS
+// file. An unknown name is a problem of the form, and then nothing is changed.
 func (s *Service) setOwners(ctx context.Context, c access.Caller, entryID, text string) error {
 	n, err := s.Teams.Find(ctx, c.OrgID, splitNames(text))
 	if err != nil {

@@ -17,12 +17,16 @@ import (
 var templateFiles embed.FS
 
 // A pageTemplate returns a page's set of templates, which is parsed at the first
-// request: all of them take megabytes, and most servers show a few.
+// request: all of them take megabytes, and most servers show a few. A mistake in a
+// template is found by the tests, which render all pages.
 type pageTemplate func() (*template.Template, error)
 
 // readTemplates returns one set for each page: the layout, the partials, and the
-// page's own blocks.
+// page's own blocks. Blocks of a page have the same names in all sets, which is why
+// each has its own set.
 func (s *Service) readTemplates() (map[string]pageTemplate, error) {
+	// The layout is parsed at the start, so that a server with a broken one does not
+	// start.
 	base, err := parse(template.New("layout").Funcs(s.functions()), "templates/layout.html", "templates/partials.html")
 	if err != nil {
 		return nil, err
@@ -65,7 +69,8 @@ func parse(set *template.Template, files ...string) (*template.Template, error) 
 	return set, nil
 }
 
-// functions are what templates can call.
+// functions are what templates can call. They are few and about words, not about
+// data: what a page shows is computed in Go.
 func (s *Service) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.url,

@@ -21,7 +21,8 @@ const (
 	reviewsListed = 50
 )
 
-// reviewListView is a page of the queue as a list.
+// reviewListView is a page of the queue as a list. Nothing is selected at first: a
+// person must look before deciding on many.
 type reviewListView struct {
 	reviewView
 	Items   []listedSuggestion
@@ -35,10 +36,12 @@ type listedSuggestion struct {
 	SourceID, Label string
 }
 
+// The queue runs over all sources, so a page may end one and begin the next.
 func (s *Service) reviewList(v *visit, queue reviewView) (answer, error) {
 	view := reviewListView{reviewView: queue, PerPage: reviewsListed, All: v.URL.Query().Get("all") != ""}
 	offset := v.offset(reviewsListed)
 	for _, w := range queue.inScope() {
+		// Skipped by its count, without a query.
 		if offset >= w.Suggestions || len(view.Items) == reviewsListed {
 			offset -= w.Suggestions
 			continue
@@ -55,7 +58,8 @@ func (s *Service) reviewList(v *visit, queue reviewView) (answer, error) {
 	return show("review_list", "Review", view), nil
 }
 
-// decideSeveral records one decision on all suggestions that are selected.
+// decideSeveral records one decision on all suggestions that are selected. A
+// suggestion that was answered meanwhile is no error: the message counts those.
 func (s *Service) decideSeveral(v *visit) (answer, error) {
 	back := listPath(v.FormValue("scope"), v.FormValue("page"))
 	if v.FormValue("back") == "source" {
@@ -78,6 +82,7 @@ func (s *Service) decideSeveral(v *visit) (answer, error) {
 	}
 	refs := make([]suggestions.Ref, len(selected))
 	for i, text := range selected {
+		// The value of a checkbox is both ids.
 		source, id, _ := strings.Cut(text, " ")
 		if _, err := uuid.Parse(id); err != nil {
 			return answer{}, fault.Invalid("selected", "the form has no valid suggestion")
@@ -92,7 +97,8 @@ func (s *Service) decideSeveral(v *visit) (answer, error) {
 	return redirect(back, message), err
 }
 
-// undoSeveral undoes decisions that were made together.
+// undoSeveral undoes decisions that were made together. All or none: what was
+// decided in one step is undone in one.
 func (s *Service) undoSeveral(v *visit, all []overview.Decision) (answer, error) {
 	refs := make([]suggestions.Ref, len(all))
 	for i, d := range all {
@@ -102,6 +108,8 @@ func (s *Service) undoSeveral(v *visit, all []overview.Decision) (answer, error)
 	return redirect(listPath(v.FormValue("scope"), ""), fmt.Sprintf("%d decisions were undone.", len(all))), err
 }
 
+// listPath is the URL of a page of the list; page comes from a form, and may be
+// anything.
 func listPath(scope, page string) string {
 	query := url.Values{"view": {listed}}
 	if n, err := strconv.Atoi(page); err == nil && n > 1 {

@@ -18,11 +18,13 @@ type caseView struct {
 // Normalizations are what an exact match may ignore.
 func (caseView) Normalizations() []string { return casepage.Normalizations() }
 
+// handleCase shows the form of a case, or of a new one of the kind in the query.
 func (s *Service) handleCase(v *visit) (answer, error) {
 	view, err := s.caseView(v)
 	return show("suite_case", view.title(), view), err
 }
 
+// title counts from 1, as the list of cases does.
 func (v caseView) title() string {
 	if v.N < 0 {
 		return "New case"
@@ -43,6 +45,7 @@ func (s *Service) caseView(v *visit) (view caseView, err error) {
 	} else {
 		view.Form, err = casepage.FormOf(view.Suite.Cases[view.N])
 	}
+	// For IfVersion: a case that another person has moved must not be overwritten.
 	view.Form.Version = view.Suite.Version
 	return view, err
 }

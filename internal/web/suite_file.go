@@ -26,6 +26,7 @@ func (s *Service) handleImportSuite(v *visit) (answer, error) {
 	return show("suites", "Suites", view).refused(problem)
 }
 
+// takeSuite reads the upload and imports it. The format is detected by the content.
 func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	form, err := readUpload(v)
 	if err != nil {
@@ -36,6 +37,7 @@ func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	if len(files) != 1 {
 		return done, fault.Invalid("file", "Choose a file")
 	}
+	// Without a name the suite is called like the file.
 	f := suites.Import{
 		Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename,
 		Content: files[0].Content, Size: files[0].Content.Size(), Partial: v.PostFormValue("partial") != "",
@@ -46,7 +48,8 @@ func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	return s.Suites.Import(v.Context(), v.Caller, f)
 }
 
-// importText describes the result of an import.
+// importText describes the result of an import. Partial imports say what was
+// skipped, since nobody would miss it later.
 func importText(done suites.ImportResult) string {
 	text := "The suite was imported."
 	for _, r := range done.Refused {
@@ -68,6 +71,8 @@ func (s suiteView) Formats() []choice {
 	}
 }
 
+// handleExportSuite sends the suite as a file. Formats other than "suite" leave out
+// cases that they cannot express.
 func (s *Service) handleExportSuite(v *visit) (answer, error) {
 	format := suites.Format(v.URL.Query().Get("format"))
 	if !slices.Contains(suites.Formats(), format) {
@@ -80,7 +85,8 @@ func (s *Service) handleExportSuite(v *visit) (answer, error) {
 	}), err
 }
 
-// handleImportRun makes a run of the suite of a result of another tool.
+// handleImportRun makes a run of the suite of a result of another tool. A result
+// that was imported before leads to its run: importing is idempotent.
 func (s *Service) handleImportRun(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	r, added, problem := s.takeRun(v, id)
@@ -98,6 +104,7 @@ func (s *Service) handleImportRun(v *visit) (answer, error) {
 	return show("suite", view.Name, view).refused(problem)
 }
 
+// takeRun reads the upload. added is false if the run was there already.
 func (s *Service) takeRun(v *visit, suiteID string) (r runs.Run, added bool, err error) {
 	form, err := readUpload(v)
 	if err != nil {

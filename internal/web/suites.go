@@ -18,6 +18,7 @@ type suitesView struct {
 	Import  suiteForm             // input of the import form
 }
 
+// A suiteRow is a suite with its last run.
 type suiteRow struct {
 	suites.Suite
 	SourceLabel string
@@ -33,6 +34,7 @@ func (s *Service) handleSuites(v *visit) (answer, error) {
 	return show("suites", "Suites", view), err
 }
 
+// The newest runs are read with one query for the page.
 func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	org := v.Caller.OrgID
 	kind := suites.VerifierKind(v.URL.Query().Get("verifier"))

@@ -18,7 +18,8 @@ type verdict struct {
 // Pass is the pass rate.
 func (g verdict) Pass() *float64 { return passRate(&g.PassRate) }
 
-// verdicts returns the grades of a session.
+// verdicts returns the grades of a session. Names are read only if someone other
+// than the caller has graded.
 func (s *Service) verdicts(v *visit, d sessions.Detail) (all []verdict, err error) {
 	names := map[string]string{v.Caller.UserID: "you"}
 	for _, g := range d.Grades {
@@ -38,7 +39,8 @@ func (s *Service) verdicts(v *visit, d sessions.Detail) (all []verdict, err erro
 	return all, nil
 }
 
-// A verdictForm lets a person say whether a skill did well in a session.
+// A verdictForm lets a person say whether a skill did well in a session. A second
+// verdict of a person replaces their first.
 type verdictForm struct {
 	SkillID string
 	Skill   string
@@ -52,7 +54,8 @@ const (
 	failed = "fail"
 )
 
-// verdictForms returns a form for each skill that a session used.
+// verdictForms returns a form for each skill that a session used. Only what a skill
+// did can be graded: one that was merely offered has no form.
 func verdictForms(c access.Caller, d sessions.Detail) (forms []verdictForm) {
 	for _, k := range d.Skills {
 		if !grades.Gradable(k) {
@@ -62,6 +65,7 @@ func verdictForms(c access.Caller, d sessions.Detail) (forms []verdictForm) {
 		for _, g := range d.Grades {
 			if g.SkillID == k.SkillID && g.Basis == basis.Person && g.GradedBy == c.UserID {
 				form.Said, form.Reason = failed, g.Reason
+				// People say pass or fail, which are stored as 1 and 0.
 				if g.PassRate > 0 {
 					form.Said = passed
 				}
@@ -92,6 +96,7 @@ func (s *Service) handleGrade(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	// The reason that was typed is kept in the form of its skill.
 	for i := range view.Forms {
 		if view.Forms[i].SkillID == verdict.Skill {
 			view.Forms[i].Reason = verdict.Reason

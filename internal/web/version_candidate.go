@@ -17,7 +17,8 @@ import (
 // candidateFindings is how many findings of the validation a page shows.
 const candidateFindings = 50
 
-// A candidateReview is the page on which people decide about a candidate.
+// A candidateReview is the page on which people decide about a candidate. It also
+// shows versions that were decided on, as a record.
 type candidateReview struct {
 	approvals.Review
 	Held      bool        // it is a candidate
@@ -37,6 +38,7 @@ func (s *Service) reviewOf(ctx context.Context, c access.Caller, entryID, versio
 		return r, err
 	}
 	r.Held = r.Version.State == registry.Candidate
+	// Compared with the current version: that is what would change for people.
 	if r.Version.ID != r.Entry.CurrentVersionID {
 		r.From = r.Entry.CurrentVersion
 	}
@@ -47,6 +49,7 @@ func (s *Service) reviewOf(ctx context.Context, c access.Caller, entryID, versio
 		}
 		r.Gate = &g
 	}
+	// The reason is shown instead of a button that would be refused.
 	if r.Refusal, err = s.whyRefused(ctx, c, r.Review, approvals.Approve); err != nil {
 		return r, err
 	}
@@ -63,6 +66,7 @@ func (s *Service) reviewOf(ctx context.Context, c access.Caller, entryID, versio
 	return r, s.validateCandidate(ctx, &r)
 }
 
+// whyRefused returns why the caller may not decide so, "" if they may.
 func (s *Service) whyRefused(ctx context.Context, c access.Caller, r approvals.Review, d approvals.Decision) (string, error) {
 	err := s.Approvals.MayAnswer(ctx, s.Approvals.DB, c, r, d)
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Denied {
@@ -71,6 +75,7 @@ func (s *Service) whyRefused(ctx context.Context, c access.Caller, r approvals.R
 	return "", err
 }
 
+// validateCandidate runs the validation again: rules may be newer than the version.
 func (s *Service) validateCandidate(ctx context.Context, r *candidateReview) error {
 	pkg, err := s.Registry.Open(ctx, r.Version)
 	if err != nil {

@@ -14,6 +14,8 @@ type versionReviewView struct {
 	DiffURL string // URL of the whole diff, if only the beginning is shown
 }
 
+// versionReview reads the page: the decision, what it rests on, and what would
+// change.
 func (s *Service) versionReview(v *visit) (view versionReviewView, err error) {
 	if view.candidateReview, err = s.reviewOf(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version")); err != nil {
 		return view, err
@@ -31,6 +33,8 @@ func (s *Service) handleVersionReview(v *visit) (answer, error) {
 	return show("version_review", "Review of "+view.Entry.Name+" "+view.Version.Version, view), err
 }
 
+// handleAnswerVersion approves, rejects or comments. Who may is decided by
+// approvals.
 func (s *Service) handleAnswerVersion(v *visit) (answer, error) {
 	var r approvals.Review
 	var err error
@@ -43,6 +47,8 @@ func (s *Service) handleAnswerVersion(v *visit) (answer, error) {
 	return s.reviewed(v, r, err)
 }
 
+// handleOverrideApprovals publishes without the approvals, with a reason for the
+// record.
 func (s *Service) handleOverrideApprovals(v *visit) (answer, error) {
 	r, err := s.Approvals.Override(v.Context(), v.Caller, v.PathValue("id"), v.PathValue("version"), v.FormValue("reason"))
 	return s.reviewed(v, r, err)

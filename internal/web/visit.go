@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web/listing"
 )
 
-// A visit is one request for a page.
+// A visit is one request for a page. It embeds the request, so that handlers read
+// forms and paths as usual.
 type visit struct {
 	*http.Request
 	w         http.ResponseWriter
@@ -24,7 +25,8 @@ type visit struct {
 }
 
 // policy is the Content-Security-Policy. It keeps pages from running or loading
-// anything from elsewhere, even if a text were not escaped (XSS).
+// anything from elsewhere, even if a text were not escaped (XSS). Scripts and styles
+// are files of this server; none is inline.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -35,6 +37,7 @@ func (s *Service) handler(r route) http.Handler {
 		setHeaders(w.Header())
 		v := &visit{Request: req.WithContext(audit.By(req.Context(), audit.Web)), w: w}
 		v.list = listing.Request{Path: req.URL.EscapedPath(), Query: req.URL.Query(), Sorts: r.sorts}
+		// A form that was refused is shown at its own address, see frame.Address.
 		if r.method == http.MethodPost {
 			v.page = addressOf(r.page, req.URL.EscapedPath())
 			v.list.Path = v.page
@@ -47,6 +50,7 @@ func (s *Service) handler(r route) http.Handler {
 	})
 }
 
+// setHeaders sets what all pages have. A template cannot forget it that way.
 func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	// After signing out, the back button must not show a page again.
@@ -87,6 +91,7 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 	}
 	a, err := s.do(v, r)
 	a = v.within(a)
+	// A refused form counts; an error page does not, since nothing was tried.
 	if r.limit != nil && r.limit.Failures && a.problem != nil {
 		if err := s.rateLimit(v, r); err != nil {
 			return answer{}, err
@@ -96,7 +101,8 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 }
 
 // do calls the page's function. A page may be read from a replica of the database;
-// what is written of it afterwards, e.g. events, may not.
+// what is written of it afterwards, e.g. events, may not. Forms read what they have
+// just written, which a replica may not have yet.
 func (s *Service) do(v *visit, r route) (a answer, err error) {
 	if r.method != http.MethodGet || r.public {
 		return r.do(s, v)
@@ -111,7 +117,8 @@ func (s *Service) do(v *visit, r route) (a answer, err error) {
 	return a, err
 }
 
-// rateLimit counts the request against the route's limit.
+// rateLimit counts the request against the route's limit. The limit is shared with
+// other routes that have the same one.
 func (s *Service) rateLimit(v *visit, r route) error {
 	return s.api.Limit(v.w, v.Request, httpapi.Route{Method: r.method, Path: r.path, Limit: r.limit}, v.Caller)
 }
@@ -149,6 +156,7 @@ func (s *Service) admit(v *visit, r route) error {
 	if err != nil || r.public {
 		return err
 	}
+	// Asked first, since it costs nothing: who owns an entry takes a query.
 	refusal := r.authorize(v.Caller)
 	if r.owns == nil || v.Caller.May(r.permission) || !r.includedIn(v.Caller.Plan) {
 		return refusal
@@ -159,6 +167,7 @@ func (s *Service) admit(v *visit, r route) error {
 	return refusal
 }
 
+// includedIn reports whether a plan has the route; "" is in every plan.
 func (r route) includedIn(p access.Plan) bool { return r.plan == "" || p.Includes(r.plan) }
 
 // authorize checks the caller's plan and permission, as the API does.
@@ -172,7 +181,8 @@ func (r route) authorize(c access.Caller) error {
 	return nil
 }
 
-// authenticate sets the caller from the browser's session cookie.
+// authenticate sets the caller from the browser's session cookie. It also extends
+// the session, which ends after a time without use.
 func (s *Service) authenticate(v *visit) error {
 	token := s.cookie(v, sessionCookie)
 	if token == "" {

@@ -134,6 +134,7 @@ func (s *Service) purgeOnce(ctx context.Context, orgID string, p plan) (rows int
 			}
 		}
 	}
+	// Archives of exports, whose rows may be gone already.
 	for info, err := range s.Blobs.List(ctx, prefix+orgID+"/") {
 		if err != nil {
 			return rows, err
@@ -145,6 +146,7 @@ func (s *Service) purgeOnce(ctx context.Context, orgID string, p plan) (rows int
 	return rows, nil
 }
 
+// purgeTable deletes the rows of a table in batches, each in its own transaction.
 func (s *Service) purgeTable(ctx context.Context, orgID string, t table) (rows int64, err error) {
 	for {
 		var n int64
@@ -193,6 +195,7 @@ func (s *Service) purgeBlobs(ctx context.Context, orgID string, t table) (n int6
 }
 
 // purgeLate deletes what jobs have written since, of organisations that are gone.
+// Purging is idempotent, so organisations are simply purged again.
 func (s *Service) purgeLate(ctx context.Context) error {
 	all, err := deletionsSince(ctx, s.DB, store.Now().Add(-lateWrites))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // Start begins an archive of the caller's organisation. While one is being made, it
-// returns that one.
+// returns that one. The lock on the organisation makes sure that there is only one.
 func (s *Service) Start(ctx context.Context, c access.Caller) (e Export, err error) {
 	if err := checkWhole(c); err != nil {
 		return e, err
@@ -52,6 +52,7 @@ func (s *Service) Newest(ctx context.Context, c access.Caller) (Export, error) {
 		return Export{}, err
 	}
 	e, err := newestExport(ctx, s.DB, c.OrgID)
+	// The sweep runs hourly, so the archive may still be there.
 	if err == nil && e.State == Done && !e.ExpiresAt.After(time.Now()) {
 		e.State = Expired
 	}
@@ -61,6 +62,7 @@ func (s *Service) Newest(ctx context.Context, c access.Caller) (Export, error) {
 // Link returns an address from which the archive can be downloaded without a key, and
 // when it stops to work.
 func (s *Service) Link(ctx context.Context, e Export) (url string, until time.Time, err error) {
+	// A link must not outlive the archive.
 	lifetime := min(linkLifetime, time.Until(*e.ExpiresAt))
 	if lifetime < time.Second {
 		return "", until, fault.New(fault.NotFound, "This archive has expired")
@@ -97,6 +99,7 @@ func (s *Service) make(ctx context.Context, orgID, id string) error {
 	e.State = Running
 	err = s.WriteArchive(ctx, orgID, io.MultiWriter(file, hash), func(rows, blobs int64) error {
 		e.Rows, e.Blobs = rows, blobs
+		// A write for every row would take longer than the archive.
 		if time.Since(reported) < reportInterval {
 			return nil
 		}
@@ -110,6 +113,7 @@ func (s *Service) make(ctx context.Context, orgID, id string) error {
 	if e.Size, err = file.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
+	// Stored before the row says so: a crash leaves a blob for the sweep.
 	if err := s.Blobs.Put(ctx, e.key(), io.NewSectionReader(file, 0, e.Size), e.Size); err != nil {
 		return err
 	}
@@ -139,11 +143,13 @@ const (
 
 // giveUp ends an export whose job has used its last attempt, and returns the error of
 // that attempt. One that is interrupted because the service stops is tried again.
+// Without it an export would be "running" for ever.
 func (s *Service) giveUp(ctx context.Context, of makeArchive, cause error) error {
 	number, last := jobs.Attempt(ctx)
 	if cause == nil || number < last || errors.Is(ctx.Err(), context.Canceled) {
 		return cause
 	}
+	// The job's own context may be over: its timeout may be the cause.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	e, err := exportByID(ctx, s.DB, of.OrgID, of.ExportID)
@@ -159,7 +165,8 @@ func (s *Service) giveUp(ctx context.Context, of makeArchive, cause error) error
 	return errors.Join(cause, err)
 }
 
-// dropSuperseded deletes the archives before the newest one.
+// dropSuperseded deletes the archives before the newest one. An organisation has one
+// archive at most: they are large, and older ones are of no use.
 func (s *Service) dropSuperseded(ctx context.Context, orgID string) error {
 	old, err := supersededExports(ctx, s.DB, orgID)
 	for _, e := range old {
@@ -173,7 +180,8 @@ func (s *Service) dropSuperseded(ctx context.Context, orgID string) error {
 	return err
 }
 
-// sweep deletes archives that have expired.
+// sweep deletes archives that have expired. Blobs go before the rows that name them,
+// so that none is left without one.
 func (s *Service) sweep(ctx context.Context) error {
 	expired, err := expiredExports(ctx, s.DB, store.Now())
 	if err != nil {

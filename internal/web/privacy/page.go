@@ -17,7 +17,8 @@ type Page struct {
 	Link   string  // to download it; "" unless it is done
 }
 
-// Page returns what a caller sees.
+// Page returns what a caller sees. Others than owners see that owners can do it, and
+// nothing else.
 func (s *Service) Page(ctx context.Context, c access.Caller) (p Page, err error) {
 	if p.Owner = checkWhole(c) == nil; !p.Owner {
 		return p, nil
@@ -37,7 +38,8 @@ func (s *Service) Page(ctx context.Context, c access.Caller) (p Page, err error)
 // freshSession is how old the sign-in of a browser may be that deletes the organisation.
 const freshSession = 15 * time.Minute
 
-// DeleteInBrowser is Delete for a session, which must be fresh.
+// DeleteInBrowser is Delete for a session, which must be fresh. A stolen cookie
+// alone must not be able to delete an organisation.
 func (s *Service) DeleteInBrowser(ctx context.Context, c access.Caller, sessionID, confirm string) error {
 	sessions, err := s.Auth.Sessions(ctx, c.OrgID, c.UserID)
 	if err != nil {

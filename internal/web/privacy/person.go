@@ -12,7 +12,8 @@ import (
 
 const personFormat = "whetstone-person-export"
 
-// A personFile is the shape of the file of a person.
+// A personFile is the shape of the file of a person. It is written by hand, row by
+// row; the type is for the OpenAPI document.
 type personFile struct {
 	Person   personHead                  `json:"person"`
 	Tables   map[string][]map[string]any `json:"tables" doc:"The rows that name you, by their tables"`
@@ -32,6 +33,7 @@ type personHead struct {
 	Organisation organisation `json:"organisation"`
 }
 
+// organisation is named so that the file can be understood by itself.
 type organisation struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -48,6 +50,7 @@ func (s *Service) WritePerson(ctx context.Context, c access.Caller, w io.Writer)
 	return out.Flush()
 }
 
+// The rows are those of one moment, in the order of their keys.
 func writePerson(ctx context.Context, tx *store.Tx, c access.Caller, out *bufio.Writer) error {
 	schema, err := tx.SchemaVersion(ctx)
 	if err != nil {
@@ -67,6 +70,7 @@ func writePerson(ctx context.Context, tx *store.Tx, c access.Caller, out *bufio.
 	_, _ = out.WriteString(`{"person":` + string(head) + `,"tables":{`) // Flush has the error
 	first := true
 	for _, t := range p.exported() {
+		// Tables without a column for people have nothing of a person.
 		condition := t.ofPerson()
 		if condition == "" {
 			continue

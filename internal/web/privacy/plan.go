@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A table is one with rows of organisations.
+// A table is one with rows of organisations. scope has conditions on its rows, with
+// $1 for the organisation.
 type table struct {
 	store.Table
 	scope
@@ -24,7 +25,8 @@ type table struct {
 type plan []table
 
 // newPlan reads the schema. A table of which it cannot tell whose its rows are is an
-// error: add it to scopes or leftOut.
+// error: add it to scopes or leftOut. The schema is read and not listed, so that a
+// new table cannot be forgotten.
 func newPlan(ctx context.Context, tx *store.Tx) (plan, error) {
 	all, err := tx.Tables(ctx)
 	if err != nil {
@@ -55,6 +57,8 @@ func newPlan(ctx context.Context, tx *store.Tx) (plan, error) {
 	return sorted(found, order), nil
 }
 
+// scopeOf tells whose rows a table has: by a declaration, by org_id, or by the first
+// table that it refers to.
 func scopeOf(t store.Table, found map[string]table) (scope, bool) {
 	if s, ok := scopes[t.Name]; ok {
 		if s.delete == "" {
@@ -82,6 +86,7 @@ func scopeOf(t store.Table, found map[string]table) (scope, bool) {
 	return scope{}, false
 }
 
+// weight sorts references to users last.
 func weight(r store.Reference) int {
 	if r.Table == "users" {
 		return 1
@@ -95,7 +100,8 @@ var ofPerson = regexp.MustCompile(`^(user_id|.*_by)$`)
 // reads matches the tables that a condition reads.
 var reads = regexp.MustCompile(`(?:FROM|JOIN) (\w+)`)
 
-// sorted puts tables after those that their scopes read, too.
+// sorted puts tables after those that their scopes read, too. It is a depth-first
+// search; the schema has no cycles but self-references, which done ends.
 func sorted(found map[string]table, order []string) plan {
 	var out plan
 	done := map[string]bool{}
@@ -134,7 +140,8 @@ func (p plan) exported() []table {
 }
 
 // ofPerson returns the condition on the rows of a person, $2, in their organisation, $1;
-// "" if there can be none.
+// "" if there can be none. Rows that others made about a person count, too, e.g.
+// grades of their sessions.
 func (t table) ofPerson() string {
 	var conditions []string
 	for _, column := range t.people {
