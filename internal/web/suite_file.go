@@ -26,7 +26,7 @@ func (s *Service) handleImportSuite(v *visit) (answer, error) {
 	return show("suites", "Suites", view).refused(problem)
 }
 
-// takeSuite reads the upload and imports it. The format is detected by the content.
+// takeSuite reads the upload and imports it.
 func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	form, err := readUpload(v)
 	if err != nil {

@@ -101,7 +101,7 @@ var ofPerson = regexp.MustCompile(`^(user_id|.*_by)$`)
 var reads = regexp.MustCompile(`(?:FROM|JOIN) (\w+)`)
 
 // sorted puts tables after those that their scopes read, too. It is a depth-first
-// search; the schema has no cycles but self-references, which done ends.
+// search; done also ends cycles, e.g. of a table that refers to itself.
 func sorted(found map[string]table, order []string) plan {
 	var out plan
 	done := map[string]bool{}
