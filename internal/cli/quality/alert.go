@@ -32,7 +32,8 @@ type alertList struct {
 	server.Flags `embed:""`
 }
 
-// Run lists the alerts of the organisation, newest first.
+// Run lists the alerts of the organisation, newest first. The names are a second
+// request; ids alone would tell a person little.
 func (c *alertList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		all, err := s.Alerts(ctx)
@@ -98,7 +99,8 @@ func alertCondition(a client.Alert) string {
 	return term.Plain(a.Type) + " " + number
 }
 
-// alertState formats whether an alert is evaluated and notifies.
+// alertState formats whether an alert is evaluated and notifies. The server's clock
+// decides about a snooze; this one only shows it.
 func alertState(a client.Alert) string {
 	switch {
 	case !a.Enabled:
@@ -110,6 +112,7 @@ func alertState(a client.Alert) string {
 }
 
 // alertID is the argument of the commands about one alert: its id, or its skill.
+// Commands embed it, and find the resolved id in ID.
 type alertID struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"alert" help:"Id of the alert, or the skill that it watches if that has one alert; all for the alert on all skills."`
@@ -167,6 +170,7 @@ func (c *alertShow) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// The alert and its events in one object, since --json prints one value.
 		out := struct {
 			client.Alert
 			Events []client.AlertEvent `json:"events"`
@@ -210,7 +214,8 @@ func alertAnswers(s client.AlertState) (text string) {
 	return text
 }
 
-// alertCreate has the fields of a new alert.
+// alertCreate has the fields of a new alert. Threshold is a pointer, since 0 is a
+// threshold and no flag means the type's default.
 type alertCreate struct {
 	server.Flags `embed:""`
 	Skill        string   `env:"-" placeholder:"NAME" help:"Name or id of the skill; all skills when empty."`
@@ -271,6 +276,8 @@ func (c *alertCreate) Run(ctx context.Context, p *term.Program) error {
 			n.Action = "rollback"
 		}
 		if c.Skill != "" {
+			// The API takes ids only; 0 days, since the daily figures are not
+			// needed.
 			skill, err := s.Skill(ctx, c.Skill, 0)
 			if err != nil {
 				return err
@@ -310,6 +317,7 @@ func (c *alertTest) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// What went wrong was printed already.
 		if d.Status != "delivered" {
 			return term.ErrPrinted
 		}
@@ -341,6 +349,8 @@ func (c *alertSnooze) Run(ctx context.Context, p *term.Program) error {
 	var until *time.Time
 	done := "It is no longer snoozed."
 	if c.For > 0 {
+		// The API takes a time, so that a repeated request does not snooze for
+		// longer.
 		at := time.Now().Add(c.For).UTC()
 		until, done = &at, "Snoozed until "+term.Minute(at)+" UTC."
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// proposalApply has the flags of `proposal apply`.
+// proposalApply has the flags of `proposal apply`. The same change can go three
+// ways: to the registry, to the code host, or to a folder.
 type proposalApply struct {
 	proposalID `embed:""`
 	As         string `env:"-" enum:"version,pull-request,patch," default:"" help:"version (the gate lets it pass or holds it), pull-request or patch; version when empty, patch with --dir."`
@@ -46,11 +47,13 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 		}
 		var local *patched
 		if c.Dir != "" {
-			// text in the folder does not match, nothing changes on either side.
+			// Before the server is asked: if the text in the folder does not match,
+			// nothing changes on either side.
 			if local, err = patchFolder(c.Dir, a); err != nil {
 				return err
 			}
 		}
+		// After the folder was compared, so that a dry run also finds a mismatch.
 		if c.DryRun {
 			return p.Print(a, func(w io.Writer) { c.explain(w, a, p.Colour()) })
 		}
@@ -58,6 +61,8 @@ func (c *proposalApply) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// The folder is changed last: the server may still refuse, e.g. a stale
+		// proposal.
 		if local != nil {
 			if err := local.write(); err != nil {
 				return err
@@ -101,7 +106,8 @@ func (c *proposalApply) report(w io.Writer, a improving.Proposal, patch string) 
 // skillFile is the file of a skill that proposals change.
 const skillFile = "SKILL.md"
 
-// patched is a file with its new content, which is not written yet.
+// patched is a file with its new content, which is not written yet. The split makes
+// it possible to check everything before anything is written.
 type patched struct {
 	path string
 	mode os.FileMode
@@ -134,6 +140,7 @@ func patchFolder(dir string, a improving.Proposal) (*patched, error) {
 // write replaces the file with a rename, so that a crash leaves the old or the new one,
 // and keeps its permissions.
 func (f *patched) write() error {
+	// In the same folder: a rename must not cross file systems.
 	temp, err := os.CreateTemp(filepath.Dir(f.path), ".SKILL-*.md")
 	if err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 )
 
 // approvalAnswer is a person's decision on a version, or a comment, as the API
-// describes it.
+// describes it. These types are here and not in the client: only this command uses
+// them.
 type approvalAnswer struct {
 	UserID    string    `json:"user_id"`
 	Name      string    `json:"name"`
@@ -60,7 +61,8 @@ type versionReview struct {
 	PullRequest  *approvalPull    `json:"pull_request"`
 }
 
-// print prints the state and what the version waits for.
+// print prints the state and what the version waits for. The output is the same for
+// every command about approvals.
 func (r versionReview) print(w io.Writer, name string) {
 	state := term.Plain(r.State)
 	if state == "candidate" {
@@ -78,7 +80,7 @@ func approvalsPath(entryID, version string) string {
 	return "/api/v1/registry/" + url.PathEscape(entryID) + "/versions/" + url.PathEscape(version) + "/approvals"
 }
 
-// approveCommand decides on a candidate.
+// approveCommand decides on a candidate. Without a flag it approves.
 type approveCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -99,6 +101,8 @@ func (c *approveCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// An override has another path and other fields: it is no answer of a
+		// reviewer.
 		at, body := approvalsPath(entry.ID, c.Version), map[string]string{"decision": "approve", "comment": c.Comment}
 		switch {
 		case c.Reject:
@@ -159,7 +163,7 @@ func (c *approvalsCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 // decisionText formats a decision, e.g. "approved in acme/skills#12 (URL)" for a review
-// on the code host.
+// on the code host. An unknown decision of a newer server is "".
 func decisionText(a approvalAnswer) string {
 	text := map[string]string{"approve": "approved", "reject": "rejected"}[a.Decision]
 	if !a.Counts {
@@ -184,7 +188,7 @@ func (p approvalPull) print(w io.Writer) {
 }
 
 // waitingCandidate is a candidate that waits for the caller's approval, as the API
-// describes it.
+// describes it. Current is nil for the first version of an entry.
 type waitingCandidate struct {
 	EntryID  string    `json:"entry_id"`
 	Name     string    `json:"name"`

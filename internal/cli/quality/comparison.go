@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// gateQuestion describes what to compare.
+// gateQuestion describes what to compare. What is nil or empty is taken from the
+// gate policy of the entry.
 type gateQuestion struct {
 	Archive  []byte // the new version, packed
 	Entry    client.Entry
@@ -27,7 +28,8 @@ type gateQuestion struct {
 	Progress func(state string)
 }
 
-// gatePoll is how often the state of a gate is asked for.
+// gatePoll is how often the state of a gate is asked for. Gates without a model take
+// a second, so polling is quicker than an event stream is worth.
 const gatePoll = 300 * time.Millisecond
 
 // compareFolder has the server gate the folder and waits for the verdict. If ctx ends
@@ -49,6 +51,7 @@ func compareFolder(ctx context.Context, c *client.Client, o gateQuestion) (g cli
 			return g, ctx.Err()
 		case <-time.After(gatePoll):
 		}
+		// A failed poll must not lose the id of the gate.
 		var now client.Gate
 		if now, err = c.Gate(ctx, g.ID); err == nil {
 			g = now
@@ -65,6 +68,7 @@ func uploadFolder(ctx context.Context, c *client.Client, o gateQuestion) (snapsh
 	if err != nil {
 		return "", err
 	}
+	// The label is the key: the source is made once, and found by every later gate.
 	for _, s := range all {
 		if s.Label == u.Label {
 			u.SourceID = s.ID
@@ -76,7 +80,8 @@ func uploadFolder(ctx context.Context, c *client.Client, o gateQuestion) (snapsh
 }
 
 // writeGate encodes the result as json, markdown, junit or sarif. SARIF shows cases at
-// their lines in the folder's files, whose names get dir as a prefix.
+// their lines in the folder's files, whose names get dir as a prefix. The encoders
+// are those of the server, so that a file is the same wherever it was made.
 func writeGate(w io.Writer, gate client.Gate, format, dir string, pkg *skillpkg.Package) error {
 	// The client's type and the API's have the same JSON; the encoders take the API's.
 	raw, err := json.Marshal(gate)

@@ -36,7 +36,8 @@ func (c *costsCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// printBill prints a bill. It sorts bill.Skills in place.
+// printBill prints a bill. It sorts bill.Skills in place. Amounts are rounded as on
+// the pages; --json has all digits.
 func printBill(w io.Writer, bill client.Bill) {
 	if len(bill.Skills) == 0 && bill.Total != nil && *bill.Total == 0 {
 		fmt.Fprintf(w, "No model requests in the last %s; agents report them by OpenTelemetry, or with `whetstone import`.\n",
@@ -66,7 +67,8 @@ func printBill(w io.Writer, bill client.Bill) {
 	}
 }
 
-// printCost prints the cost of a skill, as rows of a table.
+// printCost prints the cost of a skill, as rows of a table. Rows are indented below
+// the total, since they are shares or averages of it.
 func printCost(w io.Writer, c client.Cost) {
 	fmt.Fprintf(w, "Cost\t%s\t%s\n", term.Dollars(c.Total), costBasis(c))
 	fmt.Fprintf(w, "  per use\t%s\tmedian; 95%% cost at most %s\n", term.Dollars(c.PerUseP50), term.Dollars(c.PerUseP95))
@@ -187,6 +189,7 @@ type pricesReset struct {
 // Run removes the organisation's own prices.
 func (c *pricesReset) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
+		// No prices of its own means that those of the server apply.
 		stored, err := s.SetPrices(ctx, nil)
 		if err != nil {
 			return err

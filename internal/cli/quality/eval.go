@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// evalCommands are the commands `whetstone eval`.
+// evalCommands are the commands `whetstone eval`. Commands about runs take the id of
+// a run, or the suite of the newest one.
 type evalCommands struct {
 	List    evalListCommand   `cmd:"" help:"List the eval suites."`
 	Show    evalShowCommand   `cmd:"" help:"Show a suite, its cases and its latest runs."`
@@ -95,7 +96,8 @@ func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// printSuite prints a suite with its cases as one table and its runs as another.
+// printSuite prints a suite with its cases as one table and its runs as another. The
+// issues tell why a suite cannot be run, at the field that they are about.
 func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
 	fmt.Fprintf(w, "Suite\t%s\n", term.Plain(suite.Name))
 	fmt.Fprintf(w, "Id\t%s\n", suite.ID)
@@ -130,6 +132,8 @@ func caseRow(raw json.RawMessage) string {
 		}
 		return ""
 	}
+	// Each kind of case has one of these fields; the first that is set is what it
+	// asks.
 	asks := first("query", "prompt", "input", "command", "output", "instruction", "environment_ref")
 	return cmp.Or(first("name"), first("id")) + "\t" + first("case_kind") + "\t" + asks
 }

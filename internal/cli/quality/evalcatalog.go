@@ -23,6 +23,8 @@ type catalogPair struct {
 func (c *evalRunCommand) compareCatalog(
 	ctx context.Context, p *term.Program, s *server.Session, run client.EvalRun, n client.NewEvalRun,
 ) error {
+	// The same seed orders the cases alike, so that the runs differ in the catalog
+	// only.
 	n.Catalog, n.ContextWindow, n.Seed = "full", 0, run.Seed
 	full, err := s.StartEvalRun(ctx, run.SuiteID, n)
 	if err != nil {
@@ -35,6 +37,7 @@ func (c *evalRunCommand) compareCatalog(
 				"ID` follows one.\n%s\n%s\n", run.ID, c.Catalog, full.ID, s.Page("runs", run.ID), s.Page("runs", full.ID))
 		})
 	}
+	// One after the other: both run on the server at the same time anyway.
 	for _, r := range []*client.EvalRun{&pair.Full, &pair.Run} {
 		progress := p.Progress()
 		got, err := s.WatchEvalRun(ctx, r.ID, func(e client.EvalEvent) {
@@ -49,6 +52,7 @@ func (c *evalRunCommand) compareCatalog(
 		if err != nil {
 			return err
 		}
+		// pair has the finished runs from here on.
 		*r = got
 	}
 	err = p.Print(pair, func(w io.Writer) {

@@ -34,6 +34,7 @@ type evalImportCommand struct {
 // Run creates a suite from a file or a folder, or with --suite a run of an existing
 // suite from a result of claude plugin eval.
 func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
+	// Before the login, so that a wrong path fails at once.
 	name, content, err := c.read(ctx, p)
 	if err != nil {
 		return err
@@ -112,6 +113,7 @@ func (c *evalImportCommand) read(ctx context.Context, p *term.Program) (name str
 	if err != nil {
 		return "", nil, err
 	}
+	// A root keeps symbolic links from leaving the folder.
 	root, err := os.OpenRoot(full)
 	if err != nil {
 		return "", nil, fault.Invalid("path", "path: %s", err)
@@ -151,6 +153,8 @@ func (c *evalImportCommand) choose(fsys fs.FS) (string, error) {
 	if err != nil || tasks {
 		return formatTasks, err
 	}
+	// An error means that there is none; readEvals reports it again if nothing else
+	// is there.
 	_, evals := readEvals(fsys)
 	cases, err := hasFile(evalFolder(fsys), "case.yaml", "prompt.md")
 	switch {
@@ -166,7 +170,8 @@ func (c *evalImportCommand) choose(fsys fs.FS) (string, error) {
 	return formatEvals, nil
 }
 
-// hasFile reports whether there is a file of one of these names anywhere in the folder.
+// hasFile reports whether there is a file of one of these names anywhere in the
+// folder. It stops at the first one: a folder may hold thousands of files.
 func hasFile(fsys fs.FS, names ...string) (found bool, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, _ fs.DirEntry, err error) error {
 		if err == nil && slices.Contains(names, path.Base(name)) {
@@ -190,7 +195,7 @@ func evalFolder(fsys fs.FS) fs.FS {
 }
 
 // withoutResults hides the folder results, in which claude plugin eval keeps its
-// output.
+// output. They may be large, and are no cases.
 type withoutResults struct{ fs.FS }
 
 // ReadDir implements fs.ReadDirFS. It hides results at the top only.

@@ -61,6 +61,7 @@ func (c *evalRunCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// A run on a truncated catalog means little without one to compare it with.
 		if c.Catalog != "" && c.Catalog != "full" {
 			return c.compareCatalog(ctx, p, s, run, n)
 		}
@@ -86,6 +87,7 @@ func (c *evalRunCommand) setAgent(n *client.NewEvalRun) error {
 		return nil
 	}
 	usd, err := strconv.ParseFloat(c.MaxCost, 64)
+	// Negated, so that NaN is refused, too.
 	if err != nil || !(usd > 0) {
 		return fault.Invalid("max-cost-usd", "max-cost-usd must be dollars, like 1.50")
 	}
@@ -133,6 +135,7 @@ func (c *evalWatchCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		err = followRun(ctx, p, s, id)
+		// Ids of both kinds look alike.
 		if client.Status(err) == http.StatusNotFound {
 			return followImprove(ctx, p, s, id)
 		}
@@ -184,6 +187,7 @@ func followRun(ctx context.Context, p *term.Program, s *server.Session, id strin
 		}
 	})
 	progress.Clear()
+	// Interrupted by the person: the run itself goes on.
 	if err != nil && ctx.Err() != nil {
 		return p.GoesOn("run", id)
 	}
@@ -213,7 +217,8 @@ func passedOrSkipped(verdict *string) bool {
 }
 
 // printRun prints the cases of a run as a table, and its figures below. Costs have a
-// column only if an agent worked on the cases.
+// column only if an agent worked on the cases. A line is left out if the server did
+// not send its figure, e.g. an older one.
 func printRun(w io.Writer, run client.EvalRun, page string) {
 	costs := len(run.CostUSDByVariant) > 0
 	heads := []string{"CASE", "KIND", "VERDICT", "BASELINE"}
@@ -243,6 +248,7 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	if unreliable(run) {
 		fmt.Fprintf(w, "\tmore than a fifth of the trials ended with an error, so the score says little\n")
 	}
+	// Without graders score and pass rate are the same.
 	if run.Score != nil {
 		fmt.Fprintf(w, "Pass rate\t%s of the cases\n", term.Rate(run.PassRate, run.PassRateInterval))
 	}
@@ -274,7 +280,8 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 }
 
 // printLift prints what the skill changes against the baseline, with the confidence
-// interval and p, or why that is not known.
+// interval and p, or why that is not known. The sign is always printed: a skill can
+// make things worse.
 func printLift(w io.Writer, run client.EvalRun) {
 	if l := run.Lift; l != nil {
 		fmt.Fprintf(w, "Baseline\t%s: the skill changes the score by %+.0f points (%+.0f to %+.0f), p = %.2g\n",
@@ -315,6 +322,7 @@ func baselineReason(run client.EvalRun) string {
 // USD", or "" if there are none.
 func costByVariant(costs map[string]*float64) string {
 	var all []string
+	// In this order, whatever the order of the map.
 	for _, variant := range []string{"skill", "no_skill", "previous"} {
 		if usd, ok := costs[variant]; ok {
 			all = append(all, variant+" "+dollars(usd))

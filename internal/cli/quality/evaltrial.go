@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// evalTrialCommand selects a trial.
+// evalTrialCommand selects a trial. The case is found by what `eval watch` prints of
+// it.
 type evalTrialCommand struct {
 	server.Flags `embed:""`
 	RunID        string `arg:"" name:"run" help:"Id of the run, or the suite of the newest run."`
@@ -34,6 +35,7 @@ func (c *evalTrialCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// Titles may repeat; then the command asks for the id.
 		of, err := server.Pick("case of the run", "eval watch "+id, c.CaseID, run.Cases,
 			func(one client.EvalCase) (string, []string) {
 				return one.ID, []string{one.Name, one.Title}
@@ -73,6 +75,7 @@ func printTrial(w io.Writer, t client.EvalTrialDetail) {
 		fmt.Fprintf(w, "Session\t%s\n", *t.SessionID)
 	}
 	fmt.Fprintln(w)
+	// As `session show` does: a trial is a session of an agent.
 	capture.PrintEvents(w, t.Session)
 	if len(t.Files) > 0 {
 		fmt.Fprintln(w, "\nFILE\tCHANGE\tBYTES")

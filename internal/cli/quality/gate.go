@@ -44,6 +44,7 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	defer packed.Close()
+	// The name in SKILL.md is that of the entry, unless it was renamed.
 	if c.Entry == "" {
 		skill, err := packed.Package.Skill()
 		if err != nil {
@@ -78,6 +79,7 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// Nothing was compared, so the exit code 0 would mislead a pipeline.
 		if gate.Verdict != nil && *gate.Verdict == "skipped" {
 			return fault.Invalid("suite", "name a suite with --suite: the gate policy of %s has none", entry.Name)
 		}
@@ -98,7 +100,8 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// write calls fn with standard output, or with the file of --output.
+// write calls fn with standard output, or with the file of --output. The file is
+// made only after the verdict, so that a failure leaves an old one as it is.
 func (c *gateCommand) write(p *term.Program, fn func(io.Writer) error) error {
 	if c.Output == "" {
 		return fn(p.Stdout)

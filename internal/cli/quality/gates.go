@@ -27,7 +27,8 @@ type gatesCommands struct {
 	Policy   gatePolicy   `cmd:"" help:"Show or change how versions are gated."`
 }
 
-// gateList has the filters of the list.
+// gateList has the filters of the list. The verdict is a filter of the server, which
+// pages through all gates.
 type gateList struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" optional:"" help:"Name or id of an entry; all entries when empty."`
@@ -71,7 +72,8 @@ func (c *gateList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// gateVerdict formats the verdict, or the status of a gate that has none yet.
+// gateVerdict formats the verdict, or the status of a gate that has none yet. The
+// status is queued, running, superseded or cancelled.
 func gateVerdict(g client.Gate) string {
 	if g.Verdict == nil {
 		return g.Status
@@ -96,8 +98,7 @@ func (c *gateID) with(ctx context.Context, p *term.Program, do func(s *server.Se
 			if err != nil {
 				return err
 			}
-			// points)".
-
+			// The newest comes first.
 			all, err := s.Gates(ctx, entry.ID, "")
 			if err != nil {
 				return err
@@ -144,6 +145,7 @@ func printGate(w io.Writer, g client.Gate) {
 	for _, suite := range g.Suites {
 		fmt.Fprintf(w, "\nSuite %s: better on %d, worse on %d of %d cases, %d without a verdict", suite.SuiteID,
 			len(suite.Better), len(suite.Worse), suite.Cases, suite.Errors)
+		// Adjusted for the number of suites, which is what the verdict rests on.
 		if suite.AdjustedP != nil {
 			fmt.Fprintf(w, "; p = %.2g", *suite.AdjustedP)
 		}
@@ -172,6 +174,7 @@ func printGate(w io.Writer, g client.Gate) {
 				r.New.Passed, r.New.Tried, r.Current.Passed, r.Current.Tried, again)
 		}
 	}
+	// Floors that were met are in --json only.
 	for _, f := range g.Floors {
 		if !f.Passed {
 			fmt.Fprintf(w, "Below the floor %s: %s, wanted %s\n", f.Name, term.Cell(f.Got), term.Cell(f.Want))
@@ -224,6 +227,7 @@ func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// The gate is not the only thing that a version may wait for.
 		var still struct {
 			WaitsFor *string `json:"waits_for"`
 		}
@@ -243,7 +247,8 @@ func (c *gateOverride) Run(ctx context.Context, p *term.Program) error {
 }
 
 // gatePolicy has the fields of a policy. Those without a flag are nil or "", so that
-// they stay as they are.
+// they stay as they are. SelfApproval and HostReviews are pointers to tell --no-...
+// from no flag.
 type gatePolicy struct {
 	server.Flags   `embed:""`
 	Name           string   `arg:"" optional:"" help:"Name or id of an entry; the policy of all entries without one of their own when empty."`

@@ -16,11 +16,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
 
-// None is shown for unknown values.
+// None is shown for unknown values. A dash and not 0, which would be a figure.
 const None = "–"
 
 // Time formats a time.Time or *time.Time relative to now, with the time in UTC as
-// the tooltip. The script keeps it up to date and adds the reader's time zone.
+// the tooltip. The script keeps it up to date and adds the reader's time zone. It
+// takes any, since templates cannot convert types.
 func Time(value any) template.HTML {
 	t, ok := timeOf(value)
 	if !ok {
@@ -48,7 +49,8 @@ func Day(value any) template.HTML {
 	return element(t, t.UTC().Format(time.DateOnly), "day")
 }
 
-// element shows a time as a text that is made of digits and our words.
+// element shows a time as a text that is made of digits and our words. text must be
+// safe as HTML: callers pass no words of users.
 func element(t time.Time, text, kind string) template.HTML {
 	t = t.UTC()
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" data-format="%s" title="%s">%s</time>`,
@@ -79,6 +81,7 @@ func Ago(t, now time.Time) string {
 	return text(age) + " ago"
 }
 
+// timeOf is false for a zero time and a nil pointer, which both mean "never".
 func timeOf(value any) (time.Time, bool) {
 	switch t := value.(type) {
 	case time.Time:
@@ -92,7 +95,8 @@ func timeOf(value any) (time.Time, bool) {
 }
 
 // Number formats an integer with thousands separated, e.g. "12 345". One that is not
-// known is a nil pointer.
+// known is a nil pointer. The separator is a narrow space that does not break
+// (U+202F).
 func Number(value any) (string, error) {
 	v := reflect.ValueOf(value)
 	if v.Kind() == reflect.Pointer {
@@ -137,7 +141,8 @@ func Decimal(value any) string {
 	return strconv.FormatFloat(f, 'f', 2, 64)
 }
 
-// Money formats an amount in dollars, a float64 or *float64.
+// Money formats an amount in dollars, a float64 or *float64. The number of digits
+// depends on the amount, see pricing.Format.
 func Money(value any) string {
 	f, ok := floatOf(value)
 	if !ok {
@@ -146,7 +151,8 @@ func Money(value any) string {
 	return pricing.Format(f)
 }
 
-// Price formats a price with all of its digits, a float64 or *float64.
+// Price formats a price with all of its digits, a float64 or *float64. Rounding
+// would change a price of e.g. 0.0375 dollars.
 func Price(value any) string {
 	f, ok := floatOf(value)
 	if !ok {
@@ -155,6 +161,7 @@ func Price(value any) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
+// floatOf is false for nil, which means unknown.
 func floatOf(value any) (float64, bool) {
 	switch f := value.(type) {
 	case float64:
@@ -175,7 +182,8 @@ func Interval(i *[2]float64) string {
 	return fmt.Sprintf("%.0f–%.0f\u202f%%", 100*i[0], 100*i[1])
 }
 
-// Points formats the difference of two shares in percentage points, e.g. "▲ +5".
+// Points formats the difference of two shares in percentage points, e.g. "▲ +5". The
+// triangle says the direction to those who do not see colours.
 func Points(change *float64) string {
 	if change == nil {
 		return None
@@ -198,7 +206,8 @@ func Days(n float64) string {
 	return strconv.FormatFloat(n, 'g', 4, 64) + " days"
 }
 
-// Span formats a duration in its largest whole unit, e.g. "90 days".
+// Span formats a duration in its largest whole unit, e.g. "90 days". A duration of
+// mixed units is written as Go does.
 func Span(d time.Duration) string {
 	for _, unit := range []struct {
 		length    time.Duration
@@ -219,7 +228,8 @@ func Span(d time.Duration) string {
 
 const day = 24 * time.Hour
 
-// Plural formats a count: plural 3 "review" "reviews" is "3 reviews".
+// Plural formats a count: plural 3 "review" "reviews" is "3 reviews". It returns an
+// error for anything but a number, which fails the page in tests.
 func Plural(n any, one, many string) (string, error) {
 	text, err := Number(n)
 	if text == "1" {
@@ -228,7 +238,8 @@ func Plural(n any, one, many string) (string, error) {
 	return text + " " + many, err
 }
 
-// Path joins parts to a path and escapes them: url "skills" .Name.
+// Path joins parts to a path and escapes them: url "skills" .Name. Each part is
+// escaped, so that a name with a slash stays one part.
 func Path(parts ...any) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -243,7 +254,8 @@ func Path(parts ...any) string {
 // byAlert is the reason of a rollback by an alert, which names the id of its rule.
 var byAlert = regexp.MustCompile(`^alert ([0-9a-f-]{36})$`)
 
-// Reason shows the reason of a rollback, of which it takes at most n characters.
+// Reason shows the reason of a rollback, of which it takes at most n characters. The
+// text is escaped here, since the result is HTML.
 func Reason(n int, why any) template.HTML {
 	words := fmt.Sprint(why)
 	if p, ok := why.(*string); ok {

@@ -36,7 +36,8 @@ type Renderer struct {
 	turns  *semaphore.Weighted
 }
 
-// New returns a renderer with an empty cache.
+// New returns a renderer with an empty cache. The parser has no option for raw HTML:
+// such text is dropped, and sanitised again.
 func New() *Renderer {
 	return &Renderer{
 		reader: goldmark.New(goldmark.WithExtensions(extension.GFM),
@@ -51,6 +52,7 @@ func New() *Renderer {
 // anything. Images are removed, too, because they would reveal readers to another
 // server. A text that would take too much time or memory is shown as plain text.
 func (r *Renderer) HTML(source string) (template.HTML, error) {
+	// The same README is shown on many pages and to many people.
 	key := sha256.Sum256([]byte(source))
 	if known, ok := r.cache.Get(key); ok {
 		return known, nil
@@ -59,6 +61,7 @@ func (r *Renderer) HTML(source string) (template.HTML, error) {
 		return "", err
 	}
 	defer r.turns.Release(1)
+	// Another request rendered it while this one waited.
 	if known, ok := r.cache.Get(key); ok {
 		return known, nil
 	}

@@ -35,6 +35,7 @@ func currentVersions(ctx context.Context, q store.Querier, orgID string, from in
 			rate := float64(sum) * billionth / float64(c.Graded)
 			c.PassRate = &rate
 		}
+		// Rows are in the order of the entries.
 		if _, known := all[skillID]; !known {
 			all[skillID] = c
 		}

@@ -8,11 +8,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/catalogue"
 )
 
+// A tenureRow is a Tenure with the skill that it is of.
 type tenureRow struct {
 	Tenure
 	skillID string
 }
 
+// tenuresOfSkills returns the newest tenures of each entry, oldest first. A
+// candidate never became current, so it has none.
 func tenuresOfSkills(ctx context.Context, q store.Querier, orgID string, skillIDs []string, limit int) ([]tenureRow, error) {
 	if len(skillIDs) == 0 {
 		return nil, nil
@@ -33,6 +36,7 @@ func tenuresOfSkills(ctx context.Context, q store.Querier, orgID string, skillID
 	})
 }
 
+// daysOfOrg sums all listed skills. A session with several skills counts for each.
 func daysOfOrg(ctx context.Context, q store.Querier, orgID string, from int64) ([]dayRow, error) {
 	rows, err := q.Query(ctx, `
 		SELECT d.day, CAST(SUM(d.sessions) AS BIGINT), CAST(SUM(d.graded_sessions) AS BIGINT), CAST(SUM(d.pass_rate_sum) AS BIGINT)
@@ -47,6 +51,7 @@ func daysOfOrg(ctx context.Context, q store.Querier, orgID string, from int64) (
 	})
 }
 
+// sourcesOfSkill returns the sources of a skill with their pending suggestions.
 func sourcesOfSkill(ctx context.Context, q store.Querier, orgID, skillID string, limit int) ([]RelatedSource, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.id, c.label, (SELECT COUNT(*) FROM source_suggestions g WHERE g.source_id = c.id AND NOT g.reviewed)
@@ -81,6 +86,7 @@ func suitesOfSources(ctx context.Context, q store.Querier, orgID string, sourceI
 	})
 }
 
+// alertsOfSkill has the alerts on the skill first, then those on all skills.
 func alertsOfSkill(ctx context.Context, q store.Querier, orgID, skillID string, limit int) ([]RelatedAlert, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.id, r.type, r.threshold, r.skill_id IS NULL, r.enabled, s.since

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// A dayRow is a row of skill_days of a skill or a version, whichever was asked for.
 type dayRow struct {
 	Day
 	skillID string
@@ -16,6 +17,7 @@ type dayRow struct {
 // billionth is the unit of the rates in skill_days, which are integers.
 const billionth = 1e-9
 
+// daysOfSkills returns the days with a row, in no order; the others had no session.
 func daysOfSkills(ctx context.Context, q store.Querier, skillIDs []string, from int64) ([]dayRow, error) {
 	if len(skillIDs) == 0 {
 		return nil, nil
@@ -45,6 +47,7 @@ const listed = `k.confirmed AND NOT k.hidden AND k.merged_into IS NULL`
 
 type skillName struct{ id, name string }
 
+// skillNames also returns hidden and merged skills: a link to one must have a name.
 func skillNames(ctx context.Context, q store.Querier, orgID string, ids []string) ([]skillName, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -57,6 +60,7 @@ func skillNames(ctx context.Context, q store.Querier, orgID string, ids []string
 	})
 }
 
+// firingOfOrg has what fires now, with the pass rate of the event that began it.
 func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.id, k.id, k.name, r.type, r.threshold, s.since, e.pass_rate
@@ -70,6 +74,7 @@ func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, 
 	})
 }
 
+// waitingOfOrg counts the suggestions that nobody has decided on, by source.
 func waitingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Waiting, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.id, c.label, COUNT(*)
@@ -82,6 +87,8 @@ func waitingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Waiting
 	})
 }
 
+// failingOfOrg returns connections whose last attempt failed. An older failure that
+// was followed by a success is of no interest.
 func failingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Failing, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.id, c.entry_name, c.repo_full_name, a.ref_name, a.message, a.attempted_at
@@ -96,8 +103,11 @@ func failingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Failing
 	})
 }
 
+// A changeQuery returns one kind of changes, newest first; Changes merges them.
 type changeQuery func(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error)
 
+// publishesSince leaves out candidates, which are no change yet for those who
+// install.
 func publishesSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
 		SELECT v.pushed_at, COALESCE(e.skill_id, ''), e.id, e.name, v.version
@@ -111,6 +121,8 @@ func publishesSince(ctx context.Context, q store.Querier, orgID string, since ti
 	})
 }
 
+// rollbacksSince has the reason as detail, which may name an alert: see
+// format.Reason.
 func rollbacksSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
 		SELECT b.rolled_back_at, COALESCE(e.skill_id, ''), e.id, e.name, b.to_version, COALESCE(b.reason, '')
@@ -124,6 +136,7 @@ func rollbacksSince(ctx context.Context, q store.Querier, orgID string, since ti
 	})
 }
 
+// alertsSince leaves out reminders. Ids of events are in the order of time.
 func alertsSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
 		SELECT occurred_at, transition, skill_id, skill_name, pass_rate, threshold, COALESCE(note, '')
@@ -135,6 +148,7 @@ func alertsSince(ctx context.Context, q store.Querier, orgID string, since time.
 	})
 }
 
+// skillsSince returns skills that were confirmed since: created_at is set then.
 func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
 		SELECT k.created_at, k.id, k.name FROM skills k WHERE k.org_id = $1 AND k.created_at >= $2 AND `+listed+`
@@ -146,6 +160,7 @@ func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.
 	})
 }
 
+// entryOfSkill returns the first of several entries, so that pages agree on one.
 func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (Entry, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, name, description, current_version, installation_count FROM registry_entries
@@ -156,6 +171,8 @@ func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (
 	})
 }
 
+// lastDecisions returns what a user decided last. Decisions that were made together
+// have the same time.
 func lastDecisions(ctx context.Context, q store.Querier, orgID, userID string, since time.Time) ([]Decision, error) {
 	rows, err := q.Query(ctx, `
 		SELECT source_id, suggestion_id, query, should_trigger, review_status, applied_suite_id, reviewed_at FROM source_reviews

@@ -67,12 +67,14 @@ func claudeCode(skills []Skill, window int64) Listing {
 	return l
 }
 
+// claudeLine is one line of the list as Claude Code writes it.
 func claudeLine(name, text string) string { return "- " + name + ": " + text + "\n" }
 
 // withoutLast takes off the end of the last line: lines are joined by it.
 func withoutLast(cost int64) int64 { return max(0, cost-1) }
 
-// byUse returns the places of skills, the one that is used most first.
+// byUse returns the places of skills, the one that is used most first. Skills with
+// equal use are in the order of their names, so that a report is stable.
 func byUse(skills []Skill) []int {
 	order := byName(skills)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(skills[b].Uses, skills[a].Uses) })
@@ -84,6 +86,7 @@ func cappedAt(s string, limit int) string {
 	if int(units(s)) <= limit {
 		return s
 	}
+	// Whole runes only: half a surrogate pair is no character.
 	used := 0
 	for i, r := range s {
 		if used += utf16.RuneLen(r); used > limit-1 {

@@ -32,6 +32,7 @@ func codex(skills []Skill, window int64) Listing {
 	return absolute
 }
 
+// complete reports whether every description fits whole.
 func (l Listing) complete() bool { return l.Needed <= l.Limit }
 
 // betterThan compares two ways to list the same skills as Codex does.
@@ -47,6 +48,7 @@ func (l Listing) betterThan(o Listing) bool {
 	return l.Used < o.Used
 }
 
+// losses counts what the model does not see: skills, and characters of descriptions.
 func (l Listing) losses() (omitted, cut int) {
 	for _, line := range l.Lines {
 		if line.Form == Omitted {
@@ -59,6 +61,8 @@ func (l Listing) losses() (omitted, cut int) {
 	return omitted, cut
 }
 
+// codexListing makes the list with one way to write paths; table is what it takes to
+// explain an alias.
 func codexListing(skills []Skill, limit int64, root string, table int64) Listing {
 	l := Listing{Unit: Tokens, Limit: limit, Needed: table, Used: table, Lines: make([]Line, len(skills))}
 	names := int64(0)
@@ -77,6 +81,7 @@ func codexListing(skills []Skill, limit int64, root string, table int64) Listing
 		names += line.Cost
 		l.Needed += line.Needed
 	}
+	// What remains for descriptions once every name is listed.
 	left := limit - table - names
 	if left < 0 {
 		l.keepNames(skills, allowed, limit-table)
@@ -148,6 +153,8 @@ func share(skills []Skill, texts []string, lines []Line, left int64) []int {
 			if delta := extra(next) - extra(kept[i]); delta <= left {
 				kept[i], left, changed = next, left-delta, true
 			}
+			// A description that did not get its character now may get one later:
+			// tokens are rounded up per line.
 			still = append(still, i)
 		}
 		open = still
@@ -155,6 +162,7 @@ func share(skills []Skill, texts []string, lines []Line, left int64) []int {
 	return kept
 }
 
+// codexText caps a description, with the suffix included in the limit.
 func codexText(s string) string {
 	if runes(s) <= codexMaxDescription {
 		return s
@@ -162,6 +170,7 @@ func codexText(s string) string {
 	return prefix(s, codexMaxDescription-runes(codexSuffix)) + codexSuffix
 }
 
+// codexLine is one line of the list as Codex writes it.
 func codexLine(name, text, root string) string {
 	file := "(file: " + root + "/" + name + "/SKILL.md)\n"
 	if text == "" {
