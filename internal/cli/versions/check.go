@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint/sarif"
 )
 
-// A checkCommand lints the skill in a folder, e.g. in a pre-commit hook.
+// A checkCommand lints the skill in a folder, e.g. in a pre-commit hook. It runs the
+// same rules as the server, so a push has no surprises.
 type checkCommand struct {
 	Dir    string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
 	Strict bool   `env:"-" help:"Fail on warnings, too."`
@@ -28,7 +29,8 @@ func (checkCommand) Help() string {
 }
 
 // Run packs a folder as push does and lints the skill in it. It needs no server.
-// Warnings fail it only with --strict.
+// Warnings fail it only with --strict. The report is printed first: the exit code
+// alone would not say what to fix.
 func (c *checkCommand) Run(ctx context.Context, p *term.Program) error {
 	report, err := c.check(ctx)
 	if err != nil {
@@ -55,10 +57,12 @@ func (c *checkCommand) check(ctx context.Context) (lint.Report, error) {
 	if err != nil {
 		return lint.Report{}, fault.Invalid("dir", "dir: %s", err)
 	}
+	// A finding rather than an error, e.g. where a pre-commit hook passes a file.
 	if !info.IsDir() {
 		return lint.NotFolder(), nil
 	}
 	packed, err := server.PackFolder(ctx, dir)
+	// The rules that guard the archive, e.g. on its size, fail while packing.
 	if report, ok := lint.Refused(err); ok {
 		return report, nil
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/compare"
 )
 
-// diffCommand compares two versions, or a version with a folder.
+// diffCommand compares two versions, or a version with a folder. Which two sides are
+// meant depends on the arguments, see ofVersions and withFolder.
 type diffCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -50,6 +51,7 @@ func (c *diffCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// For the defaults, and for the hash that a download is verified by.
 		versions, err := s.Versions(ctx, entry.ID)
 		if err != nil {
 			return err
@@ -100,6 +102,7 @@ func (o *diffOutput) withFolder(ctx context.Context, s *server.Session, versions
 	if o.From == "" {
 		o.From = currentVersion(versions)
 	}
+	// As it was typed, since it stands in the output.
 	o.To = dir
 	hash := ""
 	for _, v := range versions {
@@ -115,10 +118,12 @@ func (o *diffOutput) withFolder(ctx context.Context, s *server.Session, versions
 		return err
 	}
 	defer packed.Close()
+	// The hash makes sure that what is compared is what was published.
 	archive, err := s.DownloadVersion(ctx, o.EntryID, o.From, client.Wanted{ContentHash: hash})
 	if err != nil {
 		return err
 	}
+	// Stored versions may have names that are refused today.
 	old, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.StoredLimits())
 	if err != nil {
 		return err

@@ -19,14 +19,16 @@ import (
 )
 
 // frozenInstall is the command `whetstone install --frozen`: like `npm ci`, it
-// reproduces a lock file exactly and never changes it.
+// reproduces a lock file exactly and never changes it. CI uses it: the same commit
+// must give the same skills on every machine.
 type frozenInstall struct {
 	Dir   string
 	Name  string // a skill of the lock file; "" for all of them
 	Force bool   // replace edited folders, keeping a copy
 }
 
-// frozenOutput is a skill as --json prints it.
+// frozenOutput is a skill as --json prints it. Edits is never null: scripts iterate
+// over it.
 type frozenOutput struct {
 	Name        string         `json:"name"`
 	Status      string         `json:"status"` // installed, unchanged, modified
@@ -52,6 +54,7 @@ func (c frozenInstall) Run(ctx context.Context, p *term.Program, flags *server.F
 		}
 		defer i.close()
 		skills := i.skills()
+		// By name, so that the output does not change from run to run.
 		names := slices.Sorted(maps.Keys(skills))
 		if c.Name != "" {
 			if _, ok := skills[c.Name]; !ok {
@@ -88,6 +91,7 @@ func checkAvailable(ctx context.Context, s *server.Session, skills map[string]in
 	queries := make([]skillQuery, len(names))
 	for n, name := range names {
 		r := skills[name]
+		// The key of one server must not be sent to another one.
 		if r.Server != s.Server {
 			return fault.New(fault.Conflict, "%s is from %s; install it with --server %s", term.Plain(name),
 				term.Plain(r.Server), term.Plain(r.Server))
@@ -133,6 +137,7 @@ func (c frozenInstall) restore(ctx context.Context, i *installer, name string, r
 		Name: name, Status: "unchanged", Version: r.Version, ContentHash: r.ContentHash, Path: i.pathOf(name),
 		Edits: []install.Edit{},
 	}
+	// Comparing the folder needs no download, so an unchanged one is quick.
 	state, err := install.Inspect(c.Dir, name, r)
 	if err != nil || state.Condition == install.Clean {
 		return o, err
@@ -152,6 +157,7 @@ func (c frozenInstall) restore(ctx context.Context, i *installer, name string, r
 		return o, err
 	}
 	o.Status = "installed"
+	// Best effort: the installation is complete without the server's record.
 	i.record(ctx, t)
 	return o, nil
 }

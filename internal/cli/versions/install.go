@@ -45,6 +45,7 @@ type installOutput struct {
 // that it requires. If one of those fails, the skill itself stays installed and the
 // exit code is ExitFailed.
 func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
+	// It has its own order of steps: nothing is resolved but by the lock file.
 	if c.Frozen {
 		dir, err := c.path()
 		if err != nil {
@@ -70,6 +71,7 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		defer i.close()
 		bar := p.Transfer("Downloading "+term.Plain(t.Name), 1)
+		// Downloaded and verified in full before anything on the disk is touched.
 		archive, err := i.fetch(ctx, t, bar.Item())
 		bar.Clear()
 		if err != nil {
@@ -83,6 +85,7 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 			Name: t.Name, Organisation: t.Organisation, Version: t.Version, ContentHash: t.Hash, Path: i.pathOf(t.Name),
 			Pinned: t.Pinned, Recorded: i.record(ctx, t), Backup: backup,
 		}
+		// After the skill itself, which is usable without them.
 		along, err := c.along(ctx, i, t)
 		if err != nil {
 			return fault.New(fault.Conflict, "%s is installed, but not what it requires: %s",
@@ -109,7 +112,8 @@ func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
 
 // unpack installs the archive. A folder with local edits, or one that whetstone did not
 // install, is replaced only with --force or after a confirmation; backup is the path of
-// its copy. Otherwise it ends with ExitEdited.
+// its copy. Otherwise it ends with ExitEdited. The question is only asked on a
+// terminal.
 func (c *installCommand) unpack(ctx context.Context, i *installer, t installTarget, archive []byte) (backup string, err error) {
 	backup, err = i.unpack(ctx, t, archive, c.Force)
 	edited, ok := errors.AsType[*install.EditedError](err)
@@ -166,10 +170,12 @@ func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *server
 				term.Plain(e.Name), term.Plain(e.Organisation), term.Plain(fullName(e)))
 		}
 	}
+	// Agents look for skills in known folders; for the other types there is none.
 	if e.EntryType != "skill" && c.Dir == "" {
 		return installTarget{}, fault.Invalid("dir", "%s is %s %s, not a skill; name its folder with --dir",
 			e.Name, article(e.EntryType), e.EntryType)
 	}
+	// The first match is enough: names of versions are unique in an entry.
 	for _, v := range f.Versions {
 		if pinned && v.Version == version || !pinned && v.IsCurrent {
 			if v.State == "withdrawn" && !c.Withdrawn {
@@ -203,7 +209,8 @@ func errWithdrawn(e client.Entry, v client.Version, foreign bool) error {
 	return fault.New(fault.Gone, "Version %s of %s was withdrawn%s%s", term.Plain(v.Version), term.Plain(e.Name), reason, advice)
 }
 
-// A foundEntry is an entry, and how it was found.
+// A foundEntry is an entry, and how it was found. foreign is true if in doubt, so
+// that a person is asked.
 type foundEntry struct {
 	client.EntryDetail
 	foreign  bool // not known to belong to the caller's organisation
@@ -227,9 +234,11 @@ func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry,
 		}
 	}
 	organisation, bare := "", name
+	// The last slash: names of organisations may have one, those of entries not.
 	if slash := strings.LastIndex(name, "/"); slash > 0 {
 		organisation, bare = name[:slash], name[slash+1:]
 	}
+	// The own organisation first, so that its entry hides a public one of the name.
 	for _, public := range []bool{false, true} {
 		filter := client.Filter{Name: bare, Public: public}
 		if public {

@@ -20,7 +20,8 @@ type listCommand struct {
 }
 
 // Run lists the entries of the caller's organisation, or with --public the public
-// entries of all organisations.
+// entries of all organisations. All pages are read: a person wants to search the
+// whole list.
 func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entries, err := s.ListEntries(ctx, client.Filter{Query: c.Query, Public: c.Public})
@@ -50,7 +51,8 @@ type historyCommand struct {
 	Name         string `arg:"" help:"Name or id of the entry."`
 }
 
-// Run lists the versions and rollbacks of an entry, newest first.
+// Run lists the versions and rollbacks of an entry, newest first. It works for
+// public entries of other organisations, too, without their figures.
 func (c *historyCommand) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entry, err := findEntry(ctx, s, c.Name)
@@ -110,6 +112,7 @@ func historyOf(detail client.EntryDetail) []historyEvent {
 		}
 		all = append(all, e)
 	}
+	// Stable: a version stands above the rollback of the same moment.
 	slices.SortStableFunc(all, func(a, b historyEvent) int { return b.at.Compare(a.at) })
 	return all
 }

@@ -52,6 +52,7 @@ func (c *openCommand) address(ctx context.Context, p *term.Program) (base, page 
 		if err != nil {
 			return "", "", err
 		}
+		// Without a request: the page asks for a login itself.
 		base, err := c.Address(stored)
 		return base, base + "/" + c.Page, err
 	}
@@ -64,7 +65,8 @@ func (c *openCommand) address(ctx context.Context, p *term.Program) (base, page 
 }
 
 // pageOf returns the page of a skill, which has its figures, or that of the registry
-// for an entry that was never used.
+// for an entry that was never used. 0 days: only whether the skill exists is of
+// interest.
 func pageOf(ctx context.Context, s *server.Session, name string) (string, error) {
 	_, err := s.Skill(ctx, name, 0)
 	if err == nil {

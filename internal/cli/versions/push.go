@@ -19,7 +19,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// pushCommand has the flags of `whetstone push`.
+// pushCommand has the flags of `whetstone push`. Flags that are empty take the value
+// of SKILL.md or the server's default.
 type pushCommand struct {
 	server.Flags `embed:""`
 	Trusted      trustedFlags  `embed:""`
@@ -44,7 +45,8 @@ With --wait: 0 the version is current; 1 its gate blocked it, or somebody reject
 		`130 Ctrl-C, and the gate goes on.`
 }
 
-// A publication is a packed folder, checked and ready to be sent.
+// A publication is a packed folder, checked and ready to be sent. The archive is in
+// memory, since a retry sends it again; its size is limited.
 type publication struct {
 	*skillpkg.Packed
 	archive []byte
@@ -60,6 +62,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	if err != nil {
 		return err
 	}
+	// Before any login, so that it works offline.
 	if c.DryRun {
 		return printDryRun(p, pack, cmp.Or(c.Version, pack.version))
 	}
@@ -77,6 +80,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// On standard error: standard output has only the result.
 		noteWarnings(p, out.Warnings)
 		out.URL = s.Page("registry", out.EntryID, "versions", out.Version)
 		if c.Wait && out.Status == "candidate" {
@@ -145,6 +149,7 @@ func (c *pushCommand) pack(ctx context.Context, p *term.Program) (*publication, 
 	defer packed.Close()
 	out := &publication{Packed: packed.Packed, archive: packed.Archive, name: c.Name}
 	skill, err := packed.Package.Skill()
+	// Other types may have a SKILL.md, too, e.g. a bundle.
 	if err != nil && c.Type == "skill" {
 		return nil, err
 	}
@@ -199,6 +204,7 @@ func versionOf(skill skillpkg.Skill) string {
 func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *server.Session, pack *publication) (pushOutput, error) {
 	entry, err := s.EntryByName(ctx, pack.name)
 	if client.Status(err) == http.StatusNotFound {
+		// 1.0.0 is the first version unless SKILL.md or a flag says otherwise.
 		u := c.upload(p, pack, cmp.Or(c.Version, pack.version, "1.0.0"))
 		made, createErr := s.CreateEntry(ctx, u.Upload)
 		u.Clear()
@@ -223,6 +229,7 @@ func (c *pushCommand) pushVersion(
 		return pushOutput{}, err
 	}
 	current := entry.CurrentVersion
+	// Packing is reproducible, so equal files have equal hashes.
 	if current != nil && current.ContentHash == pack.ContentHash && (c.Version == "" || c.Version == current.Version) {
 		same := client.Version{Version: current.Version, ContentHash: current.ContentHash, IsCurrent: true}
 		return newPushOutput("unchanged", client.Publication{Entry: entry.Entry, Version: same}, pack), nil
@@ -245,6 +252,7 @@ func (c *pushCommand) pushVersion(
 		return pushOutput{}, err
 	}
 	status := "pushed"
+	// Another version of the entry has this content: the server returns that one.
 	if !pushed.Created {
 		status = "exists"
 	}
@@ -275,7 +283,8 @@ func article(noun string) string {
 
 // nextVersion returns the next patch of the newest release, or 1.0.0 without one.
 // Prereleases, which pushes to branches make, and names that are not semantic versions
-// do not count.
+// do not count. The comparison is by semantic version and not by time: an old branch
+// may be pushed last.
 func nextVersion(versions []client.Version) string {
 	var newest *semver.Version
 	for _, v := range versions {
@@ -300,7 +309,8 @@ type pushUpload struct {
 	*term.Transfer
 }
 
-// upload returns the request to send. Its bar must be cleared when the request is done.
+// upload returns the request to send. Its bar must be cleared when the request is
+// done. The manifest lets the server refuse the upload before it reads the archive.
 func (c *pushCommand) upload(p *term.Program, pack *publication, version string) pushUpload {
 	manifest := make([]client.File, len(pack.Files))
 	for i, f := range pack.Files {
@@ -366,7 +376,8 @@ func (o pushOutput) sentence() string {
 		"`whetstone rollback` makes it current again.", name)
 }
 
-// dryRunOutput is what a push would send, as --json prints it.
+// dryRunOutput is what a push would send, as --json prints it. It has what the
+// server would get, and nothing that only the server knows.
 type dryRunOutput struct {
 	Name        string                   `json:"name"`
 	Version     string                   `json:"version"` // "" means the next patch, which only the server knows

@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// rollbackCommand has the flags of `whetstone rollback`.
+// rollbackCommand has the flags of `whetstone rollback`. A version that is named
+// need not be among the choices: the server decides.
 type rollbackCommand struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -39,6 +40,7 @@ func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		ask := p.Interactive && !p.JSON && !c.Yes
 		if c.List || ask {
+			// Only for people: scripts say what they want, and save the request.
 			choices, err := s.RollbackChoices(ctx, entry.ID)
 			if err != nil {
 				return err
@@ -54,6 +56,7 @@ func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// Skills that require this one may no longer get a version that they accept.
 		noteDependents(ctx, p, s, entry.ID)
 		return p.Print(out, func(w io.Writer) {
 			what := "Rolled back"
