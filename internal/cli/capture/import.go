@@ -19,7 +19,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/transcripts"
 )
 
-// importCommand has the flags of an import.
+// importCommand has the flags of an import. Prompts are on and content is off by
+// default: prompts are for their author only.
 type importCommand struct {
 	server.Flags `embed:""`
 	Dir          string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
@@ -63,6 +64,7 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 		return p.Print(out, out.print)
 	}
 	return c.WithSession(p, func(s *server.Session) error {
+		// Before anything is read: a person should not wait to be refused.
 		if c.WithContent {
 			if err := checkContent(ctx, s, p); err != nil {
 				return err
@@ -87,7 +89,8 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 // checkContent refuses to send content to a server that would drop it. Otherwise it
-// notes what the server does with it, so that a person can still press Ctrl-C.
+// notes what the server does with it, so that a person can still press Ctrl-C. It is
+// a courtesy: the server decides for every text that it receives.
 func checkContent(ctx context.Context, s *server.Session, p *term.Program) error {
 	setting, err := s.ContentSetting(ctx)
 	// A key that can only report may not read the setting: the reply to the push will
@@ -117,6 +120,8 @@ func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import
 		return "", err
 	}
 	i.Owner = me.Organisation.ID + " " + me.User.ID
+	// The import knows nothing of the client, so that hooks can use it with another
+	// one.
 	i.Push = func(ctx context.Context, body []byte) (transcripts.Receipt, error) {
 		out, err := s.Push(ctx, body)
 		receipt := transcripts.Receipt{Duplicate: out.Duplicate}
@@ -140,13 +145,15 @@ func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import
 }
 
 // runImport runs the import with progress. Unreadable lines are notes and not errors:
-// transcripts are written by other programs, and one bad line must not stop the rest.
+// transcripts are written by other programs, and one bad line must not stop the
+// rest. It is shared by the hooks, which have no terminal and so no progress.
 func runImport(ctx context.Context, p *term.Program, i *transcripts.Import) (importOutput, error) {
 	progress := p.Progress()
 	i.Progress = func(s transcripts.Summary) {
 		if s.Files == 0 {
 			return
 		}
+		// Every file ends in one of the four counts.
 		done := s.Read + s.Unchanged + s.Old + s.Unreadable
 		progress.Show("%s  %d of %s, %s", term.Bar(int64(done), int64(s.Files)), done, term.Count(s.Files, "file"),
 			term.Count(s.Records.Total(), "record"))
@@ -166,7 +173,8 @@ func runImport(ctx context.Context, p *term.Program, i *transcripts.Import) (imp
 	return importOutput{DryRun: i.Push == nil, Summary: summary}, err
 }
 
-// describeProblem formats a problem as PATH:LINE: MESSAGE, as compilers do.
+// describeProblem formats a problem as PATH:LINE: MESSAGE, as compilers do. Editors
+// turn that form into a link.
 func describeProblem(p transcripts.Problem) string {
 	switch {
 	case p.File == "":

@@ -21,7 +21,8 @@ type sessionCommands struct {
 }
 
 // sessionList has the filters of the list, which the server applies. The zero value of
-// each means all.
+// each means all. Whose a session is, is shown to admins only, so Mine is the only
+// filter by person.
 type sessionList struct {
 	server.Flags `embed:""`
 	Skill        string `env:"-" placeholder:"NAME" help:"Only sessions that were offered this skill or used it."`
@@ -44,6 +45,8 @@ func (c *sessionList) Run(ctx context.Context, p *term.Program) error {
 		f.User = "me"
 	}
 	return c.WithSession(p, func(s *server.Session) error {
+		// Pages are read until the limit is reached; a page may have fewer than it
+		// could.
 		all, err := s.Sessions(ctx, f, max(c.Limit, 1))
 		if err != nil {
 			return err
@@ -62,7 +65,8 @@ func (c *sessionList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// gradeOf formats the grade of a session with its basis, e.g. "100% (judge)".
+// gradeOf formats the grade of a session with its basis, e.g. "100% (judge)". A dash
+// is "no grade", which is not the same as 0 %.
 func gradeOf(s client.Session) string {
 	if s.Grade == nil {
 		return "-"
@@ -99,7 +103,8 @@ func (c *sessionShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// printSession prints the figures of a session, its grades, and its events.
+// printSession prints the figures of a session, its grades, and its events. Texts
+// come from agents and people, and are stripped of control characters.
 func printSession(w io.Writer, d client.SessionDetail) {
 	fmt.Fprintf(w, "Session\t%s\n", term.Plain(d.SessionID))
 	fmt.Fprintf(w, "Agent\t%s\n", term.Plain(d.Agent))
@@ -142,7 +147,8 @@ func PrintEvents(w io.Writer, d client.SessionDetail) {
 	}
 }
 
-// took formats a duration in milliseconds; an unknown one (nil) is a dash.
+// took formats a duration in milliseconds; an unknown one (nil) is a dash. As Go
+// formats durations, e.g. "1.234s".
 func took(ms *int64) string {
 	if ms == nil {
 		return "-"
@@ -159,7 +165,7 @@ func orEmpty(s *string) string {
 }
 
 // sessionCase has the fields of a new test case. The server fills in those that are
-// empty.
+// empty. The server picks the skill that failed, since that is what a test is for.
 type sessionCase struct {
 	server.Flags     `embed:""`
 	ID               string `arg:"" help:"Id of the session, as the agent calls it."`
@@ -173,6 +179,7 @@ type sessionCase struct {
 // Run creates a test case from a session: what was asked, and what the skill should do.
 // Without --suite it becomes a draft of the source, for a person to review.
 func (c *sessionCase) Run(ctx context.Context, p *term.Program) error {
+	// Without an expectation the case should trigger.
 	in := client.NewCase{Skill: c.Skill, Query: c.Query}
 	if c.ShouldNotTrigger {
 		in.Expectation = "should_not_trigger"
@@ -217,6 +224,7 @@ func (c *gradeCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// A second grade of the same person replaces the first.
 		g, err := s.GradeSession(ctx, c.Session, client.Verdict{Skill: skill, Verdict: c.Verdict, Reason: c.Reason})
 		if err != nil {
 			return err
@@ -228,7 +236,7 @@ func (c *gradeCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 // skill returns the skill that the verdict is about: --skill, or the only one that the
-// session used.
+// session used. With several skills a guess could grade the wrong one.
 func (c *gradeCommand) skill(ctx context.Context, s *server.Session) (string, error) {
 	if c.Skill != "" {
 		return c.Skill, nil

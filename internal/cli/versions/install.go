@@ -234,7 +234,7 @@ func findEntry(ctx context.Context, s *server.Session, name string) (foundEntry,
 		}
 	}
 	organisation, bare := "", name
-	// The last slash: names of organisations may have one, those of entries not.
+	// The last slash, since names of entries have none.
 	if slash := strings.LastIndex(name, "/"); slash > 0 {
 		organisation, bare = name[:slash], name[slash+1:]
 	}

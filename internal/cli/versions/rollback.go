@@ -102,6 +102,7 @@ func (c *rollbackCommand) confirm(ctx context.Context, p *term.Program, entry cl
 }
 
 // printChoices prints the current version and those to go back to as a table.
+// Figures are of each version alone, so that a person can compare them.
 func printChoices(w io.Writer, all client.Choices) {
 	fmt.Fprintln(w, "VERSION\tPASS RATE\tBASIS\tGRADED\tSESSIONS\tCOST PER USE\tWAS CURRENT\tSTATE")
 	if all.Current != nil {
@@ -115,6 +116,8 @@ func printChoices(w io.Writer, all client.Choices) {
 		case choice.RolledBack:
 			state = "rolled back"
 		}
+		// The default is the newest version that was current before and was not
+		// rolled back.
 		printChoice(w, choice, state)
 	}
 	if all.Undo != nil {

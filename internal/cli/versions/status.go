@@ -30,7 +30,8 @@ const (
 	otherServer drift = "other_server" // installed from another server
 )
 
-// An installedSkill is a skill of the lock file, its folder, and its entry.
+// An installedSkill is a skill of the lock file, its folder, and its entry. It is
+// what status and sync decide by, so that the two always agree.
 type installedSkill struct {
 	name   string
 	record install.Record
@@ -60,7 +61,8 @@ func (i installedSkill) drift(server string) drift {
 }
 
 // hash returns the content hash to report to the server. An edited folder has a digest
-// of its own that no version has, so the server counts it as drift.
+// of its own that no version has, so the server counts it as drift. The server shows
+// it on the page of the entry's installations.
 func (i installedSkill) hash() string {
 	switch i.state.Condition {
 	case install.Missing:
@@ -90,6 +92,7 @@ func compareInstalled(
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(skills))
 	}
+	// Without one the server knows the installation by its path.
 	device, _ := server.DeviceID()
 	var all []installedSkill
 	var items []client.SyncItem
@@ -122,6 +125,7 @@ func compareInstalled(
 	for _, e := range entries {
 		latest[e.EntryID] = &e
 	}
+	// By index: ranging over values would change copies.
 	for n := range all {
 		if all[n].record.Server == s.Server {
 			all[n].latest = latest[all[n].record.EntryID]
@@ -139,7 +143,8 @@ type statusCommand struct {
 	Report       bool     `env:"-" help:"With --lock: record what is found as installed on this device."`
 }
 
-// statusOutput is a skill as --json prints it.
+// statusOutput is a skill as --json prints it. Edits is never null: scripts iterate
+// over it.
 type statusOutput struct {
 	Name          string         `json:"name"`
 	Status        drift          `json:"status"`
@@ -172,6 +177,7 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	out := []statusOutput{}
+	// A name that is not installed must be an error, also in an empty folder.
 	if len(skills) > 0 || len(c.Names) > 0 {
 		err = c.WithSession(p, func(s *server.Session) error {
 			all, err := compareInstalled(ctx, s, dir, skills, c.Names)
@@ -212,7 +218,8 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	return nil
 }
 
-// statusText formats the status for people.
+// statusText formats the status for people. An unknown status is shown as --json has
+// it.
 func (o statusOutput) statusText() string {
 	switch o.Status {
 	case upToDate:

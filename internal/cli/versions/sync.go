@@ -32,7 +32,8 @@ const (
 	failed      drift = "failed"
 )
 
-// syncOutput is a skill as --json prints it.
+// syncOutput is a skill as --json prints it. One skill appears once, also if it was
+// updated and is required by others.
 type syncOutput struct {
 	Name            string         `json:"name"`
 	Status          drift          `json:"status"`
@@ -63,6 +64,8 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 		return printSync(p, dir, []syncOutput{})
 	}
 	return c.WithSession(p, func(s *server.Session) error {
+		// A dry run takes no lock: it changes nothing, and must not wait for an
+		// update.
 		if c.DryRun {
 			all, err := compareInstalled(ctx, s, dir, skills, c.Names)
 			if err != nil {
@@ -99,7 +102,8 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// newSyncOutput returns the output of a skill before it is updated.
+// newSyncOutput returns the output of a skill before it is updated. Version and
+// Status are replaced if the update succeeds.
 func newSyncOutput(skill installedSkill, server string) syncOutput {
 	return syncOutput{
 		Name: skill.name, Status: skill.drift(server), Version: skill.record.Version,
@@ -129,6 +133,7 @@ func (c *syncCommand) updateFor(skill installedSkill, server string) (t installT
 		t.Version, t.Hash, t.Pinned = skill.record.Version, skill.record.ContentHash, true
 		return t, true
 	}
+	// The link saves a request for each skill; without one, fetch asks for it.
 	t.Version, t.Hash, t.Link = skill.latest.LatestVersion, skill.latest.LatestContentHash, skill.latest.DownloadURL
 	return t, true
 }
@@ -148,6 +153,7 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 			targets[n] = t
 		}
 	}
+	// One bar for all of them: several would overwrite each other.
 	bar := i.Program.Transfer("Downloading", len(targets))
 	defer bar.Clear()
 	var g errgroup.Group
@@ -212,6 +218,7 @@ func writeSync(w io.Writer, dir string, out []syncOutput) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", term.Plain(o.Name), term.Plain(o.versions()), o.statusText())
 	}
 	var parts []string
+	// The order is that of interest: what was done first, what failed last.
 	for _, s := range []drift{
 		updated, wouldUpdate, "installed", "would_install", "kept", upToDate, pinned, modified, gone,
 		otherServer, failed,

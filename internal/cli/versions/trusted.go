@@ -21,7 +21,8 @@ import (
 )
 
 // trustedFlags select what CI publishes without a stored key, and where its ID token
-// is.
+// is. IDToken is a secret: it is not shown in help or errors, and may be an
+// environment variable.
 type trustedFlags struct {
 	Entry        string        `env:"-" placeholder:"ID" help:"In CI without a key: id of the entry to publish, which has a trusted publisher."`
 	Organisation string        `env:"-" placeholder:"NAME" help:"In CI without a key: the entry's organisation, in place of --entry."`
@@ -31,7 +32,7 @@ type trustedFlags struct {
 }
 
 // A publishGrant is a session whose key can only push versions of one entry, until
-// ExpiresAt.
+// ExpiresAt. The key is not stored: it ends a few minutes after the run.
 type publishGrant struct {
 	*server.Session
 	ExpiresAt time.Time
@@ -82,6 +83,8 @@ func (f *trustedFlags) wanted(s *server.Flags) (bool, error) {
 		return false, err
 	}
 	address, err := s.Address(stored)
+	// GITHUB_ACTIONS is set in workflows without the permission, too: they get an
+	// error that names it instead of a question for a login.
 	inCI := os.Getenv(requestURLVariable) != "" || os.Getenv(inActionsVariable) == "true"
 	return err == nil && stored.Servers[address].APIKey == "" && inCI, err
 }
@@ -98,6 +101,7 @@ func (f *trustedFlags) exchange(ctx context.Context, p *term.Program, s *server.
 	if err != nil {
 		return nil, err
 	}
+	// The audience ties the token to this server: another one cannot use it.
 	token, err := f.token(ctx, cmp.Or(f.Audience, address))
 	if err != nil {
 		return nil, err
@@ -121,7 +125,8 @@ func (f *trustedFlags) exchange(ctx context.Context, p *term.Program, s *server.
 	return &publishGrant{server.New(p, address, out.Key), out.ExpiresAt, out.Entry}, nil
 }
 
-// explainRefusal adds advice to the refusal of a token.
+// explainRefusal adds advice to the refusal of a token. The server's reason stays in
+// the message, since it names the claim that differs.
 func explainRefusal(err error, address string) error {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
@@ -143,7 +148,8 @@ func explainRefusal(err error, address string) error {
 	return server.AsFault(err, address)
 }
 
-// maxIDToken is the maximum size of an ID token, in bytes.
+// maxIDToken is the maximum size of an ID token, in bytes. Tokens have a few
+// kilobytes; a larger file is not one.
 const maxIDToken = 16 << 10
 
 // token returns the ID token of the run: from a flag, from a file, or from the runner.

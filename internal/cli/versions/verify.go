@@ -24,7 +24,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// verifyCommand has the flags of `whetstone verify`.
+// verifyCommand has the flags of `whetstone verify`. Key, KeysURL and TrustKeys say
+// whom to trust; see trust.
 type verifyCommand struct {
 	server.Flags `embed:""`
 	Target       string `arg:"" help:"Folder of an installed skill, or NAME, NAME@VERSION or ORG/NAME@VERSION of the registry."`
@@ -35,7 +36,8 @@ type verifyCommand struct {
 	Strict       bool   `env:"-" help:"Fail if the folder has files that the skill does not have, e.g. .env or node_modules."`
 }
 
-// A verification is the result of the check, as --json prints it.
+// A verification is the result of the check, as --json prints it. OK is true only if
+// Problems is empty.
 type verification struct {
 	OK           bool                 `json:"ok"`
 	Organisation string               `json:"organisation"`
@@ -63,7 +65,7 @@ type verifyProblem struct {
 }
 
 // A checkedAttestation is an attestation, and what is wrong with it. Problem is nil if
-// it is valid.
+// it is valid. Summary is in words: what is attested, and by whom.
 type checkedAttestation struct {
 	PredicateType string     `json:"predicate_type"`
 	KeyID         string     `json:"keyid"`
@@ -110,6 +112,7 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 		return r, err
 	}
 	of := intoto.Version{Organisation: t.entry.Organisation, Name: t.entry.Name, Version: t.version.Version}
+	// Lists are never null in the output of --json.
 	r = verification{
 		Organisation: of.Organisation, Name: of.Name, Version: of.Version, State: t.version.State,
 		ContentHash: t.version.ContentHash, Path: t.path(), Problems: []verifyProblem{}, Files: []install.Edit{},
@@ -134,6 +137,8 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 	if err := s.Call(ctx, http.MethodGet, path, nil, &list); err != nil {
 		return r, err
 	}
+	// After the target was found, so that a mistyped name asks nobody to trust a
+	// key.
 	trust, err := c.trust(ctx, p, s)
 	if err != nil {
 		return r, err
@@ -141,6 +146,8 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 	r.Keys = trust.source
 	var signed *intoto.Read
 	for _, e := range list.Attestations {
+		// An attestation of another version would be valid, too, so the subject is
+		// checked.
 		one := trust.check(e, of, t.version.ContentHash)
 		r.Attestations = append(r.Attestations, one)
 		if one.Problem != nil {
@@ -165,7 +172,8 @@ func (c *verifyCommand) verify(ctx context.Context, p *term.Program, s *server.S
 }
 
 // A verifyTarget is what to verify: a version and, unless dir is empty, the folder with
-// its files.
+// its files. A version alone is verified by its archive, which is downloaded for
+// that.
 type verifyTarget struct {
 	entry     client.Entry
 	version   client.Version
@@ -203,6 +211,7 @@ func (c *verifyCommand) resolve(ctx context.Context, s *server.Session) (t verif
 		return t, err
 	}
 	record, recorded := records[name]
+	// "./pdf" is always a folder, "pdf" mostly a name.
 	written := strings.HasPrefix(c.Target, ".") || filepath.IsAbs(c.Target)
 	if !written && (!there || !strings.Contains(filepath.ToSlash(c.Target), "/") && !recorded && c.As == "") {
 		return findTarget(ctx, s, c.Target)
@@ -278,7 +287,8 @@ func findTarget(ctx context.Context, s *server.Session, text string) (t verifyTa
 		term.Plain(text))
 }
 
-// pickVersion returns a version of an entry; "" means the current one.
+// pickVersion returns a version of an entry; "" means the current one. Candidates
+// and withdrawn versions are found, too: the result says what they are.
 func pickVersion(detail client.EntryDetail, version string) (client.Version, error) {
 	for _, v := range detail.Versions {
 		if version != "" && v.Version == version || version == "" && v.IsCurrent {
@@ -314,6 +324,7 @@ func (t verifyTarget) checkContent(ctx context.Context, s *server.Session, r *ve
 		return err
 	}
 	defer func() { _ = pkg.Close() }() // it was only read
+	// What an installation has: links are files there.
 	files := map[string]string{}
 	for _, f := range pkg.Installed() {
 		files[f.Path] = f.SHA256
@@ -333,6 +344,7 @@ func (t verifyTarget) compare(r *verification, files map[string]string) error {
 		return err
 	}
 	r.Files = append(r.Files, state.Edits...)
+	// A folder of something else entirely would fill the screen.
 	for i, edit := range state.Edits {
 		if i == maxProblems {
 			r.fail("changed_file", "%d more files differ", len(state.Edits)-maxProblems)
