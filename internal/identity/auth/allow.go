@@ -13,7 +13,8 @@ func (s *Service) checkAddress(ctx context.Context, h holder) error {
 }
 
 // checkPolicy refuses a new key that somebody asks for against the organisation's
-// policy.
+// policy. It is called where a person asks for a key. Keys that follow from something else (logins,
+// invitations) are only shortened to the policy; see insertNewKey.
 func checkPolicy(ctx context.Context, tx *store.Tx, n NewKey) error {
 	policy, err := keyrules.Load(ctx, tx, n.OrgID)
 	if err != nil {
@@ -22,7 +23,8 @@ func checkPolicy(ctx context.Context, tx *store.Tx, n NewKey) error {
 	return policy.Check(n.ExpiresAt, n.AllowedIPs)
 }
 
-// Violations names the parts of the policy that an active key does not follow.
+// Violations names the parts of the policy that an active key does not follow. Keys that don't work
+// any more, and those of trusted publishers, which live for minutes, are left out.
 func (k Key) Violations(p keyrules.Policy) []string {
 	if k.State() != keyActive || k.EntryID != nil {
 		return nil

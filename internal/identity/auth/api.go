@@ -22,6 +22,8 @@ type API struct {
 // Mount adds the routes of keys, device logins and the caller.
 func (s API) Mount(a *httpapi.API) {
 	s.keys = &keyCache[Key]{}
+	// Starting a login writes a row, so its limit is low. Polls are cheap, and a building full of
+	// people may share one address.
 	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
 	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
 	httpapi.Add(a, s.handleMe, httpapi.Route{
@@ -42,6 +44,7 @@ func (s API) Mount(a *httpapi.API) {
 		Summary: "Revoke an API key, its sessions and the logins that it approved",
 	})
 	httpapi.Add(a, s.handleStartDevice, httpapi.Route{
+		// WhenFull: people must be able to log in while the disk is full, in order to make room.
 		Public: true, Method: "POST", Path: "/api/v1/device-code", WhenFull: true, Limit: starts,
 		Summary: "Start a login without a browser",
 	})
@@ -75,7 +78,8 @@ type KeyOutput struct {
 	Violates     []string `json:"violates,omitempty" enum:"max_days,require_allowed_ips" doc:"What of the key policy it does not follow; it works all the same"`
 }
 
-// NewKeyOutput says what of the policy the key does not follow.
+// NewKeyOutput says what of the policy the key does not follow. With the zero Policy nothing is
+// violated.
 func NewKeyOutput(k Key, p keyrules.Policy) KeyOutput {
 	out := KeyOutput{
 		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
@@ -141,6 +145,8 @@ type listKeysInput struct {
 	ServiceAccountID string `query:"service_account_id" format:"uuid" doc:"Only those of this service account"`
 }
 
+// handleListKeys lists everyone's keys: that needs the permission admin, and no raw key is ever in
+// a list.
 func (s API) handleListKeys(ctx context.Context, in listKeysInput) (listKeysOutput, error) {
 	orgID := access.From(ctx).OrgID
 	policy, err := keyrules.Load(ctx, s.DB, orgID)
@@ -182,6 +188,7 @@ func (s API) handleCreateKey(ctx context.Context, in createKeyInput) (out create
 		if n.ExpiresAt != nil {
 			return out, fault.Invalid("expires_in_days", "give expires_at or expires_in_days, not both")
 		}
+		// The clock is the server's, so that a wrong clock of the client doesn't matter.
 		at := store.Now().AddDate(0, 0, *b.ExpiresIn)
 		n.ExpiresAt = &at
 	}

@@ -19,7 +19,8 @@ type DeviceRequest struct {
 }
 
 // PendingDevice looks a pending login up by its user code. A code that is
-// unknown, decided or expired is fault.NotFound.
+// unknown, decided or expired is fault.NotFound. Looking a code up tells nothing but what its
+// program calls itself, and a person has to be signed in to get here.
 func (s *Service) PendingDevice(ctx context.Context, userCode string) (DeviceRequest, error) {
 	d, err := pendingDevice(ctx, s.DB, normaliseUserCode(userCode), store.Now())
 	if fault.Is(err, fault.NotFound) {
@@ -29,7 +30,8 @@ func (s *Service) PendingDevice(ctx context.Context, userCode string) (DeviceReq
 }
 
 // normaliseUserCode accepts a code as people type it, e.g. "bcdfghjk" for
-// "BCDF-GHJK".
+// "BCDF-GHJK". The alphabet has no characters that look alike, so nothing else needs to be
+// corrected.
 func normaliseUserCode(code string) string {
 	code = strings.ToUpper(strings.TrimSpace(code))
 	if len(code) == 8 && !strings.Contains(code, "-") {
@@ -40,13 +42,14 @@ func normaliseUserCode(code string) string {
 
 // MayApprove reports whether the caller may approve a device login. The login
 // gets all permissions of the caller's role, so the caller's own key must have
-// them all.
+// them all. Otherwise a narrowed key could make itself a full one by approving a login of its own.
 func MayApprove(c access.Caller) bool { return !c.Narrowed() }
 
 // AnswerDevice approves or denies a login with the caller's key. A narrowed key
 // cannot approve. The login's key lasts no longer than the caller's, and is
 // revoked with it.
 func (s *Service) AnswerDevice(ctx context.Context, c access.Caller, userCode string, approve bool) error {
+	// An approval says that a person is at the keyboard.
 	if c.ServiceAccount {
 		return fault.New(fault.Denied, "A service account cannot approve logins")
 	}

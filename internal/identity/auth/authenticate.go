@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// touchInterval is how often the last use of keys is written.
+// touchInterval is how often the last use of keys is written. It is a display figure: writing it on
+// each request would make every read a write.
 const touchInterval = 10 * time.Second
 
 // Authenticate returns the caller who holds the key. A key that is unknown,
@@ -35,6 +36,8 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 		return access.Caller{}, fault.New(fault.Unauthorized, "SCIM tokens are for /scim/v2, not for the API; use an API key")
 	}
 	sum := hash(raw)
+	// Only hits are cached. Unknown keys cost a query each, but a cache of these could be filled by
+	// anyone.
 	h, ok := s.keys.Get(sum)
 	if !ok {
 		if !keyPattern.MatchString(raw) { // saves a query
@@ -49,6 +52,7 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 		}
 		s.keys.Put(sum, h, asked)
 	}
+	// Expiry is checked on each use, since it may come while the entry is cached.
 	if err := checkUsable(h.revokedAt, h.expiresAt); err != nil {
 		return access.Caller{}, err
 	}
@@ -58,13 +62,15 @@ func (s *Service) AuthenticateEntry(ctx context.Context, raw, entryID string) (a
 	if h.caller.EntryID != "" && h.caller.EntryID != entryID {
 		return access.Caller{}, fault.New(fault.Denied, "This key pushes versions of one registry entry, and does nothing else")
 	}
+	// After all checks: a refused key wasn't used.
 	s.keys.Used(h.caller.KeyID)
 	return h.caller, nil
 }
 
 func errUnknownKey() error { return fault.New(fault.Unauthorized, "Unknown API key") }
 
-// Run writes the last use of keys every touchInterval, until ctx is done.
+// Run writes the last use of keys every touchInterval, until ctx is done. It writes once more at
+// the end, with a second for that.
 func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(touchInterval)
 	defer tick.Stop()
@@ -81,7 +87,8 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// flushUses writes the last use of keys in one transaction.
+// flushUses writes the last use of keys in one transaction. A failure loses at most a few seconds
+// of last uses, so it is only logged.
 func (s *Service) flushUses(ctx context.Context) {
 	uses := s.keys.TakeUses()
 	if len(uses) == 0 {

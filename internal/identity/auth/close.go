@@ -19,6 +19,7 @@ func (s *Service) CloseOrg(ctx context.Context, tx *store.Tx, c access.Caller) e
 	if crew.by.Role != access.Owner || crew.by.Narrowed() {
 		return fault.New(fault.Denied, "Only an owner, with a key that has all permissions, can delete the organisation")
 	}
+	// Two owners may close it at the same time; the second is told that it's done.
 	open, err := closeOrg(ctx, tx, c.OrgID, store.Now())
 	if err == nil && !open {
 		return fault.New(fault.Unauthorized, "This organisation was deleted")

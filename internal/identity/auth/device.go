@@ -15,7 +15,8 @@ import (
 
 // A DeviceLogin lets a program without a browser get a key, as in the OAuth 2.0
 // device authorization grant (RFC 8628): the program shows the user code, and the
-// person approves it in a browser.
+// person approves it in a browser. The differences from the RFC: the answers are this API's, and
+// polling too fast isn't an error, since a rate limit takes care of that.
 type DeviceLogin struct {
 	DeviceCode string // the program's secret, with which it polls
 	UserCode   string // what the person types, e.g. "BCDF-GHJK"
@@ -44,6 +45,8 @@ type DeviceResult struct {
 }
 
 const (
+	// The RFC leaves both to the server. Fifteen minutes are enough to find a browser and sign in
+	// there.
 	deviceLifetime = 15 * time.Minute
 	deviceInterval = 5 * time.Second
 	// userCodeAlphabet has no vowels, so that codes spell no words, and no
@@ -53,7 +56,9 @@ const (
 
 // StartDevice starts a login for a program. The client id is what the program
 // calls itself, and the device id distinguishes the machine from others that run
-// the same program; "" if the program does not tell. Neither is verified.
+// the same program; "" if the program does not tell. Neither is verified. The user codes are short
+// because people type them: 20^8 codes (35 bits), of which a few are pending at a time, behind a
+// rate limit and a sign-in.
 func (s *Service) StartDevice(ctx context.Context, clientID, deviceID string) (DeviceLogin, error) {
 	if clientID == "" || utf8.RuneCountInString(clientID) > 200 {
 		return DeviceLogin{}, fault.Invalid("client_id", "client_id must have 1 to 200 characters")
@@ -86,7 +91,7 @@ type deviceRow struct {
 }
 
 // state is the status at this time. A code whose key was handed out counts as
-// expired.
+// expired. Telling the two apart would tell a thief of the code that its key exists.
 func (d deviceRow) state() DeviceStatus {
 	if d.status == deviceUsed || !d.expiresAt.After(time.Now()) {
 		return DeviceExpired
@@ -97,7 +102,8 @@ func (d deviceRow) state() DeviceStatus {
 // PollDevice returns the state of a login. Once it is approved, the next poll
 // creates and returns its key, and revokes the keys of earlier logins of the same
 // person with the same program on the same device. An unknown code counts as
-// expired. Polls write nothing before the approval.
+// expired. Polls write nothing before the approval. The device code is the only secret: whoever has
+// it gets the key.
 func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result DeviceResult, err error) {
 	d, err := s.deviceLogin(ctx, deviceCode)
 	if err != nil || d.state() != DeviceApproved {
@@ -107,6 +113,7 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result Dev
 		result, err = redeem(ctx, tx, d)
 		return err
 	})
+	// The revoked keys of earlier logins may be cached.
 	if result.Status == DeviceApproved {
 		s.keys.Clear()
 	}
@@ -147,7 +154,8 @@ func (s *Service) deviceLogin(ctx context.Context, deviceCode string) (deviceRow
 }
 
 // redeem creates the key of an approved login, if the approver's key is still
-// usable. It locks that key before the login, in the same order as a revocation.
+// usable. It locks that key before the login, in the same order as a revocation. Two polls at once
+// can't both get a key: the login's row is locked before its state is read again.
 func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, error) {
 	u, err := userByID(ctx, tx, *found.orgID, *found.userID)
 	if fault.Is(err, fault.NotFound) { // removed since
@@ -159,6 +167,7 @@ func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, e
 	name := text.TruncateRunes("login of "+found.clientID, maxName)
 	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: name, login: true, deviceID: found.deviceID}
 	usable := true
+	// Without a keyID the operator has approved on the server.
 	if found.keyID != nil {
 		if usable, err = n.approvedBy(ctx, tx, u, *found.keyID); err != nil {
 			return DeviceResult{}, err
@@ -168,6 +177,7 @@ func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, e
 	if err != nil || d.state() != DeviceApproved {
 		return DeviceResult{Status: d.state()}, err
 	}
+	// The approver's key was revoked, has expired or was narrowed since.
 	if !usable {
 		return DeviceResult{Status: DeviceDenied}, setDeviceStatus(ctx, tx, d.hash, DeviceDenied)
 	}
@@ -189,7 +199,7 @@ func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, e
 
 // approvedBy gives the login the permissions and the lifetime of its approver's
 // key, and reports whether that key is active and has all permissions of its
-// holder's role.
+// holder's role. These may have changed between the approval and the poll.
 func (k *NewKey) approvedBy(ctx context.Context, tx *store.Tx, u User, keyID string) (usable bool, err error) {
 	approver, err := keyByID(ctx, tx, u.OrgID, keyID, tx.Dialect().ForUpdate())
 	if err != nil {
@@ -227,7 +237,7 @@ func revokeEarlierLogins(ctx context.Context, tx *store.Tx, n NewKey) error {
 
 // DecideDevice lets the operator approve or deny the login with that user code on
 // behalf of a person. A code that is unknown, decided or expired is
-// fault.NotFound.
+// fault.NotFound. The operator has no session, so there is no key to check.
 func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, approve bool) error {
 	return s.decide(ctx, deviceDecision{userCode: strings.ToUpper(strings.TrimSpace(userCode)), user: u, approve: approve})
 }
@@ -247,6 +257,8 @@ func (d deviceDecision) status() DeviceStatus {
 	return DeviceDenied
 }
 
+// decide records the decision. The update matches only a pending login, so of two people one
+// decides.
 func (s *Service) decide(ctx context.Context, d deviceDecision) error {
 	action := "auth.device.deny"
 	if d.approve {

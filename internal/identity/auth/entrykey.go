@@ -18,6 +18,7 @@ const (
 )
 
 // A NewEntryKey describes a key that pushes versions of one registry entry, and does nothing else.
+// It is made by exchanging a token of a code host's workflow, and is short-lived.
 type NewEntryKey struct {
 	OrgID, EntryID string
 	Name           string
@@ -25,7 +26,8 @@ type NewEntryKey struct {
 }
 
 // CreateEntryKey creates such a key and returns it with the raw key. If the role of
-// its holder does not allow to push, the organisation has forbidden it: fault.Denied.
+// its holder does not allow to push, the organisation has forbidden it: fault.Denied. Its holder
+// has a role, so that an owner can withdraw the right to push from all of them at once.
 func (s *Service) CreateEntryKey(ctx context.Context, tx *store.Tx, n NewEntryKey) (k Key, raw string, err error) {
 	u, err := s.PublisherHolder(ctx, tx, n.OrgID)
 	if err != nil {
@@ -46,7 +48,8 @@ func (*Service) PublisherHolder(ctx context.Context, tx *store.Tx, orgID string)
 }
 
 // RevokeEntryKeys revokes those of the keys that are still active, in a transaction.
-// The caller calls Forget after it: other replicas may use them for keyCacheTTL.
+// The caller calls Forget after it: other replicas may use them for keyCacheTTL. Others of the ids
+// are ignored: they may have expired and been deleted.
 func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
 	keys, err := activeEntryKeys(ctx, tx, orgID, ids)
 	if err != nil {
@@ -63,5 +66,6 @@ func (*Service) RevokeEntryKeys(ctx context.Context, tx *store.Tx, orgID string,
 	return nil
 }
 
-// Forget empties the cache of keys.
+// Forget empties the cache of keys. Other replicas keep what they have cached for keyCacheTTL at
+// most.
 func (s *Service) Forget() { s.keys.Clear() }

@@ -19,7 +19,8 @@ func LockMember(ctx context.Context, tx *store.Tx, orgID, userID string) (User, 
 
 // LinkableMember returns the member with an address for whom an identity provider may
 // vouch by it. Nobody vouched for the address of a member who accepted an open
-// invitation, and machines are no persons: both are fault.Conflict.
+// invitation, and machines are no persons: both are fault.Conflict. Otherwise whoever accepts an
+// open invitation with somebody else's address would later share that person's account.
 func LinkableMember(ctx context.Context, tx *store.Tx, orgID, email string) (User, error) {
 	u, err := userByEmail(ctx, tx, orgID, email)
 	if err != nil {
@@ -40,7 +41,8 @@ func LinkableMember(ctx context.Context, tx *store.Tx, orgID, email string) (Use
 
 // IdentityKey returns the id of the key that the sessions of an identity hang on: the one
 // that it has or, if that is no longer usable, a new one. Its raw form is not kept: it
-// can be listed and revoked like every key, which ends the sessions, but not used.
+// can be listed and revoked like every key, which ends the sessions, but not used. Sessions hang on
+// a key because permissions, expiry, revocation and the audit log then work alike for all of them.
 func IdentityKey(ctx context.Context, tx *store.Tx, u User, present *string, name string) (string, error) {
 	if present != nil {
 		k, err := keyByID(ctx, tx, u.OrgID, *present, "")
@@ -55,7 +57,8 @@ func IdentityKey(ctx context.Context, tx *store.Tx, u User, present *string, nam
 	return k.ID, err
 }
 
-// A VouchedSession is the sign-in of a member for whom an identity provider vouches.
+// A VouchedSession is the sign-in of a member for whom an identity provider vouches. The provider
+// has authenticated them; this package only records it.
 type VouchedSession struct {
 	NewSession        // RawKey is not used
 	User       User   // LockMember has locked them
@@ -64,7 +67,8 @@ type VouchedSession struct {
 	Detail     audit.Detail
 }
 
-// OpenSession is SignIn for a member for whom an identity provider vouches.
+// OpenSession is SignIn for a member for whom an identity provider vouches. The session of the
+// token that the browser had ends, as in SignIn.
 func OpenSession(ctx context.Context, tx *store.Tx, v VouchedSession) (Session, string, error) {
 	now := store.Now()
 	session := v.session(Session{OrgID: v.User.OrgID, UserID: v.User.ID, KeyID: v.KeyID, IdentityID: &v.IdentityID}, now)
@@ -82,7 +86,8 @@ func EndVouched(ctx context.Context, tx *store.Tx, orgID, identityID string) (en
 	return deleteSessionsOfIdentity(ctx, tx, orgID, identityID)
 }
 
-// EndIdentityKey revokes the key of an identity, and the logins that it approved.
+// EndIdentityKey revokes the key of an identity, and the logins that it approved. It doesn't
+// cascade to keys that were made with it: those belong to the member, who may still be one.
 func EndIdentityKey(ctx context.Context, tx *store.Tx, orgID, keyID string) error {
 	doomed, err := lockWholeLineage(ctx, tx, orgID, keyID, onlyLogins)
 	if err != nil {

@@ -54,7 +54,7 @@ func inactiveRefusal(address string) error {
 // MembersAtAddresses returns the ids of the members with one of the addresses, also of those whose
 // account at a provider had one at the last sign-in. Members whom the provider lists under
 // another of its users are left out. Nobody joins with one of the addresses until the
-// transaction ends.
+// transaction ends. Machines and service accounts have no addresses at a provider.
 func MembersAtAddresses(ctx context.Context, tx *store.Tx, orgID string, addresses []string) ([]string, error) {
 	if err := lockOwners(ctx, tx, orgID); err != nil {
 		return nil, err

@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// lockOwners locks the owners of an organisation, as each removal of a member does.
+// lockOwners locks the owners of an organisation, as each removal of a member does. Taking the same
+// locks in the same order makes the two wait for each other.
 func lockOwners(ctx context.Context, tx *store.Tx, orgID string) error {
 	rows, err := tx.Query(ctx, `
 		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL
@@ -26,7 +27,8 @@ func isProvisioned(ctx context.Context, q store.Querier, orgID, userID string) (
 }
 
 // hasInactive reports whether an inactive person has an address: any that the provider lists,
-// their user name there, or the one that they had here.
+// their user name there, or the one that they had here. The profile is stored as JSON, in which an
+// address is found as "value":"...".
 func hasInactive(ctx context.Context, q store.Querier, orgID, address string) (bool, error) {
 	quoted, err := json.Marshal(address) // as in the column profile
 	if err != nil {
@@ -41,6 +43,8 @@ func hasInactive(ctx context.Context, q store.Querier, orgID, address string) (b
 	return n > 0, err
 }
 
+// unprovisionedMembers also looks at the addresses of identities, under which people have signed
+// in.
 func unprovisionedMembers(ctx context.Context, q store.Querier, orgID string, addresses []string) ([]string, error) {
 	in, arg := q.Dialect().In("$2", addresses)
 	rows, err := q.Query(ctx, `

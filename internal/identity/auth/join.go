@@ -10,7 +10,8 @@ import (
 )
 
 // A Member is a user with the last use of their keys, which is also that of their
-// sessions.
+// sessions. The table of keys has the only record of it, so a session's use counts as that of its
+// key.
 type Member struct {
 	User
 	LastSeenAt *time.Time // to within touchInterval
@@ -34,14 +35,15 @@ func (s *Service) Members(ctx context.Context, orgID string, p MemberPage) ([]Me
 	return all, total, err
 }
 
-// Member returns a member, also one who was removed.
+// Member returns a member, also one who was removed. Their name is on what they made.
 func (s *Service) Member(ctx context.Context, orgID, id string) (Member, error) {
 	return memberByID(ctx, s.DB, orgID, id)
 }
 
 // LockInviter locks the caller's row until the transaction ends, and returns the
 // caller as they are now. One who was removed meanwhile is fault.Unauthorized, and one
-// who may not give the role fault.Denied.
+// who may not give the role fault.Denied. A permission that the caller had at the beginning of the
+// request may be gone.
 func LockInviter(ctx context.Context, tx *store.Tx, c access.Caller, role access.Role) error {
 	crew, err := lockCrew(ctx, tx, c.OrgID, c.UserID, &c)
 	if err != nil {
@@ -51,7 +53,8 @@ func LockInviter(ctx context.Context, tx *store.Tx, c access.Caller, role access
 }
 
 // InviterMayGive reports whether a member is still there and may give a role. Their
-// row is locked until the transaction ends.
+// row is locked until the transaction ends. It is asked when an invitation is accepted, perhaps
+// days after it was made.
 func InviterMayGive(ctx context.Context, tx *store.Tx, orgID, userID string, role access.Role) (bool, error) {
 	users, err := lockUsers(ctx, tx, orgID, userID, userID)
 	for _, u := range users {
@@ -62,7 +65,8 @@ func InviterMayGive(ctx context.Context, tx *store.Tx, orgID, userID string, rol
 	return false, err
 }
 
-// A Joiner is a person who becomes a member.
+// A Joiner is a person who becomes a member. The key is the new member's first, and the only one
+// that isn't of their own making.
 type Joiner struct {
 	NewUser
 	KeyName string
@@ -78,7 +82,8 @@ type Joiner struct {
 // returns the raw key, which is not stored. An address that a member has is
 // fault.Conflict, and that of an inactive person fault.Denied; that of a removed member
 // is free, and belongs to a new user, who sees nothing of what the removed one alone
-// could see.
+// could see. The order matters: the check for inactive people takes the locks under which nobody is
+// removed meanwhile.
 func Join(ctx context.Context, tx *store.Tx, j Joiner) (u User, k Key, raw string, err error) {
 	if err := j.normalise(); err != nil {
 		return u, k, "", err
@@ -87,6 +92,7 @@ func Join(ctx context.Context, tx *store.Tx, j Joiner) (u User, k Key, raw strin
 		return u, k, "", err
 	}
 	u = User{ID: store.NewID(), OrgID: j.OrgID, Email: j.Email, Name: j.Name, Role: j.Role, CreatedAt: store.Now()}
+	// The audit log names the new member as the one who has acted.
 	ctx = access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
 	if err := insertUser(ctx, tx, u); err != nil {
 		return u, k, "", conflictIfDuplicate(err, "%s is a member of this organisation already", j.Email)
@@ -113,7 +119,8 @@ func Join(ctx context.Context, tx *store.Tx, j Joiner) (u User, k Key, raw strin
 	return u, k, raw, err
 }
 
-// NormaliseEmail checks an address and puts it into lower case.
+// NormaliseEmail checks an address and puts it into lower case. It is what uniqueness within an
+// organisation is decided by.
 func NormaliseEmail(email string) (string, error) {
 	n := NewUser{Email: email, Role: access.DefaultRole}
 	err := n.normalise()

@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
-// A Key is an API key as it is stored: with its hash, never the raw key.
+// A Key is an API key as it is stored: with its hash, never the raw key. Lists show Prefix, by
+// which people recognise a key.
 type Key struct {
 	ID     string
 	OrgID  string
@@ -51,7 +52,8 @@ const (
 	keyRevoked = "revoked"
 )
 
-// State is "active", "expired" or "revoked".
+// State is "active", "expired" or "revoked". A key that was revoked after it had expired is
+// "revoked".
 func (k Key) State() string { return keyState(k.RevokedAt, k.ExpiresAt) }
 
 func keyState(revokedAt, expiresAt *time.Time) string {
@@ -64,7 +66,8 @@ func keyState(revokedAt, expiresAt *time.Time) string {
 	return keyActive
 }
 
-// checkUsable refuses a key that is revoked or expired.
+// checkUsable refuses a key that is revoked or expired. Unlike for an unknown key, the message says
+// why: whoever has the key may know.
 func checkUsable(revokedAt, expiresAt *time.Time) error {
 	switch keyState(revokedAt, expiresAt) {
 	case keyRevoked:
@@ -75,7 +78,8 @@ func checkUsable(revokedAt, expiresAt *time.Time) error {
 	return nil
 }
 
-// NewKey describes a key to create.
+// NewKey describes a key to create. The unexported fields are set by this package only, so that no
+// caller can claim a lineage.
 type NewKey struct {
 	OrgID       string
 	UserID      string
@@ -92,16 +96,21 @@ type NewKey struct {
 }
 
 // inherit limits the key to the lifetime of the one that creates or approves it and,
-// if both have the same holder, to its networks, and records that as its parent.
+// if both have the same holder, to its networks, and records that as its parent. A chain of keys
+// therefore never gets longer-lived or more widely usable from link to link.
 func (k *NewKey) inherit(parent Key) error {
 	k.createdByKey = &parent.ID
 	if k.ExpiresAt == nil {
 		k.ExpiresAt = parent.ExpiresAt
 	}
+	// An expiry that was asked for is refused if it's too late, instead of being shortened
+	// silently.
 	if parent.ExpiresAt != nil && k.ExpiresAt.After(*parent.ExpiresAt) {
 		return fault.Invalid("expires_at", "expires_at must not be later than %s, when the key you use expires; "+
 			"leave it out, or use a key that lasts longer", parent.ExpiresAt.UTC().Format(time.RFC3339))
 	}
+	// A key for a machine is used elsewhere by its nature, so it doesn't inherit the person's
+	// networks.
 	if k.UserID == parent.UserID {
 		if len(k.AllowedIPs) == 0 {
 			k.AllowedIPs = parent.AllowedIPs
@@ -121,7 +130,8 @@ const (
 )
 
 // keyPattern matches generated keys, and the bootstrap key of an operator, which
-// may have another length but must not be guessable.
+// may have another length but must not be guessable. The minimum of 16 characters is what makes
+// SHA-256 without a salt sufficient.
 var keyPattern = regexp.MustCompile(`^st_(live|test)_[A-Za-z0-9_-]{16,200}$`)
 
 // CheckRawKey refuses a bootstrap key that does not look like a key.
@@ -145,7 +155,7 @@ const SCIMPrefix = "scim_"
 func NewSecret(prefix string) string { return prefix + randomText(base62, keyLength) }
 
 // randomText returns n characters of the alphabet, from a cryptographically
-// secure generator.
+// secure generator. It draws without modulo bias.
 func randomText(alphabet string, n int) string {
 	var b strings.Builder
 	for range n {
@@ -159,14 +169,16 @@ func randomText(alphabet string, n int) string {
 }
 
 // hash is how API keys, sessions and device codes are stored: SHA-256, which is
-// enough for secrets that are random.
+// enough for secrets that are random. A slow hash such as bcrypt would only be needed for passwords
+// that people choose.
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
 // narrow returns the permissions of a key: those of its holder's role, reduced
-// to the ones that the key lists. Nil lists them all.
+// to the ones that the key lists. Nil lists them all. It is computed on each request, so a lowered
+// role applies to all keys at once.
 func narrow(role access.Role, permissions []access.Permission) []access.Permission {
 	all := role.Permissions()
 	if permissions == nil {
@@ -177,6 +189,8 @@ func narrow(role access.Role, permissions []access.Permission) []access.Permissi
 	})
 }
 
+// check validates what a person asks for. Unknown permissions are told from those that the role
+// doesn't have, since the former are typing errors.
 func (k NewKey) check(role access.Role) error {
 	if k.Name == "" || utf8.RuneCountInString(k.Name) > maxName {
 		return fault.Invalid("name", "name must have 1 to %d characters", maxName)
@@ -204,6 +218,7 @@ func joinPermissions(permissions []access.Permission) string {
 	return strings.Join(words, " ")
 }
 
+// splitPermissions keeps unknown words: a permission of a newer version must survive a downgrade.
 func splitPermissions(joined string) []access.Permission {
 	permissions := []access.Permission{}
 	for word := range strings.FieldsSeq(joined) {

@@ -18,7 +18,7 @@ const (
 )
 
 // A keyCache remembers who holds an API key, and collects the uses of keys until somebody
-// takes and writes them.
+// takes and writes them. It is safe for concurrent use.
 type keyCache[T any] struct {
 	mu        sync.Mutex
 	holders   map[string]cachedKey[T] // by the key's hash
@@ -40,13 +40,15 @@ func (c *keyCache[T]) Get(hash string) (T, bool) {
 }
 
 // Put caches the result of a lookup that was started at asked, unless the cache
-// was cleared since: the result may be older than the change.
+// was cleared since: the result may be older than the change. Without that, a slow lookup could
+// bring back what a revocation has just cleared.
 func (c *keyCache[T]) Put(hash string, found T, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !asked.After(c.clearedAt) {
 		return
 	}
+	// Emptying it as a whole is enough: the entries live for two seconds.
 	if c.holders == nil || len(c.holders) >= maxCachedKeys {
 		c.holders = map[string]cachedKey[T]{}
 	}
@@ -61,7 +63,8 @@ func (c *keyCache[T]) Clear() {
 	c.holders, c.clearedAt = nil, time.Now()
 }
 
-// Used notes that a key was used now.
+// Used notes that a key was used now. It is on the path of every request, so it only writes to
+// memory.
 func (c *keyCache[T]) Used(keyID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

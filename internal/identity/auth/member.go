@@ -11,13 +11,13 @@ import (
 )
 
 // MayGive reports whether the caller may give others a role, which needs all of
-// its permissions.
+// its permissions. The pages ask it to offer only roles that will be accepted.
 func MayGive(c access.Caller, role access.Role) bool {
 	return c.May(access.Admin) && checkMayGive(c, role.Permissions()) == nil
 }
 
 // checkMayGive prevents privilege escalation: it refuses permissions that the
-// caller does not have.
+// caller does not have. All roles are sets of permissions, so this also covers roles.
 func checkMayGive(c access.Caller, permissions []access.Permission) error {
 	for _, p := range permissions {
 		if !c.May(p) {
@@ -56,6 +56,7 @@ func (s *Service) setRole(ctx context.Context, c *access.Caller, wanted User) (u
 			return err
 		}
 		if u.Role == wanted.Role {
+			// given_role is what a person chose; role may be lower as long as a provider says so.
 			return updateRole(ctx, tx, u) // no sign-in lowers it now
 		}
 		if u.Machine() {
@@ -87,7 +88,8 @@ func changeRole(ctx context.Context, tx *store.Tx, u User, role access.Role) (Us
 }
 
 // Transfer makes another member owner, and the caller, who is one, an admin. Both
-// happen or neither.
+// happen or neither. The caller steps down in the same transaction, so there's never a moment
+// without an owner or with a forgotten second one.
 func (s *Service) Transfer(ctx context.Context, c access.Caller, userID string) (owner, former User, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		crew, err := lockCrew(ctx, tx, c.OrgID, userID, &c)
@@ -109,6 +111,7 @@ func (s *Service) Transfer(ctx context.Context, c access.Caller, userID string) 
 		if owner, err = changeRole(ctx, tx, owner, access.Owner); err != nil {
 			return err
 		}
+		// checkOwnerLeft looks at its target, who is now the one to step down.
 		crew.target = *crew.caller
 		if err := crew.checkOwnerLeft(ctx, tx, owner.Email+" needs an API key first"); err != nil {
 			return err
@@ -125,7 +128,8 @@ func (s *Service) Transfer(ctx context.Context, c access.Caller, userID string) 
 }
 
 // A crew is the members whom a change of roles is about. Their rows are locked until
-// the transaction ends.
+// the transaction ends. Locking comes before every check: what was true when the request began may
+// not be.
 type crew struct {
 	by     *access.Caller // with the role of now; nil for the operator
 	caller *User          // nil for the operator
@@ -151,7 +155,8 @@ func lockCrew(ctx context.Context, tx *store.Tx, orgID, targetID string, c *acce
 		if i < 0 {
 			return crew{}, fault.New(fault.Unauthorized, "You are no longer a member of this organisation")
 		}
-		// The role that the request began with may be gone.
+		// The role that the request began with may be gone: what counts is what the current role
+		// and the key both allow.
 		now := *c
 		now.Role = users[i].Role
 		now.Permissions = slices.DeleteFunc(slices.Clone(now.Role.Permissions()), func(p access.Permission) bool { return !c.May(p) })
@@ -165,6 +170,7 @@ func lockCrew(ctx context.Context, tx *store.Tx, orgID, targetID string, c *acce
 	return found, nil
 }
 
+// errNoMember is also the answer for members of other organisations.
 func errNoMember() error { return fault.New(fault.NotFound, "Member not found") }
 
 // checkMay refuses a caller who may not manage members with these roles.
@@ -180,7 +186,8 @@ func (c crew) checkMay(roles ...access.Role) error {
 }
 
 // checkOwnerLeft refuses to take the target from the owners if that leaves the
-// organisation without one, or, unless the operator asks, without a key of one.
+// organisation without one, or, unless the operator asks, without a key of one. An organisation
+// without a usable owner's key could only be rescued on the server.
 func (c crew) checkOwnerLeft(ctx context.Context, tx *store.Tx, advice string) error {
 	if c.target.Role != access.Owner {
 		return nil
@@ -195,6 +202,7 @@ func (c crew) checkOwnerLeft(ctx context.Context, tx *store.Tx, advice string) e
 	if c.by == nil {
 		return nil
 	}
+	// The target's own keys don't count: their holder won't be an owner any more.
 	keys, err := keysOfUser(ctx, tx, c.target.OrgID, c.target.ID)
 	if err != nil {
 		return err
@@ -208,7 +216,7 @@ func (c crew) checkOwnerLeft(ctx context.Context, tx *store.Tx, advice string) e
 
 // CreateMachineKey creates a key that is held by the organisation's machine user
 // of that role. It never allows more, nor lasts longer, than the key that the
-// caller used.
+// caller used. The holder is created on first use and shared by all keys of that role.
 func (s *Service) CreateMachineKey(
 	ctx context.Context, c access.Caller, role access.Role, n NewKey,
 ) (k Key, raw string, err error) {

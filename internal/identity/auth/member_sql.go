@@ -9,7 +9,7 @@ import (
 )
 
 // lockUsers locks and returns the owners of an organisation and two of its members,
-// without those who were removed.
+// without those who were removed. The order by id is the lock order of all transactions on users.
 func lockUsers(ctx context.Context, tx *store.Tx, orgID, one, other string) ([]User, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+userColumns+` FROM users
@@ -19,7 +19,7 @@ func lockUsers(ctx context.Context, tx *store.Tx, orgID, one, other string) ([]U
 }
 
 // markUserRemoved keeps the name and the address of the member, and makes the address
-// free for a new one.
+// free for a new one. The unique address becomes "removed:" with the id.
 func markUserRemoved(ctx context.Context, tx *store.Tx, u User) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE users SET removed_at = $3, role = $4, former_email = email, email = 'removed:' || id
@@ -34,7 +34,7 @@ func keysOfUser(ctx context.Context, q store.Querier, orgID, userID string) ([]K
 }
 
 // lockKeysOfUser is lockLineage of all keys of a member. It repeats until it finds no
-// more, as lockWholeLineage does.
+// more, as lockWholeLineage does. Their descendants, e.g. logins that they approved, are included.
 func lockKeysOfUser(ctx context.Context, tx *store.Tx, orgID, userID string, e cascade) (doomed []Key, err error) {
 	for {
 		rows, err := tx.Query(ctx, `
@@ -86,8 +86,10 @@ func countInvitationsOfUser(ctx context.Context, q store.Querier, orgID, userID 
 	return store.One(rows, err, "Invitations", store.Value[int])
 }
 
+// lastSeen is computed from the keys, so that nothing has to maintain it.
 const lastSeen = `(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id)`
 
+// memberMatches has its own numbering: $1 organisation, $2 removed, $3 search pattern.
 const memberMatches = `org_id = $1 AND kind = 'person' AND (removed_at IS NOT NULL) = $2
 	AND ($3 = '' OR lower(name) LIKE lower($3) ESCAPE '\' OR email LIKE lower($3) ESCAPE '\')`
 

@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
 )
 
-// An Organisation is a tenant: no other organisation sees its data.
+// An Organisation is a tenant: no other organisation sees its data. It is the unit of the plan, the
+// quota and the audit log.
 type Organisation struct {
 	ID        string
 	Name      string
@@ -27,7 +28,8 @@ func (o Organisation) target() audit.Target {
 	return audit.Target{Kind: "organisation", ID: o.ID, Name: o.Name}
 }
 
-// A User is a person, a machine or a service account in one organisation.
+// A User is a person, a machine or a service account in one organisation. The same person in two
+// organisations is two users.
 type User struct {
 	ID        string
 	OrgID     string
@@ -41,13 +43,15 @@ type User struct {
 }
 
 // Machine reports whether the user holds the keys of machines with a role, or of trusted publishers.
-// That of owners is also the first owner of the installation, so it counts as a person.
+// That of owners is also the first owner of the installation, so it counts as a person. Machines
+// are recognised by their reserved addresses: their rows are those of ordinary users.
 func (u User) Machine() bool {
 	return u.Email == publisherEmail || u.Role != access.Owner && u.Email == string(u.Role)+"@localhost"
 }
 
 // Person reports whether a request is made by a person: not with the key of a machine, nor
-// with one that allows less than the person's role.
+// with one that allows less than the person's role. Routes with People set need one, e.g. those
+// that let others in.
 func Person(c access.Caller) bool {
 	return c.UserID != "" && !c.ServiceAccount && !c.Relay && c.EntryID == "" && !c.Narrowed() &&
 		!User{Email: c.Email, Role: c.Role}.Machine()
@@ -73,10 +77,13 @@ func checkPlan(plan access.Plan) error {
 	return nil
 }
 
-// normalise validates the user, puts the address into lower case, and fills in the
-// name. The address of a holder of machines' keys is no person's, except for the first owner's.
+// normalise validates the user, puts the address into lower case, and fills in the name. The
+// address of a holder of machines' keys is no person's, except for the first owner's. Addresses are
+// compared in lower case throughout, although the standard allows the part before the @ to be
+// case-sensitive.
 func (u *NewUser) normalise() error {
 	address, err := mail.ParseAddress(u.Email)
+	// ParseAddress also accepts "Ada <ada@example.org>", which isn't one address.
 	if err != nil || address.Address != strings.TrimSpace(u.Email) || len(address.Address) > 254 {
 		return fault.Invalid("email", "email must be one address, like ada@example.org")
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // InTx runs a change of members, together with what another package keeps about them,
-// in one transaction. Keys are looked up anew afterwards.
+// in one transaction. Keys are looked up anew afterwards. Callers that change members in a
+// transaction of their own must come through here, or cached keys would keep old roles.
 func (s *Service) InTx(ctx context.Context, fn func(tx *store.Tx) error) error {
 	err := s.DB.InTx(ctx, fn)
 	s.keys.Clear()
@@ -40,14 +41,16 @@ func Provision(ctx context.Context, tx *store.Tx, n NewUser) (User, error) {
 	return insertNewUser(ctx, tx, n)
 }
 
-// Deprovision is Remove for an identity provider. The last owner stays.
+// Deprovision is Remove for an identity provider. The last owner stays. It differs from Remove in
+// that nobody's permission is asked: the provider's token stands for the organisation.
 func (s *Service) Deprovision(ctx context.Context, tx *store.Tx, orgID, userID string) (User, error) {
 	return s.removeIn(ctx, tx, nil, orgID, Removal{UserID: userID})
 }
 
 // Reinstate makes a removed person a member again: the same user, with what they made,
 // but without their keys and sessions. The address, name and role are those of u. An
-// address that a member has is fault.Conflict.
+// address that a member has is fault.Conflict. Old keys stay revoked: they may be on machines that
+// were returned.
 func Reinstate(ctx context.Context, tx *store.Tx, u User) error {
 	n := NewUser{Email: u.Email, Name: u.Name, Role: u.Role}
 	if err := n.normalise(); err != nil {
@@ -89,7 +92,8 @@ func UpdateProfile(ctx context.Context, tx *store.Tx, u User) error {
 }
 
 // SetRoles gives members the roles that choose returns for them. Those who were removed
-// are left out, and the last owner stays one.
+// are left out, and the last owner stays one. All are changed in one statement, since a provider
+// may push thousands at once.
 func SetRoles(ctx context.Context, tx *store.Tx, orgID string, userIDs []string, choose func(User) access.Role) error {
 	users, err := lockOwnersAnd(ctx, tx, orgID, userIDs)
 	if err != nil {
@@ -102,6 +106,8 @@ func SetRoles(ctx context.Context, tx *store.Tx, orgID string, userIDs []string,
 	var given, changes []roleChange
 	var former User // an owner who will not be one
 	owners := 0
+	// Owners are counted over all locked users: several changes together may take the last one
+	// away.
 	for _, u := range users {
 		role := u.Role
 		if wanted[u.ID] {
@@ -123,6 +129,7 @@ func SetRoles(ctx context.Context, tx *store.Tx, orgID string, userIDs []string,
 	if len(given) == 0 {
 		return nil
 	}
+	// Also roles that stay the same are written, see setRole.
 	if err := updateRoles(ctx, tx, given); err != nil { // also equal ones: no sign-in lowers them now
 		return err
 	}

@@ -21,7 +21,8 @@ func updateProfile(ctx context.Context, tx *store.Tx, u User) error {
 	return err
 }
 
-// lockOwnersAnd is lockUsers for any number of members.
+// lockOwnersAnd is lockUsers for any number of members. Its cost is one query whatever their
+// number.
 func lockOwnersAnd(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([]User, error) {
 	in, arg := tx.Dialect().In("$3", ids)
 	rows, err := tx.Query(ctx, `

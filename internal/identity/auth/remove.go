@@ -24,7 +24,7 @@ type Removal struct {
 // keys are revoked, their sessions end, the logins that they approved are denied, and
 // the invitations that they made end. What they made stays, with their name. Other
 // replicas may accept a key for keyCacheTTL. Admins remove everybody but owners, and
-// the last owner stays.
+// the last owner stays. The row stays, so that names on versions, reviews and the audit log remain.
 func (s *Service) Remove(ctx context.Context, c access.Caller, r Removal) (User, error) {
 	if c.UserID == r.UserID {
 		return User{}, fault.New(fault.Conflict, "This is you; leave the organisation instead")
@@ -39,7 +39,7 @@ func (s *Service) RemoveByOperator(ctx context.Context, orgID string, r Removal)
 }
 
 // Leave removes the caller. The address confirms it. A narrowed key cannot: it would
-// end the others of its holder.
+// end the others of its holder. Typing the address prevents a wrong click from ending everything.
 func (s *Service) Leave(ctx context.Context, c access.Caller, email string) error {
 	if !strings.EqualFold(strings.TrimSpace(email), c.Email) {
 		return fault.Invalid("email", "email must be your own address, %s, to confirm that you leave", c.Email)
@@ -51,6 +51,7 @@ func (s *Service) Leave(ctx context.Context, c access.Caller, email string) erro
 	return err
 }
 
+// remove runs removeIn in a transaction of its own and clears the cache.
 func (s *Service) remove(ctx context.Context, c *access.Caller, orgID string, r Removal) (u User, err error) {
 	err = s.InTx(ctx, func(tx *store.Tx) error {
 		u, err = s.removeIn(ctx, tx, c, orgID, r)
@@ -59,6 +60,8 @@ func (s *Service) remove(ctx context.Context, c *access.Caller, orgID string, r 
 	return u, err
 }
 
+// removeIn is the same within a transaction. c is nil for the operator and for an identity
+// provider.
 func (s *Service) removeIn(ctx context.Context, tx *store.Tx, c *access.Caller, orgID string, r Removal) (u User, err error) {
 	// Keys are locked before people, as everywhere.
 	if _, err := lockKeysOfUser(ctx, tx, orgID, r.UserID, cascade(r.Made)); err != nil {
@@ -99,6 +102,8 @@ func (s *Service) removeIn(ctx context.Context, tx *store.Tx, c *access.Caller, 
 	})
 }
 
+// removeLocked ends everything that the member could act with. The role is lowered to viewer, so
+// that a mistake elsewhere gives away as little as possible.
 func removeLocked(ctx context.Context, tx *store.Tx, u User, doomed []Key, e cascade) (User, error) {
 	now := store.Now()
 	role := u.Role
@@ -134,7 +139,8 @@ type Belongings struct {
 	Invitations int // not accepted yet
 }
 
-// Belongings returns what would end with a member.
+// Belongings returns what would end with a member. It is shown before the removal, so it reads
+// without locks and may be out of date by then.
 func (s *Service) Belongings(ctx context.Context, orgID, userID string) (b Belongings, err error) {
 	keys, err := keysOfUser(ctx, s.DB, orgID, userID)
 	if err != nil {

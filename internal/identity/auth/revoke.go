@@ -26,7 +26,7 @@ func (s *Service) RevokeKeyAndMade(ctx context.Context, orgID, id string) error 
 
 // RevokeKeyFor is RevokeKey for a caller, or RevokeKeyAndMade if made is set. It
 // refuses to revoke a key of a holder with a higher role, and the last key with
-// which an owner can manage the organisation.
+// which an owner can manage the organisation. What the caller may do is checked under the locks.
 func (s *Service) RevokeKeyFor(ctx context.Context, c access.Caller, id string, made bool) error {
 	e := onlyLogins
 	if made {
@@ -44,7 +44,8 @@ const (
 )
 
 // revoke revokes a key and those that it cascades to. The caller is nil for the
-// operator, who may revoke every key.
+// operator, who may revoke every key. The key itself is locked first, so that nothing can be made
+// with it while its lineage is read.
 func (s *Service) revoke(ctx context.Context, orgID, id string, e cascade, c *access.Caller) error {
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if _, err := keyByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
@@ -66,7 +67,7 @@ func (s *Service) revoke(ctx context.Context, orgID, id string, e cascade, c *ac
 }
 
 // revokeAll revokes keys that are locked. If all that was made with them goes, so do
-// the invitations.
+// the invitations. Invitations that were made with a stolen key would let its thief in again.
 func revokeAll(ctx context.Context, tx *store.Tx, doomed []Key, e cascade) error {
 	now := store.Now()
 	for _, k := range doomed {
@@ -90,7 +91,7 @@ func revokeAll(ctx context.Context, tx *store.Tx, doomed []Key, e cascade) error
 
 // lockWholeLineage locks a key and those that its revocation cascades to. It
 // repeats until it finds no more: while it waited for the lock of a key, a
-// concurrent transaction may have created another with it.
+// concurrent transaction may have created another with it. In practice it runs twice.
 func lockWholeLineage(ctx context.Context, tx *store.Tx, orgID, id string, e cascade) (doomed []Key, err error) {
 	for {
 		found, err := lockLineage(ctx, tx, orgID, id, e)
@@ -101,7 +102,8 @@ func lockWholeLineage(ctx context.Context, tx *store.Tx, orgID, id string, e cas
 	}
 }
 
-// checkMayRevoke refuses what a caller, unlike the operator, may not revoke.
+// checkMayRevoke refuses what a caller, unlike the operator, may not revoke. A revoked key of a
+// higher role is a way to lock its holder out.
 func checkMayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id string, doomed []Key) error {
 	users, err := usersOfOrg(ctx, tx, c.OrgID)
 	if err != nil {
@@ -113,6 +115,7 @@ func checkMayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id strin
 			return fault.New(fault.Denied, "The key %s is held by %s, who is %s; only an %s can revoke it",
 				k.Name, holder.Email, holder.Role, holder.Role)
 		}
+		// Revoking one's own key on purpose is fine, but not as a side effect.
 		if k.ID == c.KeyID && k.ID != id {
 			return fault.New(fault.Conflict,
 				"The key that you use was made with this one and would be revoked, too; use another one")
@@ -137,7 +140,8 @@ func checkOwnerKeyLeft(ctx context.Context, tx *store.Tx, orgID string, doomed [
 }
 
 // ownerKeyLeft reports whether an owner can manage the organisation with another key
-// than those. It does not count if none could before.
+// than those. It does not count if none could before. Keys with the permission admin count: without
+// it an owner's key can't make another one.
 func ownerKeyLeft(ctx context.Context, tx *store.Tx, orgID string, doomed []Key) (bool, error) {
 	keys, err := ownersKeys(ctx, tx, orgID)
 	isDoomed := func(k Key) bool { return slices.ContainsFunc(doomed, func(d Key) bool { return d.ID == k.ID }) }
@@ -148,7 +152,8 @@ func ownerKeyLeft(ctx context.Context, tx *store.Tx, orgID string, doomed []Key)
 }
 
 // MadeKeys returns the active keys that were created with each key, directly or
-// indirectly, by the id of that key: those that RevokeKeyAndMade also revokes.
+// indirectly, by the id of that key: those that RevokeKeyAndMade also revokes. The lineage is a
+// tree, so following the parents ends at keys that were made on the server.
 func (s *Service) MadeKeys(ctx context.Context, orgID string) (map[string][]Key, error) {
 	keys, err := keysMadeByKeys(ctx, s.DB, orgID)
 	parent := map[string]string{}

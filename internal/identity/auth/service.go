@@ -34,7 +34,7 @@ type Service struct {
 	refusals keyrules.Refusals
 }
 
-// CreateOrg creates an organisation. A name that is taken is fault.Conflict.
+// CreateOrg creates an organisation. A name that is taken is fault.Conflict. It has no members yet.
 func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) (_ Organisation, err error) {
 	defer fault.Wrap(&err, "organisation %q", name)
 	if !orgName.MatchString(name) {
@@ -52,6 +52,7 @@ func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) 
 	return o, nil
 }
 
+// insertNewOrg writes the audit log in the same transaction, like all changes here.
 func insertNewOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
 	if err := insertOrg(ctx, tx, o); err != nil {
 		return err
@@ -62,7 +63,7 @@ func insertNewOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
 }
 
 // conflictIfDuplicate turns the violation of a unique constraint into a
-// fault.Conflict with that message.
+// fault.Conflict with that message. Checking before would be a race.
 func conflictIfDuplicate(err error, format string, args ...any) error {
 	if store.IsDuplicate(err) {
 		return fault.New(fault.Conflict, format, args...).Because(err)
@@ -79,7 +80,8 @@ func (s *Service) OrgByName(ctx context.Context, name string) (Organisation, err
 }
 
 // SetPlan changes the plan of an organisation. Other replicas may use the old
-// one for keyCacheTTL.
+// one for keyCacheTTL. Nothing is deleted if the new plan has less; routes of a higher plan just
+// stop working.
 func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (Organisation, error) {
 	if err := checkPlan(plan); err != nil {
 		return Organisation{}, err
@@ -129,7 +131,8 @@ func recordUser(ctx context.Context, tx *store.Tx, u User) error {
 	})
 }
 
-// Users lists an organisation's people, oldest first.
+// Users lists an organisation's people, oldest first. It includes removed ones; see Members for
+// pages.
 func (s *Service) Users(ctx context.Context, orgID string) ([]User, error) {
 	return usersOfOrg(ctx, s.DB, orgID)
 }
@@ -140,7 +143,7 @@ func (s *Service) UserByEmail(ctx context.Context, orgID, email string) (User, e
 }
 
 // CreateKey creates a key for a user and returns it with the raw key, which is
-// not stored.
+// not stored. Nobody is asked for it, so no policy refuses it; see insertNewKey.
 func (s *Service) CreateKey(ctx context.Context, n NewKey) (k Key, raw string, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		k, raw, err = insertNewKey(ctx, tx, n)
@@ -150,7 +153,8 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (k Key, raw string, e
 }
 
 // CreateKeyFor creates a key for the caller. It never allows more, nor lasts
-// longer, than the key that the caller used.
+// longer, than the key that the caller used. A role may have permissions that the key lacks: these
+// are refused here, unknown ones by NewKey.check.
 func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (k Key, raw string, err error) {
 	n.OrgID, n.UserID = c.OrgID, c.UserID
 	for _, p := range n.Permissions {
@@ -168,13 +172,15 @@ func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (
 	return k, raw, err
 }
 
-// A Holder is the person or machine that a key is issued to.
+// A Holder is the person or machine that a key is issued to. On the server it is named by the
+// operator; in requests it is always the caller.
 type Holder struct {
 	Email string      // "" for machines, which share one holder per role
 	Role  access.Role // "" for the role the holder has; new ones are members
 }
 
-// IssueKey creates a key for a person and, in the same transaction, adds them to the organisation if needed.
+// IssueKey creates a key for a person and, in the same transaction, adds them to the organisation
+// if needed. The operator is bound by the policy, too: an exception would be invisible.
 func (s *Service) IssueKey(ctx context.Context, h Holder, n NewKey) (u User, k Key, raw string, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if u, err = findHolder(ctx, tx, n.OrgID, h); err != nil {
@@ -190,6 +196,8 @@ func (s *Service) IssueKey(ctx context.Context, h Holder, n NewKey) (u User, k K
 	return u, k, raw, err
 }
 
+// findHolder finds or creates the holder. It refuses a role that differs from the one that an
+// existing person has, since issuing a key must not change roles.
 func findHolder(ctx context.Context, tx *store.Tx, orgID string, h Holder) (User, error) {
 	if h.Email == "" {
 		h.Role = cmp.Or(h.Role, access.Owner)
@@ -232,6 +240,8 @@ func insertKeyOf(ctx context.Context, tx *store.Tx, c access.Caller, n NewKey) (
 	return insertNewKey(ctx, tx, n)
 }
 
+// insertNewKey checks what is asked for, and shortens the lifetime to the policy silently: a person
+// who asks for too much was refused before, by checkPolicy.
 func insertNewKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error) {
 	u, err := userByID(ctx, tx, n.OrgID, n.UserID)
 	if err != nil {
@@ -248,6 +258,7 @@ func insertNewKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, err
 	return insertRawKey(ctx, tx, n, newRawKey())
 }
 
+// insertRawKey stores the hash and what lists show. The raw key exists only in the answer.
 func insertRawKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
 	k := Key{
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: raw[:min(len(raw), shownLength)],
@@ -260,6 +271,8 @@ func insertRawKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key,
 	return k, raw, recordKey(ctx, tx, "auth.key.create", k)
 }
 
+// recordKey writes the terms of the key to the audit log, so that it can be told later what a key
+// could do, also after its deletion.
 func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
 	detail := audit.Detail{"holder": k.UserID, "permissions": k.Permissions, "expires_at": k.ExpiresAt}
 	if k.Relay {
@@ -298,7 +311,8 @@ func (s *Service) Key(ctx context.Context, orgID, id string) (Key, error) {
 
 // Bootstrap creates the first organisation, its owner and one key in an empty
 // database. It returns the raw key, or "" if there is an organisation already.
-// If raw is empty, the key is random.
+// If raw is empty, the key is random. The first start of several replicas is decided by the unique
+// name of the organisation.
 func (s *Service) Bootstrap(ctx context.Context, plan access.Plan, raw string) (_ string, err error) {
 	defer fault.Wrap(&err, "first start")
 	if err := checkPlan(plan); err != nil {

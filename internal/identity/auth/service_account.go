@@ -9,7 +9,8 @@ import (
 )
 
 // LockServiceAccount locks a service account of the caller's organisation and the
-// caller, who must have all permissions of the account's role and of the others.
+// caller, who must have all permissions of the account's role and of the others. The lock order is
+// that of all changes of members.
 func LockServiceAccount(ctx context.Context, tx *store.Tx, c access.Caller, id string, roles ...access.Role) (User, error) {
 	found, err := lockCrew(ctx, tx, c.OrgID, id, &c)
 	if fault.Is(err, fault.NotFound) || err == nil && !found.target.ServiceAccount {
@@ -22,7 +23,8 @@ func LockServiceAccount(ctx context.Context, tx *store.Tx, c access.Caller, id s
 }
 
 // LockKeysOf locks the active keys of a user and, with made, those that were made with
-// them, for RevokeKeysOf. Keys are locked before users.
+// them, for RevokeKeysOf. Keys are locked before users. It is called first in a transaction;
+// RevokeKeysOf then does the work.
 func LockKeysOf(ctx context.Context, tx *store.Tx, orgID, userID string, made bool) error {
 	_, err := lockKeysOfUser(ctx, tx, orgID, userID, cascade(made))
 	return err
@@ -45,7 +47,8 @@ func RevokeKeysOf(ctx context.Context, tx *store.Tx, c access.Caller, userID str
 }
 
 // CreateServiceKey creates a key of a service account. It allows no more than the
-// caller's key does, and lasts no longer.
+// caller's key does, and lasts no longer. The key of the caller is its parent, so revoking that
+// with a cascade ends it, too.
 func (s *Service) CreateServiceKey(ctx context.Context, c access.Caller, id string, n NewKey) (k Key, raw string, err error) {
 	n.OrgID, n.UserID = c.OrgID, id
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -72,7 +75,8 @@ func (s *Service) CreateServiceKey(ctx context.Context, c access.Caller, id stri
 }
 
 // LockKeyToChange locks an active key of the caller's organisation whose holder has no
-// higher role than the caller.
+// higher role than the caller. Changing a key includes its networks, which could lock its holder
+// out.
 func LockKeyToChange(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Key, error) {
 	k, err := keyByID(ctx, tx, c.OrgID, id, tx.Dialect().ForUpdate())
 	if err != nil {

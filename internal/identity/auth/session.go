@@ -13,7 +13,8 @@ import (
 )
 
 // A Session is a browser that a person signed in to, with a key or with an identity
-// provider. It has the permissions of its key, and ends when that is revoked or expires.
+// provider. It has the permissions of its key, and ends when that is revoked or expires. Only a
+// hash of its token is stored, as with keys.
 type Session struct {
 	ID         string
 	OrgID      string
@@ -29,7 +30,8 @@ type Session struct {
 }
 
 const (
-	// SessionLifetime is how long a session lasts at most.
+	// SessionLifetime is how long a session lasts at most. It is the absolute limit; SessionIdle
+	// ends most sessions before.
 	SessionLifetime = 30 * 24 * time.Hour
 	// VouchedLifetime is the same for a session that was signed in to with an identity
 	// provider, which is asked again then.
@@ -56,6 +58,7 @@ type NewSession struct {
 // only the hash is stored. An unusable key is fault.Unauthorized, one without the
 // permission for any page is fault.Denied, and so is every key if an identity provider
 // is required.
+// All refusals come before the session is written, each with what to do instead.
 func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token string, err error) {
 	if err := s.CheckKeySignIn(); err != nil {
 		return Session{}, "", err
@@ -67,6 +70,7 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 	if c.ServiceAccount {
 		return Session{}, "", fault.New(fault.Denied, "This key belongs to a service account, which cannot sign in; use a key of your own")
 	}
+	// Reporting sessions alone shows no page.
 	if !slices.ContainsFunc(c.Permissions, func(p access.Permission) bool { return p != access.TelemetryWrite }) {
 		return Session{}, "", fault.New(fault.Denied, "This key can only report sessions; sign in with another one")
 	}
@@ -81,7 +85,8 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 }
 
 // CheckKeySignIn refuses sign-ins with a key, or with what was approved with one, if an
-// identity provider is required.
+// identity provider is required. It is also checked when a session is resumed, so switching the
+// setting on ends sessions that were signed in with keys.
 func (s *Service) CheckKeySignIn() error {
 	if s.RequireSSO {
 		return fault.New(fault.Denied, "This installation requires single sign-on: sign in with an identity provider. "+
@@ -109,7 +114,8 @@ func replaceSession(ctx context.Context, tx *store.Tx, s Session, replaces strin
 
 // Resume returns the caller of a session by its token, and the session's id. A
 // session that is unknown or expired, or whose key is no longer usable, is
-// fault.Unauthorized.
+// fault.Unauthorized. Unlike keys, sessions aren't cached: a browser makes few requests, and
+// signing out must work at once on all replicas.
 func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, sessionID string, err error) {
 	now := store.Now()
 	found, err := sessionByHash(ctx, s.DB, hash(token))
@@ -125,6 +131,7 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 	if !live || s.RequireSSO && found.identityID == nil {
 		return c, "", fault.New(fault.Unauthorized, "Your session has ended; please sign in again")
 	}
+	// For a session this isn't Denied: signing in again, with another key, is what helps.
 	if err := s.checkAddress(ctx, found.holder); fault.Is(err, fault.Denied) {
 		return c, "", fault.New(fault.Unauthorized, "%s; please sign in with another one", err.Error())
 	}
@@ -152,7 +159,8 @@ func (s *Service) Sessions(ctx context.Context, orgID, userID string) ([]Session
 }
 
 // EndSession ends a session of the caller; with a narrowed key, only one that was
-// signed in with that key. An unknown session is fault.NotFound.
+// signed in with that key. An unknown session is fault.NotFound. A narrowed key must not be able to
+// end the sessions of its holder's other keys.
 func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		ended, err := deleteSession(ctx, tx, c, id)
@@ -163,7 +171,8 @@ func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) er
 	})
 }
 
-// SignOut ends the session with that token. An unknown token is not an error.
+// SignOut ends the session with that token. An unknown token is not an error. A browser may send a
+// token that was ended elsewhere.
 func (s *Service) SignOut(ctx context.Context, token string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		ended, err := deleteSessionByHash(ctx, tx, hash(token))

@@ -76,7 +76,8 @@ func insertUser(ctx context.Context, q store.Querier, u User) error {
 	return err
 }
 
-// markAddressClaimed notes that nobody but the user says that the address is theirs.
+// markAddressClaimed notes that nobody but the user says that the address is theirs. Providers
+// don't vouch for it; see LinkableMember.
 func markAddressClaimed(ctx context.Context, tx *store.Tx, u User) error {
 	_, err := tx.Exec(ctx, `UPDATE users SET address_claimed = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, true)
 	return err
@@ -87,13 +88,14 @@ func addressClaimed(ctx context.Context, q store.Querier, u User) (bool, error) 
 	return store.One(rows, err, "User", store.Value[bool])
 }
 
-// userByID finds a member who was not removed.
+// userByID finds a member who was not removed. In contrast to usersOfOrg.
 func userByID(ctx context.Context, q store.Querier, orgID, id string) (User, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+userColumns+` FROM users WHERE org_id = $1 AND id = $2 AND removed_at IS NULL`, orgID, id)
 	return store.One(rows, err, "User", scanUser)
 }
 
+// userByEmail never finds removed members: their address is replaced.
 func userByEmail(ctx context.Context, q store.Querier, orgID, email string) (User, error) {
 	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 AND email = $2`, orgID, email)
 	return store.One(rows, err, "User "+email, scanUser)
@@ -114,14 +116,16 @@ func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, erro
 }
 
 // lockedOwners returns the ids of an organisation's owners and locks their rows,
-// so that they stay owners until the transaction ends.
+// so that they stay owners until the transaction ends. It is the lock that all changes which could
+// take the last owner away have in common.
 func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT id FROM users WHERE org_id = $1 AND role = $2 AND removed_at IS NULL ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
 	return store.All(rows, err, store.Value[string])
 }
 
-// updateRole writes a role that a person gave.
+// updateRole writes a role that a person gave. given_role is what an identity provider's lower role
+// goes back to.
 func updateRole(ctx context.Context, q store.Querier, u User) error {
 	_, err := q.Exec(ctx, `UPDATE users SET role = $3, given_role = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, u.Role)
 	return err
@@ -142,6 +146,7 @@ func insertKey(ctx context.Context, q store.Querier, k Key, hash string, deviceI
 	return err
 }
 
+// keyByID takes the locking clause as a text, "" for none.
 func keyByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Key, error) {
 	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Key", scanKey)
@@ -189,7 +194,8 @@ func markKeyRevoked(ctx context.Context, q store.Querier, id string, at time.Tim
 }
 
 // revokeLoginsOfDevice revokes the active keys of a person's logins with the same
-// program, by the key's name, on the same device, and returns them.
+// program, by the key's name, on the same device, and returns them. RETURNING gives the keys for
+// the audit log in the same statement.
 func revokeLoginsOfDevice(ctx context.Context, tx *store.Tx, n NewKey, at time.Time) ([]Key, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE api_keys SET revoked_at = $5
@@ -209,7 +215,8 @@ func activeEntryKeys(ctx context.Context, tx *store.Tx, orgID string, ids []stri
 }
 
 // deleteEntryKeys deletes the keys for one entry that expired before a time. No row
-// refers to them: they open no sessions and approve no logins.
+// refers to them: they open no sessions and approve no logins. There may be thousands of them a
+// day.
 func deleteEntryKeys(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM api_keys WHERE entry_id IS NOT NULL AND expires_at < $1`, store.Micros(before))
 	return err
@@ -220,7 +227,8 @@ func touchKey(ctx context.Context, q store.Querier, id string, at time.Time) err
 	return err
 }
 
-// holder is a key joined with its user and organisation.
+// holder is a key joined with its user and organisation. It is what authenticating a request needs,
+// in one query.
 type holder struct {
 	caller    access.Caller
 	keyName   string
@@ -234,6 +242,7 @@ const holderColumns = `k.id, k.permissions, k.expires_at, COALESCE(k.revoked_at,
 	COALESCE(k.entry_id, ''), k.name, k.allowed_ips, u.kind = 'service',
 	u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
 
+// holderByHash is the hottest query of the service; its result is cached for keyCacheTTL.
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+holderColumns+`
@@ -308,7 +317,7 @@ func touchSession(ctx context.Context, q store.Querier, id string, at time.Time)
 }
 
 // deleteSession deletes a session and returns it. A narrowed key only deletes
-// sessions of its own.
+// sessions of its own. Returning it saves reading it for the audit log.
 func deleteSession(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Session, error) {
 	rows, err := tx.Query(ctx, `
 		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5) RETURNING `+deletedSessionColumns,
@@ -332,6 +341,7 @@ func scanDeletedSession(row store.Row) (s Session, err error) {
 	return s, err
 }
 
+// deleteExpiredSessions is housekeeping: Resume refuses them anyway.
 func deleteExpiredSessions(ctx context.Context, q store.Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1 OR used_at < $2`,
 		store.Micros(now), store.Micros(now.Add(-SessionIdle)))
@@ -375,7 +385,7 @@ func setDeviceStatus(ctx context.Context, tx *store.Tx, hash string, status Devi
 }
 
 // denyApprovedDevices denies the logins that a key approved and whose own key was
-// not created yet.
+// not created yet. Otherwise the next poll would make a key although its approver's was revoked.
 func denyApprovedDevices(ctx context.Context, tx *store.Tx, keyID string) error {
 	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE key_id = $1 AND status = $3`,
 		keyID, DeviceDenied, DeviceApproved)

@@ -34,7 +34,7 @@ type Metadata struct {
 
 // Discover returns what an issuer says about itself. The answer, also a failure, is
 // reused for refetchAfter. If the issuer cannot be reached, or cannot sign people in, the
-// error is fault.BadGateway.
+// error is fault.BadGateway. It has the same cache as the keys, since both are fetched together.
 func (k *Keys) Discover(ctx context.Context, issuer string) (Metadata, error) {
 	f := k.lookup(issuer)
 	if k.since(f.triedAt) >= refetchAfter {
@@ -49,6 +49,8 @@ func (k *Keys) Discover(ctx context.Context, issuer string) (Metadata, error) {
 	return f.about, f.about.check()
 }
 
+// check refuses endpoints that aren't https, unless the issuer itself is plain http, as in a test
+// or on localhost.
 func (m Metadata) check() error {
 	endpoints := []string{m.Authorization, m.Token}
 	for _, optional := range []string{m.UserInfo, m.EndSession} {
@@ -66,7 +68,8 @@ func (m Metadata) check() error {
 	return nil
 }
 
-// A Client is this installation at an identity provider.
+// A Client is this installation at an identity provider. It has no state, so one is made for each
+// request.
 type Client struct {
 	Keys *Keys
 	// HTTP asks for tokens. Redirects are not followed: they would repeat a secret.
@@ -79,7 +82,8 @@ type Client struct {
 }
 
 // A Flow is what binds the answer of a provider to the request: state to the browser,
-// the nonce to the ID token, and the verifier to the code (PKCE).
+// the nonce to the ID token, and the verifier to the code (PKCE). All three are random and used
+// once.
 type Flow struct {
 	State, Nonce, Verifier string
 }
@@ -89,6 +93,7 @@ func NewVerifier() string { return oauth2.GenerateVerifier() }
 
 func (c *Client) config(m Metadata) *oauth2.Config {
 	// Without a style the library would try both, and so send a code twice.
+	// client_secret_basic is the default of OpenID Connect Core, section 9.
 	style := oauth2.AuthStyleInHeader
 	if c.Secret == "" || len(m.AuthMethods) > 0 && !slices.Contains(m.AuthMethods, "client_secret_basic") {
 		style = oauth2.AuthStyleInParams
@@ -117,7 +122,7 @@ type Answer struct {
 // Exchange exchanges a code for an ID token, verifies that, and returns it with the
 // access token. What is not valid is fault.Unauthorized; a provider that cannot be
 // reached, or refuses this installation, is fault.BadGateway, and an ID token of more than
-// MaxSignInToken fault.TooLarge.
+// MaxSignInToken fault.TooLarge. The checks are those of OpenID Connect Core, section 3.1.3.7.
 func (c *Client) Exchange(ctx context.Context, f Flow, a Answer) (Token, string, error) {
 	m, err := c.Keys.Discover(ctx, c.Issuer)
 	if err != nil {
@@ -141,6 +146,7 @@ func (c *Client) Exchange(ctx context.Context, f Flow, a Answer) (Token, string,
 	if len(raw) > MaxSignInToken {
 		return Token{}, "", errTokenTooLarge()
 	}
+	// The size and the claims that need no key are checked before a key is fetched.
 	if _, err := peek(raw, c.ID); err != nil {
 		return Token{}, "", err
 	}
@@ -171,7 +177,8 @@ func errTokenTooLarge() error {
 }
 
 // wholeAnswers reads an answer before it returns it: an answer that is too large is an
-// error of the request, whose kind the oauth2 package keeps.
+// error of the request, whose kind the oauth2 package keeps. Without that, the error would be one
+// of reading JSON.
 type wholeAnswers struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -216,7 +223,8 @@ func exchangeError(err error) error {
 
 // UserInfo adds claims to a token that the provider tells on request only, such as the
 // groups of GitLab. Those of the token win, but the address and whether it is verified
-// come from one of both. A provider without the endpoint adds none.
+// come from one of both. A provider without the endpoint adds none. Userinfo isn't signed; its
+// trust is that of the TLS connection and of the subject being the same.
 func (c *Client) UserInfo(ctx context.Context, t Token, access string) (Token, error) {
 	m, err := c.Keys.Discover(ctx, c.Issuer)
 	if err != nil || m.UserInfo == "" {
@@ -237,6 +245,7 @@ func (c *Client) UserInfo(ctx context.Context, t Token, access string) (Token, e
 	if err := t.Claims(&own); err != nil {
 		return t, err
 	}
+	// An address from one source must not be called verified by the other.
 	both := func(c map[string]json.RawMessage) bool { return c["email"] != nil && c["email_verified"] != nil }
 	drop := own
 	if both(own) || !both(more) {
@@ -249,7 +258,7 @@ func (c *Client) UserInfo(ctx context.Context, t Token, access string) (Token, e
 	return t, err
 }
 
-// getJSON asks with an access token.
+// getJSON asks with an access token. It follows no redirects, which would send the token elsewhere.
 func getJSON(ctx context.Context, client *outbound.Client, from, access string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {

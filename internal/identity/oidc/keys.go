@@ -41,7 +41,9 @@ const (
 	maxRSA     = 8192  // bits; the cost of a verification grows with their square
 )
 
-// Keys fetches and caches the public keys of issuers. It is safe for concurrent use.
+// Keys fetches and caches the public keys of issuers. It is safe for concurrent use. Entries are
+// per issuer, and a failure is cached like a success, so that an issuer that is down is asked at
+// most every refetchAfter.
 type Keys struct {
 	client  *outbound.Client
 	flights singleflight.Group
@@ -70,7 +72,9 @@ func NewKeys(client *outbound.Client) *Keys {
 }
 
 // find returns the keys that may have signed a token: those with its key id or,
-// without one, the only key that there is.
+// without one, the only key that there is. A key id that isn't there may be a new key after a
+// rotation, so the issuer is asked again; if it can't be reached, known keys stay good for
+// staleFor.
 func (k *Keys) find(ctx context.Context, issuer, id string) ([]jose.JSONWebKey, error) {
 	f := k.lookup(issuer)
 	if found := f.match(id); len(found) > 0 && k.since(f.at) < freshFor {
@@ -93,6 +97,8 @@ func (k *Keys) find(ctx context.Context, issuer, id string) ([]jose.JSONWebKey, 
 
 func (k *Keys) since(t time.Time) time.Duration { return k.now().Sub(t) }
 
+// match finds keys by id. Without an id in the token there must be only one key, or a signature
+// could be tried with any of them.
 func (f fetched) match(id string) []jose.JSONWebKey {
 	if id == "" && len(f.keys) == 1 {
 		return f.keys
@@ -125,6 +131,7 @@ func (k *Keys) refetch(ctx context.Context, issuer string) (fetched, error) {
 		about, keys, err := k.fetch(ctx, issuer)
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		// Keys of before are kept if the fetch has failed.
 		f, _ := k.cached.Get(issuer)
 		f.triedAt, f.err = k.now(), err
 		if err == nil {
@@ -141,7 +148,8 @@ func (k *Keys) refetch(ctx context.Context, issuer string) (fetched, error) {
 	}
 }
 
-// fetch reads the discovery document of an issuer, and the keys that it names.
+// fetch reads the discovery document of an issuer, and the keys that it names. The document must
+// name the issuer it was fetched for (OpenID Connect Discovery, section 4.3).
 func (k *Keys) fetch(ctx context.Context, issuer string) (d Metadata, keys []jose.JSONWebKey, err error) {
 	if err := k.get(ctx, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", &d); err != nil {
 		return d, nil, errUnreachable(issuer, err)
@@ -171,6 +179,7 @@ func (k *Keys) fetch(ctx context.Context, issuer string) (d Metadata, keys []jos
 	return d, keys, nil
 }
 
+// get reads a JSON document. Addresses come from the issuer, so they go through outbound.
 func (k *Keys) get(ctx context.Context, url string, into any) error {
 	resp, err := k.client.Get(ctx, url)
 	if err != nil {
@@ -191,7 +200,7 @@ func (k *Keys) get(ctx context.Context, url string, into any) error {
 }
 
 // usable reports whether a key is a public key for signatures, of a size that is
-// neither broken nor a burden.
+// neither broken nor a burden. Larger RSA keys would make verifying a means of attack.
 func usable(key jose.JSONWebKey) bool {
 	if key.Use != "" && key.Use != "sig" || !key.Valid() {
 		return false

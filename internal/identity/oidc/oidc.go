@@ -33,14 +33,16 @@ const (
 )
 
 // algorithms are the accepted signatures: asymmetric ones only. With "none" anybody
-// could sign, and with HS256 anybody who knows the public key.
+// could sign, and with HS256 anybody who knows the public key. That rules out the two classic
+// attacks on JWT libraries.
 func algorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 	}
 }
 
-// A Token is what an ID token claims.
+// A Token is what an ID token claims. The claims are those of the payload whose signature was
+// verified, or of an unverified one after Peek.
 type Token struct {
 	Issuer   string
 	Subject  string
@@ -63,7 +65,8 @@ func (t Token) Claims(v any) error {
 
 // Peek returns what a token claims without verifying its signature: who should be
 // asked for the key. It refuses, as fault.Unauthorized, what would be refused with any
-// key: another audience, a token that has expired, an algorithm that proves nothing.
+// key: another audience, a token that has expired, an algorithm that proves nothing. It costs no
+// request, so garbage never leads to one.
 func Peek(raw, audience string) (Token, error) {
 	if len(raw) > MaxToken {
 		return Token{}, fault.New(fault.Unauthorized, "The token is larger than %d KiB", MaxToken>>10)
@@ -71,6 +74,7 @@ func Peek(raw, audience string) (Token, error) {
 	return peek(raw, audience)
 }
 
+// peek is Peek without the limit of size, which differs between callers.
 func peek(raw, audience string) (Token, error) {
 	signed, err := jose.ParseSignedCompact(raw, algorithms())
 	if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
@@ -94,6 +98,8 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
+// newToken reads the registered claims (RFC 7519, section 4.1). The fingerprint leaves the
+// signature out: some schemes allow a second valid one for the same content.
 func newToken(raw string, payload []byte) (Token, error) {
 	var c struct {
 		Issuer   string   `json:"iss"`
@@ -116,6 +122,8 @@ func newToken(raw string, payload []byte) (Token, error) {
 	return t, nil
 }
 
+// check refuses, in the order in which a person can do something about it. An expiry far ahead is
+// refused, as its fingerprint would have to be kept that long.
 func (t Token) check(audience string) error {
 	now := time.Now()
 	switch {
@@ -132,7 +140,7 @@ func (t Token) check(audience string) error {
 	return nil
 }
 
-// audience is a text or a list of texts.
+// audience is a text or a list of texts. RFC 7519, section 4.1.3.
 type audience []string
 
 // UnmarshalJSON reads both forms.
@@ -156,6 +164,8 @@ func (k *Keys) Verify(ctx context.Context, raw, issuer, audience string) (Token,
 	return k.verify(ctx, raw, issuer, audience)
 }
 
+// verify checks the signature with the library and then once more everything that Peek has checked,
+// on the payload that was verified.
 func (k *Keys) verify(ctx context.Context, raw, issuer, audience string) (Token, error) {
 	var supported []string
 	for _, a := range algorithms() {
@@ -185,7 +195,8 @@ func errNotValid() *fault.Error {
 // a wrong signature: which issuers are configured is nobody else's business.
 func ErrNotValid() error { return errNotValid() }
 
-// keySet verifies signatures with the keys of one issuer.
+// keySet verifies signatures with the keys of one issuer. It keeps why keys are missing, which the
+// library would turn into a text.
 type keySet struct {
 	keys    *Keys
 	issuer  string
@@ -205,6 +216,7 @@ func (s *keySet) VerifySignature(ctx context.Context, raw string) ([]byte, error
 		s.err = err
 		return nil, err
 	}
+	// The algorithm of the key, if it says one, must be that of the token.
 	for _, key := range found {
 		if key.Algorithm != "" && key.Algorithm != header.Algorithm {
 			continue

@@ -25,6 +25,8 @@ const (
 
 // Mount adds the routes of community bundles.
 func (s *Service) Mount(a *httpapi.API) {
+	// A person sends bundles now and then. The limit is per key, so that one tool that loops
+	// doesn't use up that of its organisation.
 	limit := &httpapi.Limit{Requests: 60, Per: time.Hour, By: httpapi.ByKey}
 	httpapi.Add(a, s.handleSubmit, httpapi.Route{
 		Permission: access.TelemetryWrite,
@@ -52,6 +54,8 @@ func (s *Service) Mount(a *httpapi.API) {
 }
 
 type submitInput struct {
+	// HandChecked: Submit validates the bundle with the published schema, whose messages name the
+	// place in the bundle. The frame only decodes.
 	Body struct {
 		CreatorID string          `json:"creator_id" format:"uuid" doc:"The user whom the bundle is for, perhaps one who has not joined yet"`
 		SkillName string          `json:"skill_name" minLength:"1" maxLength:"200"`
@@ -71,6 +75,8 @@ type submitOutput struct {
 const decodedCost = 9
 
 func (s *Service) handleSubmit(ctx context.Context, in submitInput) (submitOutput, error) {
+	// The body limit is much larger than that of other routes, so the memory that decoding takes is
+	// reserved first: many large bundles at once are refused instead of exhausting the server.
 	if err := httpapi.ReserveMemory(ctx, int64(len(in.Body.Bundle))*decodedCost); err != nil {
 		return submitOutput{}, err
 	}
@@ -101,6 +107,8 @@ type overviewOutput struct {
 	Skills            []skillCountOutput `json:"skills" nullable:"false" doc:"The newest first"`
 }
 
+// handleOverview and the handlers below report on the bundles sent to the caller as a person: they
+// follow the user, not the organisation that the key belongs to.
 func (s *Service) handleOverview(ctx context.Context, _ struct{}) (overviewOutput, error) {
 	o, err := s.Overview(ctx, access.From(ctx).UserID)
 	out := overviewOutput{o.Submissions, len(o.Skills), o.Contributors, make([]skillCountOutput, len(o.Skills))}

@@ -35,7 +35,8 @@ type Submission struct {
 	SubmittedAt     time.Time
 }
 
-// A Summary is the part of a bundle that is stored in columns, for queries.
+// A Summary is the part of a bundle that is stored in columns, for queries. The bundle itself is
+// only read as a whole, by its creator.
 type Summary struct {
 	SchemaVersion     string
 	ToolVersion       *string
@@ -58,7 +59,8 @@ type wireBundle struct {
 	ToolVersion       *string   `json:"tool_version"`
 	AgentType         string    `json:"agent_type"`
 	SanitizationLevel string    `json:"sanitization_level"`
-	SessionMetrics    struct {
+	// The counts are numbers in the schema, not integers: producers in JavaScript may send 3.0.
+	SessionMetrics struct {
 		TotalSessions float64 `json:"total_sessions"`
 	} `json:"session_metrics"`
 	GradingSummary struct {
@@ -111,7 +113,9 @@ func (n New) Check() error {
 	return nil
 }
 
-// read validates the bundle and extracts its summary.
+// read validates the bundle and extracts its summary. The digest is of the whole bundle, before its
+// queries are truncated: the same bundle that is sent again is a duplicate even if maxQuery
+// changes.
 func (n New) read(secret []byte) (s Submission, err error) {
 	document, err := decodeBundle(n.Bundle)
 	if err != nil {
@@ -132,6 +136,7 @@ func (n New) read(secret []byte) (s Submission, err error) {
 			return s, err
 		}
 	}
+	// The counts are those of the lists, not those that the producer states.
 	queries, _ := document["positive_queries"].([]any) // the schema requires lists
 	entries, _ := document["eval_entries"].([]any)
 	return Submission{
@@ -173,14 +178,16 @@ func digestOf(creator, skill string, canonical []byte) string {
 }
 
 // contributorHash is the pseudonym by which a creator sees a contributor: an
-// HMAC, so that it cannot be matched with a list of ids.
+// HMAC, so that it cannot be matched with a list of ids. Twelve hex digits (48 bits) are enough to
+// tell a creator's contributors apart.
 func contributorHash(secret []byte, id string) string {
 	mac := hmac.New(sha256.New, secret)
 	_, _ = mac.Write([]byte(strings.ToLower(id))) // never fails
 	return hex.EncodeToString(mac.Sum(nil))[:12]
 }
 
-// maxQuery is how much of a user's query is stored, in characters.
+// maxQuery is how much of a user's query is stored, in characters. Long queries are pasted
+// documents, which say little about a trigger and may hold personal data.
 const maxQuery = 500
 
 // truncateQueries truncates the queries of a validated bundle, and reports

@@ -23,6 +23,7 @@ import (
 //go:embed bundle.schema.json
 var bundleSchema []byte
 
+// compiledSchema is compiled once, on first use.
 var compiledSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	const name = "urn:whetstone:contribution-bundle"
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(bundleSchema))
@@ -57,7 +58,8 @@ const maxIssues = 100
 // validator makes an error of 2 KiB for every mistake.
 var longLists = []string{"positive_queries", "eval_entries", "unmatched_queries", "pending_proposals"}
 
-// decodeBundle decodes a bundle and validates it with the schema.
+// decodeBundle decodes a bundle and validates it with the schema. The lists are validated as empty
+// ones first and then element by element, which bounds the errors to maxIssues.
 func decodeBundle(raw []byte) (map[string]any, error) {
 	schema, err := compiledSchema()
 	if err != nil {
@@ -91,6 +93,7 @@ func decodeBundle(raw []byte) (map[string]any, error) {
 	if len(issues) == 0 {
 		return document, nil
 	}
+	// Sorted by path, so that the answer doesn't depend on the order of maps.
 	slices.SortStableFunc(issues, func(a, b fault.Issue) int { return slices.Compare(a.Path, b.Path) })
 	return nil, fault.Issues(issues[:min(len(issues), maxIssues)]...)
 }
@@ -132,6 +135,8 @@ func issuesOf(err error, path ...string) []fault.Issue {
 	return causesOf(e, path)
 }
 
+// causesOf descends to the leaves of a validation error: only those say what is wrong with a value.
+// The messages have the API's own words instead of the library's.
 func causesOf(e *jsonschema.ValidationError, root []string) []fault.Issue {
 	path := slices.Concat(root, e.InstanceLocation)
 	if required, is := e.ErrorKind.(*kind.Required); is {

@@ -32,6 +32,8 @@ func (s *Service) Submit(ctx context.Context, n New) (id string, err error) {
 		return "", err
 	}
 	sub.ID, sub.SubmittedAt = store.NewID(), store.Now()
+	// The insert decides which of two concurrent submissions is the first; the other one returns
+	// its id and is neither audited nor counted again.
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if id, err = insertSubmission(ctx, tx, sub); err != nil || id != sub.ID {
 			return err
@@ -83,7 +85,8 @@ type SkillReport struct {
 	Trend *string
 }
 
-// deadBand is the largest difference of two pass rates that counts as flat.
+// deadBand is the largest difference of two pass rates that counts as flat. Pass rates are shares:
+// 0.01 is one percentage point.
 const deadBand = 0.01
 
 // recentOfSkill is how many submissions are listed with a skill.
@@ -100,6 +103,8 @@ func (s *Service) Skill(ctx context.Context, creatorID, name string) (*SkillRepo
 	if err != nil {
 		return nil, nil, err
 	}
+	// The halves are compared whatever their size: a trend is a hint for the creator, not a
+	// verdict.
 	earlier, later, err := halves(ctx, s.DB, creatorID, name)
 	if earlier != nil && later != nil {
 		trend := "flat"

@@ -8,7 +8,8 @@ import (
 )
 
 // insertSubmission stores a submission, deduplicated by its digest, and returns
-// its id or that of the stored duplicate.
+// its id or that of the stored duplicate. Its last query finds the row either way; reading after
+// the insert avoids an upsert that would overwrite the first submission.
 func insertSubmission(ctx context.Context, tx *store.Tx, s Submission) (string, error) {
 	m := s.Summary
 	_, err := tx.Exec(ctx, `
@@ -27,7 +28,8 @@ func insertSubmission(ctx context.Context, tx *store.Tx, s Submission) (string, 
 	return store.One(rows, err, "Submission", store.Value[string])
 }
 
-// Stored returns the query that recounts the bytes of organisations' bundles.
+// Stored returns the query that recounts the bytes of organisations' bundles. octet_length counts
+// bytes in both dialects; LENGTH would count characters.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Community, SQL: `
 		SELECT org_id, CAST(SUM(octet_length(bundle)) AS BIGINT) AS bytes FROM community_bundles GROUP BY org_id`}
@@ -42,6 +44,8 @@ func totals(ctx context.Context, q store.Querier, creatorID string) (submissions
 	return submissions, contributors, err
 }
 
+// skillCounts counts the submissions of each skill, the newest first. MAX(id) makes the order total
+// where two came in one microsecond.
 func skillCounts(ctx context.Context, q store.Querier, creatorID string) ([]SkillCount, error) {
 	rows, err := q.Query(ctx, `
 		SELECT skill_name, COUNT(*), COUNT(DISTINCT contributor_hash), MAX(submitted_at) AS latest
@@ -53,6 +57,8 @@ func skillCounts(ctx context.Context, q store.Querier, creatorID string) ([]Skil
 	})
 }
 
+// skillReport aggregates the bundles of one skill. The mean is weighted by graded sessions; NULLIF
+// makes it NULL, and not a division by zero, where none is graded.
 func skillReport(ctx context.Context, q store.Querier, creatorID, name string) (SkillReport, error) {
 	rows, err := q.Query(ctx, `
 		SELECT skill_name, COUNT(*), COUNT(DISTINCT contributor_hash), MAX(submitted_at),
@@ -68,7 +74,8 @@ func skillReport(ctx context.Context, q store.Querier, creatorID, name string) (
 }
 
 // halves returns the pass rates of the earlier and the later half of the graded
-// bundles of a skill, nil for an empty half.
+// bundles of a skill, nil for an empty half. NTILE(2) puts the larger half first if their number is
+// odd.
 func halves(ctx context.Context, q store.Querier, creatorID, name string) (earlier, later *float64, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT half, SUM(average_pass_rate * graded_sessions) / SUM(graded_sessions) FROM (

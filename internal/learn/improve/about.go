@@ -13,7 +13,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// caseAsked is what a case asks, without what does not make it another one.
+// caseAsked is what a case asks, without what does not make it another one. Two cases that ask the
+// same are duplicates for the split, however their graders differ: a writer that sees one of them
+// knows the other.
 func caseAsked(c suites.Case) string {
 	asked := c.Query
 	switch {
@@ -26,7 +28,8 @@ func caseAsked(c suites.Case) string {
 	return text.OneLine(strings.ToLower(asked))
 }
 
-// caseDigest names a case by its content, whatever it is called.
+// caseDigest names a case by its content, whatever it is called. A case that only got another name,
+// weight or tag is the same case: its scores can still be compared.
 func caseDigest(c suites.Case) string {
 	fields := maps.Clone(c.Fields)
 	for _, name := range []string{"id", "name", "weight", "tags"} {
@@ -37,14 +40,16 @@ func caseDigest(c suites.Case) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// caseGroup is the stratum of a case.
+// caseGroup is the stratum of a case. The split is stratified by it, e.g. "trigger_query
+// should_trigger".
 func caseGroup(c suites.Case) string {
 	return strings.TrimSuffix(string(c.Kind)+" "+string(c.Expectation), " ")
 }
 
 // caseCalls is how many requests to the judge's model a trial of a case makes, at most:
 // a verdict by a rubric may be asked to confirm its quotations. Requests that the
-// server refused and those of agents are not known.
+// server refused and those of agents are not known. The numbers are used for limits, so they err on
+// the high side.
 func caseCalls(c suites.Case, about judge.Description) int {
 	if about.API == judge.Builtin {
 		return 0
@@ -64,7 +69,8 @@ func caseCalls(c suites.Case, about judge.Description) int {
 	return n
 }
 
-// caseTexts are all words of a case that a writer who must not know it could copy.
+// caseTexts are all words of a case that a writer who must not know it could copy. They are
+// compared with what the writer wrote; see edit.Guard.
 func caseTexts(c suites.Case) []string {
 	all := slices.Concat([]string{c.Query, c.Rubric, c.Expected, c.Assertion, c.Package.Instruction, string(c.Schema)},
 		c.Expectations)

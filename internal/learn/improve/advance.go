@@ -43,7 +43,8 @@ const (
 	currentArm   arm = "current"
 )
 
-// An execution is an improve run while a worker takes it further.
+// An execution is an improve run while a worker takes it further. It lives for one call of advance,
+// and nothing of it is kept in memory between steps: any worker can make the next one.
 type execution struct {
 	s       *Service
 	r       Run
@@ -58,6 +59,7 @@ type execution struct {
 // made or not.
 func (s *Service) advance(ctx context.Context, r Run) (wait bool, err error) {
 	defer fault.Wrap(&err, "improve run %s", r.ID)
+	// Runs from before there was a search in steps have no terms and can't be continued.
 	if r.Terms.Trials == 0 {
 		return false, s.end(ctx, r, FailedTransient, "the run was started by an earlier version of the service: start a new one")
 	}
@@ -68,6 +70,7 @@ func (s *Service) advance(ctx context.Context, r Run) (wait bool, err error) {
 	if waiting, err := x.await(ctx); waiting || err != nil {
 		return waiting, err
 	}
+	// await may have ended the run.
 	if x.r.Status.Over() {
 		return false, nil
 	}
@@ -85,7 +88,9 @@ func (s *Service) advance(ctx context.Context, r Run) (wait bool, err error) {
 	return false, x.conclude(ctx)
 }
 
-// load reads the suite and the eval runs, and adds up what they cost.
+// load reads the suite and the eval runs, and adds up what they cost. The cost is added up anew
+// from the eval runs on each step, never incremented, so a step that is repeated counts nothing
+// twice.
 func (x *execution) load(ctx context.Context) (err error) {
 	r := &x.r
 	if x.suite, err = x.s.Suites.Get(ctx, r.OrgID, r.SuiteID); err != nil {
@@ -111,7 +116,8 @@ func (x *execution) load(ctx context.Context) (err error) {
 }
 
 // await stores the progress, and reports whether an eval run is under way. It ends
-// the improve run if one failed, or if a limit is reached.
+// the improve run if one failed, or if a limit is reached. An improve run cannot go on without one
+// of its eval runs: a missing score would favour one of the two sides.
 func (x *execution) await(ctx context.Context) (waiting bool, err error) {
 	r := &x.r
 	if r.Status == runs.Queued {
@@ -132,6 +138,8 @@ func (x *execution) await(ctx context.Context) (waiting bool, err error) {
 		}
 		waiting = waiting || !e.Status.Over()
 	}
+	// A limit that is reached while eval runs are under way ends the run at once; between steps,
+	// search decides whether there is enough left for a proof.
 	if reached := r.over(); reached.by != "" && waiting {
 		r.Terms.StoppedBy = reached.by
 		return false, x.end(ctx, NoWinner, reached.why+", before there was a proof")
@@ -148,7 +156,8 @@ func failureOf(e runs.Run) runs.Status {
 }
 
 // unchanged is a Problem if the judge or the cases are not those that the run began
-// with: scores could not be compared.
+// with: scores could not be compared. Other versions of the suite are fine as long as the cases of
+// the run are the same.
 func (x *execution) unchanged() error {
 	now, then := x.s.writing(x.r.Terms.Target), x.r.Judge
 	if now.API != then.API || now.Model != then.Model || now.PromptVersion != then.PromptVersion {
@@ -180,7 +189,8 @@ func (x *execution) trial(n int, s step, a arm) (runs.Run, bool) {
 	return x.evals[x.trials[i].runID], true
 }
 
-// A planned run is one that is about to be started.
+// A planned run is one that is about to be started. Planning reads much (skill, suite, prices), so
+// it happens before the transaction that starts the run.
 type planned struct {
 	trial
 	run runs.Run
@@ -196,6 +206,7 @@ type order struct {
 	share   int // how many runs share what is left of the budget
 }
 
+// plan prepares an eval run, with an equal share of what is left of the budget. It writes nothing.
 func (x *execution) plan(ctx context.Context, o order) (p planned, err error) {
 	r := x.r
 	run, err := x.s.Runs.Plan(ctx, access.Caller{OrgID: r.OrgID, UserID: r.CreatedBy}, r.SuiteID, runs.NewRun{
@@ -207,7 +218,9 @@ func (x *execution) plan(ctx context.Context, o order) (p planned, err error) {
 }
 
 // start starts planned runs in a transaction with what else the step writes, unless
-// the improve run is over, or another worker has made the step.
+// the improve run is over, or another worker has made the step. insertTrial is what makes the step
+// idempotent: its key is (run, iteration, step, arm), and the worker that loses the race writes
+// nothing.
 func (x *execution) start(ctx context.Context, all []planned, also func(tx *store.Tx, now Run) error) error {
 	return x.change(ctx, func(tx *store.Tx, now Run) error {
 		for _, p := range all {
@@ -223,7 +236,8 @@ func (x *execution) start(ctx context.Context, all []planned, also func(tx *stor
 	})
 }
 
-// change calls fn with the run locked, unless it is over.
+// change calls fn with the run locked, unless it is over. A phase that has changed means that
+// another worker has made this step; its work is dropped silently.
 func (x *execution) change(ctx context.Context, fn func(tx *store.Tx, now Run) error) error {
 	return x.s.DB.InTx(ctx, func(tx *store.Tx) error {
 		now, err := lockRun(ctx, tx, x.r.OrgID, x.r.ID)
@@ -244,6 +258,8 @@ func (x *execution) end(ctx context.Context, status runs.Status, message string)
 	return x.s.end(ctx, x.r, status, message)
 }
 
+// end stores the end of a run that is not over. Trials that were planned and never made are taken
+// off the total, so that the progress shows 100 %.
 func (s *Service) end(ctx context.Context, r Run, status runs.Status, message string) error {
 	message = runs.Truncate(message)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -275,8 +291,8 @@ func (x *execution) begin(ctx context.Context) error {
 	return x.start(ctx, []planned{p}, func(tx *store.Tx, now Run) error { return markRunStarted(ctx, tx, now.ID, store.Now()) })
 }
 
-// split makes the first iteration of the scores of the current version, and says
-// what each case is for.
+// split takes the scores of the current version as iteration 0 and decides what each case is for.
+// It is done after the scoring, so that the failing cases are spread over all three parts.
 func (x *execution) split(ctx context.Context) error {
 	r := &x.r
 	run, ok := x.trial(0, current, currentArm)
@@ -296,6 +312,8 @@ func (x *execution) split(ctx context.Context) error {
 			passed++
 		}
 	}
+	// Without a verdict on the current version there is nothing to compare with. Whether another
+	// attempt makes sense depends on whether the judge was to blame.
 	switch {
 	case run.Status == runs.BudgetSpent:
 		x.r.Terms.StoppedBy = byCost
@@ -332,6 +350,8 @@ func (x *execution) split(ctx context.Context) error {
 		if err := updateCases(ctx, tx, *r); err != nil {
 			return err
 		}
+		// Few failing cases can't be told from noise, so nothing could be proved. The run ends
+		// before it costs more.
 		if rate > saturated {
 			now.Total = now.Done
 			message := fmt.Sprintf(nothingToGain, 100*rate, 100*saturated)
@@ -349,6 +369,7 @@ func (x *execution) results(ctx context.Context, runID string) (all map[string]r
 		return nil, "", err
 	}
 	all = make(map[string]result, len(report.Cases))
+	// The last error stands for all of them: they nearly always have one cause.
 	undecided, last := 0, ""
 	for i, c := range report.Cases {
 		got := result{Verdict: *report.Results[i].Verdict, RunID: runID}
@@ -377,7 +398,8 @@ func (x *execution) results(ctx context.Context, runID string) (all map[string]r
 	return all, problem, nil
 }
 
-// count adds up the scores of an iteration.
+// count adds up the scores of an iteration. The current version counts on all training cases; a
+// candidate only on its minibatch, since it hasn't seen the others.
 func (it *Iteration) count(r Run) {
 	it.Train, it.HeldOut, it.Errors = Score{}, Score{}, 0
 	for _, c := range r.cases {

@@ -173,6 +173,7 @@ func newImproveOutput(r Run) improveOutput {
 		ProposalID: r.ProposalID, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}
+	// Runs of earlier versions didn't store what they cost; a 0 would be wrong.
 	if r.Terms.Trials > 0 {
 		out.Cost = &runs.CostOutput{USD: r.Cost.USD(), Requests: r.Cost.Requests, Tokens: r.Cost.Tokens}
 	}
@@ -185,6 +186,8 @@ func newImproveOutput(r Run) improveOutput {
 	}
 	for _, it := range r.Iterations {
 		var train, holdout *ScoreOutput
+		// Scores are null until they are known: a candidate without cases would otherwise show 0 of
+		// 0.
 		if it.Description != nil && (it.Train.Cases > 0 || it.Scored()) {
 			train = &ScoreOutput{Passed: it.Train.Passed, Cases: it.Train.Cases, Rate: it.Train.Rate()}
 		}
@@ -219,6 +222,8 @@ func editsOf(it Iteration) []edit.Edit {
 	return all
 }
 
+// newWinnerOutput reports the figures of the proof: those of the selection flatter the winner,
+// since it was chosen by them. Runs of earlier versions have no proof.
 func newWinnerOutput(r Run, it Iteration) *improveWinner {
 	out := &improveWinner{N: it.N, Description: *it.Description, PassRate: it.HeldOut.Rate(), Interval: it.HeldOut.Interval()}
 	if r.Proof != nil {

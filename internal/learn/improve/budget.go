@@ -9,7 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/improve/search"
 )
 
-// prices are those of the organisation.
+// prices are those of the organisation. Without the service of costs, e.g. in tests, the embedded
+// list is used.
 func (s *Service) prices(ctx context.Context, orgID string) (pricing.Table, error) {
 	if s.Runs.Prices == nil {
 		return pricing.Embedded(), nil
@@ -42,7 +43,8 @@ func (r Run) callsOf(ids []string, trials int) (n int64) {
 func (r Run) caseCount() int { return r.Train + r.HeldOut }
 
 // roundTrials is how many trials a round has at most: those of the minibatch, with
-// the candidate and with its parent, and those of the selection.
+// the candidate and with its parent, and those of the selection. It is an upper bound, which is
+// what limits need.
 func (r Run) roundTrials() int {
 	return (2*min(search.MinibatchSize, r.Train) + r.Terms.Selection) * r.Terms.Trials
 }
@@ -64,6 +66,7 @@ func (r Run) callsPerTrial() float64 {
 	return float64(r.callsOf(r.allCases(), 1)) / float64(max(1, len(r.cases)))
 }
 
+// roundCalls rounds up by adding almost one.
 func (r Run) roundCalls() int64 {
 	return int64(float64(r.roundTrials())*r.callsPerTrial()+0.999) + r.writerCalls()
 }
@@ -85,7 +88,8 @@ type stop struct {
 	why string
 }
 
-// over says which limit of the run is reached.
+// over says which limit of the run is reached. They are checked each time the run is looked at, so
+// it may exceed them a little; the limit of money is also passed on to its eval runs.
 func (r Run) over() stop {
 	switch t := r.Terms; {
 	case t.MaxMicros != nil && r.Cost.Micros >= *t.MaxMicros:
@@ -106,7 +110,8 @@ func (r Run) elapsed() time.Duration {
 }
 
 // short says which limit would be exceeded by so many more trials and calls. Money and
-// time are extrapolated from the trials so far.
+// time are extrapolated from the trials so far. Calls are known in advance. Money and time are
+// assumed to grow in proportion to the trials.
 func (r Run) short(trials int, calls int64) stop {
 	if reached := r.over(); reached.by != "" {
 		return reached
@@ -124,7 +129,7 @@ func (r Run) short(trials int, calls int64) stop {
 }
 
 // microsLeft is what each of so many runs that are started at once may cost; nil
-// for no limit.
+// for no limit. It is at least 1, since 0 would mean no limit.
 func (r Run) microsLeft(runs int) *int64 {
 	if r.Terms.MaxMicros == nil {
 		return nil

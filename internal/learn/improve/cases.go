@@ -11,7 +11,8 @@ import (
 // few only to try the feature: the proof shows how little they prove.
 const minQueries = 4
 
-// least returns the smallest parts of a run.
+// least returns the smallest parts of a run. With the description, trigger queries are cheap and
+// small sets common, so even one case per part is allowed.
 func least(target edit.Target) search.Least {
 	if target == edit.Description {
 		return search.Least{Train: 1, Selection: 1, Proof: 1}
@@ -44,7 +45,8 @@ func takes(target edit.Target, c suites.Case) bool {
 }
 
 // casesOf returns the suite's cases that a run of the target can use, without
-// duplicates: the same words in two parts would tell the writer of the holdout.
+// duplicates: the same words in two parts would tell the writer of the holdout. The first of
+// several duplicates is taken, in the order of the suite.
 func casesOf(suite suites.Suite, target edit.Target) (taken []suites.Case, leftOut int, err error) {
 	if issues := suite.KindIssues(); len(issues) > 0 {
 		return nil, 0, fault.New(fault.Conflict, "Eval suite cannot be run: %s", suites.IssueText(issues))
@@ -63,7 +65,8 @@ func casesOf(suite suites.Suite, target edit.Target) (taken []suites.Case, leftO
 }
 
 // enough returns a Conflict if there are too few cases for a run of the target.
-// Retired are the digests of those that were part of a proof too often.
+// Retired are the digests of those that were part of a proof too often. The smallest parts must be
+// filled with fresh cases: a retired one has been looked at too often to prove anything.
 func enough(target edit.Target, cases []suites.Case, retired map[string]bool) error {
 	if target == edit.Description {
 		wanted := 0
@@ -113,7 +116,8 @@ func named(target edit.Target) string {
 }
 
 // Check returns a Conflict that says why the suite's cases are not enough for an
-// improve run of the target, or nil. The suite must have its cases.
+// improve run of the target, or nil. The suite must have its cases. It ignores retired cases, which
+// only a run of the suite knows.
 func Check(suite suites.Suite, target edit.Target) error {
 	cases, _, err := casesOf(suite, target)
 	if err != nil {

@@ -17,10 +17,13 @@ import (
 )
 
 // prove tries the winner and the current version on the cases of the proof, and on
-// all others for what got worse, with fresh trials. Without a winner the run ends.
+// all others for what got worse, with fresh trials. Without a winner the run ends. It is the only
+// step that looks at the cases of the proof. The counts of how often they were used are raised in
+// the same transaction.
 func (x *execution) prove(ctx context.Context, state *search.State) (wait bool, err error) {
 	r := x.r
 	winner, before := state.Best(), r.member(0)
+	// On the selection, and only where both have a verdict.
 	if winner.N == 0 || winner.Total(before) <= before.Total(winner) {
 		return false, x.end(ctx, NoWinner, x.noWinner())
 	}
@@ -41,10 +44,13 @@ func (x *execution) prove(ctx context.Context, state *search.State) (wait bool, 
 		{proof, r.of(search.Proof), search.ProofTrials},
 		{rest, slices.Concat(r.of(search.Train), r.of(search.Selection)), r.Terms.Trials},
 	} {
+		// Both arms of a part share the seed, so that they get the same catalogues; it differs from
+		// the search's, so that the winner can't profit from an order that it was chosen by.
 		seed := subject.NewSeed() // another one than that of the search
 		for at, of := range map[arm]subject.Ref{candidateArm: ref, currentArm: r.subject()} {
 			p, err := x.plan(ctx, order{
 				trial: trial{n: winner.N, step: part.step, arm: at}, subject: of, cases: part.cases, trials: part.trials,
+				// Four eval runs start at once, so each may use a quarter of what is left.
 				seed: seed, share: 4,
 			})
 			if err != nil {
@@ -83,9 +89,11 @@ func (x *execution) noWinner() string {
 	return fmt.Sprintf("%s is better than the current version on the %d cases that choose", of, x.r.Terms.Selection)
 }
 
-// conclude ends the run by what the proof shows.
+// conclude ends the run by what the proof shows. Nothing here asks a model: after a crash it is
+// computed again with the same result.
 func (x *execution) conclude(ctx context.Context) error {
 	r := x.r
+	// The iteration is taken from the trials, since the winner isn't stored before the end.
 	i := slices.IndexFunc(x.trials, func(t trial) bool { return t.step == proof })
 	winner := r.Iterations[x.trials[i].n]
 	now, before := map[string]result{}, map[string]result{}
@@ -107,6 +115,7 @@ func (x *execution) conclude(ctx context.Context) error {
 	}
 	evidence := search.Prove(pairs(r.of(search.Proof), before, now))
 	regression := search.Regression(pairs(r.allCases(), before, now))
+	// A gain on the proof doesn't count if the whole suite got worse.
 	evidence.Proved = evidence.Proved && regression == ""
 	problem := ""
 	switch {
@@ -117,6 +126,8 @@ func (x *execution) conclude(ctx context.Context) error {
 	case !evidence.IsBetter():
 		problem = fmt.Sprintf("iteration %d is better on the cases that choose, and not on those that prove", winner.N)
 	}
+	// The proposal and the end of the run commit together. A winner that is better but not proved
+	// is proposed as such: a person may still find it useful.
 	return x.change(ctx, func(tx *store.Tx, now Run) error {
 		now.Proof, now.Total = &evidence, now.Done
 		if err := updateSearch(ctx, tx, now); err != nil {
@@ -179,6 +190,7 @@ func (r Run) proposal(winner Iteration, e search.Evidence) proposals.Draft {
 	for _, one := range r.lineage(winner.N) {
 		d.Edits = append(d.Edits, proposals.Edit(one))
 	}
+	// The lower bound of the interval, not the rate: five trials of few cases say little.
 	low, _ := stats.Wilson(e.Winner, e.Cases)
 	d.Confidence = &low
 	how := "This is proved"

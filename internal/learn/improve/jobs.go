@@ -21,7 +21,8 @@ type advance struct {
 // Kind names the job.
 func (advance) Kind() string { return "evals.improve" }
 
-// Org makes the queue schedule the job as a run of the organisation.
+// Org makes the queue schedule the job as a run of the organisation. A run of one organisation must
+// not keep those of others waiting.
 func (a advance) Org() string { return a.OrgID }
 
 const (
@@ -38,12 +39,14 @@ const (
 	maxPoll = 2 * time.Second // a run that is cancelled ends its eval runs within that time
 )
 
-// Register makes the queue run the jobs of improve runs.
+// Register makes the queue run the jobs of improve runs. NeedsRoom: an improve run stores sources,
+// so it waits while the disk is nearly full.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, s.step, jobs.Timeout(stepTimeout), jobs.NeedsRoom())
 }
 
-// step takes a run one step further, or cleans up after it.
+// step takes a run one step further, or cleans up after it. A run that is over is cleaned up by the
+// same job, so there is nothing to forget after a crash.
 func (s *Service) step(ctx context.Context, args advance) error {
 	r, err := runWithResults(ctx, s.DB, args.OrgID, args.RunID)
 	if fault.Is(err, fault.NotFound) || err == nil && r.Status.Over() {
@@ -57,13 +60,15 @@ func (s *Service) step(ctx context.Context, args advance) error {
 	case err != nil:
 		return s.retryOrFail(ctx, r, err)
 	case wait:
+		// A twentieth of the time so far: short runs feel immediate, long ones cost few queries.
 		return jobs.Snooze(min(max(r.elapsed()/20, minPoll), maxPoll))
 	}
 	return jobs.Snooze(0)
 }
 
 // clean stops the eval runs of a run that is over or deleted, and deletes the files
-// of its candidates.
+// of its candidates. Each deletion is idempotent, and a row of improve_sources is deleted after its
+// source, so an interrupted clean-up finds what is left.
 func (s *Service) clean(ctx context.Context, orgID, runID string) error {
 	made, err := s.Runs.MadeFor(ctx, orgID, runID)
 	if err != nil {
@@ -95,7 +100,9 @@ func (s *Service) clean(ctx context.Context, orgID, runID string) error {
 func gone(err error) bool { return fault.Is(err, fault.NotFound) }
 
 // retryOrFail returns the error, so that the queue retries the job, unless the
-// error is permanent or there were enough attempts: then the run fails.
+// error is permanent or there were enough attempts: then the run fails. The order of the cases
+// matters: what can never succeed fails at once, a worker that is being stopped returns the job,
+// and only the rest uses up attempts.
 func (s *Service) retryOrFail(ctx context.Context, r Run, cause error) error {
 	var status runs.Status
 	var message string

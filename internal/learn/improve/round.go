@@ -22,7 +22,8 @@ import (
 )
 
 // search takes the last candidate further, or begins another round. When the search
-// is done, the winner is tried.
+// is done, the winner is tried. It is called again after every step, and finds out where it is by
+// the stage of the last iteration.
 func (x *execution) search(ctx context.Context) (wait bool, err error) {
 	last := x.r.Iterations[len(x.r.Iterations)-1]
 	switch last.stage {
@@ -40,6 +41,7 @@ func (x *execution) search(ctx context.Context) (wait bool, err error) {
 	if state.Rounds >= x.r.MaxIterations {
 		x.stopped = stop{by: byIterations}
 	}
+	// Stored with the next change, as the reason that the API shows.
 	x.r.Terms.StoppedBy = x.stopped.by
 	// When the built-in writer has found nothing to write, it would find nothing again: it is deterministic.
 	exhausted := x.r.Judge.API == judge.Builtin && last.N > 0 && last.Description == nil
@@ -58,7 +60,8 @@ func (x *execution) search(ctx context.Context) (wait bool, err error) {
 	return x.prove(ctx, state)
 }
 
-// random returns the random numbers of a round, which are the same after a crash.
+// random returns the random numbers of a round. They depend on the seed and the round only, so that
+// a step that is repeated after a crash draws the same parent and minibatch.
 func (r Run) random(n int) *rand.Rand { return rand.New(rand.NewPCG(uint64(r.Seed), uint64(n)+2)) }
 
 // round begins a round: it draws the parent and the minibatch, makes sure that
@@ -79,6 +82,7 @@ func (x *execution) round(ctx context.Context, state *search.State) (began, wait
 		return false, false, nil
 	}
 	batch := search.Minibatch(train, failing, random)
+	// An earlier call made the rollout.
 	if tried, ok := x.trial(n, rollout, candidateArm); ok {
 		results, _, err := x.results(ctx, tried.ID)
 		if err != nil {
@@ -101,8 +105,8 @@ func (x *execution) round(ctx context.Context, state *search.State) (began, wait
 	return true, false, x.insert(ctx, it, parent)
 }
 
-// insert stores a candidate with what it cost, and with what was learnt about its
-// parent.
+// insert stores a candidate with its cost, and the results that were learnt about its parent. If
+// another worker has stored the iteration, nothing is written: its candidate counts.
 func (x *execution) insert(ctx context.Context, it Iteration, parent *Iteration) error {
 	return x.change(ctx, func(tx *store.Tx, now Run) error {
 		isNew, err := insertIteration(ctx, tx, now.ID, it)
@@ -124,7 +128,7 @@ func (x *execution) insert(ctx context.Context, it Iteration, parent *Iteration)
 }
 
 // rollout tries what is not known of a minibatch with the parent of the next
-// candidate.
+// candidate. Cases on which the parent has results of its own are not tried again.
 func (x *execution) rollout(ctx context.Context, n int, parent Iteration, ids []string) error {
 	ref, err := x.held(ctx, parent)
 	if err != nil {
@@ -141,12 +145,15 @@ func (x *execution) rollout(ctx context.Context, n int, parent Iteration, ids []
 }
 
 // held returns where the files of a candidate are; it stores them if that was not
-// done yet.
+// done yet. The files of a candidate are a source of its own, so that eval runs read it like any
+// other skill; clean deletes it.
 func (x *execution) held(ctx context.Context, it Iteration) (subject.Ref, error) {
 	r := x.r
 	if it.N == 0 {
 		return r.subject(), nil
 	}
+	// A crash after Hold leaves the snapshot, which is found here by the id that was stored with
+	// the iteration.
 	if snapshot, err := x.s.Sources.Snapshot(ctx, r.OrgID, *it.sourceID, ""); !fault.Is(err, fault.NotFound) {
 		return subject.Ref{SnapshotID: snapshot.ID}, err // of an earlier round
 	}
@@ -171,7 +178,8 @@ func (x *execution) held(ctx context.Context, it Iteration) (subject.Ref, error)
 }
 
 // tryCandidate starts the first run of a candidate: on its minibatch, and for a
-// merge on the selection. One that cannot be tried ends its iteration.
+// merge on the selection. One that cannot be tried ends its iteration. Errors of the kinds
+// Conflict, TooLarge and Malformed are the candidate's fault and not the run's.
 func (x *execution) tryCandidate(ctx context.Context, it Iteration) (wait bool, err error) {
 	ref, err := x.held(ctx, it)
 	at, ids := minibatch, it.minibatch
@@ -209,7 +217,7 @@ func (x *execution) refuse(ctx context.Context, it Iteration, problem string) er
 }
 
 // compare reads the outcome of the minibatch. A candidate that is not worse than its
-// parent goes on to the selection.
+// parent goes on to the selection. This screening saves most candidates the cost of a selection.
 func (x *execution) compare(ctx context.Context, it Iteration) (wait bool, err error) {
 	r := &x.r
 	run, _ := x.trial(it.N, minibatch, candidateArm)
@@ -266,7 +274,8 @@ func (x *execution) finishCandidate(ctx context.Context, it Iteration) error {
 }
 
 // merge makes a candidate of the best one and the one that complements it, if they
-// change different words. It reports whether it did.
+// change different words. It reports whether it did. A merge is tried on the selection only, as it
+// was not written from a minibatch.
 func (x *execution) merge(ctx context.Context, state *search.State) (bool, error) {
 	r := x.r
 	partner, found := state.Partner()
@@ -281,6 +290,7 @@ func (x *execution) merge(ctx context.Context, state *search.State) (bool, error
 	it := x.candidate(len(r.Iterations), a.N, skillMD)
 	it.Partner = &b.N
 	it.Reason = fmt.Sprintf("has the changes of the iterations %d and %d", a.N, b.N)
+	// The parts passed the guard one by one, but together they may exceed the limit of growth.
 	guard, err := x.guard(ctx)
 	if err != nil {
 		return false, err

@@ -61,7 +61,7 @@ type Run struct {
 }
 
 // Terms are what a run may change and cost. Runs of earlier versions have only a
-// target.
+// target. They are stored as JSON: a new field needs no migration.
 type Terms struct {
 	Target     edit.Target `json:"target"`
 	MaxMicros  *int64      `json:"max_micros,omitempty"`
@@ -103,7 +103,8 @@ func (r Run) Splits() search.Counts {
 	return search.Counts{Train: r.Train, Selection: r.Terms.Selection, Proof: r.Terms.ProofCases}
 }
 
-// A phase is what a run is at.
+// A phase is what a run is at. It only ever goes forward, and change refuses steps of an earlier
+// one.
 type phase string
 
 const (
@@ -162,7 +163,8 @@ const (
 	done        stage = "done"
 )
 
-// Scored reports whether the candidate has come as far as it will.
+// Scored reports whether the candidate has come as far as it will. Iterations of earlier versions
+// have no stage.
 func (it Iteration) Scored() bool { return it.stage == done || it.stage == "" }
 
 // A Score counts cases that have a verdict.
@@ -206,7 +208,8 @@ type result struct {
 	RunID   string       `json:"run,omitempty"` // of package runs
 }
 
-// score is the share of the trials that passed; false without a verdict.
+// score is the share of the trials that passed; false without a verdict. Shares of trials and not
+// verdicts: three of three and two of three both pass, but aren't equally good.
 func (r result) score() (float64, bool) {
 	if r.Decided == 0 {
 		return 0, false
@@ -233,7 +236,8 @@ func (r Run) of(part search.Part) (ids []string) {
 }
 
 // known returns what is known about a case with a candidate: its own result, or
-// that of the nearest ancestor which has one.
+// that of the nearest ancestor which has one. It is a guess for the descendants, whose text has
+// changed, and is only used to choose what to write from.
 func (r Run) known(n int, caseID string) (result, bool) {
 	for {
 		it := r.Iterations[n]
@@ -253,7 +257,8 @@ func (r Run) lineage(n int) (all []edit.Edit) {
 }
 
 // ancestry returns a candidate after those that it was made from, without those that
-// were seen before. It adds all of them to seen.
+// were seen before. It adds all of them to seen. A merge has two parents, so the ancestry is a
+// graph, and seen keeps common ancestors from being listed twice.
 func (r Run) ancestry(n int, seen map[int]bool) (all []int) {
 	if n == 0 || seen[n] {
 		return nil
@@ -266,7 +271,8 @@ func (r Run) ancestry(n int, seen map[int]bool) (all []int) {
 	return append(all, n)
 }
 
-// member is the candidate in the pool.
+// member is the candidate in the pool. Its scores are on the selection, which neither it nor its
+// parents were written from.
 func (r Run) member(n int) search.Member {
 	m := search.Member{N: n, Scores: map[string]float64{}}
 	for _, id := range r.of(search.Selection) {
@@ -288,7 +294,8 @@ func (r Run) gain(it Iteration) (gain float64, known bool) {
 }
 
 // state is how far the search has come. Merges are not rounds: they come after the
-// last one.
+// last one. It is rebuilt from the stored iterations on every step instead of being stored itself,
+// so it can't disagree with them.
 func (r Run) state() *search.State {
 	s := search.New(r.member(0))
 	for _, it := range r.Iterations[1:] {

@@ -52,7 +52,8 @@ type NewRun struct {
 	MaxCalls   *int64
 	MaxMinutes *int
 	// Also is called in the transaction that starts the run, if it is not nil: what
-	// it writes exists if and only if the run does.
+	// it writes exists if and only if the run does. The nightly policies use it to claim a skill's
+	// night in the same transaction.
 	Also func(ctx context.Context, tx *store.Tx, r Run) error
 }
 
@@ -66,7 +67,8 @@ const (
 	DefaultHoldout = 0.4
 )
 
-// Check validates the fields of a run.
+// Check validates the fields of a run. The API's schema has checked a request already; this is for
+// callers within the program.
 func (n NewRun) Check() error {
 	if (n.Subject.SourceID == "") == (n.Subject.EntryID == "") {
 		return fault.Invalid("source_id", "give exactly one of source_id and entry_id")
@@ -79,6 +81,7 @@ func (n NewRun) Check() error {
 	if n.MaxIterations < 1 || n.MaxIterations > MaxIterations {
 		return fault.Invalid("max_iterations", "max_iterations must be 1 to %d", MaxIterations)
 	}
+	// Written so that NaN is refused, too.
 	if !(n.Holdout >= MinHoldout && n.Holdout <= MaxHoldout) {
 		return fault.Invalid("holdout", "holdout must be %g to %g", MinHoldout, MaxHoldout)
 	}
@@ -92,7 +95,8 @@ func (n NewRun) Check() error {
 }
 
 // Start creates an improve run and enqueues its job. It is a Conflict if the suite
-// has too few cases, or if a recent run says that nothing is to be gained.
+// has too few cases, or if a recent run says that nothing is to be gained. The checks are ordered
+// by their cost, the cheapest first. None of them asks a model.
 func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r Run, err error) {
 	defer fault.Wrap(&err, "improve by suite %s", n.SuiteID)
 	if r, err = s.plan(ctx, caller, n); err != nil {
@@ -119,16 +123,19 @@ func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r 
 				return err
 			}
 		}
+		// The unique key is the run's id: a run has one job at a time, whatever enqueues it.
 		return s.Jobs.Enqueue(ctx, tx, advance{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(runs.MaxStarts))
 	})
 }
 
-// plan returns the run that Start would create, whatever it costs.
+// plan returns the run that Start would create, whatever it costs. Estimate uses it as well, so
+// what is estimated is what would be started.
 func (s *Service) plan(ctx context.Context, caller access.Caller, n NewRun) (r Run, err error) {
 	if err := n.Check(); err != nil {
 		return r, err
 	}
 	target := cmp.Or(n.Target, edit.Description)
+	// The builtin writer only knows words of descriptions.
 	if target != edit.Description && s.Judge.Describe().API == judge.Builtin {
 		return r, fault.New(fault.Conflict,
 			"The builtin judge writes descriptions only; configure a model (--judge-api) to improve the %s", named(target))
@@ -165,6 +172,8 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n NewRun) (r R
 	for _, c := range cases {
 		r.cases = append(r.cases, Case{ID: c.ID, Digest: caseDigest(c), Group: caseGroup(c), Calls: caseCalls(c, r.Judge)})
 	}
+	// Only sizes are known before the current version is scored; which cases fail doesn't change
+	// them.
 	split := search.Count(searchCases(r.cases, retired, func(string) bool { return false }), r.Holdout, least(target))
 	r.Train, r.HeldOut = split.Train, split.Selection+split.Proof
 	r.Terms.Selection, r.Terms.ProofCases = split.Selection, split.Proof
@@ -176,7 +185,8 @@ func (s *Service) plan(ctx context.Context, caller access.Caller, n NewRun) (r R
 	return r, err
 }
 
-// writing identifies the judge that scores and writes.
+// writing identifies the judge that scores and writes. Changes of its version make scores
+// incomparable, so the run remembers it; see unchanged.
 func (s *Service) writing(target edit.Target) judge.Description {
 	about := s.Judge.Improving()
 	if target != edit.Description {
@@ -200,13 +210,15 @@ const nothingToGain = "%.0f %% of the cases pass with the current version, and a
 	"add cases that fail, e.g. from sessions with bad grades"
 
 // checkGain is a Conflict if a recent run of the current version says that nothing
-// is to be gained.
+// is to be gained. The newest reliable run of exactly this content decides, if it tried at least as
+// many cases.
 func (s *Service) checkGain(ctx context.Context, r Run) error {
 	found, _, err := s.Runs.List(ctx, r.OrgID, r.SuiteID, runs.Filter{Page: store.Page{Limit: recentRuns}})
 	if err != nil {
 		return err
 	}
 	for _, run := range found {
+		// Another content says nothing about the current one; neither does a part of the suite.
 		if run.Subject.ContentHash != r.Subject.ContentHash || run.Status != runs.Succeeded || !run.Summary.Reliable() ||
 			run.Total < len(r.cases) || run.CreatedAt.Before(r.CreatedAt.Add(-recent)) {
 			continue
@@ -247,7 +259,8 @@ func (s *Service) checkValid(ctx context.Context, r Run) (err error) {
 	return nil
 }
 
-// audit writes an entry of the audit log about the run.
+// audit writes an entry of the audit log about the run. The detail has the terms but no texts of
+// the skill.
 func (r Run) audit(ctx context.Context, tx *store.Tx, action string) error {
 	d := audit.Detail{"suite": r.SuiteID, "target": r.Terms.Target, "max_iterations": r.MaxIterations, "holdout": r.Holdout}
 	if most := spend.USD(r.Terms.MaxMicros); most != nil {
@@ -284,7 +297,7 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Run, int,
 
 // Cancel ends an improve run that is not over; its results so far are kept.
 // Cancelling a cancelled run is not an error, cancelling one that is over is a
-// Conflict.
+// Conflict. Its job notices that the run is over within maxPoll and stops the eval runs.
 func (s *Service) Cancel(ctx context.Context, orgID, id string) (r Run, err error) {
 	defer fault.Wrap(&err, "cancel improve run %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -341,6 +354,8 @@ const (
 	runesPerToken = 4
 )
 
+// estimate prefers what similar runs have cost: improve runs first, then eval runs of the suite,
+// and assumptions last.
 func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 	e.Trials = r.wholeTrials()
 	e.Calls = int64(float64(r.wholeTrials())*r.callsPerTrial()+0.999) + int64(r.MaxIterations)*r.writerCalls()
@@ -362,6 +377,7 @@ func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 	if sum.Requests > 0 && trials > 0 {
 		calls := e.Calls
 		e.measure(sum, float64(e.Trials)/float64(trials))
+		// Past runs may have used fewer calls than this suite needs today.
 		e.Calls = max(e.Calls, calls)
 		return e, nil
 	}
@@ -377,6 +393,7 @@ func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 	cost := spend.OfRecord(judge.Record{Model: r.Judge.Model, Raw: "assumed", Usage: judge.Usage{
 		Attempts: int(e.Calls), InputTokens: e.InputTokens, OutputTokens: e.OutputTokens,
 	}}, prices, store.Now())
+	// Without a price the estimate is unknown; 0 would look free.
 	if e.Calls == 0 || cost.Unpriced == 0 {
 		e.Micros = &cost.Micros
 	}
@@ -385,7 +402,8 @@ func (s *Service) estimate(ctx context.Context, r Run) (e Estimate, err error) {
 
 // repeated estimates a run by what the last ones of the suite have cost, of as many as
 // were not cut short: how many of the trials that they could make, they did make, and what
-// these took. It reports whether there is one.
+// these took. It reports whether there is one. Runs that a limit ended early are left out: they'd
+// make the estimate too low.
 func (s *Service) repeated(ctx context.Context, r Run, e *Estimate) (bool, error) {
 	past, _, err := s.List(ctx, r.OrgID, Filter{SuiteID: r.SuiteID, Limit: recentRuns})
 	if err != nil {
@@ -408,7 +426,8 @@ func (s *Service) repeated(ctx context.Context, r Run, e *Estimate) (bool, error
 	return n > 0, nil
 }
 
-// measure sets the figures to a share of what something has cost.
+// measure sets the figures to a share of what something has cost. Costs grow in proportion to the
+// trials.
 func (e *Estimate) measure(of spend.Cost, share float64) {
 	e.Measured = true
 	e.Calls = int64(math.Ceil(float64(of.Requests) * share))
@@ -422,7 +441,8 @@ func (e *Estimate) measure(of spend.Cost, share float64) {
 }
 
 // checkBudget refuses a budget that is too small to begin with, or that cannot be
-// kept.
+// kept. Planning the first eval run finds out whether its budget can be enforced at all, e.g.
+// whether the model has a price.
 func (s *Service) checkBudget(ctx context.Context, r Run) error {
 	least := r.callsOf(r.allCases(), r.Terms.Trials) + r.roundCalls() + r.finalCalls()
 	if most := r.Terms.MaxCalls; most != nil && *most < least {

@@ -32,6 +32,8 @@ func scanRunCases(row store.Row) (Run, error) {
 	return r, json.Unmarshal([]byte(*cases), &r.cases)
 }
 
+// scanRun scans runColumns and whatever further columns the query has behind them. Columns of JSON
+// that are NULL leave their field as it is.
 func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject, distractors, judge string
 	var terms, at, writing, cost, proof *string
@@ -83,6 +85,7 @@ func columns(values ...any) (all []string, err error) {
 	return all, nil
 }
 
+// insertRun also fills the column queries, in the form of earlier versions.
 func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 	type query struct {
 		CaseID string `json:"case_id"` // as runs of earlier versions have it
@@ -111,7 +114,8 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 	return err
 }
 
-// lockRun reads a run and locks its row until the transaction ends.
+// lockRun reads a run and locks its row until the transaction ends. The lock is on improve_runs
+// alone; FOR UPDATE can't be used with the outer join of runByID.
 func lockRun(ctx context.Context, tx *store.Tx, orgID, id string) (Run, error) {
 	rows, err := tx.Query(ctx, `SELECT id FROM improve_runs WHERE org_id = $1 AND id = $2`+tx.Dialect().ForUpdate(), orgID, id)
 	if _, err := store.One(rows, err, "Improve run", store.Value[string]); err != nil {
@@ -158,6 +162,8 @@ func runsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]
 	for i, r := range found {
 		at[r.ID] = i
 	}
+	// The inner query repeats the page with the same arguments, so both statements see the same
+	// rows unless runs are added in between.
 	rows, err = q.Query(ctx, `
 		SELECT `+iterationColumns+`, i.run_id`+iterationTables+` WHERE i.run_id IN (SELECT r.id`+page+`) ORDER BY i.run_id, i.n`,
 		orgID, f.SuiteID, f.Status, f.Limit, f.Offset)
@@ -174,14 +180,16 @@ func runsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]
 	return found, total, err
 }
 
-// markRunStarted makes a queued run a running one.
+// markRunStarted makes a queued run a running one. Only one worker's update matches, so started_at
+// is set once.
 func markRunStarted(ctx context.Context, tx *store.Tx, id string, at time.Time) error {
 	_, err := tx.Exec(ctx, `UPDATE improve_runs SET status = $2, started_at = $3 WHERE id = $1 AND status = $4`,
 		id, runs.Running, store.Micros(at), runs.Queued)
 	return err
 }
 
-// setProgress stores how many trials of a running run are made, and what they cost.
+// setProgress stores how many trials of a running run are made, and what they cost. It doesn't
+// touch a run that is over: the end has stored the final figures.
 func setProgress(ctx context.Context, tx *store.Tx, r Run) error {
 	c, err := columns(r.Cost)
 	if err != nil {
@@ -253,12 +261,14 @@ func scanIteration(row store.Row, further ...any) (it Iteration, err error) {
 	return it, json.Unmarshal([]byte(edits), &it.Edits)
 }
 
-// iterationsOf returns the iterations of a run without their texts and results.
+// iterationsOf returns the iterations of a run without their texts and results. These are what
+// lists and pages show; texts and results may have megabytes.
 func iterationsOf(ctx context.Context, q store.Querier, runID string) ([]Iteration, error) {
 	rows, err := q.Query(ctx, `SELECT `+iterationColumns+iterationTables+` WHERE i.run_id = $1 ORDER BY i.n`, runID)
 	return store.All(rows, err, func(row store.Row) (Iteration, error) { return scanIteration(row) })
 }
 
+// candidatesOf returns the iterations with all that the search needs.
 func candidatesOf(ctx context.Context, q store.Querier, runID string) ([]Iteration, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+iterationColumns+`, COALESCE(c.minibatch, '[]'), COALESCE(c.skill_md, ''), i.results`+iterationTables+`
@@ -276,7 +286,8 @@ func candidatesOf(ctx context.Context, q store.Querier, runID string) ([]Iterati
 	})
 }
 
-// insertIteration stores an iteration, and reports whether it is new.
+// insertIteration stores an iteration, and reports whether it is new. ON CONFLICT makes a repeated
+// step a no-op.
 func insertIteration(ctx context.Context, tx *store.Tx, runID string, it Iteration) (bool, error) {
 	c, err := columns(it.results, it.minibatch, it.Edits)
 	if err != nil {
@@ -359,7 +370,8 @@ func retiredOf(ctx context.Context, q store.Querier, suiteID string) (map[string
 	return retired, err
 }
 
-// countProofs counts that cases are part of another proof.
+// countProofs counts that cases are part of another proof. It is called in the transaction that
+// starts the proof, exactly once for each run.
 func countProofs(ctx context.Context, tx *store.Tx, suiteID string, cases []Case) error {
 	n := 0
 	suiteIDs, digests, times := []string{}, []string{}, []int64{}

@@ -28,7 +28,8 @@ const (
 
 // Events streams the state of an improve run of the organisation as server-sent
 // events, each time it changes, until the run is over. A client that has seen
-// the end gets 204.
+// the end gets 204. It polls the database: the worker that advances the run is usually another
+// process.
 func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) (httpapi.Stream, error) {
 	if _, err := runByID(ctx, s.DB, orgID, runID); err != nil {
 		return nil, err
@@ -40,6 +41,7 @@ func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) 
 	if seen == isOver {
 		return sse.NoMoreEvents, nil
 	}
+	// Only changes are sent. The streamer sends keep-alives by itself.
 	var sent json.RawMessage
 	streamer := sse.Streamer{Closing: s.Runs.Closing, Log: s.Log}
 	return streamer.Stream(runID, func(ctx context.Context) (events []sse.Event, over bool, err error) {

@@ -21,7 +21,8 @@ import (
 
 // write has a candidate written from a parent and a minibatch, and says what that
 // cost. An iteration without a candidate says why. Cases of the selection and of the
-// proof must stay out of all requests.
+// proof must stay out of all requests. It makes one call of the writer's model, or two. An unusable
+// answer is an iteration with a problem, so that the search goes on.
 func (x *execution) write(ctx context.Context, n int, parent Iteration,
 	batch []string,
 ) (it Iteration, cost spend.Cost, err error) {
@@ -68,7 +69,8 @@ func (x *execution) write(ctx context.Context, n int, parent Iteration,
 	return it, cost, nil
 }
 
-// wasTried says which iteration had the same text; "" if none had.
+// wasTried says which iteration had the same text; "" if none had. Trying it again would only
+// measure noise.
 func (x *execution) wasTried(skillMD string) string {
 	for _, it := range x.r.Iterations {
 		if it.N == 0 && skillMD == x.r.skillMD || it.N > 0 && skillMD == it.SkillMD {
@@ -78,7 +80,8 @@ func (x *execution) wasTried(skillMD string) string {
 	return ""
 }
 
-// guard knows what a candidate must not have.
+// guard knows what a candidate must not have. It compares with the version that the run began with,
+// so that many small changes can't add up to a large one.
 func (x *execution) guard(ctx context.Context) (g edit.Guard, err error) {
 	skill, err := x.s.Runs.Subjects().FindPinned(ctx, x.r.OrgID, x.r.Subject)
 	if err != nil {
@@ -94,6 +97,7 @@ func (x *execution) guard(ctx context.Context) (g edit.Guard, err error) {
 			g.Files = append(g.Files, f.Path)
 		}
 	}
+	// Cases that were left out of the run may be seen: nothing is decided by them.
 	unseen := slices.Concat(x.r.of(search.Selection), x.r.of(search.Proof))
 	for _, c := range x.suite.Cases {
 		if slices.Contains(unseen, c.ID) {
@@ -103,7 +107,8 @@ func (x *execution) guard(ctx context.Context) (g edit.Guard, err error) {
 	return g, nil
 }
 
-// rewrite has a description written from all that is known of the training queries.
+// rewrite has a description written from all that is known of the training queries. Only results of
+// the training part go into the request.
 func (x *execution) rewrite(ctx context.Context, parent Iteration, guard edit.Guard) (a writer.Answer, err error) {
 	r := x.r
 	skillMD := parent.SkillMD
@@ -136,6 +141,7 @@ func (x *execution) rewrite(ctx context.Context, parent Iteration, guard edit.Gu
 	if err != nil {
 		return a, err
 	}
+	// The anchor is the whole old description: for the reader the edit shows before and after.
 	e := edit.Edit{Op: edit.Replace, Anchor: before, Text: got.Description, Why: got.Reason, Cases: []string{}}
 	skill, err := rewrite.Description(skillMD, got.Description)
 	if err != nil {
@@ -151,7 +157,8 @@ func (x *execution) rewrite(ctx context.Context, parent Iteration, guard edit.Gu
 	return writer.Answer{Edits: []edit.Edit{e}, Skill: skill, Reason: got.Reason, Record: got.Record}, nil
 }
 
-// chosen returns the skill that each trigger query chose, by case.
+// chosen returns the skill that each trigger query chose, by case. The writer sees which skill was
+// loaded instead, which says more than that it failed.
 func (x *execution) chosen(ctx context.Context, n int) (map[string]string, error) {
 	all := map[string]string{}
 	reports, err := x.reports(ctx, n, x.r.of(search.Train))
@@ -164,7 +171,8 @@ func (x *execution) chosen(ctx context.Context, n int) (map[string]string, error
 }
 
 // reports returns a trial of each case that shows what is known of it with a
-// candidate: one with the case's verdict.
+// candidate: one with the case's verdict. A trial with another verdict than the case would mislead
+// the writer.
 func (x *execution) reports(ctx context.Context, n int, ids []string) (map[string]runs.Trial, error) {
 	in := map[string][]string{} // the cases by run
 	for _, id := range ids {
@@ -192,7 +200,8 @@ func (x *execution) reports(ctx context.Context, n int, ids []string) (map[strin
 	return all, nil
 }
 
-// request asks for edits that mend the failing cases of the minibatch.
+// request asks for edits that mend the failing cases of the minibatch. Each text of a case that
+// goes into it must be of the training part: batch is drawn from nothing else.
 func (x *execution) request(ctx context.Context, parent Iteration, batch []string,
 	guard edit.Guard,
 ) (ask writer.Request, err error) {
@@ -219,6 +228,7 @@ func (x *execution) request(ctx context.Context, parent Iteration, batch []strin
 	if ask.Production, err = x.production(ctx); err != nil {
 		return ask, err
 	}
+	// Edits that live on in a member of the pool or its ancestors were not refused.
 	kept := map[int]bool{} // the pool, and what it was made from
 	for _, m := range r.state().Pool {
 		r.ancestry(m.N, kept)
@@ -236,8 +246,8 @@ func (x *execution) request(ctx context.Context, parent Iteration, batch []strin
 	return ask, nil
 }
 
-// production is what contributors' signals say about the skill: counts, which tell of
-// nobody, and none of their words.
+// production returns what contributors' signals say about the skill: aggregate counts without any
+// of their words.
 func (x *execution) production(ctx context.Context) (said []string, err error) {
 	found, _, err := x.s.Proposals.List(ctx, x.r.OrgID, proposals.Filter{
 		Status: proposals.Pending, SkillName: x.r.Subject.Name, ProposedBy: proposals.Contributors, Limit: 5,

@@ -19,6 +19,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.Read, Method: "GET", Path: "/api/v1/proposals/{id}",
 		Summary: "Get a proposal",
 	})
+	// Owns lets the owners of an entry answer its proposals, although they may not write otherwise.
 	httpapi.Add(a, s.handlePatch, httpapi.Route{
 		Permission: access.Write, Owns: s.MayAnswer, Method: "PATCH", Path: "/api/v1/proposals/{id}",
 		Summary: "Write the value of a proposal; approve, reject or mark it as applied",
@@ -126,6 +127,8 @@ func (s *Service) handleListCreator(ctx context.Context, in listInput) (listOutp
 	return s.page(ctx, in, Contributors)
 }
 
+// page is both lists: that of creators has only proposals from contributors' signals, which are the
+// ones that clients list and apply.
 func (s *Service) page(ctx context.Context, in listInput, by string) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		Status: in.Status, SkillName: in.SkillName, ProposedBy: by, Hidden: in.Hidden, Limit: in.PerPage, Offset: in.Offset(),
@@ -159,6 +162,8 @@ type patchInput struct {
 	}
 }
 
+// handlePatch takes a status and a value together: the value is written first, so that one request
+// writes and approves.
 func (s *Service) handlePatch(ctx context.Context, in patchInput) (getOutput, error) {
 	if in.Body.Status == nil && in.Body.ProposedValue == nil {
 		return getOutput{}, fault.Invalid("status", "status or proposed_value is required")

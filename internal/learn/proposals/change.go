@@ -26,7 +26,8 @@ func (s *Service) Move(ctx context.Context, c access.Caller, id string, to Statu
 }
 
 // Patch changes the value and then the status of a proposal on behalf of the caller.
-// A value is written into the current words, so the proposal is not stale any more.
+// A value is written into the current words, so the proposal is not stale any more. The words are
+// read before the transaction, since they may come from the blob store.
 func (s *Service) Patch(ctx context.Context, c access.Caller, id string, patch Patch) (p Proposal, err error) {
 	defer fault.Wrap(&err, "change proposal %s", id)
 	var words *Words
@@ -61,6 +62,7 @@ func (s *Service) Patch(ctx context.Context, c access.Caller, id string, patch P
 			if err := p.Decide(ctx, tx, c.UserID, *patch.Status); err != nil {
 				return err
 			}
+			// Other systems hear only of applied proposals, and only if the change commits.
 			if p.Status == Applied {
 				if err := s.Emit(ctx, tx, p); err != nil {
 					return err
@@ -73,7 +75,7 @@ func (s *Service) Patch(ctx context.Context, c access.Caller, id string, patch P
 }
 
 // Lock reads a proposal and locks its row until the transaction ends. One that is stale
-// is not approved any more.
+// is not approved any more. Callers decide on what it returns.
 func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Proposal, error) {
 	p, err := lockProposal(ctx, tx, orgID, id)
 	if err != nil {
@@ -87,7 +89,8 @@ func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Pro
 
 // reopenStale takes the approval of an organisation's stale proposals back: clients
 // apply what is approved, and would put the old words back. Words change in many ways,
-// e.g. by a push or a rollback, so this is done before proposals are read.
+// e.g. by a push or a rollback, so this is done before proposals are read. Most organisations have
+// no approved proposal, which one query finds out.
 func (s *Service) reopenStale(ctx context.Context, orgID string) error {
 	all, err := approvedOf(ctx, s.DB, orgID)
 	if err != nil || len(all) == 0 {
@@ -105,6 +108,7 @@ func (s *Service) reopenStale(ctx context.Context, orgID string) error {
 			if err != nil {
 				return err
 			}
+			// Lock has taken the approval back; this stores it.
 			return updateProposal(ctx, tx, now)
 		})
 		if err != nil {
@@ -124,12 +128,15 @@ func (p *Proposal) reopen() bool {
 	return true
 }
 
-// Save writes a proposal that Lock has read, without its outcome.
+// Save writes a proposal that Lock has read, without its outcome. Outcomes are written by package
+// apply.
 func (s *Service) Save(ctx context.Context, tx *store.Tx, p Proposal) error {
 	return updateProposal(ctx, tx, p)
 }
 
-// Decide moves a locked proposal to another status, for the audit log by a person.
+// Decide moves a locked proposal to another status, for the audit log by a person. Approving is
+// refused where there is nothing to apply, or where it would overwrite newer words. Rejecting is
+// always possible.
 func (p *Proposal) Decide(ctx context.Context, tx *store.Tx, userID string, to Status) error {
 	if to == Approved && p.Status == Pending || to == Applied && p.Stale != "" {
 		if err := p.Approvable(); err != nil {
@@ -142,7 +149,8 @@ func (p *Proposal) Decide(ctx context.Context, tx *store.Tx, userID string, to S
 	return p.Record(ctx, tx, "proposals.proposal.move", audit.Detail{"status": to})
 }
 
-// Emit tells other systems that a proposal is applied.
+// Emit tells other systems that a proposal is applied. The event commits with the change that it
+// tells of.
 func (s *Service) Emit(ctx context.Context, tx *store.Tx, p Proposal) error {
 	d := events.Data{"proposal_id": p.ID, "skill_id": p.SkillID, "skill": p.SkillName, "as": nil, "version": nil, "pull_request": nil}
 	if o := p.Outcome; o != nil {
@@ -171,7 +179,8 @@ func (p Proposal) Record(ctx context.Context, tx *store.Tx, action string, d aud
 	})
 }
 
-// rewrite sets the value that a person wrote. What was proved was about other words.
+// rewrite sets the value that a person wrote. What was proved was about other words. The value is
+// merged into the current words, if they are known, so that a whole SKILL.md is applied.
 func (p *Proposal) rewrite(ctx context.Context, c access.Caller, words *Words, value string) error {
 	if p.settled() {
 		return fault.New(fault.Conflict, "A proposal that is %s cannot be changed", p.Status)
@@ -179,6 +188,7 @@ func (p *Proposal) rewrite(ctx context.Context, c access.Caller, words *Words, v
 	if p.Outcome != nil && p.Outcome.State.UnderWay() {
 		return fault.New(fault.Conflict, "The proposal is being applied: its value cannot be changed now")
 	}
+	// Saving the page of a proposal without a change keeps its proof.
 	if p.ProposedValue != nil && *p.ProposedValue == value && p.Stale == "" {
 		return nil
 	}
@@ -199,7 +209,8 @@ func (p *Proposal) rewrite(ctx context.Context, c access.Caller, words *Words, v
 }
 
 // Complete gives an old proposal, which has a value only, the SKILL.md to apply. It is
-// a Conflict if that cannot be made of the current words.
+// a Conflict if that cannot be made of the current words. Proposals of earlier versions have no
+// SKILL.md. Doing this on the first use saves a migration that reads every skill.
 func (s *Service) Complete(ctx context.Context, orgID, id string) (err error) {
 	defer fault.Wrap(&err, "complete proposal %s", id)
 	p, err := s.Get(ctx, orgID, id)
@@ -223,6 +234,7 @@ func (s *Service) Complete(ctx context.Context, orgID, id string) (err error) {
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		locked, err := lockProposal(ctx, tx, orgID, id)
+		// Somebody has changed the proposal in between; the caller reads it again.
 		if err != nil || locked.SkillMD != "" || locked.ProposedValue == nil || *locked.ProposedValue != *p.ProposedValue {
 			return err
 		}
@@ -255,6 +267,8 @@ func (s *Service) Refresh(ctx context.Context, c access.Caller, id string) (p Pr
 			return err
 		}
 		switch {
+		// It is up to date, so there is nothing to do. That isn't an error: two people may press
+		// the button.
 		case p.Stale == "" && p.BaseDigest != "":
 			return nil
 		case p.Status != Pending:
@@ -273,7 +287,7 @@ func (s *Service) Refresh(ctx context.Context, c access.Caller, id string) (p Pr
 	return p, err
 }
 
-// rebase makes a proposal from signals of other words.
+// rebase makes a proposal from signals for the current words.
 func (p *Proposal) rebase(words Words) {
 	var e evidence
 	_ = json.Unmarshal(p.Evidence, &e) // ours; what it does not have is not proposed
@@ -283,7 +297,8 @@ func (p *Proposal) rebase(words Words) {
 }
 
 // grow brings a pending proposal up to date with what signals say now, and with the
-// current words. What a person wrote stays.
+// current words. What a person wrote stays. Each ingest leads here, so nothing is written if
+// nothing has changed.
 func (s *Service) grow(ctx context.Context, there Proposal, f signals.Finding) error {
 	if there.Status != Pending {
 		return nil
@@ -307,6 +322,7 @@ func (s *Service) grow(ctx context.Context, there Proposal, f signals.Finding) e
 		p.Reason, p.Confidence, p.Evidence = d.Reason, d.Confidence, evidence
 		if known && p.EditedBy == nil {
 			p.rebase(words)
+			// Only a change of the content counts as a refresh.
 			p.RefreshedAt = before.RefreshedAt
 		}
 		if reflect.DeepEqual(p, before) {

@@ -16,7 +16,8 @@ import (
 // signals. Clients list and apply only these.
 const Contributors = "contributor_aggregate"
 
-// evidence is the JSON that a proposal from signals is based on.
+// evidence is the JSON that a proposal from signals is based on. Only shown cells of k-anonymous
+// figures go into it, so it may be published as it is.
 type evidence struct {
 	Signals      int64            `json:"signals"`
 	SkillSignals int64            `json:"skill_signals"`
@@ -42,7 +43,8 @@ type period struct {
 	To   *string `json:"to"`
 }
 
-// newDraft turns a finding into a proposal, which has no words yet.
+// newDraft turns a finding into a proposal, which has no words yet. Its words are added by offer,
+// if the skill's are known.
 func newDraft(orgID string, f signals.Finding) Draft {
 	e := evidence{
 		Signals: f.Signals, SkillSignals: f.Total, Contributors: f.Contributors, Buckets: []evidenceBucket{},
@@ -72,7 +74,8 @@ func newDraft(orgID string, f signals.Finding) Draft {
 
 // offer is what signals propose for the current words: a description that names the
 // buckets in which the skill was missed. What is wrong with a body only a person can
-// say. Without a value the change says only what it would be made for.
+// say. Without a value the change says only what it would be made for. The model isn't asked: the
+// proposal is a starting point that a person edits.
 func offer(w Words, t Type, buckets []string) (current, proposed *string, c Change) {
 	current = t.value(w.parsed)
 	c = Change{EntryID: w.EntryID, BaseVersion: w.Version, SourceID: w.SourceID, BaseDigest: Digest(w.SkillMD), Edits: []Edit{}}
@@ -103,12 +106,14 @@ func reasonFor(f signals.Finding) string {
 	return reason + "."
 }
 
-// maxDescription is the longest description that a skill may have, in characters.
+// maxDescription is the longest description that a skill may have, in characters. It is the limit
+// of the skill format.
 const maxDescription = 1024
 
 // extendDescription adds the three most frequent buckets in which the skill
 // was missed, e.g. "Reads PDF files. Use it also for search, migration."; nil
-// if there is none with a name that it does not have yet, or no room.
+// if there is none with a name that it does not have yet, or no room. Three are enough to be useful
+// and keep the sentence readable; the class "other" names nothing.
 func extendDescription(description string, buckets []string) *string {
 	names := slices.DeleteFunc(slices.Clone(buckets), func(name string) bool {
 		return name == "other" || strings.Contains(strings.ToLower(description), name)

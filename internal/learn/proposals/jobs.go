@@ -44,7 +44,8 @@ func (s *Service) Register() {
 }
 
 // Changed schedules the generation of proposals. It fulfils signals.Watcher and
-// is called in the transaction that stores new signals.
+// is called in the transaction that stores new signals. Enqueueing in that transaction means that
+// no signal is ever stored without its proposals being generated.
 func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
 	return s.Jobs.Enqueue(ctx, tx, generate{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID), jobs.For(orgID))
 }

@@ -44,7 +44,8 @@ type Proposal struct {
 	Outcome *Outcome // nil: it was not applied
 }
 
-// A Change is what a proposal does to a SKILL.md, and where that is from.
+// A Change is what a proposal does to a SKILL.md, and where that is from. Its fields are empty for
+// proposals of earlier versions, which have only a value; see Complete.
 type Change struct {
 	EntryID     string // of the registry; "" outside it
 	BaseVersion string // that it was made for; "" outside the registry
@@ -56,7 +57,7 @@ type Change struct {
 }
 
 // An Edit is a part of the change: with its reason, and the cases that it should
-// help.
+// help. Anchor and Text have the meaning of package edit.
 type Edit struct {
 	Op     string   `json:"op" example:"replace" doc:"replace, insert_after or delete"`
 	Anchor string   `json:"anchor" doc:"The text that it changes; occurs once"`
@@ -78,7 +79,7 @@ type Proof struct {
 }
 
 // A Target is what a proposal rewrites. Clients that know only types read both as
-// Body.
+// Body. Clients that know two types apply the value of a body and leave the description as it is.
 type Target string
 
 // The targets.
@@ -96,7 +97,8 @@ func (t Target) Type() Type {
 	return Body
 }
 
-// An Outcome is what became of a proposal that was applied.
+// An Outcome is what became of a proposal that was applied. There is at most one: applying again
+// replaces an outcome that has failed or ended.
 type Outcome struct {
 	Kind             Way
 	State            State
@@ -128,7 +130,8 @@ const (
 // A State is that of an outcome.
 type State string
 
-// The states.
+// The states. A version goes from queued over candidate to published or blocked, a pull request
+// over open to merged or closed; a patch is only given.
 const (
 	Queued State = "queued" // a job is about to do it
 	Failed State = "failed" // it could not; Message says why
@@ -166,7 +169,8 @@ const (
 	Applied  Status = "applied"
 )
 
-// transitions are the permitted next statuses of each.
+// transitions are the permitted next statuses of each. Rejected and applied are final. A proposal
+// that is rejected stays, so that the same finding doesn't propose it again.
 var transitions = map[Status][]Status{
 	Pending:  {Approved, Rejected},
 	Approved: {Applied, Rejected},
@@ -174,7 +178,8 @@ var transitions = map[Status][]Status{
 	Applied:  {},
 }
 
-// move changes the status. Moving to the current status has no effect.
+// move changes the status. Moving to the current status has no effect. Applying isn't a review: it
+// leaves the reviewer as it is.
 func (p *Proposal) move(to Status, userID string, now time.Time) error {
 	if to == p.Status {
 		return nil
@@ -191,7 +196,8 @@ func (p *Proposal) move(to Status, userID string, now time.Time) error {
 	return nil
 }
 
-// A Draft is a proposal to be created.
+// A Draft is a proposal to be created. It becomes a proposal unless the skill has one for this
+// finding already.
 type Draft struct {
 	OrgID             string
 	SkillName         string

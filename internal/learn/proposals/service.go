@@ -27,7 +27,8 @@ type Service struct {
 	Owns     access.Owns // says who owns an entry; may be nil
 }
 
-// MayAnswer reports whether the caller may answer a proposal as an owner of its entry.
+// MayAnswer reports whether the caller may answer a proposal as an owner of its entry. It errs on
+// the side of no: without an owner of the entry only members with the permission may answer.
 func (s *Service) MayAnswer(ctx context.Context, c access.Caller, id string) (bool, error) {
 	if s.Owns == nil {
 		return false, nil
@@ -64,7 +65,8 @@ func (s *Service) Propose(ctx context.Context, tx *store.Tx, d Draft) (id string
 	})
 }
 
-// resolve returns the id of a skill by its name.
+// resolve returns the id of a skill by its name. Names of merged skills are still sent by clients
+// that haven't been updated.
 func resolve(ctx context.Context, tx *store.Tx, orgID, name string) (string, error) {
 	id, err := skills.Resolve(ctx, tx, orgID, name)
 	if fault.Is(err, fault.Conflict) { // it is merged into another skill, which the proposal is about then
@@ -77,7 +79,7 @@ func resolve(ctx context.Context, tx *store.Tx, orgID, name string) (string, err
 
 // Generate turns the findings in contributors' signals into proposals, and brings
 // those that are pending up to date: it is idempotent. One that fails does not keep
-// back the others.
+// back the others. Jobs of it may overlap; Propose and grow are both safe for that.
 func (s *Service) Generate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "generate proposals of %s", orgID)
 	if err := s.reopenStale(ctx, orgID); err != nil {
@@ -94,6 +96,8 @@ func (s *Service) Generate(ctx context.Context, orgID string) (err error) {
 	return errors.Join(failures...)
 }
 
+// proposeFinding reads before it writes: most findings have a proposal already, and the words of a
+// skill shouldn't be read inside a transaction.
 func (s *Service) proposeFinding(ctx context.Context, orgID string, f signals.Finding) error {
 	there, err := proposalOfFinding(ctx, s.DB, orgID, f.SkillName, f.Name)
 	if err == nil {
@@ -137,7 +141,8 @@ type Filter struct {
 }
 
 // List returns a page of the organisation's proposals, newest first, and their
-// number.
+// number. Reading takes approvals of stale proposals back first, so callers never see one that is
+// approved and can't be applied.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Proposal, int, error) {
 	if err := s.reopenStale(ctx, orgID); err != nil {
 		return nil, 0, err
@@ -164,7 +169,7 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Proposal, error) {
 }
 
 // complete adds what follows from other parts of the service: whether the words have
-// changed, and how the versions do.
+// changed, and how the versions do. Both are computed for a whole page at once.
 func (s *Service) complete(ctx context.Context, orgID string, all []Proposal) error {
 	if err := s.markStale(ctx, s.DB, orgID, all); err != nil {
 		return err

@@ -21,6 +21,8 @@ const (
 	from = ` FROM proposals p LEFT JOIN proposal_outcomes o ON o.proposal_id = p.id`
 )
 
+// scan reads a proposal with its outcome. The columns of the outcome are COALESCEd, since most
+// proposals have none; kind tells.
 func scan(row store.Row) (p Proposal, err error) {
 	var evidence, edits string
 	var proof *string
@@ -46,7 +48,8 @@ func scan(row store.Row) (p Proposal, err error) {
 }
 
 // insertProposal stores a proposal, deduplicated by skill and finding, and
-// returns its id or that of the stored one.
+// returns its id or that of the stored one. The insert does nothing for a duplicate, whatever has
+// become of the stored proposal.
 func insertProposal(ctx context.Context, tx *store.Tx, p Proposal) (string, error) {
 	edits, proof, err := p.encode()
 	if err != nil {
@@ -91,7 +94,8 @@ func proposalOfFinding(ctx context.Context, q store.Querier, orgID, skillName, f
 	return store.One(rows, err, "Proposal", scan)
 }
 
-// updateProposal writes everything but what a proposal is about, and its outcome.
+// updateProposal writes everything but what a proposal is about, and its outcome. Callers hold the
+// lock of the row, so no update is lost.
 func updateProposal(ctx context.Context, tx *store.Tx, p Proposal) error {
 	edits, proof, err := p.encode()
 	if err != nil {
@@ -110,7 +114,8 @@ func updateProposal(ctx context.Context, tx *store.Tx, p Proposal) error {
 }
 
 // reopenEmpty takes the approval of proposals back that have no value: clients that
-// apply what is approved stumble over them.
+// apply what is approved stumble over them. Approvals of empty proposals are a matter of earlier
+// versions; on later ones it finds nothing.
 func reopenEmpty(ctx context.Context, q store.Querier) error {
 	_, err := q.Exec(ctx, `
 		UPDATE proposals SET status = 'pending', reviewed_by = NULL, reviewed_at = NULL

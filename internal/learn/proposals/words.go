@@ -28,7 +28,8 @@ const skillFile = "SKILL.md"
 const maxSkillMD = 64 << 10
 
 // Words are the current SKILL.md of a skill, and where it is from: the current
-// version of its entry or, outside the registry, the newest snapshot of a source.
+// version of its entry or, outside the registry, the newest snapshot of a source. The registry wins
+// over sources: its current version is what people have installed.
 type Words struct {
 	EntryID, Version string
 	SourceID         string
@@ -36,14 +37,15 @@ type Words struct {
 	parsed           skillpkg.Skill
 }
 
-// Digest is that of a SKILL.md, as Change.BaseDigest has it.
+// Digest is that of a SKILL.md, as Change.BaseDigest has it. It is the same hash that snapshots
+// store for their files, so the two can be compared.
 func Digest(skillMD string) string {
 	sum := sha256.Sum256([]byte(skillMD))
 	return hex.EncodeToString(sum[:])
 }
 
 // Words returns the current words of a skill. It is NotFound if there are none that
-// can be changed.
+// can be changed. A SKILL.md that can't be parsed or is too long counts as none.
 func (s *Service) Words(ctx context.Context, orgID, skillID string) (w Words, err error) {
 	defer fault.Wrap(&err, "words of skill %s", skillID)
 	entries, err := lineage.OfSkills(ctx, s.DB, orgID, []string{skillID})
@@ -107,7 +109,8 @@ func (t Type) value(skill skillpkg.Skill) *string {
 }
 
 // change makes the words what a value says: the whole description, or the whole body.
-// What a proposal of both says about the description stays.
+// What a proposal of both says about the description stays. The current frontmatter stays, apart
+// from the description.
 func (w Words) change(of Target, value, before string) (c Change, err error) {
 	c = Change{
 		EntryID: w.EntryID, BaseVersion: w.Version, SourceID: w.SourceID, BaseDigest: Digest(w.SkillMD), Edits: []Edit{},
@@ -136,7 +139,8 @@ func (w Words) change(of Target, value, before string) (c Change, err error) {
 	return c, err
 }
 
-// checkChange refuses a SKILL.md with errors that the one before does not have.
+// checkChange refuses a SKILL.md with errors that the one before does not have. Errors that the
+// skill has anyway don't keep a person from improving it.
 func checkChange(ctx context.Context, before, after string) error {
 	if len(after) > maxSkillMD {
 		return fault.Invalid("proposed_value", "proposed_value makes SKILL.md larger than %d KiB", maxSkillMD>>10)
@@ -177,7 +181,7 @@ func problemsOf(ctx context.Context, skillMD string) (problems []string, err err
 	return problems, err
 }
 
-// checkValue refuses what cannot be a value of any skill.
+// checkValue refuses what cannot be a value of any skill. PostgreSQL can't store NUL in text.
 func checkValue(value string) error {
 	switch {
 	case strings.TrimSpace(value) == "":
@@ -199,7 +203,8 @@ func asIssue(err error) error {
 }
 
 // markStale says of each proposal that awaits a decision or a change whether its
-// words have changed since it was made.
+// words have changed since it was made. It reads all texts of a page with two queries. Proposals of
+// unknown origin are never stale.
 func (s *Service) markStale(ctx context.Context, q store.Querier, orgID string, all []Proposal) error {
 	var entries, from []string
 	for _, p := range all {
@@ -232,6 +237,8 @@ func (s *Service) markStale(ctx context.Context, q store.Querier, orgID string, 
 		case p.SourceID != "":
 			now, ok := snapshots[p.SourceID]
 			file, err := now.File(skillFile)
+			// An approved proposal whose words the source already has isn't stale: a client has
+			// pushed them.
 			if !ok || err != nil || file.SHA256 != p.BaseDigest && (p.Status != Approved || file.SHA256 != Digest(p.SkillMD)) {
 				p.Stale = "The cloud source has another SKILL.md than this was made for"
 			}
@@ -243,6 +250,8 @@ func (s *Service) markStale(ctx context.Context, q store.Querier, orgID string, 
 // settled reports whether nothing is to be done with the proposal any more.
 func (p Proposal) settled() bool { return p.Status == Rejected || p.Status == Applied }
 
+// staleInRegistry compares texts and not versions: a new version with the same SKILL.md, e.g. with
+// another script, leaves the proposal as it is.
 func (p Proposal) staleInRegistry(now lineage.Text, found bool) string {
 	switch {
 	case !found:

@@ -21,6 +21,8 @@ const (
 
 // Mount adds the routes of signals.
 func (s *Service) Mount(a *httpapi.API) {
+	// The limit is per organisation: contributors' tools all use one relay. InTx counts the request
+	// in the transaction that stores its signals, which saves one.
 	limit := &httpapi.Limit{Requests: 300, Per: time.Hour, By: httpapi.ByOrg, InTx: true}
 	httpapi.Add(a, s.handleIngest, httpapi.Route{
 		Permission: access.TelemetryWrite, Method: "POST", Path: "/api/v1/signals",
@@ -58,7 +60,8 @@ type Body struct {
 	raw []byte
 }
 
-// UnmarshalJSON keeps the raw body.
+// UnmarshalJSON keeps the raw body. The frame must not decode it: the two bodies have fields of the
+// same name and different types.
 func (b *Body) UnmarshalJSON(raw []byte) error {
 	b.raw = bytes.Clone(raw)
 	return nil
@@ -108,6 +111,7 @@ type Withholding struct {
 	Reason     string `json:"suppressed_reason,omitempty" doc:"Why, and what would show it; with suppressed"`
 }
 
+// withholding is shared by all outputs that can have suppressed figures.
 func (s *Service) withholding(suppressed bool) Withholding {
 	if !suppressed {
 		return Withholding{}
@@ -123,7 +127,7 @@ type aggregatesInput struct {
 	Bucket     string `query:"bucket" enum:"day,week" default:"day" doc:"Periods: UTC days or ISO weeks"`
 }
 
-// query parses the input's times.
+// query parses the input's times. Both bounds accept a day, for people, or a time, for scripts.
 func (in aggregatesInput) query() (q Query, err error) {
 	q = Query{SkillName: strings.TrimSpace(in.SkillName), Type: in.SignalType, Weekly: in.Bucket == "week"}
 	var issues []fault.Issue
@@ -213,6 +217,8 @@ type summaryOutput struct {
 	Withholding
 }
 
+// newSummaryOutput shows a summary. LastSignalAt has the precision of a day: a time could be
+// matched with somebody's working hours.
 func (s *Service) newSummaryOutput(sum Summary) summaryOutput {
 	return summaryOutput{
 		SkillName: sum.SkillName, Signals: sum.Signals, Contributors: sum.Contributors,

@@ -35,7 +35,8 @@ const (
 // the order.
 const billion = 1_000_000_000
 
-// The classes of a session.
+// The classes of a session. Other words are refused instead of being counted as "other", so that a
+// sender notices a typing error.
 var (
 	invocations  = []string{"explicit", "implicit", "contextual", "missed"}
 	grades       = []string{"A", "B", "C", "F"}
@@ -60,7 +61,8 @@ type wireSignal struct {
 	Confidence *float64 `json:"confidence"`
 }
 
-// A reader parses bodies and collects validation issues.
+// A reader parses bodies and collects validation issues. It goes on after an issue, so that a
+// sender learns of all mistakes at once.
 type reader struct {
 	service *Service
 	caller  access.Caller
@@ -98,7 +100,7 @@ func (r *reader) err() error {
 }
 
 // batch reads the array of signals. Only if that fails is it decoded element by
-// element, to report the path of each mistake.
+// element, to report the path of each mistake. This is the hot path of ingest.
 func (r *reader) batch(e envelope) []Signal {
 	by := r.user
 	if cohort := r.text(fields{"user_cohort": e.UserCohort}, "user_cohort", maxCohort); cohort != "" {
@@ -123,7 +125,7 @@ func (r *reader) batch(e envelope) []Signal {
 }
 
 // elements validates an array that could not be decoded, or that may contain
-// nulls.
+// nulls. A null counts as a missing field, which DecodeJSON can't tell from a zero.
 func (r *reader) elements(raw json.RawMessage, by string) {
 	var elements []json.RawMessage
 	if err := json.Unmarshal(raw, &elements); err != nil {
@@ -146,7 +148,8 @@ func (r *reader) elements(raw json.RawMessage, by string) {
 	}
 }
 
-// signal validates one signal of a batch.
+// signal validates one signal of a batch. The day is that of ingest: batches carry no time, by
+// design.
 func (r *reader) signal(path string, w wireSignal, by string) Signal {
 	s := Signal{Contributor: by, Day: dayOf(r.now)}
 	s.SkillName = r.skillName(path, w.SkillName)
@@ -200,7 +203,8 @@ func (r *reader) bounded(path, name string, value *string, limit int) string {
 	return *value
 }
 
-// fields is a JSON object whose fields are decoded one by one.
+// fields is a JSON object whose fields are decoded one by one. It tells missing fields from null
+// and zero ones.
 type fields map[string]json.RawMessage
 
 // read decodes a field. It returns nil if the field is missing, null or of
@@ -227,7 +231,7 @@ func (r *reader) text(f fields, name string, limit int) string {
 	return r.bounded("", name, value, limit)
 }
 
-// word reads an optional field that is one of a few words.
+// word reads an optional field that is one of a few words. It returns "" for a missing one.
 func (r *reader) word(f fields, path, name string, words []string) string {
 	value := read[string](r, f, path, name, "text")
 	if value == nil {
@@ -239,7 +243,8 @@ func (r *reader) word(f fields, path, name string, words []string) string {
 	return *value
 }
 
-// session reads the body of one session.
+// session reads the body of one session. Every session is new: nothing in it identifies it, and the
+// key is random.
 func (r *reader) session(f, inner fields) Signal {
 	s := Signal{
 		SourceKey: sessionPrefix + store.NewID(), Session: r.outcome(inner),
@@ -268,7 +273,8 @@ func (r *reader) session(f, inner fields) Signal {
 // sessionPrefix starts the source keys of sessions, which the service generates.
 const sessionPrefix = "session:"
 
-// outcome reads the outcome of a session.
+// outcome reads the outcome of a session. A report may contradict itself, so the order of the cases
+// is the rule: a miss wins.
 func (r *reader) outcome(f fields) *Session {
 	const path = "signals."
 	triggered := read[bool](r, f, path, "triggered", "true or false")
@@ -291,7 +297,8 @@ func (r *reader) outcome(f fields) *Session {
 }
 
 // weekOf reads the week of a session and returns a day of it, since sessions
-// report no day: today, if today is in the week, else its Monday.
+// report no day: today, if today is in the week, else its Monday. The current week is open; a
+// future one would be published ahead of its time. A day of tolerance is for clocks and time zones.
 func (r *reader) weekOf(f fields) int64 {
 	today := dayOf(r.now)
 	name := read[string](r, f, "", "timestamp_bucket", "text")

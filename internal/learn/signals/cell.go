@@ -49,7 +49,7 @@ const (
 	session form = "session" // as the object of one session
 )
 
-// A place is the coordinates of a cell in an organisation.
+// A place is the coordinates of a cell in an organisation. It is comparable, and the key of maps.
 type place struct {
 	level level
 	skill string
@@ -58,7 +58,8 @@ type place struct {
 	class string // e.g. "2026-W07" or "missed", depending on the level
 }
 
-// places returns the cells that count a signal.
+// places returns the cells that count a signal. That's five cells for an event and up to eight for
+// a session.
 func (s Signal) places() []place {
 	kind := place{level: kindLevel, skill: s.SkillName, form: event, kind: s.Type}
 	if s.Session != nil {
@@ -94,7 +95,8 @@ func (p place) below(l level, class string) place {
 }
 
 // parent returns the cell above. It is undefined for skills, which newForest
-// keeps in a list.
+// keeps in a list. Weeks and states are both below the kind: these are two partitions of the same
+// signals, and each has to satisfy the rules on its own.
 func (p place) parent() place {
 	up := p
 	switch p.level {
@@ -114,7 +116,8 @@ func (p place) parent() place {
 	return up
 }
 
-// id returns the cell's primary key.
+// id returns the cell's primary key. It's a hash, so that all keys have one length and skill names
+// don't appear in the index.
 func (p place) id(orgID string) string {
 	return hash(orgID, string(p.level), p.skill, string(p.form), p.kind, p.class)
 }
@@ -137,7 +140,8 @@ type cell struct {
 	lastDay       int64
 }
 
-// A tally is the increments of an organisation's cells.
+// A tally is the increments of an organisation's cells. It is computed before the transaction, so
+// that the row locks are held for a short time only.
 type tally struct {
 	orgID string
 	sums  map[place]*sum
@@ -157,7 +161,8 @@ func newTally(orgID string) tally { return tally{orgID: orgID, sums: map[place]*
 func newSum() *sum { return &sum{people: map[string]bool{}} }
 
 // tallyOf counts signals. Signals of a batch are mostly of few kinds, so those of
-// the same cells are summed before the cells are updated.
+// the same cells are summed before the cells are updated. It saves hashing: an event has five
+// cells, whose ids are computed once for all events of a kind.
 func tallyOf(orgID string, signals []Signal) tally {
 	type kind struct {
 		skill, signal string

@@ -7,7 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Check compares the counters of the upper levels with a recount of the signals.
+// Check compares the counters of the upper levels with a recount of the signals. Weeks are left
+// out, as they follow from the days, and so are the classes of sessions, which are inside JSON.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error) {
 	return invariants.Check(ctx, q, "signals", []invariants.Rule{
 		{Broken: wrongCells, Wrong: "cells that do not count the signals that are there", Do: invariants.Report},

@@ -34,7 +34,8 @@ const minContributors = 3
 
 // Findings returns what should change about an organisation's skills. Each
 // finding is backed by at least ten signals of minContributors contributors, or
-// of k if that is more.
+// of k if that is more. It reads the published figures and not the signals, so a proposal reveals
+// nothing that the API withholds.
 func (s *Service) Findings(ctx context.Context, orgID string) (all []Finding, err error) {
 	defer fault.Wrap(&err, "findings")
 	f, err := s.forest(ctx, orgID, "", skillLevel, kindLevel, weekLevel, stateLevel, gradeLevel, queryLevel)
@@ -49,7 +50,8 @@ func (s *Service) Findings(ctx context.Context, orgID string) (all []Finding, er
 	return all, nil
 }
 
-// findings returns those of one kind of signals.
+// findings returns those of one kind of signals. Events can only be missed triggers; the other
+// findings need the outcome of a session.
 func (n *node) findings(skill *node) []Finding {
 	var all []Finding
 	add := func(name string, signals int64, people int, buckets []*node) {
@@ -72,6 +74,7 @@ func (n *node) findings(skill *node) []Finding {
 		}
 		all = append(all, f)
 	}
+	// The type of an event is free text; only this one is understood.
 	if n.shown && n.form == event && n.kind == MissedTrigger {
 		add(MissedTrigger, n.signals, n.contributors, nil)
 	}
@@ -90,7 +93,8 @@ func (n *node) findings(skill *node) []Finding {
 
 // lowGraded counts the shown sessions graded C or F, if they are at least a
 // quarter of the shown graded ones. The contributors of the two grades may be the
-// same people, so the larger of the two numbers is returned.
+// same people, so the larger of the two numbers is returned. Below a quarter, a few bad grades are
+// normal.
 func lowGraded(state *node) (low int64, people int) {
 	var all int64
 	for _, grade := range state.below[gradeLevel] {

@@ -13,7 +13,9 @@ import (
 const forgetChunk = 500
 
 // Forget deletes the memberships of an organisation's contributors, whose rows name
-// no organisation, and returns how many there were. The signals must still be there.
+// no organisation, and returns how many there were. The signals must still be there. The ids of the
+// rows are hashes, so they have to be computed from the signals, which is why these must still be
+// there. It can be repeated after a crash.
 func Forget(ctx context.Context, db *store.DB, orgID string) (deleted int64, err error) {
 	for after := ""; ; {
 		signals, err := signalsAfter(ctx, db, orgID, after, forgetChunk)

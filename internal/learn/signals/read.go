@@ -41,7 +41,8 @@ type Query struct {
 
 // Aggregates returns the rows of a query, by skill, period and type, and their
 // totals. Periods are never split: one is listed if any part of it lies between
-// since and until.
+// since and until. Rows that are suppressed are listed without figures, unless even their existence
+// says something.
 func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows []Row, t Totals, err error) {
 	defer fault.Wrap(&err, "aggregates")
 	if t.AsOf, err = snapshotAt(ctx, s.DB, orgID); err != nil {
@@ -83,7 +84,9 @@ func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows [
 	return rows, t, nil
 }
 
-// forest reads cells of some levels, of one skill or, if that is "", of all.
+// forest reads the published cells of some levels, of one skill or, if that is "", of all, and
+// applies the rules of suppress.go. Callers pass every level that they show and all levels above:
+// suppression depends on the cells beside.
 func (s *Service) forest(ctx context.Context, orgID, skill string, levels ...level) (forest, error) {
 	cells, err := cellsOf(ctx, s.DB, orgID, skill, levels...)
 	return newForest(cells, s.k()), err
@@ -104,6 +107,7 @@ func (n *node) periods(weekly bool) []*node {
 	return all
 }
 
+// selects compares whole periods, see Aggregates.
 func (q Query) selects(n *node) bool {
 	first, last := n.lastDay, n.lastDay
 	if q.Weekly {
@@ -115,7 +119,8 @@ func (q Query) selects(n *node) bool {
 }
 
 // merge sorts rows. If events and sessions have the same type, their rows are
-// merged; the result is suppressed if either is.
+// merged; the result is suppressed if either is. The contributors of the sum are unknown, as people
+// may have sent both.
 func merge(rows []Row) []Row {
 	order := func(a, b Row) int {
 		return cmp.Or(strings.Compare(a.SkillName, b.SkillName), strings.Compare(a.Bucket, b.Bucket),
@@ -152,7 +157,8 @@ func newRow(n *node) Row {
 }
 
 // totals sums rows up. The distinct contributors of several rows are known only
-// if the rows are all of the skill's or the organisation's.
+// if the rows are all of the skill's or the organisation's. A number of contributors that was
+// summed up would count people twice, and its difference to the true one could be used.
 func (f forest) totals(rows []Row, q Query, complete bool) Totals {
 	t := Totals{Signals: new(int64)}
 	skills := map[string]bool{}
@@ -182,7 +188,7 @@ func (f forest) totals(rows []Row, q Query, complete bool) Totals {
 	return t
 }
 
-// A Summary is the published figures of a skill.
+// A Summary is the published figures of a skill. Rates are over the sessions that report a state.
 type Summary struct {
 	SkillName    string
 	Signals      *int64 // nil if suppressed
@@ -197,6 +203,8 @@ type Summary struct {
 // actionable is how many signals are needed for a finding.
 const actionable = 10
 
+// summary leaves out the rates if any of the states is suppressed: two of three rates give the
+// third away.
 func (n *node) summary() Summary {
 	sum := Summary{SkillName: n.skill, LastDay: date(n.lastDay), Suppressed: !n.shown}
 	if !n.shown {
@@ -235,7 +243,8 @@ func (c classes) suppressed() bool {
 	return false
 }
 
-// classes sums the cells of a level below a skill, by class.
+// classes sums the cells of a level below a skill, by class. A sum over kinds is suppressed as a
+// whole if any part of it is.
 func (n *node) classes(l level) classes {
 	all := classes{}
 	var walk func(*node)
@@ -256,7 +265,8 @@ func (n *node) classes(l level) classes {
 	return all
 }
 
-// An Overview is the published figures of all skills of an organisation.
+// An Overview is the published figures of all skills of an organisation. The totals are sums of
+// what is shown, so they reveal nothing more.
 type Overview struct {
 	Signals      *int64 // nil if suppressed
 	Contributors *int   // nil if suppressed
@@ -320,7 +330,8 @@ type Detail struct {
 }
 
 // Skill returns the figures of one skill. A skill without signals is not an
-// error.
+// error. The name is looked up as it was sent: skills of contributors needn't exist in the
+// registry.
 func (s *Service) Skill(ctx context.Context, orgID, name string) (d Detail, err error) {
 	defer fault.Wrap(&err, "signals of %q", name)
 	if d.AsOf, err = snapshotAt(ctx, s.DB, orgID); err != nil {
@@ -364,7 +375,8 @@ func (c classes) list() []Count {
 }
 
 // distribution returns the counts of the given classes. If one is suppressed, so
-// are the empty ones, or they would reveal which class is not empty.
+// are the empty ones, or they would reveal which class is not empty. A class without signals is
+// normally shown as 0, which is a fact about everyone.
 func (c classes) distribution(skill *node, words []string) map[string]*int64 {
 	all := make(map[string]*int64, len(words))
 	for _, word := range words {

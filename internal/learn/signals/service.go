@@ -30,6 +30,7 @@ type PendingCounter interface {
 }
 
 // Service ingests signals and publishes their aggregates.
+// The caches are per process and only save queries: correctness is in the database.
 type Service struct {
 	DB *store.DB
 	// Secret keys the hashes that contributors are stored as.
@@ -49,7 +50,8 @@ type Service struct {
 
 func (s *Service) k() int { return cmp.Or(s.MinContributors, DefaultMinContributors) }
 
-// Withheld explains why a figure is suppressed, and what would show it.
+// Withheld explains why a figure is suppressed, and what would show it. It is shown to people
+// instead of an empty cell.
 func (s *Service) Withheld() string {
 	return fmt.Sprintf("Withheld because fewer than %d people contributed to it, or to a figure that it would give away;"+
 		" it is shown once more people contribute, or if the operator lowers --signals-min-contributors.", s.k())
@@ -67,7 +69,8 @@ type Result struct {
 
 // Ingest stores a body: a batch of signals, or one session. A batch is stored
 // completely or not at all. It is idempotent: a signal whose source key the
-// organisation has sent before is a duplicate and is not counted again.
+// organisation has sent before is a duplicate and is not counted again. Concurrent bodies of an
+// organisation share a transaction; see bodies.
 func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (result Result, err error) {
 	defer fault.Wrap(&err, "signals")
 	signals, result, err := s.read(c, body)
@@ -83,7 +86,8 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 }
 
 // read parses and validates a body. The JSON type of "signals" decides which of
-// the two bodies it is.
+// the two bodies it is. Everything that is wrong with the body is collected and returned as one
+// error.
 func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 	r := &reader{service: s, caller: c, now: time.Now(), user: s.contributor(c.OrgID, "user", c.UserID)}
 	var e envelope

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// A Signal is one observation of a contributor's tool about a skill.
+// A Signal is one observation of a contributor's tool about a skill. It has no time but the day,
+// and no text of the session: what isn't stored can't leak.
 type Signal struct {
 	SourceKey   string // the sender's, unique per organisation: for dedup
 	SkillName   string
@@ -25,7 +26,8 @@ type Signal struct {
 	Session     *Session // nil for a signal of a batch
 }
 
-// A Session is the outcome that the signal of a whole session reports.
+// A Session is the outcome that the signal of a whole session reports. It is stored as JSON,
+// without the fields that are empty.
 type Session struct {
 	State       State  `json:"state"`
 	Invocation  string `json:"invocation,omitempty"`
@@ -49,7 +51,8 @@ const (
 
 // contributor returns the pseudonym of a person in an organisation: an HMAC, so
 // that the stored value cannot be matched with a list of users. The kind keeps
-// users and cohorts of the same name apart.
+// users and cohorts of the same name apart. Secret is per installation: pseudonyms of two
+// installations can't be matched, and a new secret would count everyone anew.
 func (s *Service) contributor(orgID, kind, name string) string {
 	mac := hmac.New(sha256.New, s.Secret)
 	_, _ = fmt.Fprintf(mac, "%s\x00%s\x00%s", orgID, kind, name) // never fails
@@ -76,7 +79,8 @@ func weekName(n int64) string {
 // mondayOf returns the first day of a day's week. Day 0 was a Thursday.
 func mondayOf(n int64) int64 { return n - (n+3)%7 }
 
-// parseWeek returns the first day of a week like "2026-W07".
+// parseWeek returns the first day of a week like "2026-W07". Years with 53 weeks make the check by
+// formatting necessary: "2025-W53" doesn't exist.
 func parseWeek(name string) (monday int64, ok bool) {
 	var year, week int64
 	if n, err := fmt.Sscanf(name, "%4d-W%2d", &year, &week); err != nil || n != 2 || year < 1970 {

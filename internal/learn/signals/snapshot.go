@@ -26,7 +26,7 @@ import (
 // is published anew only if they are of k contributors.
 
 // A group is a set of contributors that is only asked whether it is empty or has k
-// members.
+// members. Beyond k, the list isn't complete, and needn't be.
 type group struct {
 	k      int
 	people map[string]bool
@@ -50,7 +50,8 @@ func (g *group) addList(list []string) { g.add(len(list), list) }
 
 func (g *group) safe() bool { return g.many || !g.some }
 
-// A standing is a cell in a snapshot: its live figures and what was published of them.
+// A standing is a cell in a snapshot: its live figures and what was published of them. Both carried
+// and since are lists of pseudonyms, kept only until k of them are known.
 type standing struct {
 	cell
 	id    string
@@ -73,7 +74,8 @@ const (
 	suppresses             // its figures are published, but not shown
 )
 
-// decide chooses the fates of the cells below one that is published.
+// decide chooses the fates of the cells below one that is published. A cell below a suppressed one
+// is suppressed, too: its figures would give away those above.
 func (n *standing) decide(k int) {
 	for _, siblings := range n.below {
 		if n.fate == advances {
@@ -90,7 +92,8 @@ func (n *standing) decide(k int) {
 	}
 }
 
-// share applies the rules to the cells below one that is shown.
+// share applies the rules to the cells below one that is shown. Cells are taken back one by one,
+// the smallest first, until the rest is safe; the loop ends at the latest when none is published.
 func share(siblings []*standing, k int, shownBefore bool) {
 	var anew []*standing
 	for _, c := range siblings {
@@ -119,7 +122,7 @@ func share(siblings []*standing, k int, shownBefore bool) {
 }
 
 // safe reports whether what the cells leave of the one above reveals nothing, by itself
-// and compared with what they left before.
+// and compared with what they left before. These are rules 3 and 4 of the comment at the top.
 func safe(siblings []*standing, k int, shownBefore bool) bool {
 	left, lost, gained := group{k: k}, group{k: k}, group{k: k}
 	for _, c := range siblings {
@@ -144,7 +147,8 @@ func safe(siblings []*standing, k int, shownBefore bool) bool {
 }
 
 // lost returns whose signals are no longer among the rest if the cell is published. They
-// were in it while the cell was suppressed, or kept its figures.
+// were in it while the cell was suppressed, or kept its figures. They leave the rest at the moment
+// when the cell gets a row of its own.
 func (n *standing) lost() (people int, list []string) {
 	if n.revealed {
 		return len(n.carried), n.carried
@@ -156,7 +160,8 @@ func without(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }
 
-// snapshot publishes the figures that may be, if a snapshot is due.
+// snapshot publishes the figures that may be, if a snapshot is due. It runs in the transaction that
+// stores the signals, so a snapshot is never of half a body. With k = 1 there's nothing to protect.
 func (s *Service) snapshot(ctx context.Context, tx *store.Tx, orgID string, due bool) error {
 	if !due {
 		return nil
@@ -175,7 +180,8 @@ func (s *Service) snapshot(ctx context.Context, tx *store.Tx, orgID string, due 
 	return publish(ctx, tx, orgID, fates)
 }
 
-// settle decides the fates of all cells and returns them in the order of their keys.
+// settle decides the fates of all cells and returns them in the order of their keys. Skills are
+// decided independently: the organisation's figure is a sum over them.
 func settle(all []*standing, k int) []*standing {
 	at := make(map[place]*standing, len(all))
 	for _, c := range all {

@@ -15,14 +15,16 @@ import (
 // contributorLength is the length of a contributor in a list, with a space.
 const contributorLength = 33
 
-// sinceOf lists contributors, up to k.
+// sinceOf lists contributors, up to k. The list is sorted, and each name is followed by a space, so
+// that one name is never part of another.
 func sinceOf(people map[string]bool, k int) string {
 	list := slices.Sorted(maps.Keys(people))
 	return fewOf(list[:min(len(list), k)], k+1)
 }
 
 // mergeSince adds the contributors of the new row to the list of the old one, until that
-// has k.
+// has k. It is SQL because the old list is only known to the database at the moment of the upsert.
+// k is small, so the expression stays short.
 func mergeSince(table string, k int) string {
 	old := table + ".since"
 	merged := old
@@ -34,7 +36,8 @@ func mergeSince(table string, k int) string {
 }
 
 // noteSenders adds to the contributors who have sent something since the last snapshot,
-// and reports whether the next is due. It holds the lock of the row until the commit.
+// and reports whether the next is due. It holds the lock of the row until the commit. The list has
+// only pseudonyms, and is emptied by the snapshot.
 func noteSenders(ctx context.Context, tx *store.Tx, orgID string, people map[string]bool, k int) (due bool, err error) {
 	rows, err := tx.Query(ctx, `
 		INSERT INTO signal_snapshots (org_id, since) VALUES ($1, $2)
@@ -44,7 +47,8 @@ func noteSenders(ctx context.Context, tx *store.Tx, orgID string, people map[str
 	return len(strings.Fields(since)) >= k, err
 }
 
-// standingsOf reads all cells of the skills that have changed.
+// standingsOf reads all cells of the skills that have changed. Cells of skills without changes
+// can't get another fate.
 func standingsOf(ctx context.Context, tx *store.Tx, orgID string) ([]*standing, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT id, level, skill_name, form, signal_type, class, signals, contributors, few, since, carried, carried_signals,
@@ -64,12 +68,14 @@ func standingsOf(ctx context.Context, tx *store.Tx, orgID string) ([]*standing, 
 	})
 }
 
-// publishLive makes the live figures of cells the published ones.
+// publishLive makes the live figures of cells the published ones. The lists of who has changed a
+// cell start anew.
 const publishLive = `
 	published_signals = signals, published_contributors = contributors, published_few = few,
 	published_confidence_sum = confidence_sum, published_last_day = last_day, since = '', carried = ''`
 
-// publish carries out what a snapshot has decided.
+// publish carries out what a snapshot has decided. At most three statements, whatever the number of
+// cells.
 func publish(ctx context.Context, tx *store.Tx, orgID string, fates map[fate][]string) error {
 	for _, change := range []struct {
 		fate fate

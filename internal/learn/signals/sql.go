@@ -13,7 +13,8 @@ import (
 
 // insertSignals stores signals with distinct source keys, deduplicated by
 // (organisation, source key), and returns the new ones. If they are assumed to be all
-// new and one is not, it may fail with a duplicate.
+// new and one is not, it may fail with a duplicate. The assumption makes the insert much faster on
+// PostgreSQL, see store.Bulk; the caller tries again without it.
 func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal, assumeNew bool) ([]Signal, error) {
 	keys, err := store.Bulk{
 		Table: "signals",
@@ -52,7 +53,8 @@ func sessionText(s Signal) *string {
 }
 
 // A membership says that a contributor is counted in a cell. It is a row of
-// signal_contributors, so that a cell counts distinct contributors exactly.
+// signal_contributors, so that a cell counts distinct contributors exactly. A row is only an id: it
+// tells nothing without the pseudonym that it's computed from.
 type membership struct {
 	place       place
 	contributor string
@@ -73,7 +75,7 @@ func (t tally) memberships(known func(id string) bool) map[string]membership {
 }
 
 // insertMemberships stores memberships and returns the contributors that are new
-// in each cell.
+// in each cell. The insert tells who is new by what it returns, so no read is needed before.
 func insertMemberships(ctx context.Context, tx *store.Tx, all map[string]membership) (map[place][]string, error) {
 	fresh := map[place][]string{}
 	if len(all) == 0 {
@@ -92,7 +94,8 @@ func insertMemberships(ctx context.Context, tx *store.Tx, all map[string]members
 }
 
 // incrementCells adds the tally to the cells (an upsert). A cell of fewer than k
-// contributors also keeps their list.
+// contributors also keeps their list. All increments are relative, so concurrent transactions add
+// up.
 func incrementCells(ctx context.Context, tx *store.Tx, t tally, added map[string]membership, k int) error {
 	fresh, err := insertMemberships(ctx, tx, added)
 	if err != nil {
@@ -138,7 +141,8 @@ func incrementCells(ctx context.Context, tx *store.Tx, t tally, added map[string
 	return err
 }
 
-// fewOf returns the list of contributors that a cell keeps, "" from k on.
+// fewOf returns the list of contributors that a cell keeps, "" from k on. Its only use is to find
+// out whether several small cells have k people together.
 func fewOf(contributors []string, k int) string {
 	if len(contributors) >= k {
 		return ""
@@ -164,7 +168,7 @@ func scanCell(row store.Row) (c *cell, err error) {
 }
 
 // cellsOf reads the published figures of cells of some levels, of one skill or, if that
-// is "", of all.
+// is "", of all. Cells that were never published have no figures.
 func cellsOf(ctx context.Context, q store.Querier, orgID, skill string, levels ...level) ([]*cell, error) {
 	in, list := q.Dialect().In("$2", each(levels, func(l level) string { return string(l) }))
 	condition, args := "", []any{orgID, list}

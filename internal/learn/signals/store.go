@@ -12,13 +12,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A batch is distinct signals in the order of their source keys, and what they add.
+// A batch is distinct signals in the order of their source keys, and what they add. It is prepared
+// before the transaction begins.
 type batch struct {
 	signals []Signal
 	counts  tally
 	members map[string]membership // those that are not known to be stored, by id
 }
 
+// batchOf counts all signals as new; insert counts again if some turn out to be duplicates.
 func (s *Service) batchOf(orgID string, signals []Signal) batch {
 	s.cacheOnce.Do(func() { s.memberships = lru.New[string, bool](cachedMemberships) })
 	signals = distinct(signals)
@@ -85,7 +87,9 @@ func (s *Service) storeBodies(orgID string, calls []*bodyCall) {
 // of 100, 16 senders).
 const cachedMemberships = 100_000
 
-// store inserts the signals of bodies and counts the new ones, in one transaction.
+// store inserts the signals of bodies and counts the new ones, in one transaction. Nearly all
+// bodies are new, so it first assumes that and falls back if a key exists. The accepted signals are
+// then attributed to their bodies, the first one in the group winning.
 func (s *Service) store(ctx context.Context, orgID string, bodies []*bodyCall) error {
 	all := s.together(orgID, bodies)
 	requests := each(bodies, func(b *bodyCall) context.Context { return b.Ctx })
@@ -101,6 +105,7 @@ func (s *Service) store(ctx context.Context, orgID string, bodies []*bodyCall) e
 		unclaimed[signal.SourceKey] = true
 	}
 	for _, b := range bodies {
+		// It may be the second attempt.
 		b.Value.accepted = 0
 		for _, signal := range b.Value.signals {
 			if unclaimed[signal.SourceKey] {
@@ -166,6 +171,7 @@ func (s *Service) insert(
 	if err != nil || len(fresh) == 0 {
 		return nil, err
 	}
+	// Only after the commit: a rollback must not leave ids in the cache whose rows don't exist.
 	for id := range stored.members { // committed
 		s.memberships.Put(id, true, 1)
 	}

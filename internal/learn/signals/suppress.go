@@ -38,7 +38,8 @@ type node struct {
 	unlisted bool
 }
 
-// A forest is the hierarchy of an organisation, or of one of its skills.
+// A forest is the hierarchy of an organisation, or of one of its skills. It is rebuilt on every
+// read.
 type forest struct {
 	k      int
 	org    *cell // nil if it was not read
@@ -46,7 +47,7 @@ type forest struct {
 }
 
 // newForest builds the hierarchy of some cells and suppresses what must not be
-// shown.
+// shown. Cells whose parent wasn't read are left out.
 func newForest(cells []*cell, k int) forest {
 	f := forest{k: k}
 	nodes := make(map[place]*node, len(cells))
@@ -78,7 +79,8 @@ func byPlace(a, b *node) int {
 		strings.Compare(a.kind, b.kind), cmp.Compare(a.form, b.form))
 }
 
-// suppressBelow applies rule 2 below a node.
+// suppressBelow applies rule 2 below a node. It goes from the top down, as a cell is only shown
+// below one that is.
 func (n *node) suppressBelow(k int) {
 	for _, siblings := range n.below {
 		slices.SortFunc(siblings, byPlace)
@@ -92,7 +94,8 @@ func (n *node) suppressBelow(k int) {
 }
 
 // suppressSiblings applies rule 2 to the cells below one that is shown. The snapshot has
-// applied it already; that changes only with k.
+// applied it already; that changes only with k. The choice of the smallest cell loses the least
+// information.
 func suppressSiblings(siblings []*node, k int) {
 	var suppressed []*node
 	var smallest *node
@@ -117,7 +120,7 @@ func suppressSiblings(siblings []*node, k int) {
 }
 
 // unlist leaves suppressed rows out altogether if their number would reveal
-// that each holds one signal.
+// that each holds one signal. With as many rows as signals, each row must hold exactly one.
 func unlist(suppressed []*node) {
 	var signals int64
 	var rows []*node
@@ -153,7 +156,8 @@ func safeDifference(difference, k int) bool {
 }
 
 // countContributors decides which numbers of contributors are shown below a
-// skill: the weeks of all kinds are its parts, and days are parts of a week.
+// skill: the weeks of all kinds are its parts, and days are parts of a week. Days are only
+// considered below weeks whose number is shown.
 func (n *node) countContributors(k int) {
 	if !n.shown {
 		return
@@ -172,7 +176,8 @@ func (n *node) countContributors(k int) {
 }
 
 // countParts applies rule 4 to the parts of a whole whose number is shown. The
-// overlap of the parts is a difference, too: that of their sum and the whole.
+// overlap of the parts is a difference, too: that of their sum and the whole. Those with the most
+// contributors stay, since they are the least revealing.
 func countParts(whole int, parts []*node, k int) {
 	var counted []*node
 	sum := 0
@@ -194,7 +199,8 @@ func countParts(whole int, parts []*node, k int) {
 }
 
 // people returns the organisation's number of contributors, nil if it is
-// suppressed because of those of its skills.
+// suppressed because of those of its skills. Without a cell there are no contributors, which may be
+// said.
 func (f forest) people() *int {
 	if f.org == nil {
 		zero := 0

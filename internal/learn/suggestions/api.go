@@ -103,6 +103,8 @@ type CaseInput struct {
 	InvocationType *string       `json:"invocation_type,omitempty" maxLength:"64" doc:"For positive trigger cases"`
 }
 
+// decision is what the client sends back: the case as it was shown, so that a review is of what the
+// person saw, even if the suggestion has changed since.
 func (c CaseInput) decision(suggestionID string, status Status) Decision {
 	return Decision{
 		SuggestionID: canonicalID(suggestionID), Status: status, Query: c.Query, ShouldTrigger: c.ShouldTrigger,

@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
-// maxSuggestions is how many suggestions a source keeps: the best.
+// maxSuggestions is how many suggestions a source keeps: the best. A person can't review more, and
+// the table stays small.
 const maxSuggestions = 10_000
 
 // Derive replaces the suggestions of a source with those that its telemetry,
@@ -52,7 +53,8 @@ func (s *Service) Derive(ctx context.Context, orgID, sourceID string) (err error
 	})
 }
 
-// collect reads the evidence and returns the suggestions, the best first.
+// collect reads the evidence and returns the suggestions, the best first. A suite's cases are
+// removed from what telemetry suggests, and those that fail in runs are added again.
 func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion, error) {
 	e := evidence{}
 	if src.SkillID != nil {
@@ -81,6 +83,8 @@ func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion
 	}
 	for _, f := range failed {
 		c := e.of(f.Query, f.ShouldTrigger)
+		// The text of the run is shown: it's the case's, whereas telemetry only has prompts like
+		// it.
 		c.query = f.Query
 		c.mode = cmp.Or(f.Invocation, c.mode)
 		p := RunFailure
@@ -95,7 +99,8 @@ func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion
 // evidence aggregates what was observed, by case.
 type evidence map[caseKey]*caseEvidence
 
-// caseEvidence is what was observed of one case.
+// caseEvidence is what was observed of one case. The prompts themselves aren't copied: ref is read
+// when the suggestion is shown, so that deleted texts disappear.
 type caseEvidence struct {
 	tallies map[Provenance]*tally
 	// ref names the newest prompt that went wrong, query is a run's.
@@ -105,7 +110,8 @@ type caseEvidence struct {
 	query  string
 }
 
-// A tally counts how often a case went wrong in one way.
+// A tally counts how often a case went wrong in one way. observed is the denominator of the
+// confidence.
 type tally struct {
 	wrong, observed int
 	last            time.Time
@@ -120,6 +126,7 @@ func (e evidence) of(query string, shouldTrigger bool) *caseEvidence {
 	return e[key]
 }
 
+// add sums the counts of several prompts with the same key.
 func (c *caseEvidence) add(p Provenance, wrong, observed int, last *time.Time) {
 	if c.tallies[p] == nil {
 		c.tallies[p] = &tally{}
@@ -138,6 +145,7 @@ func (e evidence) addPrompt(p considered.Prompt) {
 	c := e.of(p.Text, true)
 	c.add(MissedQuery, p.Missed, p.Checks, p.LastMissedAt)
 	c.add(FailedEvaluation, p.Failed, p.Graded, p.LastFailedAt)
+	// The newest prompt that went wrong is shown, as it's the likeliest to be remembered.
 	for _, at := range []*time.Time{p.LastMissedAt, p.LastFailedAt} {
 		if at == nil || c.ref != "" && !at.After(c.newest) {
 			continue
@@ -173,7 +181,8 @@ func (e evidence) suggestions(sourceID string) []Suggestion {
 }
 
 // suggestion sums up a case; ok is false if nothing went wrong. Its provenance
-// is the one with the most failures.
+// is the one with the most failures. Confidence is over all of them together: a case with several
+// kinds of failures is surer to be worth a test.
 func (c *caseEvidence) suggestion(id string, shouldTrigger bool) (s Suggestion, ok bool) {
 	s = Suggestion{ID: id, ShouldTrigger: shouldTrigger}
 	observed, most := 0, 0

@@ -72,7 +72,7 @@ const debounce = 2 * time.Second
 
 // Changed enqueues a debounced derivation for the organisation's linked
 // sources. It implements telemetry.Watcher and is called in the transaction
-// that stores telemetry.
+// that stores telemetry. Organisations without a linked source, which are most, cost one query.
 func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
 	linked, err := s.Sources.HasLinked(ctx, tx, orgID)
 	if err != nil || !linked {
@@ -87,7 +87,8 @@ func (s *Service) Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID str
 	return s.Jobs.Enqueue(ctx, tx, deriveSource{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID), jobs.For(orgID))
 }
 
-// suggestEach enqueues a derivation for each source.
+// suggestEach enqueues a derivation for each source. Jobs are unique by source, so this can't pile
+// up.
 func (s *Service) suggestEach(ctx context.Context, all []sources.Source) error {
 	if len(all) == 0 {
 		return nil

@@ -19,7 +19,7 @@ func scanSuggestion(row store.Row) (s Suggestion, err error) {
 }
 
 // pendingOf returns a page of the suggestions without a review, the best
-// first, and the number of all.
+// first, and the number of all. The order is total, so pages don't overlap.
 func pendingOf(ctx context.Context, q store.Querier, src sources.Source, limit, offset int) ([]Suggestion, int, error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*) FROM source_suggestions WHERE org_id = $1 AND source_id = $2 AND NOT reviewed`, src.OrgID, src.ID)
@@ -47,7 +47,8 @@ func pendingByID(ctx context.Context, q store.Querier, src sources.Source, ids [
 }
 
 // replaceSuggestions makes wanted the suggestions of a locked source. It writes
-// only the difference: most derivations change little.
+// only the difference: most derivations change little. Reviews are kept also for suggestions that
+// are gone: they may come back.
 func replaceSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, wanted []Suggestion) error {
 	rows, err := tx.Query(ctx, `
 		SELECT `+suggestionColumns+` FROM source_suggestions WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
@@ -77,7 +78,8 @@ func replaceSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, w
 	return upsertSuggestions(ctx, tx, src, changed)
 }
 
-// equal compares what is stored of two suggestions with one id.
+// equal compares what is stored of two suggestions with one id. The id covers the query and the
+// expectation.
 func (s Suggestion) equal(o Suggestion) bool {
 	return equalText(s.Ref, o.Ref) && s.Query == o.Query && s.Provenance == o.Provenance && s.Rationale == o.Rationale &&
 		s.ObservedCount == o.ObservedCount && s.Confidence == o.Confidence &&
@@ -86,6 +88,8 @@ func (s Suggestion) equal(o Suggestion) bool {
 
 func equalText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
+// upsertSuggestions also sets the flag reviewed, from the reviews: a suggestion that was reviewed,
+// disappeared and came back must not be pending.
 func upsertSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, all []Suggestion) error {
 	if len(all) == 0 {
 		return nil
@@ -144,7 +148,8 @@ func column[T string | *string | int64 | float64 | bool](
 	return store.Col(name, values)
 }
 
-// setReviewed sets the flag of a suggestion, if it exists, that it has a review.
+// setReviewed sets the flag of a suggestion, if it exists, that it has a review. The flag is a copy
+// for the index of pending ones; Check compares it.
 func setReviewed(ctx context.Context, tx *store.Tx, src sources.Source, suggestionID string, reviewed bool) error {
 	_, err := tx.Exec(ctx, `UPDATE source_suggestions SET reviewed = $4 WHERE org_id = $1 AND source_id = $2 AND id = $3`,
 		src.OrgID, src.ID, suggestionID, reviewed)
@@ -187,7 +192,8 @@ func reviewsOf(
 }
 
 // upsertReview stores a review and returns its id: that of the review of the
-// same suggestion that it replaces, if there is one.
+// same suggestion that it replaces, if there is one. The last review of a suggestion counts; its id
+// stays, since clients may hold it.
 func upsertReview(ctx context.Context, tx *store.Tx, r Review) (string, error) {
 	rows, err := tx.Query(ctx, `
 		INSERT INTO source_reviews (`+reviewColumns+`)

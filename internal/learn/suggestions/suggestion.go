@@ -63,7 +63,8 @@ type caseKey struct {
 	shouldTrigger bool
 }
 
-// suggestionNamespace is the UUIDv5 namespace of suggestion ids.
+// suggestionNamespace is the UUIDv5 namespace of suggestion ids. It must never change: ids of
+// stored reviews are derived from it.
 var suggestionNamespace = uuid.MustParse("5b0c9a53-0b5f-4a52-9e6d-51ad1c8e7a40")
 
 // suggestionID is deterministic, so that a suggestion keeps its id, and with
@@ -78,7 +79,8 @@ func suggestionID(sourceID string, c caseKey) string {
 const MaxQuery = 4000
 
 // normalize makes queries comparable: it ignores case, Unicode form (NFKC) and
-// white space. It returns "" for a text that cannot be a query.
+// white space. It returns "" for a text that cannot be a query. Two queries with the same result
+// are one case.
 func normalize(query string) string {
 	if utf8.RuneCountInString(query) > MaxQuery {
 		return ""

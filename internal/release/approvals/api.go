@@ -19,6 +19,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "What people decided about a version, and what it waits for",
 	})
 	httpapi.Add(a, s.handleAnswer, httpapi.Route{
+		// People only: an approval says that a person has looked.
 		Permission: access.Write, People: true, Method: "POST", Path: version + "/approvals", Also: conflict,
 		Summary: "Approve or reject a candidate; the approval that completes the count makes it current",
 	})
@@ -38,10 +39,11 @@ func (s *Service) Mount(a *httpapi.API) {
 }
 
 type answerOutput struct {
-	UserID    string       `json:"user_id" format:"uuid"`
-	Name      string       `json:"name" example:"Ada"`
-	Decision  Decision     `json:"decision" enum:"approve,reject,comment"`
-	Comment   *string      `json:"comment"`
+	UserID   string   `json:"user_id" format:"uuid"`
+	Name     string   `json:"name" example:"Ada"`
+	Decision Decision `json:"decision" enum:"approve,reject,comment"`
+	Comment  *string  `json:"comment"`
+	// Counts is computed at each request. It isn't stored, because roles and policies change.
 	Counts    bool         `json:"counts" doc:"The approval counts, or the rejection blocks: false once the person may not approve any more"`
 	CreatedAt httpapi.Time `json:"created_at"`
 	Review    *HostReview  `json:"review" doc:"The review on the code host that is the decision; null if it was made here"`
@@ -51,7 +53,8 @@ func newAnswerOutput(a Answer) answerOutput {
 	return answerOutput{a.User.ID, a.Who(), a.Decision, a.Comment, a.Counts, httpapi.Time(a.CreatedAt), a.Review}
 }
 
-// Who is the name of the person.
+// Who is the name of the person. Members without a name are called by their address, which
+// former members no longer show.
 func (a Answer) Who() string {
 	if a.User.RemovedAt != nil {
 		return cmp.Or(a.User.Name, "a former member")
@@ -59,6 +62,7 @@ func (a Answer) Who() string {
 	return cmp.Or(a.User.Name, a.User.Email)
 }
 
+// Needed, Given and Rejected are those of the policy in force now, also for old versions.
 type reviewOutput struct {
 	EntryID      string         `json:"entry_id" format:"uuid"`
 	Version      string         `json:"version" example:"1.3.0"`
@@ -73,6 +77,8 @@ type reviewOutput struct {
 	PullRequest  *PullFound     `json:"pull_request" doc:"The pull request whose reviews count, and which of them do not; null if none is known"`
 }
 
+// Decisions appear in approvals; each with a comment also in conversation, even if it was
+// replaced.
 func newReviewOutput(r Review) reviewOutput {
 	out := reviewOutput{
 		EntryID: r.Entry.ID, Version: r.Version.Version, State: r.Version.State, Needed: r.Needed, Given: r.Given,
@@ -135,6 +141,7 @@ func (s *Service) handleOverride(ctx context.Context, in overrideInput) (reviewO
 	return newReviewOutput(r), err
 }
 
+// It has no answers, so that the list costs one query and the checks of who may approve.
 type waitingRow struct {
 	EntryID  string       `json:"entry_id" format:"uuid"`
 	Name     string       `json:"name"`

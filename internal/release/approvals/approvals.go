@@ -24,7 +24,8 @@ const (
 	Comment Decision = "comment" // it decides nothing
 )
 
-// An Answer is what a person said about a version.
+// An Answer is what a person said about a version. Answers are never changed: a new decision
+// marks the one before as replaced.
 type Answer struct {
 	ID        string
 	OrgID     string
@@ -34,11 +35,13 @@ type Answer struct {
 	Decision  Decision
 	Comment   *string
 	CreatedAt time.Time
-	Replaced  bool // by another decision of the same person, or withdrawn
+	// At most one decision of each person stands. Comments are never replaced.
+	Replaced bool // by another decision of the same person, or withdrawn
 	// Review is the review on the code host that is the decision; nil if it was made here.
 	Review *HostReview
 	// Counts says that an approval counts, or that a rejection blocks. It does as
-	// long as the person may approve.
+	// long as the person may approve. It is not stored: whoever loses the right to approve
+	// takes their approvals along.
 	Counts bool
 }
 
@@ -51,8 +54,9 @@ type Review struct {
 	HostReviews  bool // reviews on the code host count
 	Given        int  // approvals that count
 	Rejected     int  // rejections that count
-	Waits        string
-	Answers      []Answer // oldest first
+	// Waits also says what the gate wants; "" for a version that is no candidate.
+	Waits   string
+	Answers []Answer // oldest first
 	// Pull is the pull request that the version came from; nil if none is known.
 	Pull *PullFound
 }
@@ -67,7 +71,8 @@ func (r Review) Standing() (all []Answer) {
 	return all
 }
 
-// missing says what is missing; "" if nothing is.
+// missing says what is missing; "" if nothing is. A single rejection outweighs any number of
+// approvals.
 func (r Review) missing() string {
 	switch {
 	case r.Rejected == 1:
@@ -81,12 +86,13 @@ func (r Review) missing() string {
 }
 
 // PublishedBy reports whether a person published a version: they pushed it, connected the
-// repository that it came from, or chose its branch or tags.
+// repository that it came from, or chose its branch or tags. Without self_approval such a
+// person can't approve the version.
 func PublishedBy(v registry.Version, userID string) bool {
 	return v.PushedBy == userID || v.ChosenBy != nil && *v.ChosenBy == userID
 }
 
-// Approvers says who may approve.
+// Approvers says who may approve. The package teams implements it for entries with owners.
 type Approvers interface {
 	// MayApprove reports whether a member may approve versions of an entry of the
 	// caller's organisation. Of the caller only OrgID, UserID and Role are set when an

@@ -23,7 +23,8 @@ type HostReview struct {
 }
 
 // A PullFound is what is known of the pull request that a version came from. It is stored
-// as the API shows it.
+// as the API shows it. Its texts name accounts of the code host, so they are shown to members
+// only.
 type PullFound struct {
 	Number  int64     `json:"number" example:"12"`
 	URL     string    `json:"url"`
@@ -37,14 +38,17 @@ type Ignored struct {
 	Reason string `json:"reason"`
 }
 
-// A Sighting is the outcome of a look at the pull request of a candidate.
+// A Sighting is the outcome of a look at the pull request of a candidate. Its Looks is a
+// version number for optimistic locking: a look takes minutes, and holds no lock.
 type Sighting struct {
 	Looks int       `json:"-"` // before this one
 	Found PullFound `json:"pull_request"`
 	// Digests are the digests of the skill's folder at commits, which never change: they
-	// are not read again.
+	// are not read again. The key is commit and folder, e.g. "5f0c...:skills/pdf"; see
+	// hostreviews.
 	Digests map[string]string `json:"digests"`
-	// Approved are the reviews that approve, one of each member.
+	// Approved are the reviews that approve, one of each member. It isn't stored; the approvals
+	// that follow from it are.
 	Approved []MemberReview `json:"-"`
 }
 
@@ -54,13 +58,15 @@ type MemberReview struct {
 	UserID, Email string
 }
 
-// same reports whether two are one review: a repository may have got another name.
+// same reports whether two are one review: a repository may have got another name. Host, number
+// and id name a review. Own is compared, too, since it decides whether it counts.
 func (r HostReview) same(other HostReview) bool {
 	return r.Host == other.Host && r.Number == other.Number && r.ReviewID == other.ReviewID && r.Own == other.Own
 }
 
 // Sighting returns what the last look at the pull request of a version found, without the
-// reviews. A version that was not looked at has an empty one.
+// reviews. A version that was not looked at has an empty one. The caller reads the code host,
+// and hands the Sighting with the same Looks to TakeReviews.
 func (s *Service) Sighting(ctx context.Context, versionID string) (Sighting, error) {
 	return sightingOf(ctx, s.DB, versionID)
 }
@@ -84,6 +90,8 @@ func (s *Service) TakeReviews(
 	changed := false
 	decided := map[string]bool{}
 	for _, a := range before.Standing() {
+		// An approval that was given here always stays. One by review stays while its review
+		// does.
 		stays := func(r MemberReview) bool { return r.UserID == a.User.ID && r.same(*a.Review) }
 		if a.Review == nil || slices.ContainsFunc(seen.Approved, stays) {
 			decided[a.User.ID] = true
@@ -95,6 +103,7 @@ func (s *Service) TakeReviews(
 		}
 	}
 	for _, r := range seen.Approved {
+		// A decision here, even a rejection, outweighs the person's review on the code host.
 		if decided[r.UserID] {
 			continue
 		}
@@ -106,10 +115,12 @@ func (s *Service) TakeReviews(
 		if err := replaceAnswers(ctx, tx, a); err != nil {
 			return "", false, err
 		}
+		// The audit log names the reviewer, not the job.
 		if err := a.insert(access.With(ctx, c), tx, e, v); err != nil {
 			return "", false, err
 		}
 	}
+	// Also where nothing changed: a look that began earlier must not win later.
 	seen.Looks++
 	if err := upsertSighting(ctx, tx, v, seen); err != nil || !changed {
 		return "", true, err

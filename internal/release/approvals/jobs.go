@@ -7,7 +7,8 @@ import (
 )
 
 // recount is the job of versions before, which may still be queued: it released candidates
-// when their policy was lowered. They go on waiting now.
+// when their policy was lowered. They go on waiting now. A kind without a handler would fail
+// and be retried, so it stays registered.
 type recount struct{}
 
 // Kind names the job.

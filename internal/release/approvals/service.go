@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
-// Service takes the answers of people, and knows what they amount to.
+// Service takes the answers of people, and knows what they amount to. The entry is locked
+// whenever an answer is written, so counting answers needs no other lock.
 type Service struct {
 	DB        *store.DB
 	Jobs      *jobs.Queue
@@ -26,6 +27,7 @@ type Service struct {
 	Watcher   release.Watcher // may be nil
 }
 
+// They bound what one version can cost, in the database and on its page.
 const (
 	maxComment  = 4_000 // characters
 	maxAnswers  = 500   // of a version, with its comments
@@ -40,7 +42,8 @@ func (s *Service) Missing(ctx context.Context, q store.Querier, e registry.Entry
 }
 
 // Promoting answers for a person who promotes a version: for an admin the current policy
-// counts, also where it was lowered while the version waited.
+// counts, also where it was lowered while the version waited. Owners are bound by the stricter
+// of the two policies; see gates.PolicyFor.
 type Promoting struct{ *Service }
 
 // Missing implements release.Approvals.
@@ -68,6 +71,7 @@ func (s *Service) tally(ctx context.Context, q store.Querier, e registry.Entry, 
 	return s.tallyBy(ctx, q, e, v, p)
 }
 
+// tallyBy is tally by a given policy. It sets Counts of each answer.
 func (s *Service) tallyBy(
 	ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, p gates.Policy,
 ) (r Review, err error) {
@@ -75,6 +79,7 @@ func (s *Service) tallyBy(
 	if r.Answers, err = answersTo(ctx, q, v.ID); err != nil {
 		return r, err
 	}
+	// A rejection counts whoever published the version: one may always stop one's own.
 	for i := range r.Answers {
 		a := &r.Answers[i]
 		if a.Replaced || a.Decision == Comment || a.User.RemovedAt != nil ||
@@ -110,6 +115,7 @@ func (s *Service) Review(ctx context.Context, orgID, entryID, version string) (r
 	return s.review(ctx, s.DB, e, v)
 }
 
+// review adds to the tally what the pull request shows and what the gate says.
 func (s *Service) review(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (Review, error) {
 	r, err := s.tally(ctx, q, e, v)
 	if err != nil {
@@ -128,7 +134,7 @@ func (s *Service) review(ctx context.Context, q store.Querier, e registry.Entry,
 }
 
 // MayAnswer reports whether the caller may approve or reject a version, and otherwise
-// says why not.
+// says why not. Pages ask it, too, to show the buttons only where they work.
 func (s *Service) MayAnswer(ctx context.Context, q store.Querier, c access.Caller, r Review, d Decision) error {
 	if !auth.Person(c) {
 		return fault.New(fault.Denied, "Only people approve: sign in, or use a key of your own with all permissions of your role")
@@ -145,7 +151,8 @@ func (s *Service) MayAnswer(ctx context.Context, q store.Querier, c access.Calle
 }
 
 // Answer records the decision of a person about a candidate, in place of an earlier
-// one, and makes the candidate current if nothing else is missing.
+// one, and makes the candidate current if nothing else is missing. Saying the same thing again
+// isn't an error and writes nothing.
 func (s *Service) Answer(
 	ctx context.Context, c access.Caller, entryID, version string, d Decision, comment string,
 ) (r Review, err error) {
@@ -165,6 +172,7 @@ func (s *Service) Answer(
 		if err := s.MayAnswer(ctx, tx, c, before, d); err != nil {
 			return err
 		}
+		// Settle all the same: something else may have stopped it the last time.
 		if !before.has(c.UserID, d, comment) {
 			a := newAnswer(c, v, d, comment)
 			if err := replaceAnswers(ctx, tx, a); err != nil {
@@ -185,7 +193,8 @@ func (s *Service) Answer(
 	return r, err
 }
 
-// has reports whether a person's standing decision is this one, made here.
+// has reports whether a person's standing decision is this one, made here. A review on the code
+// host isn't: saying it here makes it independent of that.
 func (r Review) has(userID string, d Decision, comment string) bool {
 	for _, a := range r.Standing() {
 		if a.User.ID == userID {
@@ -202,6 +211,7 @@ func deref(s *string) string {
 	return *s
 }
 
+// newAnswer returns an answer of the caller. An empty comment becomes nil.
 func newAnswer(c access.Caller, v registry.Version, d Decision, comment string) Answer {
 	a := Answer{
 		ID: store.NewID(), OrgID: v.OrgID, EntryID: v.EntryID, VersionID: v.ID, Decision: d, CreatedAt: store.Now(),
@@ -222,7 +232,8 @@ func (s *Service) settle(ctx context.Context, tx *store.Tx, e registry.Entry, v 
 	return s.released(ctx, tx, e, v, "approved", comment)
 }
 
-// insert writes an answer, and an entry of the audit log about it.
+// insert writes an answer, and an entry of the audit log about it. The audit log has the
+// beginning of the comment only; the whole text may be deleted with its version.
 func (a Answer) insert(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) error {
 	if err := insertAnswer(ctx, tx, a); err != nil {
 		return err
@@ -235,7 +246,8 @@ func (a Answer) insert(ctx context.Context, tx *store.Tx, e registry.Entry, v re
 	})
 }
 
-// AddComment adds to the conversation about a candidate, and decides nothing.
+// AddComment adds to the conversation about a candidate, and decides nothing. Anybody who may
+// write in the organisation may comment, also without the right to approve.
 func (s *Service) AddComment(ctx context.Context, c access.Caller, entryID, version, comment string) (r Review, err error) {
 	defer fault.Wrap(&err, "comment on version %s of entry %s", version, entryID)
 	comment = strings.TrimSpace(comment)
@@ -264,7 +276,8 @@ func (s *Service) AddComment(ctx context.Context, c access.Caller, entryID, vers
 }
 
 // Override makes a candidate current without the approvals that it lacks, or against a
-// rejection. It is a conflict while the gate keeps the candidate back.
+// rejection. It is a conflict while the gate keeps the candidate back. Nothing of it is stored
+// in version_approvals: the audit log has who, why, and the count then.
 func (s *Service) Override(ctx context.Context, c access.Caller, entryID, version, reason string) (r Review, err error) {
 	defer fault.Wrap(&err, "override the approvals of version %s of entry %s", version, entryID)
 	if err := release.CheckReason(reason); err != nil {
@@ -301,6 +314,7 @@ func (s *Service) Override(ctx context.Context, c access.Caller, entryID, versio
 	return r, err
 }
 
+// released tells the watcher that people made a version current.
 func (s *Service) released(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string,
 ) error {
@@ -310,7 +324,8 @@ func (s *Service) released(
 	return s.Watcher.VersionDecided(ctx, tx, e, v, decision, reason)
 }
 
-// reviewNow is review of a version that may have become current.
+// reviewNow is review of a version that may have become current. The entry and version in hand
+// are from before, and would show the old state.
 func (s *Service) reviewNow(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (r Review, err error) {
 	if e, err = s.Registry.Lock(ctx, tx, e.OrgID, e.ID); err != nil {
 		return r, err
@@ -344,7 +359,8 @@ func (s *Service) change(
 }
 
 // Waiting lists the candidates that the caller may approve and has not decided about,
-// newest first.
+// newest first. It is empty for keys of programs. Whether the gate still keeps a candidate back
+// doesn't matter: people may review meanwhile.
 func (s *Service) Waiting(ctx context.Context, c access.Caller) (all []Review, err error) {
 	defer fault.Wrap(&err, "what waits for approval")
 	if !auth.Person(c) {
@@ -356,6 +372,7 @@ func (s *Service) Waiting(ctx context.Context, c access.Caller) (all []Review, e
 	}
 	for _, w := range found {
 		r := Review{Entry: w.entry, Version: w.version, Needed: w.policy.Approvals, SelfApproval: w.policy.SelfApproval, Given: w.approvals}
+		// It waits for its gate alone.
 		if r.Needed == 0 {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
+// scanAnswer reads an answer with its user, who may be removed but never deleted.
 func scanAnswer(row store.Row) (a Answer, err error) {
 	var review *string
 	err = row.Scan(&a.ID, &a.OrgID, &a.EntryID, &a.VersionID, &a.Decision, &a.Comment, store.Time(&a.CreatedAt), &a.Replaced, &review,
@@ -33,6 +34,7 @@ func answersTo(ctx context.Context, q store.Querier, versionID string) ([]Answer
 	return store.All(rows, err, scanAnswer)
 }
 
+// countAnswers includes decisions and replaced ones, as maxAnswers does.
 func countAnswers(ctx context.Context, q store.Querier, versionID string) (int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM version_approvals WHERE version_id = $1`, versionID)
 	return store.One(rows, err, "Count", store.Value[int])
@@ -70,6 +72,7 @@ func sightingOf(ctx context.Context, q store.Querier, versionID string) (s Sight
 	return s, err
 }
 
+// upsertSighting stores a look. Reviews are not part of it; see the tags of Sighting.
 func upsertSighting(ctx context.Context, tx *store.Tx, v registry.Version, s Sighting) error {
 	found, err := json.Marshal(s)
 	if err != nil {
@@ -83,7 +86,8 @@ func upsertSighting(ctx context.Context, tx *store.Tx, v registry.Version, s Sig
 }
 
 // replaceAnswers marks the earlier decision of the person of a new one, and forgets
-// all but the newest of those before.
+// all but the newest of those before. Otherwise somebody who changes their mind in a loop would
+// fill the table.
 func replaceAnswers(ctx context.Context, tx *store.Tx, by Answer) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE version_approvals SET replaced_at = $3
@@ -108,7 +112,9 @@ type candidate struct {
 }
 
 // candidatesWithout lists the newest candidates of the caller's organisation that the
-// caller has not decided about. Those that a later push has superseded are left out.
+// caller has not decided about. Those that a later push has superseded are left out. The count
+// of approvals is unchecked: some may not count by now. It orders nobody's work, so exactness
+// isn't worth a query per person.
 func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([]candidate, error) {
 	rows, err := q.Query(ctx, `
 		SELECT e.id, e.org_id, e.name, e.current_version, v.id, v.version, v.pushed_by, v.chosen_by, v.pushed_at, v.gate_id,
@@ -137,6 +143,7 @@ func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([
 		}
 		v.State, v.OrgID, v.EntryID = registry.Candidate, e.OrgID, e.ID
 		err = json.Unmarshal([]byte(policy), &w.policy)
+		// COALESCE makes missing requirements neutral: 0 approvals, self-approval allowed.
 		w.policy = w.policy.Keeping(kept)
 		return w, err
 	})

@@ -20,6 +20,7 @@ const KeysPath = "/.well-known/whetstone-keys.json"
 
 // Mount adds the routes.
 func (s *Service) Mount(a *httpapi.API) {
+	// Anybody may read the keys without signing in, as verifiers do.
 	limit := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true} // as catalogs have
 	a.Handle("GET "+KeysPath, limit, http.HandlerFunc(s.handleKeys))
 	httpapi.Add(a, s.handleList, httpapi.Route{
@@ -32,12 +33,13 @@ type listOutput struct {
 	Attestations []dsse.Envelope `json:"attestations" nullable:"false" doc:"DSSE envelopes with in-toto statements: the provenance, and then the newest first; at most 200"`
 }
 
+// An entry of another organisation may be read where the registry shows it; see Service.Of.
 func (s *Service) handleList(ctx context.Context, in registry.VersionPath) (listOutput, error) {
 	all, err := s.Of(ctx, access.From(ctx).OrgID, in.ID, in.Version)
 	return listOutput{all}, err
 }
 
-// A KeyOutput is a public key on the wire.
+// A KeyOutput is a public key on the wire. Clients store it, so fields are only ever added.
 type KeyOutput struct {
 	KeyID         string         `json:"keyid"`
 	Algorithm     string         `json:"algorithm"`
@@ -70,6 +72,7 @@ func NewKeyOutput(k Key) (out KeyOutput, err error) {
 	}, err
 }
 
+// It is not a Route of the API: the path is a convention, and there is no caller.
 func (s *Service) handleKeys(w http.ResponseWriter, r *http.Request) {
 	keys, err := s.Keys(r.Context())
 	out := KeysOutput{Keys: make([]KeyOutput, len(keys))}

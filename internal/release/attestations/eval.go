@@ -13,7 +13,8 @@ import (
 )
 
 // GateChanged implements gates.Watcher: it signs what a gate decided, in the
-// transaction of the decision, and that a person decided against it.
+// transaction of the decision, and that a person decided against it. Pull requests and folders
+// have no version, and so nothing to sign.
 func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) (err error) {
 	defer fault.Wrap(&err, "sign gate %s", g.ID)
 	if g.Pull != nil || g.Status != gates.Decided && g.Override == nil {
@@ -29,6 +30,7 @@ func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) (
 		return err
 	}
 	a := attestation{orgID: g.OrgID, versionID: f.id, kind: ofGate, ref: g.ID}
+	// Both statements stay: what the gate said, and that a person decided against it.
 	if g.Override != nil {
 		a.kind = ofOverride
 	}
@@ -39,6 +41,8 @@ func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) (
 	return s.sign(ctx, tx, a, st)
 }
 
+// ofDecision is a pure function of what the database has, so that the backfill and a rerun make
+// the same bytes as the decision did.
 func ofDecision(f facts, g gates.Gate, trials []trialRun) intoto.EvalPredicate {
 	p := intoto.EvalPredicate{
 		Version: f.of, Gate: g.ID, Against: deref(g.Against), Suites: bySuite(trials),
@@ -77,7 +81,8 @@ func ofDecision(f facts, g gates.Gate, trials []trialRun) intoto.EvalPredicate {
 	return p
 }
 
-// bySuite groups runs, which are in the order of their suites.
+// bySuite groups runs, which are in the order of their suites. The result is never nil:
+// "suites" is an array in the signed JSON.
 func bySuite(trials []trialRun) []intoto.Suite {
 	suites := []intoto.Suite{}
 	for _, r := range trials {
@@ -99,6 +104,7 @@ func (s *Service) SignRun(ctx context.Context, tx *store.Tx, r runs.Run) (err er
 	if r.Imported != nil || pin.EntryID == "" || r.FinishedAt == nil {
 		return nil
 	}
+	// Its numbers are part of the gate's statement, with those of the other version.
 	gated, err := isGated(ctx, tx, r.ID)
 	if err != nil || gated {
 		return err
@@ -114,6 +120,7 @@ func (s *Service) SignRun(ctx context.Context, tx *store.Tx, r runs.Run) (err er
 	if err != nil || len(found) == 0 {
 		return err
 	}
+	// The row has the rounded numbers that the API shows; the run in memory may have others.
 	trial, err := runByID(ctx, tx, r.OrgID, r.ID)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ backfill) error { return s.backfill(ctx) }, jobs.Timeout(time.Hour))
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ resign) error { return s.resign(ctx) }, jobs.Timeout(time.Hour))
+	// After it is done, a start costs one query.
 	s.Jobs.Every(24*time.Hour, backfill{}, jobs.RunOnStart())
 	s.Jobs.Every(5*time.Minute, resign{}, jobs.RunOnStart())
 }
@@ -32,16 +33,19 @@ type resign struct{}
 // Kind names the job.
 func (resign) Kind() string { return "attestations.resign" }
 
-// chunk is how many statements one transaction of a job signs.
+// chunk is how many statements one transaction of a job signs. SQLite has one writer: others
+// wait for as long as a chunk takes to sign.
 const chunk = 50
 
-// backfill may be interrupted: the table attestation_backfill has its cursor.
+// backfill may be interrupted: the table attestation_backfill has its cursor. Statements that
+// exist are left alone (see insertAttestation), so repeating a chunk is harmless.
 func (s *Service) backfill(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "backfill")
 	waits, err := waitsForHashes(ctx, s.DB)
 	if err != nil {
 		return err
 	}
+	// A provenance without the hashes of the files would have to be signed twice.
 	if waits {
 		return jobs.Snooze(time.Minute)
 	}
@@ -53,6 +57,7 @@ func (s *Service) backfill(ctx context.Context) (err error) {
 		if len(ids) == 0 {
 			return setDone(ctx, s.DB)
 		}
+		// Read outside the transaction, because Gates.Get has a connection of its own.
 		decided, err := s.decided(ctx, ids)
 		if err != nil {
 			return err
@@ -99,6 +104,8 @@ func (s *Service) decided(ctx context.Context, versionIDs []string) (all []gates
 	return all, nil
 }
 
+// The statements stay the same, byte for byte; only key and signature change. It stops when no
+// attestation of a revoked key is left.
 func (s *Service) resign(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "resign")
 	for {

@@ -26,6 +26,7 @@ type Key struct {
 	RevokedAt   *time.Time // what it signed is not to be trusted
 	Reason      string     // why it was revoked
 
+	// It is nil unless the key is active.
 	private []byte // sealed
 }
 
@@ -57,12 +58,14 @@ type Endorsed struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
+// place binds a sealed key to its row: copied to another one, it doesn't open.
 func place(keyID string) seal.Place {
 	return seal.Place{Table: "signing_keys", Column: "private_key", Row: keyID}
 }
 
 // signingKey returns the active key. The first call makes it; of several replicas
-// that do so at the same time, all get the same one.
+// that do so at the same time, all get the same one. addKey does nothing if another replica was
+// faster, hence the second read.
 func (s *Service) signingKey(ctx context.Context, tx *store.Tx) (dsse.PrivateKey, error) {
 	active, err := activeKey(ctx, tx, "")
 	if fault.Is(err, fault.NotFound) {
@@ -77,7 +80,8 @@ func (s *Service) signingKey(ctx context.Context, tx *store.Tx) (dsse.PrivateKey
 	return s.open(active)
 }
 
-// An openedKey is a private key and how it is stored.
+// An openedKey is a private key and how it is stored. The sealed bytes are the key of the
+// cache, so a rotation invalidates it.
 type openedKey struct {
 	sealed []byte
 	key    dsse.PrivateKey
@@ -101,7 +105,8 @@ func (s *Service) open(k Key) (dsse.PrivateKey, error) {
 }
 
 // addKey makes the active key, unless there is one. The key before endorses it, if
-// it is given.
+// it is given. The private key exists in memory, and sealed in the database; it is never
+// written elsewhere.
 func (s *Service) addKey(ctx context.Context, tx *store.Tx, before *dsse.PrivateKey) (k Key, err error) {
 	fresh, err := dsse.Generate()
 	if err != nil {
@@ -129,7 +134,8 @@ func (s *Service) addKey(ctx context.Context, tx *store.Tx, before *dsse.Private
 	return k, insertKey(ctx, tx, k)
 }
 
-// Keys lists all keys, newest first; there is always one.
+// Keys lists all keys, newest first; there is always one. A verifier that asks before the first
+// signature gets the key that will make it.
 func (s *Service) Keys(ctx context.Context) (keys []Key, err error) {
 	defer fault.Wrap(&err, "signing keys")
 	if keys, err = allKeys(ctx, s.DB, ""); err != nil || len(keys) > 0 {
@@ -154,6 +160,7 @@ func (s *Service) Rotate(ctx context.Context) (k Key, err error) {
 		if _, err := s.signingKey(ctx, tx); err != nil {
 			return err
 		}
+		// The lock lets of two rotations at once one go ahead.
 		old, err := activeKey(ctx, tx, tx.Dialect().ForUpdate())
 		if fault.Is(err, fault.NotFound) {
 			return fault.New(fault.Conflict, "The signing key was rotated at the same time")
@@ -198,6 +205,7 @@ func (s *Service) Revoke(ctx context.Context, id, reason string) (k Key, err err
 				found = append(found, one)
 			}
 		}
+		// A prefix that fits several keys is refused rather than guessed.
 		if len(found) != 1 {
 			return fault.New(fault.NotFound, "%d signing keys have an id that begins with %q", len(found), id)
 		}
@@ -214,6 +222,7 @@ func (s *Service) Revoke(ctx context.Context, id, reason string) (k Key, err err
 		if err := updateKey(ctx, tx, k); err != nil || !wasActive {
 			return err
 		}
+		// Without an endorsement: one by a stolen key would be worth nothing.
 		_, err = s.addKey(ctx, tx, nil)
 		return err
 	})
@@ -221,7 +230,8 @@ func (s *Service) Revoke(ctx context.Context, id, reason string) (k Key, err err
 }
 
 // Reseal encrypts with the keyring's first key the private key, if it is sealed with
-// another one, and returns how many it changed.
+// another one, and returns how many it changed. Retired and revoked keys have no private half
+// to reseal.
 func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
 	k, err := activeKey(ctx, tx, tx.Dialect().ForUpdate())
 	if fault.Is(err, fault.NotFound) {

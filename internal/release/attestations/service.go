@@ -28,7 +28,8 @@ type Service struct {
 	Registry *registry.Service
 	Gates    *gates.Service
 	Seal     *seal.Keyring
-	// PublicURL is the installation's address, its name in provenance.
+	// PublicURL is the installation's address, its name in provenance. It is the builder's id,
+	// so statements made before a change of address keep the old one.
 	PublicURL string
 	// CodeHost is the address of the repositories, e.g. "https://github.com"; "" for
 	// those on this machine.
@@ -52,11 +53,15 @@ const (
 type attestation struct {
 	id, orgID, versionID string
 	kind                 kind
-	ref                  string // id of the gate or run
-	statement            []byte
-	keyID, signature     string
+	// With versionID and kind it is unique: signing again changes nothing.
+	ref string // id of the gate or run
+	// statement has the exact bytes that are signed. Decoding and encoding it again would break
+	// the signature.
+	statement        []byte
+	keyID, signature string
 }
 
+// envelope is the DSSE form in which clients get it.
 func (a attestation) envelope() dsse.Envelope {
 	return dsse.Envelope{
 		PayloadType: intoto.PayloadType, Payload: base64.StdEncoding.EncodeToString(a.statement),
@@ -67,7 +72,9 @@ func (a attestation) envelope() dsse.Envelope {
 // maxRuns is how many runs of a version stay attested, the newest ones.
 const maxRuns = 50
 
-// sign signs a statement and stores it, unless the version has that one.
+// sign signs a statement and stores it, unless the version has that one. It runs in the
+// transaction of what it states: there is no version, verdict or run without its statement, and
+// none that was rolled back has one.
 func (s *Service) sign(ctx context.Context, tx *store.Tx, a attestation, st intoto.Statement) (err error) {
 	if a.statement, err = json.Marshal(st); err != nil {
 		return err
@@ -104,6 +111,7 @@ func (s *Service) OfVersion(ctx context.Context, v registry.Version, own bool) (
 	defer fault.Wrap(&err, "attestations of version %s", v.ID)
 	kinds := []string{string(provenance), string(ofGate), string(ofOverride)}
 	if own {
+		// Only its own organisation sees how often it tried.
 		kinds = append(kinds, string(ofRun))
 	}
 	all, err := attestationsOf(ctx, s.DB, v.ID, kinds)

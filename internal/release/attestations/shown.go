@@ -17,7 +17,8 @@ type Shown struct {
 }
 
 // Show lists the statements about a version, newest first, for its own organisation or
-// for everybody. The page can prove nothing: it tells how to verify them.
+// for everybody. The page can prove nothing: it tells how to verify them. The statements are
+// parsed without verifying: they are our own.
 func (s *Service) Show(ctx context.Context, v registry.Version, own bool) ([]Shown, error) {
 	all, err := s.OfVersion(ctx, v, own)
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/intoto"
 )
 
+// active is TRUE or NULL, never FALSE: a unique index then allows one active key, since NULLs
+// are distinct on both databases.
 const keyColumns = `id, public_key, private_key, active, endorsement, created_at, retired_at, revoked_at, reason`
 
 func scanKey(row store.Row) (k Key, err error) {
@@ -33,6 +35,7 @@ func scanKey(row store.Row) (k Key, err error) {
 	return k, err
 }
 
+// lock is "" or the dialect's FOR UPDATE.
 func allKeys(ctx context.Context, q store.Querier, lock string) ([]Key, error) {
 	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM signing_keys ORDER BY created_at DESC, id`+lock)
 	return store.All(rows, err, scanKey)
@@ -43,7 +46,8 @@ func activeKey(ctx context.Context, q store.Querier, lock string) (Key, error) {
 	return store.One(rows, err, "Signing key", scanKey)
 }
 
-// insertKey adds the active key, unless there is one.
+// insertKey adds the active key, unless there is one. Only the first of several replicas adds
+// its key.
 func insertKey(ctx context.Context, tx *store.Tx, k Key) error {
 	var endorsement *string
 	if k.Endorsement != nil {
@@ -69,6 +73,7 @@ func updateKey(ctx context.Context, tx *store.Tx, k Key) error {
 	return err
 }
 
+// setPrivate stores the same key sealed anew.
 func setPrivate(ctx context.Context, tx *store.Tx, k Key) error {
 	_, err := tx.Exec(ctx, `UPDATE signing_keys SET private_key = $2 WHERE id = $1`, k.ID, string(k.private))
 	return err
@@ -83,6 +88,7 @@ func scanAttestation(row store.Row) (a attestation, err error) {
 	return a, err
 }
 
+// One that exists stays, with the key and the time that it was first signed with.
 func insertAttestation(ctx context.Context, tx *store.Tx, a attestation, at time.Time) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO attestations (`+attestationColumns+`, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -100,7 +106,8 @@ func deleteOldRuns(ctx context.Context, tx *store.Tx, versionID string, keep int
 	return err
 }
 
-// maxListed is how many attestations of a version are listed.
+// maxListed is how many attestations of a version are listed. A gate that is run again and
+// again adds one each time.
 const maxListed = 200
 
 // attestationsOf lists the provenance, and then the newest first.
@@ -138,6 +145,8 @@ type facts struct {
 	workflow                *intoto.Workflow // nil unless a trusted publisher pushed
 }
 
+// Versions that don't exist are missing. A version may have several hashes of a kind; MIN picks
+// the same one each time, as signed bytes must.
 func factsOf(ctx context.Context, q store.Querier, versionIDs []string) ([]facts, error) {
 	in, list := q.Dialect().In("$1", versionIDs)
 	rows, err := q.Query(ctx, `
@@ -179,6 +188,7 @@ func isGated(ctx context.Context, q store.Querier, runID string) (bool, error) {
 	return store.One(rows, err, "Run", store.Value[bool])
 }
 
+// Attestations read the tables of runs directly: their numbers are signed as the row has them.
 const runColumns = `r.id, r.suite_id, s.name, r.status, r.trials, r.passed, r.failed, r.errors, r.pass_rate, r.interval_low,
 	r.interval_high, r.baseline, r.base_rate, r.base_delta, r.judge, t.terms`
 
@@ -191,6 +201,7 @@ type trialRun struct {
 	suiteVersion       int
 }
 
+// further are the targets of columns after runColumns.
 func scanRun(row store.Row, further ...any) (r trialRun, err error) {
 	var failed int
 	var low, high, baseRate, delta *float64
@@ -272,6 +283,7 @@ func setSeen(ctx context.Context, q store.Querier, versionID string) error {
 	return err
 }
 
+// The row is the cursor; without it there is nothing to do at the next start.
 func setDone(ctx context.Context, q store.Querier) error {
 	_, err := q.Exec(ctx, `DELETE FROM attestation_backfill`)
 	return err

@@ -16,7 +16,8 @@ func (s *Service) SignVersion(ctx context.Context, tx *store.Tx, versionID strin
 	return s.signVersions(ctx, tx, []string{versionID})
 }
 
-// signVersions skips versions that were deleted.
+// signVersions skips versions that were deleted. The caller's transaction holds the versions,
+// or has just written them.
 func (s *Service) signVersions(ctx context.Context, tx *store.Tx, versionIDs []string) error {
 	all, err := factsOf(ctx, tx, versionIDs)
 	if err != nil {
@@ -52,8 +53,11 @@ func (s *Service) provenance(f facts) (p intoto.ProvenancePredicate) {
 		if f.repo != nil || f.ref != nil {
 			b.ExternalParameters.Claimed = &intoto.Claims{Repository: deref(f.repo), Ref: deref(f.ref)}
 		}
+		// A claim stays a claim beside it: only the workflow is verified.
 		if w := f.workflow; w != nil {
 			b.BuildType, b.ExternalParameters.Publisher, b.ExternalParameters.Workflow = intoto.BuildWorkflow, "trusted-publisher", w
+			// SLSA wants a URI that can be resolved. Without one, the commit is in the
+			// parameters all the same.
 			if address := w.Address(); address != "" && isCommit.MatchString(w.Commit) {
 				b.ResolvedDependencies = []intoto.Dependency{{URI: "git+" + address, Digest: map[string]string{"gitCommit": w.Commit}}}
 			}
@@ -75,6 +79,7 @@ func (s *Service) provenance(f facts) (p intoto.ProvenancePredicate) {
 	return p
 }
 
+// Git's SHA-1 or SHA-256.
 var isCommit = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // repository is the address of one, e.g. "https://github.com/acme/skills"; its name

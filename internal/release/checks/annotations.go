@@ -16,7 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
 
-// maxAnnotations is how many cases are shown at their lines.
+// maxAnnotations is how many cases are shown at their lines. It is what GitHub takes in one
+// request, and more than people read.
 const maxAnnotations = 50
 
 // annotations shows the cases that got worse at their lines in the repository, or
@@ -36,6 +37,7 @@ func (s *Service) annotations(ctx context.Context, g gates.Gate, folder string) 
 			if !slices.Contains(suite.Worse, c.Case) || len(all) == maxAnnotations {
 				continue
 			}
+			// Read at the first case that got worse: most gates have none.
 			if files == nil {
 				if files, err = s.read(ctx, g); err != nil || files == nil {
 					return nil, err
@@ -52,7 +54,8 @@ func (s *Service) annotations(ctx context.Context, g gates.Gate, folder string) 
 	return all, nil
 }
 
-// casesOf returns the cases of a suite by id, none if it is gone.
+// casesOf returns the cases of a suite by id, none if it is gone. Without cases, annotations
+// fall back to SKILL.md.
 func (s *Service) casesOf(ctx context.Context, orgID, suiteID string) (map[string]suites.Case, error) {
 	suite, err := s.Suites.Get(ctx, orgID, suiteID)
 	if err != nil && !fault.Is(err, fault.NotFound) {

@@ -35,7 +35,7 @@ type Service struct {
 }
 
 // GateChanged implements gates.Watcher: what the code host shows of a gate's
-// version follows it.
+// version follows it. It only enqueues the write-back, which a job sends after the transaction.
 func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
 	if g.Pull != nil {
 		return s.gateChanged(ctx, tx, g)
@@ -53,7 +53,8 @@ func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) e
 	return s.Repohost.VersionDecided(ctx, tx, g.OrgID, g.EntryID, g.Version, message)
 }
 
-// VersionDecided implements release.Watcher.
+// VersionDecided implements release.Watcher. decision is a participle, e.g. "approved",
+// "promoted".
 func (s *Service) VersionDecided(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, decision, reason string,
 ) error {
@@ -64,7 +65,8 @@ func (s *Service) VersionDecided(
 	return s.Repohost.VersionDecided(ctx, tx, e.OrgID, e.ID, v.Version, message)
 }
 
-// Rerun implements repohost.Gates.
+// Rerun implements repohost.Gates. A rerun that makes no sense now isn't an error: people press
+// the button on old commits, too.
 func (s *Service) Rerun(ctx context.Context, c repohost.Connection, version string) (bool, error) {
 	_, v, err := s.Registry.Version(ctx, c.OrgID, c.EntryID, version)
 	if fault.Is(err, fault.NotFound) || err == nil && v.GateID == nil {
@@ -80,7 +82,8 @@ func (s *Service) Rerun(ctx context.Context, c repohost.Connection, version stri
 	return err == nil, err
 }
 
-// ReportOf implements repohost.Gates.
+// ReportOf implements repohost.Gates. gated is false where no gate has a say; the caller then
+// reports the push itself.
 func (s *Service) ReportOf(
 	ctx context.Context, c repohost.Connection, version string,
 ) (r repohost.Report, gated bool, err error) {

@@ -29,7 +29,8 @@ type report struct {
 // Kind names the job.
 func (report) Kind() string { return "checks.report-pull" }
 
-// comment is the job that writes the comment on a pull request.
+// comment is the job that writes the comment on a pull request. Connections of several skills
+// share a repository, and their pull requests share the comment.
 type comment struct {
 	OrgID  string `json:"org_id"`
 	RepoID int64  `json:"repo_id"`
@@ -61,6 +62,7 @@ func (s *Service) Register() {
 			return s.advance(ctx, held, c, p)
 		})
 	}, jobs.Timeout(readTimeout), jobs.NeedsRoom())
+	// hold serialises advance and report of one pull request, across replicas.
 	jobs.Handle(s.Jobs, func(ctx context.Context, args report) error {
 		return s.hold(ctx, args.PullID, func(_ *lease.Lease, c repohost.Connection, p Pull) error {
 			return s.report(ctx, c, p)
@@ -75,6 +77,8 @@ func (s *Service) Register() {
 	})
 }
 
+// enqueue starts the job that asks the code host what the pull request is now. Of several
+// events before it runs, one job is left.
 func (s *Service) enqueue(ctx context.Context, tx *store.Tx, pullID, orgID string) error {
 	return s.Jobs.Enqueue(ctx, tx, advance{PullID: pullID}, jobs.Unique(pullID), repohost.MaxRuns(), jobs.For(orgID))
 }

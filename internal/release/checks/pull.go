@@ -27,7 +27,8 @@ import (
 )
 
 // A Pull is a pull request into the repository of a connection, and what its head
-// means for the connection's skill.
+// means for the connection's skill. Several connections of one repository each have a Pull of
+// the same number.
 type Pull struct {
 	ID           string
 	OrgID        string
@@ -46,10 +47,13 @@ type Pull struct {
 	Again        bool // another gate of the same head was requested
 	Tries        int  // at the code host, since it last answered
 
+	// Asked is a version number: a report that ends after another was asked for doesn't
+	// overwrite that.
 	Asked           int // how often a write-back was asked for
 	WriteBack       attempt.WriteBackStatus
 	WriteBackDetail string
 	WriteBackTries  int
+	// Reported is head and gate, e.g. "5f0c.../0192..."; another head gets another check-run.
 	Reported        string // what the check-run is about
 	CheckRunID      *string
 	AnnotationsSent int
@@ -79,7 +83,7 @@ func (s *Service) Pulls(ctx context.Context, orgID, connectionID string) ([]Pull
 }
 
 // PullChanged implements repohost.Pulls: a job asks the code host what the pull
-// request is now.
+// request is now. What the webhook says is not stored: events arrive late and out of order.
 func (s *Service) PullChanged(ctx context.Context, tx *store.Tx, c repohost.Connection, number int64) error {
 	id, err := upsertPull(ctx, tx, Pull{
 		ID: store.NewID(), OrgID: c.OrgID, ConnectionID: c.ID, EntryID: c.EntryID, RepoID: c.RepoID, Number: number,
@@ -97,6 +101,8 @@ func (s *Service) RerunPulls(ctx context.Context, tx *store.Tx, c repohost.Conne
 		return 0, err
 	}
 	for _, p := range all {
+		// The external id of a check begins with ours; see post. Other skills of the commit go
+		// on as they are.
 		if r.ExternalID != "" && !strings.HasPrefix(r.ExternalID, p.ID) {
 			continue
 		}
@@ -111,7 +117,8 @@ func (s *Service) RerunPulls(ctx context.Context, tx *store.Tx, c repohost.Conne
 	return count, nil
 }
 
-// DeleteOfConnection implements repohost.Pulls.
+// DeleteOfConnection implements repohost.Pulls. Nobody could write to the code host after it,
+// so checks that are pending stay as they are.
 func (s *Service) DeleteOfConnection(ctx context.Context, tx *store.Tx, c repohost.Connection) error {
 	held, err := sourcesOfConnection(ctx, tx, c.ID)
 	if err != nil {
@@ -157,7 +164,8 @@ func (s *Service) abandon(ctx context.Context, tx *store.Tx, p Pull) error {
 const entryDeleted = "The entry was deleted"
 
 // gateChanged follows the gate of a pull request's head. An older gate says
-// nothing any more.
+// nothing any more. The refusal of an open gate rolls back its transaction: the head changed
+// while it was opened.
 func (s *Service) gateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
 	p, err := pullByID(ctx, tx, g.Pull.ID, tx.Dialect().ForUpdate())
 	if fault.Is(err, fault.NotFound) && !g.Status.Open() {

@@ -20,7 +20,8 @@ import (
 )
 
 // report writes the check-run of a pull request's head or, where there are none,
-// its status.
+// its status. The job may run twice: the check is updated by its id, and the status is
+// replaced.
 func (s *Service) report(ctx context.Context, c repohost.Connection, p Pull) error {
 	if p.WriteBack != attempt.Pending {
 		return nil
@@ -50,7 +51,8 @@ func (s *Service) report(ctx context.Context, c repohost.Connection, p Pull) err
 	return errors.Join(updateReport(ctx, s.DB, p), again)
 }
 
-// writeBack is what came of a write to the code host.
+// writeBack is what came of a write to the code host. Unsupported isn't retried, because only a
+// person can change it: by a permission or a setting.
 func writeBack(err error) (attempt.WriteBackStatus, string) {
 	switch {
 	case err == nil:
@@ -85,6 +87,7 @@ func (s *Service) reportOfPull(ctx context.Context, c repohost.Connection, p Pul
 	case Failed:
 		r.State, r.Conclusion = host.StateError, host.ConclusionCancelled
 		r.Title = "Not checked"
+	// A check that says nothing would be one more line in every pull request of the repository.
 	case Queued, Unchanged:
 		return r, false, nil
 	}
@@ -118,7 +121,8 @@ func (s *Service) reportOfGate(ctx context.Context, c repohost.Connection, p Pul
 }
 
 // post writes a check-run, or a status where the code host has none or does not
-// let us.
+// let us. Of another head or gate a new check-run is made: code hosts don't move one between
+// commits.
 func (s *Service) post(ctx context.Context, c repohost.Connection, p *Pull, r repohost.Report) error {
 	repo, err := s.Repohost.RepoOf(ctx, c)
 	if err != nil {
@@ -146,7 +150,7 @@ func (s *Service) post(ctx context.Context, c repohost.Connection, p *Pull, r re
 }
 
 // comment writes the one comment on a pull request, about all skills that it
-// changes.
+// changes. The lease keeps replicas from writing two comments before the first one has an id.
 func (s *Service) comment(ctx context.Context, at comment) (err error) {
 	defer fault.Wrap(&err, "comment %s", at.id())
 	if err := insertRemark(ctx, s.DB, at.id()); err != nil {
@@ -164,6 +168,7 @@ func (s *Service) comment(ctx context.Context, at comment) (err error) {
 	if err != nil {
 		return err
 	}
+	// The same text isn't sent again: on some hosts each edit notifies people.
 	body, c, err := s.commentBody(ctx, at)
 	if err != nil || c.ID == "" || body == "" && is.commentID == 0 || body == is.body {
 		return err
@@ -189,6 +194,8 @@ func (s *Service) postComment(ctx context.Context, c repohost.Connection, at com
 	if err != nil {
 		return err
 	}
+	// The marker finds the comment again if its id was lost in a crash, and tells
+	// installations' organisations apart.
 	marker := "<!-- whetstone:" + at.OrgID + " -->"
 	out := host.Comment{ID: is.commentID, Pull: at.Number, Marker: marker, Body: marker + "\n" + body}
 	err = s.Repohost.Host.SetComment(ctx, repo, &out)
@@ -201,7 +208,8 @@ func (s *Service) postComment(ctx context.Context, c repohost.Connection, at com
 }
 
 // commentBody is what the comment says, "" for nothing, and a connection to write
-// it with, whose id is "" if there is none.
+// it with, whose id is "" if there is none. Any of the connections will do: they are of one
+// repository.
 func (s *Service) commentBody(ctx context.Context, at comment) (body string, with repohost.Connection, err error) {
 	all, err := pullsOfComment(ctx, s.DB, at)
 	if err != nil {

@@ -21,13 +21,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
-// A trialRun is a run of a suite for a gate.
+// A trialRun is a run of a suite for a gate. It is a row of gate_runs; a run that several gates
+// share has one in each of them.
 type trialRun struct {
 	gateID, suiteID string
 	step            step
 	arm             arm
-	runID           string
-	versionID       string
+	// runID is that of a run in the package runs, which may be deleted together with its suite.
+	runID     string
+	versionID string
 	// conditions are those of the run, after the version of the suite: "3:5f0c...".
 	conditions string
 	reused     bool // an earlier gate made the run
@@ -49,7 +51,8 @@ const (
 
 // advance takes a gate one step further, and reports whether it waits for its
 // runs. Each step is one transaction, so that after a crash the next call finds
-// it made or not.
+// it made or not. Nothing wakes a gate when its runs end: while wait is true, the job polls
+// (see maxPoll).
 func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	defer fault.Wrap(&err, "gate %s", g.ID)
 	all, err := runsOfGates(ctx, s.DB, g.ID)
@@ -57,12 +60,15 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 		return false, err
 	}
 	if !g.Status.Open() {
+		// The gate ended while this job waited, or the process died after conclude and before
+		// end cancelled the runs. Cancelling is idempotent.
 		return false, s.cancelRuns(ctx, g, all)
 	}
 	if g.Status == Queued {
 		return s.begin(ctx, g)
 	}
 	if g.holds() {
+		// More trials would cost money for a verdict that is never used.
 		e, v, err := s.Registry.Version(ctx, g.OrgID, g.EntryID, g.Version)
 		if err != nil {
 			return false, err
@@ -81,6 +87,8 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 		return false, err
 	}
 	result := Result{Floors: g.Result.Floors, CostUSD: progress.cost, Interrupted: progress.interrupted}
+	// Whatever the other trials show: a version must not pass because its hard cases couldn't
+	// run.
 	if progress.problem != "" {
 		return s.end(ctx, g, all, decision.Inconclusive, progress.problem, result)
 	}
@@ -88,12 +96,15 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	// Only a block may come early. A pass needs all cases.
 	if !progress.over {
 		if result.Suites = compared.early(all); result.Suites == nil {
 			return true, nil
 		}
 		return s.end(ctx, g, all, decision.Block, "so many cases got worse that the others need not be tried", result)
 	}
+	// All cases are repeated only after a screen that blocked, so the question is then the same
+	// as after an earlier block: whether it is lifted.
 	policy := decision.Policy{MinCases: g.Policy.MinCases, Blocked: compared.repeated}
 	if !policy.Blocked {
 		if policy.Blocked, err = s.blockedBefore(ctx, g); err != nil {
@@ -103,6 +114,7 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	result.Lifting = policy.Blocked
 	d := decision.Decide(compared.suites(), policy)
 	var started bool
+	// At most one more step each: repeat comes before confirm, and neither is made twice.
 	if old := compared.restsOnOld(d); old != nil {
 		started, err = true, s.startAgain(ctx, g, repeat, g.Policy.Trials, old)
 	} else if d.Again != nil && !compared.confirmed {
@@ -116,9 +128,12 @@ func (s *Service) advance(ctx context.Context, g Gate) (wait bool, err error) {
 	}
 	result.Suites = compared.output(d, all)
 	verdict, reason := d.Verdict, d.Reason
+	// Without another version the tests have nothing to say; the floors still do.
 	if g.AgainstID == nil {
 		verdict, reason = compared.alone(g.Policy)
 	}
+	// A floor turns a verdict into a block, but never an inconclusive one: too few cases were
+	// decided to know the rate, either.
 	if g.Policy.Floors.needTrials() && verdict != decision.Inconclusive {
 		floors := compared.floors(g.Policy.Floors)
 		result.Floors = append(result.Floors, floors...)
@@ -145,7 +160,9 @@ func (s *Service) blockedBefore(ctx context.Context, g Gate) (bool, error) {
 	return false, err
 }
 
-// end concludes a gate and stops its runs.
+// end concludes a gate and stops its runs. The verdict is committed first: if the process dies
+// before the runs are cancelled, the next attempt of the job finds the gate closed and cancels
+// them.
 func (s *Service) end(
 	ctx context.Context, g Gate, all []trialRun, verdict decision.Verdict, reason string, result Result,
 ) (bool, error) {
@@ -170,7 +187,7 @@ func (s *Service) cancelRuns(ctx context.Context, g Gate, all []trialRun) error 
 	return nil
 }
 
-// cancelRun stops a run, unless it is over.
+// cancelRun stops a run, unless it is over. A run that is over or was deleted is not an error.
 func (s *Service) cancelRun(ctx context.Context, orgID, runID string) error {
 	_, err := s.Runs.Cancel(ctx, orgID, runID)
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
@@ -179,7 +196,9 @@ func (s *Service) cancelRun(ctx context.Context, orgID, runID string) error {
 	return err
 }
 
-// begin checks what needs no trials, and starts the runs of the first step.
+// begin checks what needs no trials, and starts the runs of the first step. Everything that can
+// end the gate for free comes first: floors that need no trials, no version to compare with, no
+// suite.
 func (s *Service) begin(ctx context.Context, g Gate) (wait bool, err error) {
 	floors, err := s.staticFloors(ctx, g)
 	if err != nil {
@@ -224,6 +243,7 @@ func (s *Service) withoutSuites(ctx context.Context, g Gate) (bool, error) {
 	return s.end(ctx, g, nil, decision.Skipped, "no suite has cases for this skill", g.Result)
 }
 
+// hadSuites reports whether a gate of the entry ever ran a suite, or the skill ever had one.
 func (s *Service) hadSuites(ctx context.Context, g Gate) (bool, error) {
 	if ran, err := ranSuites(ctx, s.DB, g.EntryID); ran || err != nil {
 		return ran, err
@@ -236,10 +256,11 @@ func (s *Service) hadSuites(ctx context.Context, g Gate) (bool, error) {
 }
 
 // A plannedRun is one that a gate is about to start, or to share with an earlier
-// one: then there is nothing to add.
+// one: then there is nothing to add. Planning resolves and checks everything outside the
+// transaction; start only writes.
 type plannedRun struct {
 	trialRun
-	run *runs.Run
+	run *runs.Run // nil if it is shared
 }
 
 // planScreen plans the runs of all cases on both versions. A suite that cannot be
@@ -264,7 +285,8 @@ func (s *Service) planScreen(ctx context.Context, g Gate) (all []plannedRun, pro
 
 // unrunnable says why a suite cannot be run, if that is what the error is about:
 // it was deleted or changed, or the policy's agent or budget does not fit. "" for
-// any other error.
+// any other error. Retrying wouldn't help with any of these, and a gate that keeps failing
+// would hold its candidate until the job's attempts are used up.
 func unrunnable(err error) string {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Kind != fault.NotFound && f.Kind != fault.Conflict && f.Kind != fault.Malformed {
@@ -290,7 +312,9 @@ func (s *Service) suitesOf(ctx context.Context, g Gate) ([]string, error) {
 }
 
 // SuitesOf returns the ids of a policy's suites, or, if it names none, of those of
-// the skill's cloud sources that can be run.
+// the skill's cloud sources that can be run. At most maxSuites are returned. Those that can't
+// be run are skipped, because nobody chose them; a policy that names one makes the gate
+// inconclusive instead.
 func (s *Service) SuitesOf(ctx context.Context, orgID string, p Policy, skillID string) ([]string, error) {
 	if len(p.Suites) > 0 {
 		return p.Suites, nil
@@ -337,6 +361,8 @@ func (s *Service) planSuite(ctx context.Context, g Gate, suiteID string) ([]plan
 	if of, _, _ := strings.Cut(earlier.conditions, ":"); suite.WithoutASkill() && of != fmt.Sprint(suite.Version) {
 		n.Baseline = runs.NoSkill
 	}
+	// The new version's run is planned first: only a planned run has the conditions that the
+	// earlier one must agree with.
 	fresh, err := s.planRun(ctx, g, suite, n, screen, newArm, g.VersionID)
 	if err != nil || g.AgainstID == nil {
 		return []plannedRun{fresh}, err
@@ -368,7 +394,8 @@ func (s *Service) planCurrent(
 const reusable = 24 * time.Hour
 
 // earlierRun finds the newest run of the current version on a suite and, where it may be
-// reused, sets its seed.
+// reused, sets its seed. A run that is missing, unfinished or too old is not an error; known is
+// false then, though r still has its conditions.
 func (s *Service) earlierRun(ctx context.Context, g Gate, suiteID string, n *runs.NewRun) (r trialRun, known bool, err error) {
 	r, known, err = lastScreen(ctx, s.DB, *g.AgainstID, suiteID, g.ID)
 	if err != nil || !known {
@@ -381,10 +408,13 @@ func (s *Service) earlierRun(ctx context.Context, g Gate, suiteID string, n *run
 	case err != nil || run.Status != runs.Succeeded || len(g.Previous) > 0 || time.Since(run.CreatedAt) > reusable:
 		return r, false, err
 	}
+	// Another seed would change the conditions, and the trials could not be compared.
 	n.Seed = run.Seed
 	return r, true, nil
 }
 
+// planRun plans one run and computes its conditions. It acts for the person who made the gate.
+// The spending limit holds for each run; progress checks it for their sum.
 func (s *Service) planRun(
 	ctx context.Context, g Gate, suite suites.Suite, n runs.NewRun, at step, of arm, versionID string,
 ) (p plannedRun, err error) {
@@ -404,13 +434,16 @@ func (s *Service) planRun(
 }
 
 // setPool says which gates ask the same question of the same files as one whose runs are
-// planned.
+// planned. The pool is a digest of the content, of the version to compare with and of the
+// questions of all suites. Whoever changes a case asks another question, and starts a pool of
+// its own.
 func (s *Service) setPool(ctx context.Context, q store.Querier, g *Gate, planned []plannedRun) error {
 	of := sha256.New()
 	for _, p := range planned {
 		if p.run == nil || p.arm != newArm {
 			continue
 		}
+		// The gate of a pull request knows its content only now.
 		if g.Content == "" {
 			g.Content = p.run.Subject.ContentHash
 		}
@@ -426,7 +459,8 @@ func (s *Service) setPool(ctx context.Context, q store.Querier, g *Gate, planned
 }
 
 // start starts planned runs, unless the gate is over, or another worker has
-// started them.
+// started them. The runs and their rows in gate_runs are written in one transaction, so that
+// each run that costs money belongs to a gate that can cancel it.
 func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error {
 	return s.change(ctx, g.OrgID, g.ID, func(tx *store.Tx, _ registry.Entry, _ registry.Version, now Gate) error {
 		there, err := runsOfGates(ctx, tx, g.ID)
@@ -434,10 +468,12 @@ func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error
 			return err
 		}
 		for _, r := range there {
+			// Two workers may hold the job after a lease ran out. The step is the key.
 			if r.step == planned[0].step {
 				return nil
 			}
 		}
+		// Later steps ask the same question.
 		if planned[0].step == screen {
 			if err := s.setPool(ctx, tx, &now, planned); err != nil {
 				return err
@@ -459,12 +495,14 @@ func (s *Service) start(ctx context.Context, g Gate, planned []plannedRun) error
 		}
 		at := store.Now()
 		now.Status, now.Result = Running, g.Result
+		// Later steps don't restart the clock of elapsed.
 		now.StartedAt = cmp.Or(now.StartedAt, &at)
 		return updateGate(ctx, tx, now)
 	})
 }
 
-// startAgain tries cases of suites again on both versions; nil: all of a suite.
+// startAgain tries cases of suites again on both versions; nil: all of a suite. Conditions and
+// seed are planned anew, the same for both versions.
 func (s *Service) startAgain(ctx context.Context, g Gate, at step, trials int, again map[string][]string) error {
 	var planned []plannedRun
 	for suiteID, ids := range again {
@@ -491,15 +529,19 @@ func (s *Service) startAgain(ctx context.Context, g Gate, at step, trials int, a
 
 // progress is where the runs of a gate stand.
 type progress struct {
-	over        bool
-	cost        *float64 // nil if a price is unknown
-	problem     string   // why the gate cannot decide
-	interrupted bool     // a person keeps it from deciding
+	over    bool
+	cost    *float64 // nil if a price is unknown
+	problem string   // why the gate cannot decide
+	// interrupted says that a person's action is the reason: Gate.Releases then holds the
+	// candidate even if the policy lets inconclusive versions pass.
+	interrupted bool
 }
 
-// maxWait is how long the trials of a gate may wait for a place.
+// maxWait is how long the trials of a gate may wait for a place. It is added to the policy's
+// time limit, which counts from the first trial.
 const maxWait = 24 * time.Hour
 
+// progress sums up the runs of a gate and checks the policy's limits on cost and time.
 func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progress, err error) {
 	p.over = true
 	usd, priced := 0.0, true
@@ -532,6 +574,8 @@ func (s *Service) progress(ctx context.Context, g Gate, all []trialRun) (p progr
 		if run.Cost == nil {
 			continue
 		}
+		// One model without a known price makes the sum unknown, but what is known of it still
+		// counts against the limit below.
 		if cost := run.Cost.USD(); cost != nil {
 			usd += *cost
 		} else {

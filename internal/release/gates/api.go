@@ -40,6 +40,7 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Get a gate",
 	})
 	httpapi.Add(a, s.handleAsk, httpapi.Route{
+		// Accepted, not Created: the verdict comes later, and clients poll the gate.
 		Permission: access.Write, Method: "POST", Path: "/api/v1/registry/{id}/gates", Status: http.StatusAccepted,
 		Summary: "Gate a snapshot of a cloud source as a push of it would be, without publishing it",
 	})
@@ -48,6 +49,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Gate the same version again",
 	})
 	httpapi.Add(a, s.handleOverride, httpapi.Route{
+		// An override is worth as much as a rollback: it makes a version current by a person's
+		// will.
 		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/gates/{id}/override",
 		Summary: "Make a candidate current despite the verdict of its gate",
 	})
@@ -58,7 +61,8 @@ type policyOutput struct {
 	Inherited bool   `json:"inherited" doc:"The entry has no policy of its own, and this is the organisation's"`
 }
 
-// policyFields are a policy in a request: what is left out has its default.
+// policyFields are a policy in a request: what is left out has its default. Pointers and raw
+// JSON tell what is left out from what is zero or null.
 type policyFields struct {
 	Mode           Mode            `json:"mode,omitempty" enum:"off,report,enforce"`
 	Suites         []string        `json:"suites,omitempty" doc:"Ids of suites; empty: those of the skill's cloud sources"`
@@ -74,6 +78,7 @@ type policyFields struct {
 	Floors         Floors          `json:"floors,omitempty"`
 }
 
+// policy fills in the defaults. SetPolicy validates.
 func (f policyFields) policy() (p Policy, err error) {
 	p = DefaultPolicy()
 	p.Mode, p.Suites, p.Agent, p.Floors = f.Mode, f.Suites, f.Agent, f.Floors
@@ -90,7 +95,8 @@ func (f policyFields) policy() (p Policy, err error) {
 	return p, nil
 }
 
-// policyBody takes a policy as the answer shows it, or its fields alone.
+// policyBody takes a policy as the answer shows it, or its fields alone. So a client may send
+// back what it got from GET.
 type policyBody struct {
 	policyFields
 	Policy *policyFields `json:"policy,omitempty" doc:"The policy; its fields may also stand beside it"`

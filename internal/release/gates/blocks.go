@@ -8,10 +8,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
-// Blocks says why an enforced gate keeps a version from becoming current, for those who
-// may not decide against it; "" if none does. The newest gate that passed or blocked it
-// counts: one that was run again, superseded or stopped lifts nothing. A candidate without
-// such a gate has no proof; a version that was published without one may come back.
+// Blocks says why an enforced gate keeps a version from becoming current, for owners, who may
+// not decide against it; "" if none does. Admins may override a gate. The newest gate that
+// passed or blocked the version counts: one that was run again, superseded or stopped lifts
+// nothing. A candidate without such a gate has no proof; a version that was published without
+// one may come back.
 func (s *Service) Blocks(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
 	p, err := PolicyIn(ctx, q, e)
 	if err != nil {
@@ -23,8 +24,10 @@ func (s *Service) Blocks(ctx context.Context, q store.Querier, e registry.Entry,
 	}
 	enforced, open := p.Mode == Enforce, len(all) > 0 && all[0].Status.Open()
 	for _, g := range all {
+		// Either policy suffices: switching the gate off after a block doesn't lift the block.
 		enforced = enforced || g.Policy.Mode == Enforce
 		switch {
+		// It is open, or was superseded or cancelled. The gates before it count.
 		case g.Verdict == nil:
 		case *g.Verdict == decision.Block && enforced:
 			return "its gate blocked it", nil

@@ -28,6 +28,7 @@ func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, found 
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(last)) {
+		// This gate didn't run the suite. What took it away may be any later change.
 		to := int64(math.MaxInt64)
 		if conditions, ok := now[id]; ok {
 			to = suiteVersion(conditions)
@@ -50,6 +51,8 @@ func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, found 
 	return found, nil
 }
 
+// changesOf lists the edits of a suite after one version up to another. Slices are never nil:
+// the API promises arrays.
 func (s *Service) changesOf(ctx context.Context, g Gate, suiteID string, after, to int64) ([]gateapi.SuiteChange, error) {
 	edits, err := s.Suites.Edits(ctx, s.DB, g.OrgID, suiteID, after, to)
 	changes := make([]gateapi.SuiteChange, len(edits))

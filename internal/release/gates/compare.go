@@ -17,33 +17,44 @@ import (
 // A comparison has the trials of both versions so far, suite by suite, with those of
 // earlier gates of the pool.
 type comparison struct {
-	all       []comparedSuite
-	repeated  bool // all cases were tried again, because some trials were of another day
-	confirmed bool // the second step was made
+	all      []comparedSuite
+	repeated bool // all cases were tried again, because some trials were of another day
+	// confirmed says that this gate has made the second step, which it makes at most once.
+	confirmed bool
 }
 
+// A comparedSuite adds to what decision needs what only this package knows: which trials are
+// new, reused or side by side.
 type comparedSuite struct {
 	decision.Suite
-	fresh runs.Report               // of the new version, all cases
-	tried map[string]decision.Count // trials of the new version, by case
-	old   bool                      // the trials of the current version are of an earlier gate
+	// fresh has the trials of the new version on all cases, of the first step only, also where
+	// that was repeated.
+	fresh runs.Report
+	// tried has the trials of the new version by case. It includes those of earlier gates of the pool and of a repeated step, but no fresh
+	// trials of confirm: those are of the worst cases, and would distort a pass rate.
+	tried map[string]decision.Count
+	old   bool // the trials of the current version are of an earlier gate
 	// beside has the cases all of whose trials this gate has made on both versions at the
 	// same time: of the first step or, where it was repeated, of that.
 	beside decision.Suite
 }
 
-// A pair has the runs of both versions that a gate compares.
+// A pair has the runs of both versions that a gate compares. Each step of each gate of the pool
+// is one.
 type pair struct {
 	gateID       string
 	step         step
 	new, current runs.Report
 	// first has the trials of the new version from before all cases were tried again: they
 	// count beside those of the same day, and no longer beside the reused ones.
-	first    runs.Report
-	replaced bool // by that pair
+	first runs.Report
+	// replaced says that a repeat of the same gate has taken the place of this screen.
+	replaced bool
 }
 
-// compare reads the verdicts of the runs of a gate, and of the earlier ones of its pool.
+// compare reads the verdicts of the runs of a gate, and of the earlier ones of its pool. A run
+// of an earlier gate that is gone is left out; one of this gate is an error, since progress has
+// just seen it.
 func (s *Service) compare(ctx context.Context, g Gate, own []trialRun) (c comparison, err error) {
 	all := own
 	if len(g.Previous) > 0 {
@@ -64,6 +75,8 @@ func (s *Service) compare(ctx context.Context, g Gate, own []trialRun) (c compar
 		if err != nil {
 			return c, err
 		}
+		// Only suites that this gate asks count. A suite that the policy no longer names has no
+		// say.
 		if r.gateID == g.ID {
 			c.confirmed, c.repeated = c.confirmed || r.step == confirm, c.repeated || r.step == repeat
 			old[r.suiteID] = old[r.suiteID] || r.reused
@@ -95,13 +108,15 @@ func (s *Service) compare(ctx context.Context, g Gate, own []trialRun) (c compar
 	return c, nil
 }
 
-// add adds the trials of a suite up, case by case.
+// add adds the trials of a suite up, case by case. Cases that only earlier gates had are
+// ignored.
 func (s *Service) add(ctx context.Context, g Gate, c *comparedSuite, pairs []*pair) error {
 	var current runs.Report
 	for _, p := range pairs {
 		if p.gateID == g.ID && p.step == screen {
 			c.fresh, current = p.new, p.current
 		}
+		// Pair each repeat with the screen that it replaces.
 		for _, other := range pairs {
 			if p.step == repeat && other.step == screen && p.gateID == other.gateID {
 				p.first, other.replaced = other.new, true
@@ -112,6 +127,7 @@ func (s *Service) add(ctx context.Context, g Gate, c *comparedSuite, pairs []*pa
 	if err != nil {
 		return err
 	}
+	// Fixed cases whose outcome before is known stay out: the loop below leaves them alone.
 	cases := map[string]*decision.Case{}
 	c.Cases = make([]decision.Case, len(c.fresh.Cases))
 	for i, one := range c.fresh.Cases {
@@ -130,6 +146,7 @@ func (s *Service) add(ctx context.Context, g Gate, c *comparedSuite, pairs []*pa
 				c.tried[one.ID] = sum(c.tried[one.ID], count(decided(trials, runs.WithSkill)))
 			}
 			if d := cases[one.ID]; d != nil {
+				// Until all of its trials are made, a case may still turn from worse to better.
 				complete := made(trials) == p.new.Trials && made(other) == p.current.Trials
 				p.add(d, trials, append(slices.Clone(first[one.ID]), trials...), other)
 				if complete && p.gateID == g.ID && (p.step == repeat || p.step == screen && !c.old) {
@@ -145,6 +162,7 @@ func (s *Service) add(ctx context.Context, g Gate, c *comparedSuite, pairs []*pa
 // add adds the trials of a case: those of the run of the new version, the ones that are
 // compared, and those of the current version.
 func (p *pair) add(d *decision.Case, run, compared, current []runs.Trial) {
+	// Trials without the skill are only compared with those of the same run.
 	if without := count(decided(run, runs.WithoutSkill)); without.Decided > 0 {
 		d.WithoutASkill = sum(d.WithoutASkill, without)
 		d.Beside = sum(d.Beside, count(decided(run, runs.WithSkill)))
@@ -189,11 +207,13 @@ func (s *Service) givenBefore(
 	return before, err
 }
 
-// fixed reports whether the outcome of a case cannot vary.
+// fixed reports whether the outcome of a case cannot vary. A given output is checked by code
+// each time in the same way, unless a model judges it.
 func fixed(c suites.Case) bool {
 	return c.Subject.Output != nil && c.Kind != suites.LLMRubric
 }
 
+// byCase returns the trials of a report by the id of the case.
 func byCase(r runs.Report) map[string][]runs.Trial {
 	all := make(map[string][]runs.Trial, len(r.Cases))
 	for i, c := range r.Cases {
@@ -202,7 +222,8 @@ func byCase(r runs.Report) map[string][]runs.Trial {
 	return all
 }
 
-// made counts the trials with the skill.
+// made counts the trials with the skill. It includes those that ended as errors: made is about
+// whether a run is done with a case.
 func made(trials []runs.Trial) (n int) {
 	for _, t := range trials {
 		if t.Arm == runs.WithSkill {
@@ -212,7 +233,8 @@ func made(trials []runs.Trial) (n int) {
 	return n
 }
 
-// decided returns which of the trials with a verdict passed, in their order.
+// decided returns which of the trials with a verdict passed, in their order. Errors have no
+// verdict, and are left out.
 func decided(trials []runs.Trial, of runs.Arm) (passed []bool) {
 	for _, t := range trials {
 		if t.Arm == of && t.Verdict.Decided() {
@@ -234,7 +256,8 @@ func count(passed []bool) (c decision.Count) {
 
 // paired counts the same number of trials of both versions: where errors left
 // fewer of one, the version with more trials would fail one of them more often,
-// and look worse.
+// and look worse. Where one version has none at all, the case is undecided, and the other count
+// is kept to tell which version errs.
 func paired(fresh, current []runs.Trial) (decision.Count, decision.Count) {
 	a, b := decided(fresh, runs.WithSkill), decided(current, runs.WithSkill)
 	n := min(len(a), len(b))
@@ -254,7 +277,8 @@ func (c comparison) suites() []decision.Suite {
 
 // restsOnOld returns the suites whose screen alone blocks, with trials of the current
 // version from an earlier gate, and which have to be tried again before it stands: there
-// may be a difference between two days instead of one between versions.
+// may be a difference between two days instead of one between versions. A nil list of cases
+// means all of the suite.
 func (c comparison) restsOnOld(d decision.Decision) map[string][]string {
 	if c.repeated || c.confirmed || d.Verdict != decision.Block {
 		return nil
@@ -262,6 +286,7 @@ func (c comparison) restsOnOld(d decision.Decision) map[string][]string {
 	var again map[string][]string
 	for i, f := range d.Suites {
 		switch {
+		// A fixed outcome doesn't drift from day to day.
 		case len(f.Broken) > 0:
 			return nil
 		case c.all[i].old && f.AdjustedP <= decision.FalseBlockRate:
@@ -278,7 +303,8 @@ func (c comparison) restsOnOld(d decision.Decision) map[string][]string {
 
 // early returns the findings if so many cases got worse that the others need not
 // be tried; nil if the gate has to wait. It looks at trials of this gate alone: those of
-// others may be of another day, or were looked at before.
+// others may be of another day, or were looked at before. The evidence is an e-value, so
+// looking after each trial doesn't raise the rate of false blocks; a p-value would.
 func (c comparison) early(all []trialRun) []gateapi.Suite {
 	tests := len(c.all)
 	for _, s := range c.all {
@@ -289,6 +315,7 @@ func (c comparison) early(all []trialRun) []gateapi.Suite {
 	if c.confirmed || !slices.ContainsFunc(c.all, func(s comparedSuite) bool { return decision.EnoughHarm(s.beside, tests) }) {
 		return nil
 	}
+	// The verdict is explained by the complete cases alone, on which it rests.
 	so := comparison{all: slices.Clone(c.all)}
 	for i := range so.all {
 		so.all[i].Suite = so.all[i].beside
@@ -296,7 +323,8 @@ func (c comparison) early(all []trialRun) []gateapi.Suite {
 	return so.output(decision.Decide(so.suites(), decision.Policy{}), all)
 }
 
-// output shows the findings, and the trials of the cases that changed.
+// output shows the findings, and the trials of the cases that changed. Names are taken from the
+// run, since the suite may have been changed meanwhile.
 func (c comparison) output(d decision.Decision, all []trialRun) []gateapi.Suite {
 	out := make([]gateapi.Suite, len(d.Suites))
 	for i, f := range d.Suites {
@@ -316,7 +344,8 @@ func (c comparison) output(d decision.Decision, all []trialRun) []gateapi.Suite 
 }
 
 // outcomes counts the cases of the new version with a decided trial, and those that pass by
-// the majority of their trials, those of all attempts together (runs.Majority).
+// the majority of their trials, those of all attempts together (runs.Majority). An even split
+// passes, except where the case is that the skill must stay out of it.
 func (c comparison) outcomes(choose func(suites.Case) bool) (n decision.Count) {
 	for _, s := range c.all {
 		for _, one := range s.fresh.Cases {
@@ -334,7 +363,7 @@ func (c comparison) outcomes(choose func(suites.Case) bool) (n decision.Count) {
 }
 
 // alone is the verdict on a version without another to compare with, before its
-// floors.
+// floors. At least one case must have been decided, even if the policy asks for none.
 func (c comparison) alone(p Policy) (decision.Verdict, string) {
 	n := c.outcomes(func(suites.Case) bool { return true })
 	if wanted := max(1, p.MinCases); n.Decided < wanted {
@@ -343,7 +372,9 @@ func (c comparison) alone(p Policy) (decision.Verdict, string) {
 	return decision.Pass, "there is no version to compare with, and the floors of the policy hold"
 }
 
-// floors compares the outcome of the trials with the demands of the policy.
+// floors compares the outcome of the trials with the demands of the policy. The pass rate is
+// compared by the lower bound of its interval, so that 3 of 3 cases don't prove 95 %. The
+// recall is compared as it is.
 func (c comparison) floors(want Floors) (all []gateapi.Floor) {
 	if want.PassRate != nil {
 		n := c.outcomes(func(suites.Case) bool { return true })
@@ -366,6 +397,7 @@ func (c comparison) floors(want Floors) (all []gateapi.Floor) {
 	return all
 }
 
+// rate is 0 without decided cases, where Rate would divide by zero.
 func rate(n decision.Count) float64 {
 	if n.Decided == 0 {
 		return 0

@@ -10,10 +10,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
 
-// bytesPerToken estimates tokens of English text, as validation does.
+// bytesPerToken estimates tokens of English text, as validation does. An exact count would
+// depend on the model that reads the skill.
 const bytesPerToken = 4
 
-// Content opens what a gate tries. The caller closes the package.
+// Content opens what a gate tries. The caller closes the package. For the gate of a pull
+// request or folder that is a snapshot.
 func (s *Service) Content(ctx context.Context, g Gate) (*skillpkg.Package, error) {
 	skill, err := s.Runs.Subjects().Find(ctx, g.OrgID, g.subject())
 	if err != nil {
@@ -22,7 +24,8 @@ func (s *Service) Content(ctx context.Context, g Gate) (*skillpkg.Package, error
 	return skill.Open(ctx)
 }
 
-// staticFloors checks the demands that need no trials.
+// staticFloors checks the demands that need no trials. They are checked before trials that cost
+// money are started.
 func (s *Service) staticFloors(ctx context.Context, g Gate) (all []gateapi.Floor, err error) {
 	want := g.Policy.Floors
 	if want.Validation == nil && want.SkillTokens == nil {
@@ -44,6 +47,7 @@ func (s *Service) staticFloors(ctx context.Context, g Gate) (all []gateapi.Floor
 			Passed: status == lint.StatusPass || status == *want.Validation,
 		})
 	}
+	// A package without a SKILL.md is refused by the validation, not by its length.
 	if want.SkillTokens != nil && pkg.RequireSkill() == nil {
 		text, err := pkg.ReadFile(pkg.SkillPath)
 		if err != nil {

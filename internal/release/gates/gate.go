@@ -27,24 +27,30 @@ type Gate struct {
 	// AgainstID is the current version or, if that was withdrawn, the one that was current
 	// last; nil for the first version of an entry.
 	AgainstID, Against *string
-	Policy             Policy // as it was at the push
-	Status             Status
-	Verdict            *decision.Verdict
-	Reason             string
-	Result             Result
-	Override           *Override
-	CreatedBy          string
-	CreatedAt          time.Time
+	// A later change of the policy doesn't change what an open gate asks; see Policy.after for
+	// reruns.
+	Policy  Policy // as it was at the push
+	Status  Status
+	Verdict *decision.Verdict
+	// Reason is a sentence for people, e.g. "worse on 5 and better on 0 of 20 cases (p =
+	// 0.03)".
+	Reason    string
+	Result    Result
+	Override  *Override
+	CreatedBy string
+	CreatedAt time.Time
 	// Content is a digest of the files of the version, and Pool one of that, of AgainstID
-	// and of what the suites ask: gates of one pool add up their trials.
+	// and of what the suites ask: gates of one pool add up their trials. Both are set by the
+	// time the trials are planned, and empty for gates that need none.
 	Content, Pool string
-	// Previous are the ids of the earlier gates of the pool.
+	// Previous are the ids of the earlier gates of the pool. They are in order of time, and
+	// their number is what the API shows as the attempt.
 	Previous []string
 
 	StartedAt, DecidedAt *time.Time
 }
 
-// A Status is the state of a gate.
+// A Status is the state of a gate. Once it is closed, it never changes again.
 type Status string
 
 // The statuses.
@@ -59,7 +65,8 @@ const (
 // Open reports whether the gate has yet to decide.
 func (s Status) Open() bool { return s == Queued || s == Running }
 
-// A Result has the numbers that led to a verdict.
+// A Result has the numbers that led to a verdict. It is stored as JSON, so fields may be added
+// but not renamed.
 type Result struct {
 	Suites  []gateapi.Suite `json:"suites"`
 	Floors  []gateapi.Floor `json:"floors"`
@@ -71,7 +78,8 @@ type Result struct {
 	Lifting bool `json:"lifting,omitempty"`
 }
 
-// stored returns the result without addresses: the database has those of users once.
+// stored returns the result without addresses: the database has those of users once. Otherwise
+// an address would stay here after its user is erased; see addEmails.
 func (r Result) stored() Result {
 	r.Suites = slices.Clone(r.Suites)
 	for i := range r.Suites {
@@ -84,8 +92,9 @@ func (r Result) stored() Result {
 }
 
 // A Pull is the head of a pull request, or a folder: content that is tried before it
-// is merged or pushed, and that no verdict publishes.
+// is merged or pushed, and that no verdict publishes. Its gate never changes the registry.
 type Pull struct {
+	// For a folder a fresh id, so that gates of folders never supersede each other.
 	ID         string `json:"id"`     // ours
 	Number     int64  `json:"number"` // 0 for a folder
 	Commit     string `json:"commit"`
@@ -93,17 +102,19 @@ type Pull struct {
 	SnapshotID string `json:"snapshot_id"` // of a cloud source
 }
 
-// An Override is a person's decision against the verdict.
+// An Override is a person's decision against the verdict. It stays on the gate beside its
+// verdict, which it does not change.
 type Override struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 }
 
-// holds reports whether the gate keeps its version a candidate.
+// holds reports whether the gate keeps its version a candidate. Only such gates have a say in
+// the registry. The others only report.
 func (g Gate) holds() bool { return g.Policy.Mode == Enforce && g.Pull == nil }
 
-// Releases reports whether the verdict lets a candidate become current.
+// Releases reports whether the verdict lets a candidate become current. An open gate does not.
 func (g Gate) Releases() bool {
 	switch {
 	case g.Verdict == nil || g.Result.Interrupted:
@@ -114,7 +125,8 @@ func (g Gate) Releases() bool {
 	return *g.Verdict == decision.Pass || *g.Verdict == decision.Skipped
 }
 
-// subject is what the trials are about.
+// subject is what the trials are about. The snapshot of a pull request exists before any
+// version does.
 func (g Gate) subject() subject.Ref {
 	if g.Pull != nil {
 		return subject.Ref{SnapshotID: g.Pull.SnapshotID}
@@ -122,7 +134,8 @@ func (g Gate) subject() subject.Ref {
 	return subject.Ref{EntryID: g.EntryID, Version: g.Version}
 }
 
-// current is the version that the trials are compared with.
+// current is the version that the trials are compared with. It must not be called without
+// Against.
 func (g Gate) current() subject.Ref { return subject.Ref{EntryID: g.EntryID, Version: *g.Against} }
 
 // apart is the lane of versions that do not become current. It is no id of a pull request.
@@ -148,7 +161,7 @@ func (g Gate) Shown() string {
 	return string(g.Status)
 }
 
-// Output is the gate as the API shows it.
+// Output is the gate as the API shows it. Slices are never nil: the API promises arrays.
 func (g Gate) Output() gateapi.Gate {
 	out := gateapi.Gate{
 		ID: g.ID, EntryID: g.EntryID, Version: g.Version, Against: g.Against, Mode: string(g.Policy.Mode),

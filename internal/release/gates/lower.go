@@ -14,7 +14,8 @@ import (
 )
 
 // lowers returns the fields by which a policy asks for less than the one that was in force
-// before, e.g. ["mode", "floors.pass_rate"].
+// before, e.g. ["mode", "floors.pass_rate"]. Those that say how much a gate may cost are left
+// out: agent, trials, cost and time.
 func (p Policy) lowers(before Policy) (fields []string) {
 	lower := func(field string, is bool) {
 		if is {
@@ -27,6 +28,7 @@ func (p Policy) lowers(before Policy) (fields []string) {
 	lower("self_approval", p.SelfApproval && !before.SelfApproval)
 	lower("host_reviews", p.HostReviews && !before.HostReviews)
 	lower("min_cases", p.MinCases < before.MinCases)
+	// Naming suites where an enforced policy had all of the skill's may leave some out.
 	lower("suites", slices.ContainsFunc(before.Suites, func(id string) bool { return !slices.Contains(p.Suites, id) }) ||
 		len(p.Suites) > 0 && len(before.Suites) == 0 && before.Mode == Enforce)
 	lower("on_inconclusive", p.OnInconclusive == PassInconclusive && before.OnInconclusive != PassInconclusive)
@@ -40,7 +42,8 @@ func (p Policy) lowers(before Policy) (fields []string) {
 }
 
 // mayLower refuses callers who may not lower a policy: it is the same as overriding every
-// gate to come.
+// gate to come. A narrowed key is refused even if its owner is an admin: it may be in the hands
+// of a program.
 func mayLower(c access.Caller, fields []string) error {
 	what := strings.Join(fields, ", ")
 	if !auth.Person(c) {
@@ -54,7 +57,8 @@ func mayLower(c access.Caller, fields []string) error {
 }
 
 // PolicyFor returns the policy that a version of an entry must meet: that of its entry, and
-// where it was lowered while the version waited, what it asked for before.
+// where it was lowered while the version waited, what it asked for before. Otherwise an admin
+// who lowers the policy would release everything that waits, unseen.
 func PolicyFor(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (Policy, error) {
 	p, err := PolicyIn(ctx, q, e)
 	if err != nil {
@@ -72,6 +76,7 @@ func PolicyFor(ctx context.Context, q store.Querier, e registry.Entry, v registr
 // a candidate is not lowered while it waits. The suites are those of the current policy: an
 // admin who replaced a wrong one asks again with the right one.
 func (p Policy) after(before Policy) Policy {
+	// Switched off, it asks for nothing; the rerun is of what was asked before.
 	if p.Mode == Off {
 		return before
 	}
@@ -94,6 +99,7 @@ func (p Policy) after(before Policy) Policy {
 	return p
 }
 
+// higher returns the stricter of two floors; nil is no floor.
 func higher(a, b *float64) *float64 {
 	if a == nil || b != nil && *b > *a {
 		return b
@@ -102,7 +108,7 @@ func higher(a, b *float64) *float64 {
 }
 
 // Keeping returns the policy with the approvals that another one asks for, where it asks for
-// more.
+// more. Approvals are all it keeps. What a gate asks is kept on the gate.
 func (p Policy) Keeping(kept Policy) Policy {
 	p.Approvals = max(p.Approvals, kept.Approvals)
 	p.SelfApproval, p.HostReviews = p.SelfApproval && kept.SelfApproval, p.HostReviews && kept.HostReviews

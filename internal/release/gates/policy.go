@@ -33,7 +33,8 @@ const (
 )
 
 // A Policy says how versions of an entry are gated. It is stored as the API shows
-// it.
+// it. Fields missing in the database have the value of DefaultPolicy, so that a new one needs
+// no migration.
 type Policy struct {
 	Mode           Mode            `json:"mode" enum:"off,report,enforce"`
 	Suites         []string        `json:"suites" nullable:"false" doc:"Ids of suites; empty: those of the skill's cloud sources"`
@@ -49,7 +50,8 @@ type Policy struct {
 	Floors         Floors          `json:"floors"`
 }
 
-// Floors are absolute demands: a version below one is blocked.
+// Floors are absolute demands: a version below one is blocked. A nil floor isn't checked. They
+// hold for the first version, too, which has nothing to compare with.
 type Floors struct {
 	Validation    *string  `json:"validation,omitempty" enum:"pass,warn" doc:"The worst allowed status of the validation"`
 	PassRate      *float64 `json:"pass_rate,omitempty" doc:"At most the lower bound of the pass rate's 95 % interval (Wilson)"`
@@ -60,12 +62,13 @@ type Floors struct {
 // needTrials reports whether a floor is about the outcome of trials.
 func (f Floors) needTrials() bool { return f.PassRate != nil || f.TriggerRecall != nil }
 
-// DefaultPolicy is the policy of organisations that set none.
+// DefaultPolicy is the policy of organisations that set none. Gates cost money, so they are off
+// until somebody asks for them.
 func DefaultPolicy() Policy {
 	return Policy{Mode: Off, Suites: []string{}, Trials: 3, MinCases: 8, OnInconclusive: HoldInconclusive, MaxMinutes: 30}
 }
 
-// Limits of a policy.
+// Limits of a policy. validate enforces them.
 const (
 	maxSuites = 20
 	// MaxApprovals is how many approvals a policy may ask for.
@@ -76,7 +79,8 @@ const (
 	maxAgent     = 10_000    // bytes
 )
 
-// agent returns the agent of the trials, as a run takes it; nil for none.
+// agent returns the agent of the trials, as a run takes it; nil for none. It is stored as raw
+// JSON because the API returns it as it was given.
 func (p Policy) agent() (*suites.Agent, error) {
 	if len(p.Agent) == 0 || string(p.Agent) == "null" {
 		return nil, nil //nolint:nilnil // most policies have none
@@ -90,6 +94,8 @@ func (p Policy) agent() (*suites.Agent, error) {
 	return a, nil
 }
 
+// validate returns everything that is wrong, by field. Whether suites exist is checkSuites'
+// business.
 func (p Policy) validate() (issues []fault.Issue) {
 	refuse := func(bad bool, field, format string, args ...any) {
 		if bad {
@@ -141,7 +147,8 @@ func (s *Service) PolicyOf(ctx context.Context, orgID, entryID string) (p Policy
 }
 
 // SetPolicy sets the policy of an entry or, without one, the organisation's
-// default.
+// default. Lowering it needs more than the permission to set it; see mayLower. What waits by
+// then goes on waiting for what was asked before.
 func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string, p Policy) (_ Policy, err error) {
 	defer fault.Wrap(&err, "set the gate policy of %s", entryID)
 	if _, _, err := s.PolicyOf(ctx, c.OrgID, entryID); err != nil {
@@ -150,6 +157,7 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string
 	if string(p.Agent) == "null" {
 		p.Agent = nil
 	}
+	// Sorted and without duplicates, so that equal policies are stored equally.
 	p.Suites = append([]string{}, p.Suites...)
 	slices.Sort(p.Suites)
 	p.Suites = slices.Compact(p.Suites)
@@ -165,12 +173,15 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, entryID string
 	return p, s.DB.InTx(ctx, func(tx *store.Tx) error {
 		target := audit.Target{Kind: "organisation", ID: c.OrgID, Name: c.OrgName}
 		if entryID != "" {
+			// A push of the same entry waits: its version is gated by the policy before or
+			// after, not by a mixture.
 			e, err := s.Registry.Lock(ctx, tx, c.OrgID, entryID)
 			if err != nil {
 				return err
 			}
 			target = audit.Target{Kind: "entry", ID: e.ID, Name: e.Name}
 		}
+		// Read again under the lock: somebody else may have raised it since.
 		before, _, err := policyOf(ctx, tx, c.OrgID, entryID)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
-// Owners knows who owns entries.
+// Owners knows who owns entries. The package teams implements it.
 type Owners interface {
 	// OwnsAs reports whether the caller owns an entry and may use that: keys that were
 	// narrowed may not.
@@ -19,7 +19,8 @@ type Owners interface {
 }
 
 // MayChange implements sources.Guard. What an enforcing gate reads is as well guarded as
-// its policy: an admin may change it, or who owns every entry whose gate reads it.
+// its policy: an admin may change it, or who owns every entry whose gate reads it. Without it,
+// whoever can edit a suite could delete the case that their version fails.
 func (s *Service) MayChange(ctx context.Context, q store.Querier, c access.Caller, in sources.GateInput) error {
 	if c.May(access.Admin) {
 		return nil
@@ -43,6 +44,8 @@ func (s *Service) MayChange(ctx context.Context, q store.Querier, c access.Calle
 	return fault.New(fault.Denied, "%s; an admin may change it%s", r.why(), r.owners()).WithCode(sources.Protected)
 }
 
+// owns reports whether the caller owns an entry. Without Owners nobody does, and only admins
+// may change what gates read.
 func (s *Service) owns(ctx context.Context, q store.Querier, c access.Caller, entryID string) (bool, error) {
 	if s.Owners == nil {
 		return false, nil
@@ -60,6 +63,7 @@ type reader struct{ id, name string }
 
 func (r readers) any() bool { return r.byDefault || len(r.entries) > 0 }
 
+// maxNamed is how many entries a refusal names.
 const maxNamed = 5
 
 // why says what reads it, e.g. "The enforced gates of csv and pdf read this".
@@ -81,6 +85,7 @@ func (r readers) why() string {
 	return "The enforced gates of " + strings.Join(names[:last], ", ") + " and " + names[last] + " read this"
 }
 
+// owners continues the sentence of why with who else may change the input, "" if only admins.
 func (r readers) owners() string {
 	switch len(r.entries) {
 	case 0:

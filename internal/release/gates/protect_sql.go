@@ -9,7 +9,8 @@ import (
 )
 
 // readersOf finds whose enforcing gates read an input: those whose policy, or the
-// organisation's default, names the suite, and those that read the sources of a skill.
+// organisation's default, names the suite, and those that read the sources of a skill. It reads
+// all policies of the organisation, which are few, rather than search JSON in two SQL dialects.
 func readersOf(ctx context.Context, q store.Querier, orgID string, in sources.GateInput) (r readers, err error) {
 	own, everyone, err := policiesOf(ctx, q, orgID)
 	if err != nil {
@@ -29,6 +30,7 @@ func readersOf(ctx context.Context, q store.Querier, orgID string, in sources.Ga
 	for _, p := range own {
 		enforced = enforced || p.Mode == Enforce
 	}
+	// The usual case: the second query is spared where no gate is enforced.
 	if !enforced {
 		return r, nil
 	}
@@ -39,6 +41,7 @@ func readersOf(ctx context.Context, q store.Querier, orgID string, in sources.Ga
 		if err := row.Scan(&e.id, &e.name, &skillID); err != nil {
 			return err
 		}
+		// An entry with a policy of its own isn't bound by the default.
 		p, ok := own[e.id]
 		if !ok {
 			p = everyone

@@ -21,7 +21,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
-// Service gates versions.
+// Service gates versions. All methods may be called from several replicas at once: whatever
+// decides does so in a transaction that has locked the entry.
 type Service struct {
 	DB       *store.DB
 	Jobs     *jobs.Queue
@@ -37,12 +38,14 @@ type Service struct {
 }
 
 // A Watcher is told in the same transaction when a gate begins, ends or is
-// overridden. The entry is locked.
+// overridden. The entry is locked. It must not use the network there; it enqueues a job for
+// that.
 type Watcher interface {
 	GateChanged(ctx context.Context, tx *store.Tx, g Gate) error
 }
 
-// save writes what changed in a gate, and tells the watcher.
+// save writes what changed in a gate, and tells the watcher. Only start goes around it: no
+// watcher cares when the trials begin.
 func (s *Service) save(ctx context.Context, tx *store.Tx, g Gate) error {
 	if err := updateGate(ctx, tx, g); err != nil {
 		return err
@@ -50,6 +53,7 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, g Gate) error {
 	return s.tell(ctx, tx, g)
 }
 
+// tell calls the watcher about gates that a code host may show.
 func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
 	if s.Watcher == nil || g.Pull != nil && g.Pull.Number == 0 { // a folder is on no code host
 		return nil
@@ -59,7 +63,8 @@ func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
 
 // Admit implements registry.Gate. A push whose gate is off costs it one query. A
 // version that needs approvals is a candidate in every mode. One that would not become
-// current is gated only where the gate is enforced.
+// current is gated only where the gate is enforced. The registry calls it within the push. hold
+// keeps the version a candidate.
 func (s *Service) Admit(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version,
 ) (gate *gateapi.Gate, hold bool, err error) {
@@ -98,6 +103,7 @@ func (s *Service) SupersedePull(ctx context.Context, tx *store.Tx, entryID, pull
 	return s.supersede(ctx, tx, entryID, pullID, reason)
 }
 
+// newGate returns a queued gate that compares with nothing yet.
 func newGate(e registry.Entry, v registry.Version, p Policy, userID string) Gate {
 	return Gate{
 		ID: store.NewID(), OrgID: e.OrgID, EntryID: e.ID, VersionID: v.ID, Version: v.Version, Policy: p, Status: Queued,
@@ -116,6 +122,8 @@ func (s *Service) against(ctx context.Context, q store.Querier, e registry.Entry
 	return last.ID, last.Version, err
 }
 
+// openAgainstCurrent opens a gate against the current version; with itself a version is not
+// compared.
 func (s *Service) openAgainstCurrent(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) (Gate, error) {
 	id, version, err := s.against(ctx, tx, e)
 	if err != nil {
@@ -146,11 +154,14 @@ func (s *Service) open(ctx context.Context, tx *store.Tx, e registry.Entry, g Ga
 	if err := s.tell(ctx, tx, g); err != nil {
 		return g, err
 	}
+	// In the transaction of the push: neither a gate without a job nor a job without a gate
+	// survives a crash. The attempts are many because a crash of the process uses one.
 	return g, s.Jobs.Enqueue(ctx, tx, advance{OrgID: g.OrgID, GateID: g.ID},
 		jobs.Unique(g.ID), jobs.Attempts(runs.MaxStarts), jobs.For(g.OrgID))
 }
 
-// supersede ends the open gates of a lane of an entry.
+// supersede ends the open gates of a lane of an entry. Their jobs notice by themselves, and
+// cancel the runs.
 func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, lane, reason string) error {
 	open, err := openGates(ctx, tx, entryID, lane)
 	if err != nil {
@@ -167,7 +178,8 @@ func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, lane, re
 }
 
 // DeleteOfEntry implements registry.Dependent. The runs of gates that are not decided
-// are stopped after the transaction: their trials cost money.
+// are stopped after the transaction: their trials cost money. The jobs carry the ids of the
+// runs, because the rows that name them are deleted here.
 func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	running, err := runsOfOpenGates(ctx, tx, entryID)
 	if err != nil {
@@ -205,7 +217,8 @@ func (s *Service) Verdicts(ctx context.Context, orgID string, ids []string) (map
 }
 
 // Failures are the runs of all cases of a suite on both versions, and what the new
-// version failed.
+// version failed. First, e.g. {"case-7": 2}, lets a page link to the trial that shows the
+// failure.
 type Failures struct {
 	New, Current string            // ids of runs
 	First        map[string]int    // its first failed trial, by case
@@ -213,7 +226,8 @@ type Failures struct {
 }
 
 // Failures returns where to look for what the new version of a gate fails, by suite.
-// Suites that were not tried on both versions, or whose runs are gone, are missing.
+// Suites that were not tried on both versions, or whose runs are gone, are missing. Only the
+// first step is searched: its runs have all cases.
 func (s *Service) Failures(ctx context.Context, g Gate) (map[string]Failures, error) {
 	made, err := runsOfGates(ctx, s.DB, g.ID)
 	if err != nil {
@@ -263,10 +277,13 @@ func (s *Service) Failures(ctx context.Context, g Gate) (map[string]Failures, er
 // Rerun starts a new gate of the same version, with the current policy, but where that was
 // lowered since with what was asked before. Where it asks the same question again, its
 // trials are added to those of the earlier gates. It is a conflict while the gate of another
-// version is open, or if nothing is left to decide.
+// version is open, or if nothing is left to decide. A candidate or pull request is compared
+// with what is current now. A gate that only reports is about a version that may itself be
+// current, so it compares with the same one as before.
 func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh Gate, err error) {
 	defer fault.Wrap(&err, "rerun gate %s", id)
 	err = s.change(ctx, c.OrgID, id, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
+		// An open gate of the same version is superseded by the new one.
 		open, err := openGates(ctx, tx, e.ID, g.lane())
 		if err != nil {
 			return err
@@ -305,6 +322,7 @@ func (s *Service) Rerun(ctx context.Context, c access.Caller, id string) (fresh 
 	return fresh, err
 }
 
+// deref is "" for nil.
 func deref(s *string) string {
 	if s == nil {
 		return ""
@@ -313,7 +331,8 @@ func deref(s *string) string {
 }
 
 // Override makes the candidate of a gate current against its verdict, or before
-// there is one. A candidate that needs approvals still waits for them.
+// there is one. A candidate that needs approvals still waits for them. The reason goes to the
+// audit log. Pull requests have nothing that could become current: fault.Conflict.
 func (s *Service) Override(ctx context.Context, c access.Caller, id, reason string) (g Gate, err error) {
 	defer fault.Wrap(&err, "override gate %s", id)
 	if err := release.CheckReason(reason); err != nil {
@@ -367,6 +386,7 @@ func (s *Service) change(
 		if err != nil {
 			return err
 		}
+		// Read again under the lock: the first read only told which entry to lock.
 		if g, err = gateByID(ctx, tx, orgID, id); err != nil {
 			return err
 		}
@@ -380,7 +400,8 @@ func (s *Service) change(
 	})
 }
 
-// audit writes an entry of the audit log about the gate.
+// audit writes an entry of the audit log about the gate. Its detail always has the entry and
+// the version, and the verdict if there is one.
 func (g Gate) audit(ctx context.Context, tx *store.Tx, action string, more audit.Detail) error {
 	d := audit.Detail{"entry": g.EntryID, "version": g.Version}
 	if g.Verdict != nil {
@@ -395,7 +416,8 @@ func (g Gate) audit(ctx context.Context, tx *store.Tx, action string, more audit
 }
 
 // conclude ends a gate, once, and publishes its candidate where the verdict says
-// so: both or neither are written.
+// so: both or neither are written. A gate that is closed by now is left as it is, so a job may
+// call it twice.
 func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdict, reason string, result Result) error {
 	return s.change(ctx, of.OrgID, of.ID, func(tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
 		if !g.Status.Open() {
@@ -426,7 +448,8 @@ func (s *Service) conclude(ctx context.Context, of Gate, verdict decision.Verdic
 	})
 }
 
-// emit tells other systems what the gate decided.
+// emit tells other systems what the gate decided. It enqueues deliveries in the transaction, so
+// an event is sent if and only if the verdict is committed.
 func (s *Service) emit(ctx context.Context, tx *store.Tx, e registry.Entry, g Gate) error {
 	d := events.Data{
 		"gate_id": g.ID, "entry_id": e.ID, "entry": e.Name, "version": g.Version, "against": g.Against, "mode": g.Policy.Mode,
@@ -439,7 +462,8 @@ func (s *Service) emit(ctx context.Context, tx *store.Tx, e registry.Entry, g Ga
 }
 
 // outdated ends a gate whose question is no longer the one to ask: a person has
-// decided about its version, or another version is current.
+// decided about its version, or another version is current. If the version is still the newest,
+// it is compared again with what is current now.
 func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate) (bool, error) {
 	if v.ID != g.VersionID || v.State != registry.Candidate {
 		g.Status, g.Reason = Cancelled, fmt.Sprintf("version %s is %s by a person's decision", g.Version, v.State)
@@ -460,6 +484,7 @@ func (s *Service) outdated(ctx context.Context, tx *store.Tx, e registry.Entry, 
 }
 
 // stale reports whether a gate compared its version with one that is not current any more.
+// Versions that never become current are compared with what was current at their push for good.
 func (s *Service) stale(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, g Gate) (bool, error) {
 	if v.Apart {
 		return false, nil
@@ -468,7 +493,7 @@ func (s *Service) stale(ctx context.Context, q store.Querier, e registry.Entry, 
 	return id != deref(g.AgainstID), err
 }
 
-// elapsed is for how long a gate has been running.
+// elapsed is for how long a gate has been running. It is 0 before the first runs are started.
 func (g Gate) elapsed() time.Duration {
 	if g.StartedAt == nil {
 		return 0

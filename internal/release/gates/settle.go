@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Approvals knows what people decided about versions.
+// Approvals knows what people decided about versions. The package approvals implements it, and
+// imports this one.
 type Approvals interface {
 	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
 	// approvals"; "" if nothing is.
@@ -18,7 +19,8 @@ type Approvals interface {
 }
 
 // Settle makes a candidate current once its gate and people let it pass. Otherwise
-// it says what the candidate waits for. The entry is locked.
+// it says what the candidate waits for. The entry is locked. The package approvals calls it
+// after an approval, which may have been the last thing missing.
 func (s *Service) Settle(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (waits string, err error) {
 	g, err := s.gateOf(ctx, tx, v)
 	if err != nil {
@@ -28,7 +30,7 @@ func (s *Service) Settle(ctx context.Context, tx *store.Tx, e registry.Entry, v 
 }
 
 // SettleUnapproved is Settle without the approvals: a person overrides them, and says
-// why.
+// why. The caller has checked that the person may do that. A gate that blocks still blocks.
 func (s *Service) SettleUnapproved(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, reason string,
 ) (waits string, err error) {
@@ -42,7 +44,8 @@ func (s *Service) SettleUnapproved(
 	return "", s.release(ctx, tx, e, v, g, audit.Detail{"reason": reason})
 }
 
-// Waits says what a candidate waits for, and changes nothing.
+// Waits says what a candidate waits for, and changes nothing. The page of a version shows it.
+// People come first, since they can do something about it.
 func (s *Service) Waits(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
 	g, err := s.gateOf(ctx, q, v)
 	if err != nil {
@@ -64,7 +67,8 @@ func (s *Service) gateOf(ctx context.Context, q store.Querier, v registry.Versio
 	return &g, err
 }
 
-// settle is the one place where gate and people meet.
+// settle is the one place where gate and people meet. Keep it the only caller of release
+// besides SettleUnapproved, so that no path forgets one of the two.
 func (s *Service) settle(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate,
 ) (waits string, err error) {
@@ -77,6 +81,7 @@ func (s *Service) settle(
 	return "", s.release(ctx, tx, e, v, g, nil)
 }
 
+// missing is what people have yet to do; "" without Approvals.
 func (s *Service) missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
 	if s.Approvals == nil {
 		return "", nil
@@ -101,6 +106,7 @@ func (s *Service) blocked(
 	ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, g *Gate,
 ) (waits string, stale bool, err error) {
 	switch {
+	// A gate that only reports doesn't keep a candidate back; only its approvals did.
 	case g == nil || !g.holds():
 		waits, err = s.overtaken(ctx, q, e, v)
 		return waits, false, err
@@ -130,7 +136,8 @@ func (s *Service) blocked(
 }
 
 // overtaken says that the current version was pushed after another one; "" if it was
-// not, or if the other one does not become current.
+// not, or if the other one does not become current. Otherwise a slow gate would replace a newer
+// version by an older one.
 func (s *Service) overtaken(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
 	if v.Apart {
 		return "", nil
@@ -142,7 +149,8 @@ func (s *Service) overtaken(ctx context.Context, q store.Querier, e registry.Ent
 	return fmt.Sprintf("version %s was pushed later and is current", e.CurrentVersion), err
 }
 
-// again compares a candidate with what is current now, after a rollback.
+// again compares a candidate with what is current now, after a rollback. It keeps the policy of
+// the gate, under which the version was pushed.
 func (s *Service) again(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g Gate) error {
 	fresh, err := s.openAgainstCurrent(ctx, tx, e, newGate(e, v, g.Policy, g.CreatedBy))
 	if err != nil {
@@ -152,6 +160,7 @@ func (s *Service) again(ctx context.Context, tx *store.Tx, e registry.Entry, v r
 	return s.Registry.SetState(ctx, tx, e, v)
 }
 
+// release makes the candidate current, and the audit log says why it could be.
 func (s *Service) release(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version, g *Gate, d audit.Detail,
 ) error {

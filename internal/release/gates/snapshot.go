@@ -13,7 +13,8 @@ import (
 )
 
 // A Question asks for the gate of a snapshot, e.g. of a folder that is to be
-// pushed. What is not given is as the entry's policy says.
+// pushed. What is not given is as the entry's policy says. Suites, Trials and MinCases replace
+// those of the policy; validate bounds them all the same.
 type Question struct {
 	EntryID    string
 	SnapshotID string // of a cloud source of the organisation
@@ -24,7 +25,8 @@ type Question struct {
 	MinCases   *int
 }
 
-// policy applies the question to the policy of the entry. The gate only reports.
+// policy applies the question to the policy of the entry. The gate only reports. Floors and
+// limits stay as they are.
 func (q Question) policy(p Policy) Policy {
 	p.Mode = Report
 	if len(q.Suites) > 0 {
@@ -40,7 +42,8 @@ func (q Question) policy(p Policy) Policy {
 }
 
 // Ask starts the gate of a snapshot: the same decision as after a push, of which
-// nothing is published. Gates of other snapshots go on.
+// nothing is published. Gates of other snapshots go on. Its trials cost as much as those of a
+// push, within the same limits.
 func (s *Service) Ask(ctx context.Context, c access.Caller, q Question) (g Gate, err error) {
 	defer fault.Wrap(&err, "gate of snapshot %s", q.SnapshotID)
 	inherited, _, err := s.PolicyOf(ctx, c.OrgID, q.EntryID)
@@ -68,6 +71,7 @@ func (s *Service) Ask(ctx context.Context, c access.Caller, q Question) (g Gate,
 			return err
 		}
 		g = newGate(e, registry.Version{ID: q.SnapshotID, Version: cmp.Or(q.Version, "snapshot")}, p, c.UserID)
+		// Number 0 marks it as a folder.
 		g.Pull, g.Content = &Pull{ID: store.NewID(), SnapshotID: q.SnapshotID}, skill.ContentHash
 		if q.Against == "" {
 			g, err = s.openAgainstCurrent(ctx, tx, e, g)

@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
-// policyOf reads the policy of an entry, or else the organisation's default.
+// policyOf reads the policy of an entry, or else the organisation's default. The default is
+// stored with the entry id ”; it sorts first, so the entry's own overwrites it.
 func policyOf(ctx context.Context, q store.Querier, orgID, entryID string) (p Policy, inherited bool, err error) {
 	p, inherited = DefaultPolicy(), true
 	rows, err := q.Query(ctx, `
@@ -54,6 +55,7 @@ func policiesOf(ctx context.Context, q store.Querier, orgID string) (own map[str
 	return own, everyone, err
 }
 
+// upsertPolicy writes the policy of an entry, or the default for "".
 func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, entryID string, p Policy) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -67,9 +69,11 @@ func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, entryID st
 	return err
 }
 
+// pull_id is the lane: an id, apart, or NULL for ordinary pushes.
 const gateColumns = `id, org_id, entry_id, version_id, version, against_id, against, status, verdict, reason, policy, created_by,
 	created_at, started_at, decided_at, override, result, pull, COALESCE(pull_id, ''), content, pool, previous`
 
+// scanGate reads gateColumns. JSON columns that may be NULL stay nil.
 func scanGate(row store.Row) (g Gate, err error) {
 	var policy, result, pullID, previous string
 	var verdict, override, pull *string
@@ -103,6 +107,8 @@ func scanGate(row store.Row) (g Gate, err error) {
 	return g, json.Unmarshal([]byte(result), &g.Result)
 }
 
+// insertGate writes a gate before its trials. started_at, verdict and the like come with
+// updateGate.
 func insertGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	policy, err := json.Marshal(g.Policy)
 	if err != nil {
@@ -126,7 +132,8 @@ func insertGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	return err
 }
 
-// updateGate writes what changes while a gate decides.
+// updateGate writes what changes while a gate decides. The caller has locked the entry, so no
+// update is lost.
 func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
 	result, err := json.Marshal(g.Result.stored())
 	if err != nil {
@@ -149,7 +156,8 @@ func updateGate(ctx context.Context, tx *store.Tx, g Gate) error {
 }
 
 // findPool sets the earlier gates of a pool, or, before the trials are planned, of the pool
-// that the newest gate of the same files against the same version was in.
+// that the newest gate of the same files against the same version was in. Ids are time-ordered
+// (store.NewID), so id < $4 are the earlier gates.
 func findPool(ctx context.Context, q store.Querier, g *Gate) error {
 	g.Previous = nil
 	if g.Content == "" || g.AgainstID == nil {
@@ -163,6 +171,7 @@ func findPool(ctx context.Context, q store.Querier, g *Gate) error {
 	return store.Each(rows, err, func(row store.Row) error {
 		var id, of string
 		err := row.Scan(&id, &of)
+		// Rows come newest first.
 		if pool == "" {
 			pool = of
 		}
@@ -194,14 +203,16 @@ func gateByID(ctx context.Context, q store.Querier, orgID, id string) (Gate, err
 	return g, addEmails(ctx, q, []Gate{g})
 }
 
-// gatesOfVersion lists the gates of a version, newest first.
+// gatesOfVersion lists the gates of a version, newest first. Gates of pull requests are left
+// out, since they are of snapshots.
 func gatesOfVersion(ctx context.Context, q store.Querier, v registry.Version) ([]Gate, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+gateColumns+` FROM gates WHERE entry_id = $1 AND version_id = $2 AND pull IS NULL ORDER BY id DESC`, v.EntryID, v.ID)
 	return store.All(rows, err, scanGate)
 }
 
-// addEmails sets the addresses of who changed suites, which gates do not store.
+// addEmails sets the addresses of who changed suites, which gates do not store. Removed users
+// stay without one.
 func addEmails(ctx context.Context, q store.Querier, all []Gate) error {
 	var changes []*gateapi.SuiteChange
 	var ids []string
@@ -240,8 +251,10 @@ func openGates(ctx context.Context, q store.Querier, entryID, lane string) ([]Ga
 	return store.All(rows, err, scanGate)
 }
 
+// listed is shared by the count and the page, so that they agree.
 const listed = ` FROM gates WHERE org_id = $1 AND ($2 = '' OR entry_id = $2) AND ($3 = '' OR verdict = $3)`
 
+// Gates without a verdict sort by their status.
 var sorts = store.Sorting{"version": "version", "verdict": "COALESCE(verdict, status)", "created_at": "created_at"}
 
 // listGates reads a page of gates and their number.
@@ -260,6 +273,7 @@ func listGates(ctx context.Context, q store.Querier, orgID string, f Filter) ([]
 	return all, total, addEmails(ctx, q, all)
 }
 
+// verdictsByID reads verdicts only; the other columns hold large JSON.
 func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]*decision.Verdict, error) {
 	in, list := q.Dialect().In("$2", ids)
 	rows, err := q.Query(ctx, `SELECT id, verdict FROM gates WHERE org_id = $1 AND id`+in, orgID, list)
@@ -274,6 +288,7 @@ func verdictsByID(ctx context.Context, q store.Querier, orgID string, ids []stri
 	return verdicts, err
 }
 
+// They must be in the order of scanRun and insertTrialRun.
 const runColumns = `gate_id, suite_id, step, arm, run_id, version_id, conditions, reused`
 
 func scanRun(row store.Row) (r trialRun, err error) {
@@ -281,13 +296,15 @@ func scanRun(row store.Row) (r trialRun, err error) {
 	return r, err
 }
 
+// insertTrialRun writes a row that belongs to a gate. The run itself is the package runs'.
 func insertTrialRun(ctx context.Context, tx *store.Tx, r trialRun) error {
 	_, err := tx.Exec(ctx, `INSERT INTO gate_runs (`+runColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		r.gateID, r.suiteID, r.step, r.arm, r.runID, r.versionID, r.conditions, r.reused)
 	return err
 }
 
-// runsOfGates lists the runs of some gates, those of the first step first.
+// runsOfGates lists the runs of some gates, those of the first step first. "screen" sorts after
+// "repeat" and "confirm", and "new" after "current", hence DESC.
 func runsOfGates(ctx context.Context, q store.Querier, gateIDs ...string) ([]trialRun, error) {
 	in, list := q.Dialect().In("$1", gateIDs)
 	rows, err := q.Query(ctx, `
@@ -296,7 +313,7 @@ func runsOfGates(ctx context.Context, q store.Querier, gateIDs ...string) ([]tri
 }
 
 // lastScreen finds the run of a version on all cases of a suite that the newest
-// gate before another one made.
+// gate before another one made. That run may itself be reused, or be deleted by now.
 func lastScreen(ctx context.Context, q store.Querier, versionID, suiteID, before string) (r trialRun, found bool, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+runColumns+` FROM gate_runs WHERE version_id = $1 AND suite_id = $2 AND step = 'screen' AND gate_id < $3
@@ -346,7 +363,8 @@ func lastConditions(ctx context.Context, q store.Querier, g Gate) (map[string]st
 }
 
 // keepRequirements makes the versions of an entry, or of all entries with the default
-// policy, that wait for people go on waiting for what a policy asks.
+// policy, that wait for people go on waiting for what a policy asks. Requirements only grow: of
+// several lowered policies the strictest counts.
 func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, p Policy) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO gate_requirements (version_id, org_id, entry_id, approvals, self_approval, host_reviews)
@@ -363,7 +381,8 @@ func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, 
 	return err
 }
 
-// requirementsOf returns what a version goes on waiting for since its policy was lowered.
+// requirementsOf returns what a version goes on waiting for since its policy was lowered. Only
+// the three fields about approvals are set.
 func requirementsOf(ctx context.Context, q store.Querier, versionID string) (p Policy, found bool, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT approvals, self_approval, host_reviews FROM gate_requirements WHERE version_id = $1`, versionID)
@@ -377,6 +396,7 @@ func requirementsOf(ctx context.Context, q store.Querier, versionID string) (p P
 	return p, err == nil, err
 }
 
+// deleteOfEntry deletes all rows of an entry, children first.
 func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	for _, statement := range []string{
 		`DELETE FROM gate_runs WHERE gate_id IN (SELECT id FROM gates WHERE entry_id = $1)`,

@@ -16,7 +16,7 @@ import (
 const MaxNetworks = 50
 
 // An AllowList lists the networks from which a key works. An empty one allows every
-// address.
+// address. A list is short, so it is searched linearly.
 type AllowList []netip.Prefix
 
 // ParseAllowList parses networks like 10.0.0.0/8 and 2001:db8::/32, and single
@@ -44,6 +44,7 @@ func parseNetwork(text string) (p netip.Prefix, problem string) {
 	if addr, single := netip.ParseAddr(text); single == nil && addr.Zone() == "" {
 		p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
+	// An IPv4 network in IPv6 notation would otherwise never match.
 	// Clients' addresses are never IPv4-mapped, see httpapi.ClientAddr.
 	if err == nil && p.Addr().Is4In6() {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -58,12 +59,13 @@ func parseNetwork(text string) (p netip.Prefix, problem string) {
 }
 
 // Allows reports whether a key with this list works from the address. The zero address
-// is allowed by an empty list only.
+// is allowed by an empty list only. Zones are dropped: an allow list has none.
 func (l AllowList) Allows(addr netip.Addr) bool {
 	return len(l) == 0 || slices.ContainsFunc(l, func(p netip.Prefix) bool { return p.Contains(addr.Unmap().WithZone("")) })
 }
 
-// Within reports whether every address that l allows is allowed by outer, too.
+// Within reports whether every address that l allows is allowed by outer, too. It compares network
+// by network: a network that only a union of several covers is refused, which is the safe side.
 func (l AllowList) Within(outer AllowList) bool {
 	if len(outer) == 0 {
 		return true
@@ -92,7 +94,8 @@ func (l AllowList) Encode() *string {
 	return &joined
 }
 
-// Decode is the inverse of Encode. It fails rather than to allow every address.
+// Decode is the inverse of Encode. It fails rather than to allow every address. It is a text of
+// networks separated by spaces.
 func Decode(stored *string) (AllowList, error) {
 	if stored == nil {
 		return nil, nil

@@ -48,6 +48,8 @@ type putInput struct {
 	}
 }
 
+// handlePut changes the policy, which revokes nothing, which is why the answer counts the keys that
+// violate it.
 func (s *Service) handlePut(ctx context.Context, in putInput) (out policyOutput, err error) {
 	c := access.From(ctx)
 	p, err := Save(ctx, s.DB, c, Policy{MaxDays: in.Body.MaxDays, RequireAllowedIPs: in.Body.RequireAllowedIPs})

@@ -39,7 +39,8 @@ func (p Policy) latest(now time.Time) *time.Time {
 }
 
 // Check refuses what somebody asks of a new key against the policy. No time is no
-// problem: see Shorten.
+// problem: see Shorten. The list of networks can't be chosen for somebody, so its absence is an
+// error.
 func (p Policy) Check(expiresAt *time.Time, allowed AllowList) error {
 	latest := p.latest(store.Now())
 	if latest != nil && expiresAt != nil && expiresAt.After(latest.Add(clockSkew)) {
@@ -52,7 +53,8 @@ func (p Policy) Check(expiresAt *time.Time, allowed AllowList) error {
 	return nil
 }
 
-// Shorten returns when a new key expires: as wanted, or as late as the policy allows.
+// Shorten returns when a new key expires: as wanted, or as late as the policy allows. It also
+// limits keys that nobody has asked a time for.
 func (p Policy) Shorten(wanted *time.Time) *time.Time {
 	if latest := p.latest(store.Now()); latest != nil && (wanted == nil || wanted.After(*latest)) {
 		return latest
@@ -74,7 +76,8 @@ type Subject struct {
 	Login     bool
 }
 
-// Violations names the parts of the policy that a key does not follow.
+// Violations names the parts of the policy that a key does not follow. CountViolating is the same
+// rule in SQL.
 func (p Policy) Violations(k Subject) []string {
 	var found []string
 	if p.MaxDays != nil && (k.ExpiresAt == nil || k.ExpiresAt.After(p.latest(k.CreatedAt).Add(clockSkew))) {
@@ -95,7 +98,8 @@ func Load(ctx context.Context, q store.Querier, orgID string) (Policy, error) {
 	return p, err
 }
 
-// Save replaces the policy of the caller's organisation.
+// Save replaces the policy of the caller's organisation. The audit log has both the old and the new
+// policy.
 func Save(ctx context.Context, db *store.DB, c access.Caller, p Policy) (Policy, error) {
 	if p.MaxDays != nil && (*p.MaxDays < 1 || *p.MaxDays > MaxDays) {
 		return p, fault.Invalid("max_days", "max_days must be 1 to %d, or null", MaxDays)

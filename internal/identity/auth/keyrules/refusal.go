@@ -38,7 +38,8 @@ type Use struct {
 	Allowed AllowList
 }
 
-// Check returns fault.Denied if the key does not work from the client's address.
+// Check returns fault.Denied if the key does not work from the client's address. The message has
+// the address as the server sees it, since behind a proxy that may not be the expected one.
 func (r *Refusals) Check(ctx context.Context, u Use) error {
 	addr := httpapi.ClientAddr(ctx)
 	if u.Allowed.Allows(addr) {
@@ -53,7 +54,7 @@ func (r *Refusals) Check(ctx context.Context, u Use) error {
 }
 
 // first reports whether the key was not refused within refusalInterval, as far as this
-// process knows.
+// process knows. It bounds the number of queries that a refused key can cause.
 func (r *Refusals) first(keyID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +69,7 @@ func (r *Refusals) first(keyID string) bool {
 }
 
 // record writes to the audit log, unless another replica has done so within
-// refusalInterval.
+// refusalInterval. The database decides between replicas.
 func (u Use) record(ctx context.Context) error {
 	return u.DB.InTx(ctx, func(tx *store.Tx) error {
 		first, err := markRefused(ctx, tx, u.Caller, store.Now())

@@ -33,6 +33,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Remove a member: keys, sessions and invitations end, what they created stays",
 	})
 	httpapi.Add(a, s.handleLeave, httpapi.Route{
+		// People: a narrowed or machine key must not be able to take its holder out of the
+		// organisation.
 		Permission: access.Read, People: true, Method: "POST", Path: "/api/v1/me/leave",
 		Status: http.StatusNoContent, Also: conflict,
 		Summary: "Leave the organisation: your keys, sessions and invitations end",
@@ -50,6 +52,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "Revoke an invitation immediately",
 	})
 	httpapi.Add(a, s.handleAccept, httpapi.Route{
+		// Public, since the person has no account yet. The token is 256 random bits, so the rate
+		// limit only saves queries.
 		Public: true, Method: "POST", Path: invitations + "/accept", Status: http.StatusCreated,
 		Also:    append(conflict, http.StatusNotFound),
 		Limit:   &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress},
@@ -119,6 +123,7 @@ func (s *Service) handleSetRole(ctx context.Context, in setRoleInput) (out membe
 	if _, err := s.Auth.SetRole(ctx, c, in.UserID, in.Body.Role); err != nil {
 		return out, err
 	}
+	// Read again, with the last use, which SetRole doesn't know.
 	m, err := s.Auth.Member(ctx, c.OrgID, in.UserID)
 	return memberAnswer{newMemberOutput(m)}, err
 }

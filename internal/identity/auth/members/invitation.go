@@ -40,7 +40,8 @@ const (
 	Revoked  = "revoked" // deleted, or the inviter was removed
 )
 
-// State is Pending, Accepted, Expired or Revoked.
+// State is Pending, Accepted, Expired or Revoked. Whether it was accepted counts first: an accepted
+// invitation doesn't expire.
 func (i Invitation) State() string {
 	switch {
 	case i.AcceptedAt != nil:
@@ -53,7 +54,8 @@ func (i Invitation) State() string {
 	return Pending
 }
 
-// refusal is why an invitation that is not pending cannot be used.
+// refusal is why an invitation that is not pending cannot be used. The messages say what happened,
+// as only somebody with the link sees them.
 func (i Invitation) refusal() error {
 	switch i.State() {
 	case Accepted:
@@ -101,7 +103,8 @@ var pattern = regexp.MustCompile(`^` + prefix + `[0-9A-Za-z]{43}$`)
 
 func newToken() string { return auth.NewSecret(prefix) }
 
-// hash is how a token is stored: SHA-256, which is enough for 256 random bits.
+// hash is how a token is stored: SHA-256, which is enough for 256 random bits. The database never
+// has what could be used.
 func hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

@@ -30,7 +30,8 @@ const (
 )
 
 // lease is how long one attempt can take, the wait for the rate limit included. A second
-// run of the job waits for its end.
+// run of the job waits for its end. It is longer than the job's timeout, so it only matters after a
+// crash.
 const lease = 2 * time.Minute
 
 // mailJob is the job that sends the link of an invitation.
@@ -49,7 +50,8 @@ func (s *Service) Register() {
 }
 
 // tokenOf is the token of an invitation that is sent by mail: the job makes it anew, so
-// that it need not be stored.
+// that it need not be stored. It is derived from the id by a keyed hash, so nobody without the
+// secret can compute it, and the link in a repeated mail is the same.
 func (s *Service) tokenOf(id string) string {
 	mac := hmac.New(sha256.New, s.Secret)
 	mac.Write([]byte("whetstone invitation " + id))
@@ -60,7 +62,8 @@ func (s *Service) tokenOf(id string) string {
 // SendsMail reports whether the links of invitations that have an address are sent.
 func (s *Service) SendsMail() bool { return s.Mailer != nil && s.Mailer.MailConfigured() }
 
-// enqueueMail enqueues the mail of a new invitation, unless there were too many today.
+// enqueueMail enqueues the mail of a new invitation, unless there were too many today. The limits
+// count mails and not invitations.
 func (s *Service) enqueueMail(ctx context.Context, tx *store.Tx, i Invitation) (*delivery.Progress, error) {
 	all, toAddress, err := countLetters(ctx, tx, i.OrgID, *i.Email, i.CreatedAt.Add(-24*time.Hour))
 	if err != nil {
@@ -78,7 +81,8 @@ func (s *Service) enqueueMail(ctx context.Context, tx *store.Tx, i Invitation) (
 }
 
 // sendMail makes one attempt to send the link when it is due. A crash between sending and
-// recording repeats the attempt, with the same Message-ID.
+// recording repeats the attempt, with the same Message-ID. Many mail programs show two mails with
+// one Message-ID once.
 func (s *Service) sendMail(ctx context.Context, orgID, id string) error {
 	l, err := s.leaseLetter(ctx, orgID, id)
 	if fault.Is(err, fault.NotFound) || err == nil && !l.Open() {
@@ -93,6 +97,7 @@ func (s *Service) sendMail(ctx context.Context, orgID, id string) error {
 	}
 	token := s.tokenOf(id)
 	l.leasedUntil = nil
+	// The world may have changed since the job was enqueued.
 	switch {
 	case p.State() != Pending:
 		l.Progress = l.Abandoned("not sent: the invitation was " + p.State())
@@ -106,7 +111,8 @@ func (s *Service) sendMail(ctx context.Context, orgID, id string) error {
 		Secrets: []string{token},
 	})
 	ctx = context.WithoutCancel(ctx) // what was sent is recorded
-	if result.Throttled {            // not an attempt
+	// The rate limit of the mail server is everyone's, so waiting for it doesn't use up an attempt.
+	if result.Throttled { // not an attempt
 		if err := updateLetter(ctx, s.DB, l); err != nil {
 			return err
 		}
@@ -120,7 +126,7 @@ func (s *Service) sendMail(ctx context.Context, orgID, id string) error {
 }
 
 // leaseLetter takes the mail for this run of the job; another run sends nothing until the
-// lease ends.
+// lease ends. The lease is in the row and not in memory, as the run may be on another replica.
 func (s *Service) leaseLetter(ctx context.Context, orgID, id string) (l letter, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if l, err = letterOf(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil || !l.Open() {

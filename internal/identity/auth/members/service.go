@@ -38,7 +38,8 @@ func (s *Service) Link(token string) string { return s.PublicURL + "/invite/" + 
 
 // Invite makes an invitation to the caller's organisation and returns its token, for
 // the only time. It gives no role that the caller does not have, and lasts no longer
-// than the caller's key.
+// than the caller's key. Without a mail server the token is random; with one it is derived, so that
+// the job can make it again.
 func (s *Service) Invite(ctx context.Context, c access.Caller, n NewInvitation) (i Invitation, token string, err error) {
 	if i, err = newInvitation(n); err != nil {
 		return i, "", err
@@ -70,7 +71,7 @@ func (s *Service) Invite(ctx context.Context, c access.Caller, n NewInvitation) 
 }
 
 // InviteByOperator is Invite for the operator, who may give every role and passes the link
-// on.
+// on. It is never sent by mail.
 func (s *Service) InviteByOperator(ctx context.Context, orgID string, n NewInvitation) (i Invitation, token string, err error) {
 	if i, err = newInvitation(n); err != nil {
 		return i, "", err
@@ -100,7 +101,8 @@ func newInvitation(n NewInvitation) (Invitation, error) {
 }
 
 // lifetime is when an invitation ends. One that outlived the key with which it was
-// made would be a way around the end of that key.
+// made would be a way around the end of that key. An expiry that is too late is refused; without
+// one, it ends with the key.
 func lifetime(wanted, keyEnds *time.Time) (time.Time, error) {
 	now := store.Now()
 	if wanted == nil {
@@ -122,6 +124,7 @@ func lifetime(wanted, keyEnds *time.Time) (time.Time, error) {
 	return *wanted, nil
 }
 
+// insertNew also deletes invitations that expired long ago, which saves a scheduled job.
 func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) error {
 	if err := deleteExpired(ctx, tx, i.OrgID, i.CreatedAt.Add(-kept)); err != nil {
 		return err
@@ -134,6 +137,7 @@ func insertNew(ctx context.Context, tx *store.Tx, i Invitation, token string) er
 		return fault.New(fault.Conflict, "%d invitations are pending, the maximum; delete some first", n)
 	}
 	if i.Email != nil {
+		// Told now instead of when the person opens the link.
 		taken, err := isMember(ctx, tx, i.OrgID, *i.Email)
 		if err != nil {
 			return err
@@ -176,7 +180,7 @@ func (s *Service) List(ctx context.Context, orgID string, p store.Page) ([]Invit
 }
 
 // Revoke ends an invitation at once. Ending an ended one is not an error, and one that
-// was accepted is fault.Conflict.
+// was accepted is fault.Conflict. Its mail, if it is still queued, finds it revoked and isn't sent.
 func (s *Service) Revoke(ctx context.Context, orgID, id string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		i, err := invitationByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
@@ -196,7 +200,8 @@ func (s *Service) Revoke(ctx context.Context, orgID, id string) error {
 	})
 }
 
-// An Offer is an invitation as the invited person sees it.
+// An Offer is an invitation as the invited person sees it. The page shows it before the person has
+// an account, so it has nothing about the organisation but its name.
 type Offer struct {
 	Invitation
 	OrgName string
@@ -204,7 +209,8 @@ type Offer struct {
 }
 
 // Look returns the invitation with that token, and changes nothing. An unknown one is
-// fault.NotFound, and one that cannot be used any more fault.Conflict.
+// fault.NotFound, and one that cannot be used any more fault.Conflict. The state is told only to
+// those who have the token.
 func (s *Service) Look(ctx context.Context, token string) (Offer, error) {
 	return look(ctx, s.DB, token)
 }
@@ -241,7 +247,8 @@ type Joined struct {
 }
 
 // Accept makes the invited person a member with a first key. Of several requests with
-// one token, on whatever replica, one succeeds.
+// one token, on whatever replica, one succeeds. Everything happens in one transaction: a failure in
+// between leaves the invitation pending.
 func (s *Service) Accept(ctx context.Context, a Acceptance) (j Joined, err error) {
 	if utf8.RuneCountInString(a.Name) > maxName {
 		return j, fault.Invalid("name", "name must have at most %d characters", maxName)
@@ -255,6 +262,7 @@ func (s *Service) Accept(ctx context.Context, a Acceptance) (j Joined, err error
 		if err != nil {
 			return err
 		}
+		// Before it is taken, so that the message is about the inviter and not about a used link.
 		if err := o.checkInviter(ctx, tx); err != nil {
 			return err
 		}
@@ -284,7 +292,8 @@ func (s *Service) Accept(ctx context.Context, a Acceptance) (j Joined, err error
 	return j, err
 }
 
-// address is that of the new member: the invitation's, or else what the person says.
+// address is that of the new member: the invitation's, or else what the person says. An invitation
+// that names an address belongs to it: the person can't choose another.
 func (o Offer) address(said string) (string, error) {
 	said = strings.TrimSpace(said)
 	if o.Email == nil {
@@ -297,7 +306,7 @@ func (o Offer) address(said string) (string, error) {
 }
 
 // checkInviter refuses an invitation whose inviter was removed, or may not give its
-// role any more.
+// role any more. An invitation must not outlive the rights that it was made with.
 func (o Offer) checkInviter(ctx context.Context, tx *store.Tx) error {
 	if o.CreatedBy == nil {
 		return nil

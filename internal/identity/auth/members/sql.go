@@ -46,7 +46,8 @@ func offerByHash(ctx context.Context, q store.Querier, hash string) (Offer, erro
 	})
 }
 
-// take marks a pending invitation as accepted, and reports whether this call did.
+// take marks a pending invitation as accepted, and reports whether this call did. The condition
+// makes it a compare-and-swap.
 func take(ctx context.Context, tx *store.Tx, id string, now time.Time) (bool, error) {
 	n, err := tx.Exec(ctx, `
 		UPDATE invitations SET accepted_at = $2

@@ -18,6 +18,8 @@ func (s *Service) Mount(a *httpapi.API) {
 		Summary: "List the organisation's SCIM tokens",
 	})
 	httpapi.Add(a, s.handleCreateToken, httpapi.Route{
+		// Only owners: a token can remove and promote members, owners included. Revoking one needs
+		// less.
 		Permission: access.Admin, Role: access.Owner, Method: "POST", Path: tokens, Status: http.StatusCreated, Also: conflict,
 		Summary: "Create a SCIM token, with which an identity provider manages members, and nothing else; it is shown once",
 	})
@@ -122,6 +124,7 @@ func (s *Service) handleGroups(ctx context.Context, in struct{ httpapi.Page }) (
 	return out, err
 }
 
+// In setGroupRoleInput null means that the group gives no role.
 type setGroupRoleInput struct {
 	ID   string `path:"id" format:"uuid"`
 	Body struct {

@@ -9,7 +9,8 @@ import (
 
 type object = map[string]any
 
-// getConfig says what this service can do.
+// getConfig says what this service can do. Providers read it before they push; what isn't announced
+// here isn't used by them (RFC 7643, section 5).
 func (s *Service) getConfig(*http.Request) (answer, error) {
 	no := object{"supported": false}
 	return answer{status: http.StatusOK, body: object{
@@ -28,6 +29,7 @@ func (s *Service) getConfig(*http.Request) (answer, error) {
 	}}, nil
 }
 
+// types and schemas are built for each request, since their locations depend on PublicURL.
 func (s *Service) types() map[string]object {
 	of := func(name, schema string) object {
 		return object{
@@ -45,7 +47,8 @@ func (s *Service) listTypes(r *http.Request) (answer, error) {
 
 func (s *Service) getType(r *http.Request) (answer, error) { return one("resource type", s.types(), r) }
 
-// attribute describes an attribute; sub has those of a complex one.
+// attribute describes an attribute; sub has those of a complex one. The defaults are those of RFC
+// 7643, section 2.2.
 func attribute(name, kind string, more object, sub ...object) object {
 	a := object{
 		"name": name, "type": kind, "multiValued": false, "required": false, "mutability": "readWrite", "returned": "default",
@@ -63,6 +66,7 @@ func attribute(name, kind string, more object, sub ...object) object {
 	return a
 }
 
+// schemas describes only what this service stores; providers ignore the rest.
 func (s *Service) schemas() map[string]object {
 	text := func(name string, more object) object { return attribute(name, "string", more) }
 	of := func(id, name string, attributes ...object) object {
@@ -100,6 +104,8 @@ func (s *Service) listSchemas(r *http.Request) (answer, error) {
 
 func (s *Service) getSchema(r *http.Request) (answer, error) { return one("schema", s.schemas(), r) }
 
+// one answers with an element of a discovery list. Ids of schemas are URNs, which are compared
+// without case.
 func one(kind string, all map[string]object, r *http.Request) (answer, error) {
 	for id, found := range all {
 		if strings.EqualFold(id, r.PathValue("id")) {

@@ -7,7 +7,8 @@ import (
 )
 
 // A filter is a conjunction of comparisons, by attribute in lower case, e.g.
-// {"username": "ada@example.org"}.
+// {"username": "ada@example.org"}. Providers use filters to find a user or a group before they
+// create it.
 type filter map[string]string
 
 // comparison matches one comparison and what follows it, e.g.
@@ -18,6 +19,9 @@ var comparison = regexp.MustCompile(`^\s*([A-Za-z0-9:._$-]+(?:\[[^\]]*\])?(?:\.[
 const supported = `supported are comparisons with eq of userName, externalId, id and emails.value of users, and of displayName, ` +
 	`externalId, id and members.value of groups, joined by and`
 
+// parseFilter parses the part of RFC 7644, section 3.4.2.2 that it takes to find a resource, and
+// refuses everything else: a filter that was half understood would give the provider somebody
+// else's user.
 func parseFilter(s string) (filter, error) {
 	f := filter{}
 	if len(s) > maxFilter {
@@ -46,7 +50,8 @@ func parseFilter(s string) (filter, error) {
 }
 
 // filterName is the attribute that is compared: "emails[type eq \"work\"].value" and
-// "emails" are "emails.value".
+// "emails" are "emails.value". Addresses are compared whatever their type, since only one of them
+// is stored as a column.
 func filterName(attribute string) string {
 	name := withoutSchema(strings.ToLower(attribute))
 	if before, after, ok := strings.Cut(name, "["); ok {

@@ -16,7 +16,8 @@ func scanGroup(row store.Row) (g Group, err error) {
 	return g, err
 }
 
-// key is how names are compared.
+// key is how names are compared. SCIM compares names without case; the column name_key has the
+// result, for the unique index.
 func key(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 func insertGroup(ctx context.Context, tx *store.Tx, g Group) error {
@@ -43,6 +44,8 @@ func groupByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Gr
 	return store.One(rows, err, "Group", scanGroup)
 }
 
+// groupCondition is called with values of the provider, so they are arguments and never part of the
+// SQL.
 func groupCondition(orgID string, f filter) (condition, error) {
 	c := condition{`org_id = $1`, []any{orgID}}
 	for name, value := range f {
@@ -91,7 +94,7 @@ func memberCounts(ctx context.Context, q store.Querier, orgID string, groupIDs [
 	})
 }
 
-// A member is a user in a group.
+// A member is a user in a group. The user name is for display in the provider.
 type member struct{ groupID, id, userName string }
 
 func membersOf(ctx context.Context, q store.Querier, orgID string, groupIDs []string) ([]member, error) {
@@ -113,7 +116,7 @@ func memberIDs(ctx context.Context, q store.Querier, g Group) ([]string, error) 
 }
 
 // lockUsersByID locks users in the order of their ids, and returns the ids of those that
-// exist.
+// exist. The order prevents deadlocks between two groups that are pushed at once.
 func lockUsersByID(ctx context.Context, tx *store.Tx, orgID string, ids []string) ([]string, error) {
 	in, arg := tx.Dialect().In("$2", ids)
 	rows, err := tx.Query(ctx, `
@@ -139,7 +142,8 @@ func removeMembers(ctx context.Context, tx *store.Tx, g Group, ids []string) err
 }
 
 // rolesByGroups returns the roles that groups give, by user. Users without any are in
-// the map, too.
+// the map, too. A user without any keeps an entry, as their role may have to go back to the
+// default.
 func rolesByGroups(ctx context.Context, tx *store.Tx, orgID string, ids []string) (map[string][]access.Role, error) {
 	in, arg := tx.Dialect().In("$2", ids)
 	rows, err := tx.Query(ctx, `

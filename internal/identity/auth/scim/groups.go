@@ -32,7 +32,8 @@ type memberOutput struct {
 	Display string `json:"display"`
 }
 
-// outputs are groups with their members.
+// outputs are groups with their members. Members are read with one query for all groups, and only
+// if the provider wants them.
 func (s *Service) outputs(r *http.Request, groups []Group) ([]any, error) {
 	byID := map[string][]memberOutput{}
 	if !withoutMembers(r) && len(groups) > 0 {
@@ -57,6 +58,8 @@ func (s *Service) outputs(r *http.Request, groups []Group) ([]any, error) {
 	return out, nil
 }
 
+// listGroups answers a page with the total, so a page that was shortened isn't mistaken for the
+// last one.
 func (s *Service) listGroups(r *http.Request) (answer, error) {
 	p, err := readPage(r)
 	if err != nil {
@@ -125,7 +128,7 @@ func (s *Service) showGroup(r *http.Request, status int, g Group) (answer, error
 	return answer{status: status, body: project(r, out[0])}, nil
 }
 
-// groupInput is a group as a provider sends it.
+// groupInput is a group as a provider sends it. Attributes that aren't stored are ignored.
 type groupInput struct {
 	DisplayName string        `json:"displayName"`
 	ExternalID  *string       `json:"externalId"`
@@ -137,12 +140,14 @@ type memberInput struct {
 	Type  string `json:"type"`
 }
 
-// A roster is a group that is being changed.
+// A roster is a group that is being changed. It has the members as a set, so the operations of a
+// patch can be applied one after the other.
 type roster struct {
 	Group
 	members map[string]bool // by the id of the user
 }
 
+// replace is PUT: what isn't named goes, except the provider's id.
 func (ro *roster) replace(in groupInput) error {
 	ro.Name = in.DisplayName
 	if in.ExternalID != nil {
@@ -152,6 +157,7 @@ func (ro *roster) replace(in groupInput) error {
 	return ro.add(in.Members)
 }
 
+// add only collects ids. Whether they exist is checked in save, with one query for all.
 func (ro *roster) add(all []memberInput) error {
 	for _, m := range all {
 		if strings.EqualFold(m.Type, "Group") {
@@ -171,6 +177,7 @@ func (ro *roster) add(all []memberInput) error {
 	return nil
 }
 
+// patch applies all operations or none: the caller's transaction ends with the first error.
 func (ro *roster) patch(in patchInput) error {
 	if err := in.check(); err != nil {
 		return err
@@ -183,6 +190,8 @@ func (ro *roster) patch(in patchInput) error {
 	return nil
 }
 
+// change applies one operation to one attribute. Unknown attributes are ignored, so that a
+// provider's extensions don't make the whole patch fail.
 func (ro *roster) change(op string, t target, value json.RawMessage) error {
 	switch t.attribute {
 	case "id", "meta", "schemas":
@@ -200,6 +209,8 @@ func (ro *roster) change(op string, t target, value json.RawMessage) error {
 	return nil // not kept here
 }
 
+// changeMembers knows both ways to remove a member: by a path with a filter, and by a list of
+// values.
 func (ro *roster) changeMembers(op string, t target, value json.RawMessage) error {
 	if t.by != "" {
 		if t.by != "value" || op != opRemove {
@@ -227,6 +238,7 @@ func (ro *roster) changeMembers(op string, t target, value json.RawMessage) erro
 	return ro.add(all)
 }
 
+// check validates the group as it would be after the change.
 func (ro *roster) check() error {
 	if ro.ExternalID != nil && *ro.ExternalID == "" {
 		ro.ExternalID = nil
@@ -253,6 +265,7 @@ func (s *Service) createGroup(r *http.Request) (answer, error) {
 	if err := cmp.Or(ro.replace(in), ro.check()); err != nil {
 		return answer{}, err
 	}
+	// InTx of auth clears the cache of keys: roles may change with the members.
 	err := s.Auth.InTx(ctx, func(tx *store.Tx) error {
 		n, err := countGroups(ctx, tx, condition{`org_id = $1`, []any{ro.OrgID}})
 		if err != nil {
@@ -308,6 +321,8 @@ func (s *Service) patchGroup(r *http.Request) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
+// updateGroup locks the group, applies a change and saves the difference. A push that changes
+// nothing writes nothing, also not to the audit log: providers repeat their pushes.
 func (s *Service) updateGroup(r *http.Request, change func(*roster) error) (g Group, err error) {
 	ctx := r.Context()
 	err = s.Auth.InTx(ctx, func(tx *store.Tx) error {
@@ -384,6 +399,7 @@ func (ro *roster) save(ctx context.Context, tx *store.Tx, before []string) (move
 	if err := removeMembers(ctx, tx, ro.Group, left); err != nil {
 		return 0, err
 	}
+	// A group without a role changes nothing for its members.
 	if ro.Role != nil {
 		err = applyRoles(ctx, tx, ro.OrgID, affected)
 	}
@@ -419,10 +435,12 @@ func (s *Service) deleteGroup(r *http.Request) (answer, error) {
 		if err != nil {
 			return err
 		}
+		// The rows of the members are locked before those of the group's memberships are deleted.
 		members, err := lockMembers(ctx, tx, g)
 		if err != nil {
 			return err
 		}
+		// Its memberships go with it (ON DELETE CASCADE), so the roles are computed without them.
 		if err := removeGroup(ctx, tx, g); err != nil {
 			return err
 		}
@@ -438,6 +456,7 @@ func (s *Service) deleteGroup(r *http.Request) (answer, error) {
 	return answer{status: http.StatusNoContent}, err
 }
 
+// lockMembers locks the users of a group, in the order that save uses.
 func lockMembers(ctx context.Context, tx *store.Tx, g Group) ([]string, error) {
 	ids, err := memberIDs(ctx, tx, g)
 	if err != nil {
@@ -481,7 +500,7 @@ func (s *Service) counted(ctx context.Context, orgID string, groups []Group) ([]
 }
 
 // SetGroupRole lets a group give its members a role, or none if it is "". Only owners
-// decide it.
+// decide it. The members get it at once, in the same transaction.
 func (s *Service) SetGroupRole(ctx context.Context, c access.Caller, id string, role access.Role) (_ ListedGroup, err error) {
 	if !auth.MayGive(c, access.Owner) {
 		return ListedGroup{}, fault.New(fault.Denied, "Only an owner can decide which role a group gives")

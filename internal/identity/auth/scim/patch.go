@@ -22,6 +22,7 @@ const (
 	opRemove  = "remove"
 )
 
+// patchInput has a capital O, which is how RFC 7644 spells it; JSON decoding ignores the case.
 type patchInput struct {
 	Operations []operation `json:"Operations"`
 }
@@ -36,7 +37,8 @@ func (p patchInput) check() error {
 	return nil
 }
 
-// A target is what an operation changes, in lower case.
+// A target is what an operation changes, in lower case. E.g. emails[type eq "work"].value has the
+// attribute emails, by type, is work, and sub value.
 type target struct {
 	attribute string // "" for one of an extension, which is ignored
 	sub       string
@@ -49,6 +51,8 @@ type target struct {
 var pathPattern = regexp.MustCompile(
 	`^([A-Za-z$][A-Za-z0-9_$-]*)(?:\[\s*([A-Za-z$]+)\s+(?i:eq)\s+("(?:[^"\\]|\\.)*"|true|false)\s*\])?(?:\.([A-Za-z$][A-Za-z0-9_$-]*))?$`)
 
+// parsePath parses a path of RFC 7644, section 3.5.2. An attribute of an unknown extension isn't an
+// error: it has no attribute and is ignored.
 func parsePath(path string) (t target, err error) {
 	if len(path) > maxFilter {
 		return t, refuse(invalidPath, "path must have at most %d bytes", maxFilter)
@@ -74,7 +78,8 @@ func parsePath(path string) (t target, err error) {
 }
 
 // each calls change for every attribute that the operation changes. Without a path,
-// those are the keys of the value, which may be paths themselves.
+// those are the keys of the value, which may be paths themselves. The keys are sorted, so that the
+// result doesn't depend on the order of a map.
 func (o operation) each(change func(op string, t target, value json.RawMessage) error) error {
 	op := strings.ToLower(o.Op)
 	if op != opAdd && op != opReplace && op != opRemove {
@@ -112,7 +117,8 @@ func (o operation) each(change func(op string, t target, value json.RawMessage) 
 	return nil
 }
 
-// into decodes the value of an attribute.
+// into decodes the value of an attribute. A value of the wrong type is refused with SCIM's word for
+// it.
 func into[T any](t target, value json.RawMessage) (v T, err error) {
 	if err := json.Unmarshal(value, &v); err != nil {
 		return v, refuse(invalidValue, "%s has a value of the wrong type", t.attribute)
@@ -137,7 +143,7 @@ func errReadOnly(t target) error {
 	return refuse(mutability, "%s is read-only", t.attribute)
 }
 
-// patch changes a user.
+// patch changes a user. The result is only valid as a whole, so it is checked once at the end.
 func (a *attributes) patch(p patchInput) error {
 	if err := p.check(); err != nil {
 		return err
@@ -151,6 +157,7 @@ func (a *attributes) patch(p patchInput) error {
 	return a.check()
 }
 
+// change applies one operation to one attribute; see roster.change.
 func (a *attributes) change(op string, t target, value json.RawMessage) (err error) {
 	switch t.attribute {
 	case "id", "meta", "schemas", "groups":
@@ -179,6 +186,7 @@ func (a *attributes) change(op string, t target, value json.RawMessage) (err err
 	return nil // not kept here
 }
 
+// setText sets a single-valued text; removing it makes it empty.
 func setText(field *string, op string, t target, value json.RawMessage) error {
 	*field = ""
 	if op == opRemove || string(value) == "null" {
@@ -212,6 +220,9 @@ func (a *attributes) changeName(op string, t target, value json.RawMessage) erro
 	return nil
 }
 
+// changeEmails changes the list as a whole, or the addresses that a path selects. If none is
+// selected, replacing adds one: some providers replace emails[type eq "work"].value also for users
+// who have none yet.
 func (a *attributes) changeEmails(op string, t target, value json.RawMessage) error {
 	if t.by == "" && t.sub == "" {
 		if op == opRemove {
@@ -250,7 +261,9 @@ func (a *attributes) changeEmails(op string, t target, value json.RawMessage) er
 	return nil
 }
 
-// addEmails adds addresses. A new primary one takes the place of the old.
+// addEmails adds addresses. A new primary one takes the place of the old. An address that is there
+// already is replaced, so that repeated patches don't add it twice. The bound is twice the limit
+// here, as check removes cleared ones later.
 func (a *attributes) addEmails(found []email) error {
 	if len(a.Emails)+len(found) > 2*maxEmails {
 		return refuse(invalidValue, "emails must be at most %d", maxEmails)
@@ -267,7 +280,8 @@ func (a *attributes) addEmails(found []email) error {
 	return nil
 }
 
-// choose returns the addresses that a path selects; all without a filter.
+// choose returns the addresses that a path selects; all without a filter. An unknown criterion
+// selects nothing.
 func (a *attributes) choose(t target) (chosen []*email) {
 	for i := range a.Emails {
 		e := &a.Emails[i]

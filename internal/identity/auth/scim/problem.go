@@ -22,7 +22,8 @@ const (
 	uniqueness    = "uniqueness"
 )
 
-// A problem is an error with SCIM's word for it.
+// A problem is an error with SCIM's word for it. It travels as an error through code that knows
+// nothing of SCIM.
 type problem struct {
 	word  string
 	fault *fault.Error
@@ -36,6 +37,8 @@ func refuse(word, format string, args ...any) error {
 	return &problem{word, fault.New(fault.Malformed, format, args...)}
 }
 
+// taken is for a name or an address that somebody else has, which providers show to their
+// administrators.
 func taken(format string, args ...any) error {
 	return &problem{uniqueness, fault.New(fault.Conflict, format, args...)}
 }
@@ -55,7 +58,8 @@ type errorOutput struct {
 	Detail  string   `json:"detail"`
 }
 
-// ServeError answers with an error in SCIM's shape.
+// ServeError answers with an error in SCIM's shape. Internal errors are only logged; the provider
+// gets the request's id.
 func (s *Service) ServeError(w http.ResponseWriter, r *http.Request, err error) {
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = fault.New(fault.TooLarge, "The body is over the limit of %d KiB", large.Limit>>10)
@@ -72,6 +76,7 @@ func (s *Service) ServeError(w http.ResponseWriter, r *http.Request, err error) 
 	if p, ok := errors.AsType[*problem](err); ok {
 		out.Word = p.word
 	} else if status == http.StatusBadRequest {
+		// A 400 has one of SCIM's words (RFC 7644, section 3.12).
 		out.Word = invalidValue
 	}
 	if status == http.StatusUnauthorized {

@@ -28,7 +28,8 @@ const (
 	errorSchema  = "urn:ietf:params:scim:api:messages:2.0:Error"
 )
 
-// mountProtocol adds the routes that providers call.
+// mountProtocol adds the routes that providers call. They don't go through httpapi.Add, since SCIM
+// has its own media type, errors and pagination.
 func (s *Service) mountProtocol(a *httpapi.API) {
 	s.api = a
 	for pattern, serve := range map[string]handler{
@@ -53,6 +54,8 @@ func (s *Service) mountProtocol(a *httpapi.API) {
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
 		if path == "" {
+			// The pattern without a method answers everything else below the base, so that errors
+			// have SCIM's shape, too.
 			a.Handle(base+"/", httpapi.PublicLimit(), endpoint{s, serve})
 			continue
 		}
@@ -95,6 +98,8 @@ func (e endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, a.status, a.body)
 }
 
+// answer authenticates before it reads the body. The caller has no user: only the organisation of
+// the token.
 func (e endpoint) answer(w http.ResponseWriter, r *http.Request) (answer, error) {
 	scheme, raw, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -117,6 +122,7 @@ func (e endpoint) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 	return e.serve(r.WithContext(access.With(r.Context(), c)))
 }
 
+// orgOf is the organisation of the token; every query names it.
 func orgOf(r *http.Request) string { return access.From(r.Context()).OrgID }
 
 // unknown answers requests for what is not there.
@@ -142,7 +148,8 @@ func (s *Service) unknown(r *http.Request) (answer, error) {
 	}}, nil
 }
 
-// readBody decodes a body. Providers send application/scim+json or application/json.
+// readBody decodes a body. Providers send application/scim+json or application/json. It isn't
+// strict about unknown fields: providers send many.
 func readBody(r *http.Request, into any) error {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -168,6 +175,8 @@ type page struct {
 	start, count int // start is 1 for the first one
 }
 
+// readPage reads pagination by index (RFC 7644, section 3.4.2.4). Values out of range are moved
+// into it, as the RFC demands; only text that isn't a number is an error.
 func readPage(r *http.Request) (p page, err error) {
 	q := r.URL.Query()
 	if p.start, err = number(q.Get("startIndex"), "startIndex", 1); err != nil {
@@ -200,6 +209,7 @@ type listOutput struct {
 	Resources    []any    `json:"Resources"`
 }
 
+// list answers with a page. The number of resources may be lower than what was asked for.
 func list(r *http.Request, total, start int, resources []any) answer {
 	for i := range resources {
 		resources[i] = project(r, resources[i])
@@ -214,13 +224,14 @@ type metaOutput struct {
 	Location     string `json:"location"`
 }
 
+// meta has times with milliseconds, as everywhere on the wire.
 func (s *Service) meta(kind, id string, created, modified time.Time) metaOutput {
 	at := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 	return metaOutput{kind, at(created), at(modified), s.URL() + "/" + kind + "s/" + id}
 }
 
 // project keeps the attributes of a resource that the query asks for; whole attributes
-// only. Id and schemas are always there.
+// only. Id and schemas are always there. Projecting the encoded form works for all resources alike.
 func project(r *http.Request, resource any) any {
 	wanted, unwanted := names(r, "attributes"), names(r, "excludedAttributes")
 	if len(wanted)+len(unwanted) == 0 {

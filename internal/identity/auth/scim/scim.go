@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Service keeps tokens, and what providers push with them.
+// Service keeps tokens, and what providers push with them. Provisioning decides membership only;
+// how people sign in is package signin's.
 type Service struct {
 	DB   *store.DB
 	Auth *auth.Service
@@ -45,7 +46,8 @@ const (
 	maxFilter = 1_000 // bytes of a filter or a path
 )
 
-// A user is a person as the provider describes them. They are a member while active.
+// A user is a person as the provider describes them. They are a member while active. The two rows
+// stay linked after a deactivation, so that the same user comes back.
 type user struct {
 	ID        string
 	OrgID     string
@@ -55,7 +57,8 @@ type user struct {
 	attributes
 }
 
-// attributes are what the provider sets.
+// attributes are what the provider sets. Active isn't stored: it is whether the user is a member;
+// see userColumns.
 type attributes struct {
 	UserName   string
 	ExternalID *string
@@ -63,7 +66,8 @@ type attributes struct {
 	profile
 }
 
-// A profile is kept as the provider sent it.
+// A profile is kept as the provider sent it. It is given back unchanged, also what this service
+// doesn't use.
 type profile struct {
 	Name        fullName `json:"name,omitzero"`
 	DisplayName string   `json:"displayName,omitempty"`
@@ -86,7 +90,7 @@ func (u user) target() audit.Target {
 	return audit.Target{Kind: "scim_user", ID: u.ID, Name: u.UserName}
 }
 
-// A Group is a group of the provider.
+// A Group is a group of the provider. What it is for is decided here: an owner may give it a role.
 type Group struct {
 	ID         string
 	OrgID      string

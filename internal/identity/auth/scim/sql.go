@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Users are active while their user is a member.
+// Users are active while their user is a member. A copy of that would have to follow every removal
+// elsewhere.
 const userColumns = `id, org_id, user_id, user_name, external_id, profile, created_at, updated_at,
 	COALESCE((SELECT users.removed_at IS NULL FROM users WHERE users.id = scim_users.user_id), FALSE)`
 
@@ -38,6 +39,8 @@ func updateUser(ctx context.Context, tx *store.Tx, u user, email string) error {
 	return err
 }
 
+// linkUser stores which user a person is. It is a duplicate if another person of the provider is
+// that user.
 func linkUser(ctx context.Context, tx *store.Tx, u user) error {
 	_, err := tx.Exec(ctx, `UPDATE scim_users SET user_id = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, u.UserID)
 	return err
@@ -53,7 +56,7 @@ func userByID(ctx context.Context, q store.Querier, orgID, id, lock string) (use
 	return store.One(rows, err, "User", scanUser)
 }
 
-// A condition is a WHERE clause and its arguments.
+// A condition is a WHERE clause and its arguments. Its text has only constants and placeholders.
 type condition struct {
 	text string
 	args []any
@@ -64,6 +67,8 @@ func (c *condition) and(text string, value any) {
 	c.text += " AND " + fmt.Sprintf(text, fmt.Sprintf("$%d", len(c.args)))
 }
 
+// userCondition only knows attributes with an index; anything else is refused instead of read
+// through.
 func userCondition(orgID string, f filter) (condition, error) {
 	c := condition{`org_id = $1`, []any{orgID}}
 	for name, value := range f {
@@ -95,7 +100,8 @@ func usersWhere(ctx context.Context, q store.Querier, where condition, limit, of
 	return store.All(rows, err, scanUser)
 }
 
-// formerAddress returns the address that a removed user had; "" for a member.
+// formerAddress returns the address that a removed user had; "" for a member. It may be an address
+// that the provider never had.
 func formerAddress(ctx context.Context, q store.Querier, orgID, userID string) (string, error) {
 	rows, err := q.Query(ctx, `SELECT COALESCE(former_email, '') FROM users WHERE org_id = $1 AND id = $2`, orgID, userID)
 	return store.One(rows, err, "User", store.Value[string])

@@ -16,7 +16,7 @@ import (
 )
 
 // A Token lets a provider push to one organisation. It is stored with its hash, never as
-// it is.
+// it is. It is no API key: it opens nothing but SCIM, and has no holder who could leave.
 type Token struct {
 	ID         string
 	OrgID      string
@@ -100,7 +100,8 @@ func (s *Service) Tokens(ctx context.Context, orgID string) ([]Token, error) {
 	return tokensOfOrg(ctx, s.DB, orgID)
 }
 
-// DeleteToken ends a token at once. What was pushed with it stays.
+// DeleteToken ends a token at once. What was pushed with it stays. Members stay members: whoever
+// revokes a token doesn't want to lose everybody.
 func (s *Service) DeleteToken(ctx context.Context, orgID, id string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		t, err := deleteToken(ctx, tx, orgID, id)
@@ -118,7 +119,8 @@ func (t Token) record(ctx context.Context, tx *store.Tx, action string, d audit.
 }
 
 // open returns the caller of a token: no user, and without any permission of the API. A
-// token that is unknown or has expired is fault.Unauthorized.
+// token that is unknown or has expired is fault.Unauthorized. The audit log names the token by its
+// name. Tokens aren't cached, so a revocation works at once.
 func (s *Service) open(ctx context.Context, raw string) (access.Caller, error) {
 	unknown := fault.New(fault.Unauthorized, "Unknown SCIM token; an owner can create one in Settings, Provisioning")
 	if !pattern.MatchString(raw) { // saves a query

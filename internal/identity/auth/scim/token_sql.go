@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// tokenColumns has no hash: nothing needs it after the lookup.
 const tokenColumns = `id, org_id, name, prefix, created_by, created_at, last_used_at, expires_at`
 
 func scanToken(row store.Row) (t Token, err error) {
@@ -40,7 +41,8 @@ func tokensOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Token, e
 	return store.All(rows, err, scanToken)
 }
 
-// touchToken writes the last use, unless another request has since before.
+// touchToken writes the last use, unless another request has since before. The condition makes
+// concurrent requests write it once.
 func touchToken(ctx context.Context, q store.Querier, id string, at, before time.Time) error {
 	_, err := q.Exec(ctx, `
 		UPDATE scim_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)`,

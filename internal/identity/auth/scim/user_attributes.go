@@ -39,7 +39,7 @@ type userInput struct {
 }
 
 // replace sets what a provider sent. The id of the provider and whether the user is
-// active stay as they are if they are left out.
+// active stay as they are if they are left out. It is PUT, and the first push of a user.
 func (a *attributes) replace(in userInput) error {
 	a.UserName = in.UserName
 	a.profile = profile{Name: in.Name, DisplayName: in.DisplayName, Emails: in.Emails}
@@ -52,6 +52,7 @@ func (a *attributes) replace(in userInput) error {
 	return a.check()
 }
 
+// check validates the user as they would be after the change, and that they have a usable address.
 func (a *attributes) check() error {
 	if a.ExternalID != nil && *a.ExternalID == "" {
 		a.ExternalID = nil
@@ -88,7 +89,8 @@ func (a *attributes) check() error {
 	return err
 }
 
-// checkText refuses what is too long for a name or cannot be shown on one line.
+// checkText refuses what is too long for a name or cannot be shown on one line. Names are shown on
+// pages and in terminals.
 func checkText(name, value string) error {
 	if utf8.RuneCountInString(value) > maxText {
 		return refuse(invalidValue, "%s must have at most %d characters", name, maxText)
@@ -100,7 +102,8 @@ func checkText(name, value string) error {
 }
 
 // address is that of the member: the primary one, else that of work, else the first,
-// else the user name.
+// else the user name. The member's address decides which existing member they are, so the choice
+// must not depend on the order of a map or on chance.
 func (a *attributes) address() (string, error) {
 	chosen, best := "", 0
 	for _, e := range a.Emails {
@@ -136,7 +139,8 @@ func (a *attributes) memberName() string {
 	return text.TruncateRunes(strings.TrimSpace(cmp.Or(a.DisplayName, a.Name.Formatted, full)), maxMemberName)
 }
 
-// sameAs reports whether two descriptions are equal, so that nothing needs to be written.
+// sameAs reports whether two descriptions are equal, so that nothing needs to be written. The
+// encoding is canonical: fields in order, empty ones left out.
 func (a *attributes) sameAs(b attributes) bool {
 	one, _ := json.Marshal(a) // made of text and booleans
 	other, _ := json.Marshal(b)

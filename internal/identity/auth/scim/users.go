@@ -25,6 +25,8 @@ type userOutput struct {
 	Meta   metaOutput `json:"meta"`
 }
 
+// output shows a user as SCIM does: what the provider sent, plus the id and whether they are a
+// member.
 func (s *Service) output(u user) userOutput {
 	return userOutput{
 		[]string{userSchema}, u.ID, u.ExternalID, u.UserName, u.profile, u.Active, s.meta("User", u.ID, u.CreatedAt, u.UpdatedAt),
@@ -71,11 +73,14 @@ func (s *Service) createUser(r *http.Request) (answer, error) {
 	if err := u.replace(in); err != nil {
 		return answer{}, err
 	}
+	// If it fails, the answer that was prepared is dropped with the error.
 	err := s.Auth.InTx(r.Context(), func(tx *store.Tx) error { return s.createIn(r.Context(), tx, &u) })
 	a := answer{status: http.StatusCreated, body: project(r, s.output(u)), location: s.meta("User", u.ID, now, now).Location}
 	return a, err
 }
 
+// createIn inserts the row and makes the person a member, or ends the membership of whoever has
+// their address: pushing an inactive person means that they must not be here.
 func (s *Service) createIn(ctx context.Context, tx *store.Tx, u *user) error {
 	n, err := countUsers(ctx, tx, condition{`org_id = $1`, []any{u.OrgID}})
 	if err != nil {
@@ -121,6 +126,7 @@ func (s *Service) patchUser(r *http.Request) (answer, error) {
 	return s.updateUser(r, func(a *attributes) error { return a.patch(in) })
 }
 
+// updateUser is PUT and PATCH. A push that changes nothing writes nothing.
 func (s *Service) updateUser(r *http.Request, change func(*attributes) error) (answer, error) {
 	ctx, id := r.Context(), r.PathValue("id")
 	var u user
@@ -143,7 +149,9 @@ func (s *Service) updateUser(r *http.Request, change func(*attributes) error) (a
 	return answer{status: http.StatusOK, body: project(r, s.output(u))}, err
 }
 
-// save writes a changed user, and makes the member what the provider says.
+// save writes a changed user, and makes the member what the provider says. The four cases are who
+// was a member and who will be one; a change of an inactive person deactivates once more, for
+// addresses that are new.
 func (s *Service) save(ctx context.Context, tx *store.Tx, u *user, wasActive bool) error {
 	email, err := u.address()
 	if err != nil {
@@ -172,7 +180,8 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, u *user, wasActive boo
 }
 
 // activate makes the person a member: the one who has the address already, else the
-// user that they were before, else a new one.
+// user that they were before, else a new one. Their role is that of their groups. Without one, an
+// existing member keeps the role that they have.
 func (u *user) activate(ctx context.Context, tx *store.Tx, email string) error {
 	role, err := roleByGroups(ctx, tx, u.OrgID, u.ID)
 	if err != nil {
@@ -207,7 +216,8 @@ func (u *user) activate(ctx context.Context, tx *store.Tx, email string) error {
 
 // deactivate ends the membership of a user, and of whoever has become a member with one of
 // their addresses. Those were members before the provider knew them, or came back by
-// another way.
+// another way. Removing by address closes the way around a deactivation: joining again by an
+// invitation or with another provider.
 func (s *Service) deactivate(ctx context.Context, tx *store.Tx, u *user) error {
 	addresses := []string{key(u.UserName)}
 	for _, e := range u.Emails {
@@ -228,6 +238,8 @@ func (s *Service) deactivate(ctx context.Context, tx *store.Tx, u *user) error {
 		return err
 	}
 	for _, id := range members {
+		// A person who was never active here becomes linked to the member that was removed, so that
+		// they can be reinstated.
 		if u.UserID == nil {
 			if err := u.link(ctx, tx, auth.User{ID: id}); err != nil {
 				return err
@@ -240,6 +252,8 @@ func (s *Service) deactivate(ctx context.Context, tx *store.Tx, u *user) error {
 	return nil
 }
 
+// link makes a member the person's user. Accounts at providers move along, so the person signs in
+// as the same member.
 func (u *user) link(ctx context.Context, tx *store.Tx, member auth.User) error {
 	former := u.UserID
 	u.UserID = &member.ID
@@ -259,7 +273,8 @@ func (s *Service) remove(ctx context.Context, tx *store.Tx, orgID, userID string
 	return err
 }
 
-// deleteUser forgets a person, and ends the membership.
+// deleteUser forgets a person, and ends the membership. Unlike a deactivated one, a deleted person
+// can come back as a stranger.
 func (s *Service) deleteUser(r *http.Request) (answer, error) {
 	if err := httpapi.DrainBody(r); err != nil {
 		return answer{}, err
@@ -308,7 +323,8 @@ func (p profile) encode() string {
 	return string(raw)
 }
 
-// highest returns the highest of some roles; "" if there is none.
+// highest returns the highest of some roles; "" if there is none. Roles are totally ordered by what
+// they include.
 func highest(roles []access.Role) access.Role {
 	if len(roles) == 0 {
 		return ""

@@ -18,9 +18,12 @@ type Service struct {
 }
 
 // Secret returns the installation's secret of that name: 32 random bytes that
-// are created on the first call. All replicas get the same one.
+// are created on the first call. All replicas get the same one. On the first call of several
+// replicas at once the insert of one wins, and all read that.
 func (s *Service) Secret(ctx context.Context, name string) (value []byte, err error) {
 	defer fault.Wrap(&err, "secret %s", name)
+	// Made on every call, and thrown away if there is one: that is cheaper than a read first and a
+	// race.
 	fresh := make([]byte, 32)
 	if _, err := rand.Read(fresh); err != nil {
 		return nil, err
@@ -39,13 +42,15 @@ func (s *Service) Secret(ctx context.Context, name string) (value []byte, err er
 	return s.Seal.Open(stored, place(name))
 }
 
+// place binds the sealed value to its row: copied to another one, it can't be opened.
 func place(name string) seal.Place {
 	return seal.Place{Table: "service_secrets", Column: "value", Row: name}
 }
 
 // Reseal encrypts with the keyring's first key all secrets that are in clear text
 // or encrypted with another key, and returns how many there were. A secret that
-// the keyring cannot open is an error.
+// the keyring cannot open is an error. It runs in the caller's transaction together with all other
+// tables with secrets.
 func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
 	all, err := allSecrets(ctx, tx, tx.Dialect().ForUpdate())
 	if err != nil {
@@ -67,7 +72,8 @@ func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err erro
 	return count, nil
 }
 
-// CheckSealed fails if the keyring cannot open one of the installation's secrets.
+// CheckSealed fails if the keyring cannot open one of the installation's secrets. It is asked at
+// the start, so that a wrong keyring is found before it is needed.
 func (s *Service) CheckSealed(ctx context.Context) error {
 	all, err := allSecrets(ctx, s.DB, "")
 	if err != nil {
@@ -82,7 +88,8 @@ func (s *Service) CheckSealed(ctx context.Context) error {
 }
 
 // HasSealed reports whether any of the installation's secrets is sealed. Then the
-// key that sealed it is needed to start.
+// key that sealed it is needed to start. An installation that has never sealed anything may start
+// without a key.
 func (s *Service) HasSealed(ctx context.Context) (bool, error) {
 	all, err := allSecrets(ctx, s.DB, "")
 	for _, stored := range all {

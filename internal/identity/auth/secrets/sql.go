@@ -6,6 +6,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// insertSecret does nothing if there is a secret of that name: replacing one would make what was
+// derived from it invalid.
 func insertSecret(ctx context.Context, q store.Querier, name string, value []byte) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, $3)
@@ -28,6 +30,7 @@ type storedSecret struct {
 	value []byte
 }
 
+// allSecrets is in the order of the names, which is the lock order.
 func allSecrets(ctx context.Context, q store.Querier, lock string) ([]storedSecret, error) {
 	rows, err := q.Query(ctx, `SELECT name, value FROM service_secrets ORDER BY name`+lock)
 	return store.All(rows, err, func(row store.Row) (s storedSecret, err error) {

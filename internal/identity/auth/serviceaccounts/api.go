@@ -15,6 +15,7 @@ import (
 func (s *Service) Mount(a *httpapi.API) {
 	const accounts = "/api/v1/service-accounts"
 	conflict := []int{http.StatusConflict}
+	// It belongs to all keys, and stands here because only this package changes keys.
 	httpapi.Add(a, s.handleUpdateKey, httpapi.Route{
 		Permission: access.Admin, Method: "PATCH", Path: "/api/v1/keys/{id}", Also: conflict,
 		Summary: "Change the name of an API key, or the networks from which it works",
@@ -111,6 +112,7 @@ type updateInput struct {
 	}
 }
 
+// handleUpdate reads the account again for the figures of its keys.
 func (s *Service) handleUpdate(ctx context.Context, in updateInput) (out accountAnswer, err error) {
 	c := access.From(ctx)
 	if err := s.Update(ctx, c, in.ID, Change{in.Body.Name, in.Body.Role}); err != nil {
@@ -129,6 +131,8 @@ func (s *Service) handleDelete(ctx context.Context, in deleteInput) (httpapi.Non
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.ID, in.Cascade)
 }
 
+// In updateKeyInput both fields are pointers: an empty list of networks means everywhere, a missing
+// one leaves it.
 type updateKeyInput struct {
 	ID   string `path:"id" format:"uuid"`
 	Body struct {

@@ -37,8 +37,10 @@ const (
 	maxKeyName    = 100 // characters
 )
 
+// accountName is stricter than a person's name: it is part of an address and of command lines.
 var accountName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
+// check refuses owners: a machine that owns the organisation could lock everybody out.
 func check(name string, role access.Role) error {
 	if !accountName.MatchString(name) {
 		return fault.Invalid("name", "name must be 1 to 63 lower-case letters, digits, dots, hyphens or underscores, "+
@@ -50,6 +52,7 @@ func check(name string, role access.Role) error {
 	return nil
 }
 
+// errTaken turns the violation of the unique address, which has the name in it, into a Conflict.
 func errTaken(err error, name string) error {
 	if store.IsDuplicate(err) {
 		return fault.New(fault.Conflict, "A service account named %s exists in this organisation", name).Because(err)
@@ -64,7 +67,7 @@ func record(ctx context.Context, tx *store.Tx, action string, u auth.User, d aud
 }
 
 // Create adds a service account to the caller's organisation. It gives no permission
-// that the caller does not have. A name that is taken is fault.Conflict.
+// that the caller does not have. A name that is taken is fault.Conflict. It has no key yet.
 func (s *Service) Create(ctx context.Context, c access.Caller, name string, role access.Role) (a Account, err error) {
 	if err := check(name, role); err != nil {
 		return a, err
@@ -117,7 +120,8 @@ type Change struct {
 	Role access.Role
 }
 
-// Update changes a service account. Other replicas may use the old role for seconds.
+// Update changes a service account. Other replicas may use the old role for seconds. What the
+// caller may do is checked for both the old and the new role.
 func (s *Service) Update(ctx context.Context, c access.Caller, id string, change Change) error {
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		before, err := auth.LockServiceAccount(ctx, tx, c, id, change.Role)
@@ -147,7 +151,8 @@ func (s *Service) Update(ctx context.Context, c access.Caller, id string, change
 
 // Delete deletes a service account. Its keys are revoked in the same transaction, and
 // with made also those that were made with them. What it made stays, with its name.
-// Other replicas may accept a key for seconds.
+// Other replicas may accept a key for seconds. The keys are locked first, then the account, as
+// everywhere.
 func (s *Service) Delete(ctx context.Context, c access.Caller, id string, made bool) error {
 	if c.UserID == id {
 		return fault.New(fault.Conflict, "This is the service account whose key you use; use another key to delete it")
@@ -180,7 +185,8 @@ type KeyChange struct {
 }
 
 // UpdateKey changes a key of the caller's organisation, whose holder has no higher role
-// than the caller. Other replicas may use the old networks for seconds.
+// than the caller. Other replicas may use the old networks for seconds. Its permissions and its
+// expiry can't be changed: a key that should do more is a new one.
 func (s *Service) UpdateKey(ctx context.Context, c access.Caller, id string, change KeyChange) (k auth.Key, err error) {
 	if change.Name != nil && (*change.Name == "" || utf8.RuneCountInString(*change.Name) > maxKeyName) {
 		return k, fault.Invalid("name", "name must have 1 to %d characters", maxKeyName)
@@ -212,7 +218,7 @@ func (s *Service) UpdateKey(ctx context.Context, c access.Caller, id string, cha
 }
 
 // checkNetworks refuses new networks of a key that the policy or the caller's own key
-// does not allow, and those that lock the caller out.
+// does not allow, and those that lock the caller out. Whoever has no list of their own may set any.
 func (*Service) checkNetworks(ctx context.Context, tx *store.Tx, c access.Caller, k auth.Key) error {
 	policy, err := keyrules.Load(ctx, tx, k.OrgID)
 	if err != nil {

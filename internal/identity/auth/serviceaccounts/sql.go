@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
+// insertAccount leaves given_role empty: no provider ever assigns a role to a machine.
 func insertAccount(ctx context.Context, tx *store.Tx, u auth.User) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO users (id, org_id, email, name, role, created_at, kind) VALUES ($1, $2, $3, $4, $5, $6, 'service')`,
@@ -35,6 +36,7 @@ func updateKey(ctx context.Context, tx *store.Tx, k auth.Key) error {
 	return err
 }
 
+// columns has $1 for the current time, by which active keys are counted.
 const columns = `id, org_id, COALESCE(former_email, email), name, role, created_at, removed_at,
 	(SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.user_id = users.id),
 	(SELECT COUNT(*) FROM api_keys k WHERE k.user_id = users.id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $1))`

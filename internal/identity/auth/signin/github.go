@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc/github"
 )
 
+// github makes a client for the provider's settings. It has no state of its own.
 func (s *Service) github(p Provider) *github.Client {
 	return &github.Client{
 		HTTP: s.HTTP, URL: p.Issuer, ID: p.ClientID, Secret: p.Secret, Redirect: s.redirect(p), Groups: p.asksGroups(),
@@ -32,7 +33,8 @@ func (s *Service) identifyAtGitHub(ctx context.Context, p Provider, f oidc.Flow,
 }
 
 // noReply is in the addresses that GitHub makes up for accounts: no mail reaches them,
-// and the older ones move on with the login.
+// and the older ones move on with the login. With such an address, one person's account could be
+// linked to another's membership later.
 const noReply = "@users.noreply."
 
 // readGitHub is read for GitHub. The login, which another account can take over, says

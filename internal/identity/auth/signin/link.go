@@ -48,7 +48,8 @@ func (s *Service) Linkable(ctx context.Context, c access.Caller, sessionID strin
 }
 
 // StartLink is Start for a person who is signed in and links another account. Nothing is
-// linked before they confirm it in the same session with Link.
+// linked before they confirm it in the same session with Link. The session's id is in the encrypted
+// cookie, so that an answer can't be used in another session.
 func (s *Service) StartLink(ctx context.Context, c access.Caller, sessionID, name string) (location, cookie string, err error) {
 	p, err := s.Provider(name)
 	if err != nil {
@@ -70,7 +71,8 @@ func (s *Service) StartLink(ctx context.Context, c access.Caller, sessionID, nam
 }
 
 // An Offer is an account at a provider that its owner may link. It is kept in a cookie,
-// encrypted, until they confirm.
+// encrypted, until they confirm. Nothing is stored on the server until then, and it expires with
+// the attempt.
 type Offer struct {
 	Provider, Issuer, Subject, Email string
 	Session                          string // that asked for it
@@ -80,7 +82,8 @@ type Offer struct {
 // Title is the name of the provider.
 func (o Offer) Title() string { return Provider{Name: o.Provider}.Title() }
 
-// offer checks that the person could sign in with the account, and seals it.
+// offer checks that the person could sign in with the account, and seals it. Checking the role now
+// tells the person before they confirm.
 func (s *Service) offer(p Provider, a attempt, who person, sessionID string) (string, error) {
 	if a.Session != sessionID {
 		return "", errNotAsked()
@@ -94,6 +97,7 @@ func (s *Service) offer(p Provider, a attempt, who person, sessionID string) (st
 	})
 }
 
+// errNotAsked is one message for all mismatches: which one it was is of use to an attacker only.
 func errNotAsked() error {
 	return fault.New(fault.Denied, "This account was not asked for in this session; start again on the page Account")
 }
@@ -107,7 +111,8 @@ func (s *Service) Offered(sessionID, cookie string) (o Offer, err error) {
 }
 
 // Link links the offered account to the caller: from then on they sign in with it, too.
-// An account of another member, and a second one at a provider, is fault.Conflict.
+// An account of another member, and a second one at a provider, is fault.Conflict. The same checks
+// as for a first sign-in apply, in particular those for people who were deactivated.
 func (s *Service) Link(ctx context.Context, c access.Caller, sessionID, cookie string) (o Offer, err error) {
 	if o, err = s.Offered(sessionID, cookie); err != nil {
 		return o, err
@@ -118,6 +123,8 @@ func (s *Service) Link(ctx context.Context, c access.Caller, sessionID, cookie s
 		if err != nil {
 			return err
 		}
+		// The identity may belong to a member who was removed, e.g. the same person under another
+		// address.
 		former, err := deleteFormer(ctx, tx, u.OrgID, who)
 		if err != nil {
 			return err
@@ -160,6 +167,7 @@ func (s *Service) Link(ctx context.Context, c access.Caller, sessionID, cookie s
 	return o, err
 }
 
+// recordIdentity names the person by what the provider calls them.
 func recordIdentity(ctx context.Context, tx *store.Tx, action, orgID, provider string, who person) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: orgID, Action: action, Target: audit.Target{Kind: "identity", ID: who.subject, Name: who.email},
@@ -168,7 +176,8 @@ func recordIdentity(ctx context.Context, tx *store.Tx, action, orgID, provider s
 }
 
 // Unlink ends that an account at a provider signs the caller in: its sessions end, and so
-// do the logins that they approved. The last way in stays (fault.Conflict).
+// do the logins that they approved. The last way in stays (fault.Conflict). A narrowed key can't do
+// it, as it ends sessions of others of the holder's keys.
 func (s *Service) Unlink(ctx context.Context, c access.Caller, id string) error {
 	if c.Narrowed() {
 		return fault.New(fault.Denied, "Your key has fewer permissions than the role %s; use one that has them all", c.Role)
@@ -191,6 +200,7 @@ func (s *Service) Unlink(ctx context.Context, c access.Caller, id string) error 
 		if err := deleteIdentity(ctx, tx, i); err != nil {
 			return err
 		}
+		// After the deletion, and undone with the transaction if none is left.
 		if err := s.checkWayLeft(ctx, tx, c); err != nil {
 			return err
 		}
@@ -201,7 +211,8 @@ func (s *Service) Unlink(ctx context.Context, c access.Caller, id string) error 
 }
 
 // checkWayLeft refuses to leave a member without a way to sign in: another account at a
-// provider that is configured, or a key.
+// provider that is configured, or a key. An account at a provider that is no longer configured
+// doesn't count.
 func (s *Service) checkWayLeft(ctx context.Context, tx *store.Tx, c access.Caller) error {
 	linked, err := providersOf(ctx, tx, c.OrgID, c.UserID)
 	if err != nil {
@@ -223,6 +234,8 @@ func (s *Service) checkWayLeft(ctx context.Context, tx *store.Tx, c access.Calle
 	return err
 }
 
+// send returns the provider's address with state, nonce and challenge, and the sealed attempt for
+// the browser.
 // send begins an attempt at a provider.
 func (s *Service) send(ctx context.Context, p Provider, a attempt) (location, cookie string, err error) {
 	if p.GitHub {

@@ -11,7 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/oidc"
 )
 
-// A person is what a provider says about whoever signed in.
+// A person is what a provider says about whoever signed in. Only issuer and subject identify them;
+// the rest may change from one sign-in to the next.
 type person struct {
 	issuer, subject string
 	email           string // verified, in lower case
@@ -24,7 +25,8 @@ const (
 	maxGroups = 10_000
 )
 
-// claims are those of an ID token, and what the provider tells besides.
+// claims are those of an ID token, and what the provider tells besides. They are kept undecoded:
+// providers send texts where the standard has booleans.
 type claims map[string]json.RawMessage
 
 func (c claims) text(name string) string {
@@ -45,13 +47,15 @@ func (c claims) isTrue(name string) bool {
 	return false
 }
 
-// incomplete reports whether claims are missing that the provider may tell on request.
+// incomplete reports whether claims are missing that the provider may tell on request. Asking costs
+// a request, so it is only done then.
 func (p Provider) incomplete(c claims) bool {
 	_, groups := c.find(p.groupsClaim())
 	return !c.has("email") || !c.has("email_verified") || len(p.Roles) > 0 && !groups
 }
 
-// find returns a claim by its name, or by the path to it, e.g. "realm_access.roles".
+// find returns a claim by its name, or by the path to it, e.g. "realm_access.roles". A claim whose
+// name has dots in it, as Auth0's namespaced ones, wins over a path.
 func (c claims) find(name string) (json.RawMessage, bool) {
 	if c.has(name) {
 		return c[name], true
@@ -64,7 +68,8 @@ func (c claims) find(name string) (json.RawMessage, bool) {
 	return inner.find(rest)
 }
 
-// groupsOf reads a list of texts, or one text, which is one group.
+// groupsOf reads a list of texts, or one text, which is one group. Microsoft leaves the groups out
+// if there are more than 200, and says so in _claim_names.
 func (p Provider) groupsOf(c claims) ([]string, error) {
 	raw, ok := c.find(p.groupsClaim())
 	if !ok || len(p.Roles) == 0 {

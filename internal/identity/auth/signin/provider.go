@@ -42,7 +42,8 @@ func (p Provider) Title() string {
 	return p.Name
 }
 
-// scopes always has openid, without which there is no ID token.
+// scopes always has openid, without which there is no ID token. OpenID Connect Core, section
+// 3.1.2.1.
 func (p Provider) scopes() []string {
 	if len(p.Scopes) == 0 {
 		return []string{"openid", "email", "profile"}
@@ -69,7 +70,8 @@ func (p Provider) checkDomain(email string) error {
 	return fault.New(fault.Denied, "Addresses of %s may not sign in with %s; sign in with an address of %s", domain, p.Title(), strings.Join(p.Domains, " or "))
 }
 
-// asksGroups reports whether anything depends on a person's groups.
+// asksGroups reports whether anything depends on a person's groups. Without that, GitHub isn't
+// asked for the permission to read them.
 func (p Provider) asksGroups() bool { return len(p.Roles) > 0 || len(p.GitHubOrgs) > 0 }
 
 // checkOrgs refuses people who are in none of the organisations at GitHub.
@@ -83,7 +85,7 @@ func (p Provider) checkOrgs(groups []string) error {
 }
 
 // role is the highest of the groups' roles, or "" if the provider assigns none. A person
-// without such a group is fault.Denied.
+// without such a group is fault.Denied. "" leaves the role of a member as it is.
 func (p Provider) role(groups []string) (highest access.Role, err error) {
 	if len(p.Roles) == 0 {
 		return "", nil

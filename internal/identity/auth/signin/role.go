@@ -11,7 +11,8 @@ import (
 
 // assignRole gives a member, who is locked, the role that their groups have at a provider.
 // It lowers a role only as far as neither a person nor another provider gave more, and the
-// last owner stays one.
+// last owner stays one. Who gave what is stored separately, users.given_role for people and
+// identities.role for providers, so that one of them can take back only what it gave.
 func assignRole(ctx context.Context, tx *store.Tx, u auth.User, issuer string, role access.Role) (auth.User, error) {
 	if !role.Includes(u.Role) {
 		given, err := rolesBeside(ctx, tx, u, issuer)
@@ -23,6 +24,7 @@ func assignRole(ctx context.Context, tx *store.Tx, u auth.User, issuer string, r
 				role = g
 			}
 		}
+		// If lowering isn't possible, the role stays exactly as it is.
 		if last, err := isLastOwner(ctx, tx, u); err != nil || last || role.Includes(u.Role) {
 			return u, err // what was given is no reason to raise it
 		}

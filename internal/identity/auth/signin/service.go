@@ -18,7 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Service signs people in.
+// Service signs people in. It keeps no state in memory: an answer may arrive at another replica
+// than the one that began the attempt.
 type Service struct {
 	DB        *store.DB
 	Auth      *auth.Service
@@ -52,7 +53,8 @@ func (s *Service) redirect(p Provider) string {
 }
 
 // Start begins a sign-in. It returns where the browser goes, and the cookie that it must
-// bring back within Lifetime. Next is a path of the dashboard to return to.
+// bring back within Lifetime. Next is a path of the dashboard to return to. Next comes from a link,
+// so the caller checks that it is a path of this server.
 func (s *Service) Start(ctx context.Context, name, next string) (location, cookie string, err error) {
 	p, err := s.Provider(name)
 	if err != nil {
@@ -61,7 +63,8 @@ func (s *Service) Start(ctx context.Context, name, next string) (location, cooki
 	return s.send(ctx, p, newAttempt(name, next))
 }
 
-// explain adds what to do. A provider that is away does not end sessions.
+// explain adds what to do. A provider that is away does not end sessions. The messages are for the
+// person who signs in; the log has what the operator needs.
 func (s *Service) explain(p Provider, err error) error {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -85,7 +88,8 @@ func (s *Service) explain(p Provider, err error) error {
 	return err
 }
 
-// A Callback is the request with which a browser returns from a provider.
+// A Callback is the request with which a browser returns from a provider. Everything in it but the
+// cookie can be made up by somebody else.
 type Callback struct {
 	Provider string
 	Query    url.Values
@@ -104,7 +108,8 @@ type Welcome struct {
 
 // Finish ends a sign-in: it makes a session for the member that the provider vouches
 // for, who is added or linked at their first. A refusal is fault.Denied or
-// fault.Conflict, and a provider that fails fault.BadGateway.
+// fault.Conflict, and a provider that fails fault.BadGateway. A state is used up before the code is
+// exchanged, so that a repeated answer never reaches the provider.
 func (s *Service) Finish(ctx context.Context, c Callback) (w Welcome, err error) {
 	p, err := s.Provider(c.Provider)
 	if err != nil {
@@ -132,6 +137,8 @@ func (s *Service) Finish(ctx context.Context, c Callback) (w Welcome, err error)
 		return w, err
 	}
 	who, err := s.identify(ctx, p, a.Flow, oidc.Answer{Code: c.Query.Get("code"), Issuer: c.Query.Get("iss")})
+	// The attempt was a link and not a sign-in: nobody is signed in by it, and a failure isn't a
+	// refusal.
 	if a.Session != "" {
 		if err == nil {
 			w.Offer, err = s.offer(p, a, who, c.Session)
@@ -142,6 +149,8 @@ func (s *Service) Finish(ctx context.Context, c Callback) (w Welcome, err error)
 		w, err = s.admit(ctx, p, org.ID, who, c.Browser)
 		w.Next = a.Next
 	}
+	// Only somebody whom the provider has identified is written to the audit log; anything else is
+	// noise that anybody can make.
 	if err != nil && who.subject != "" {
 		if err := s.recordRefusal(ctx, p, org.ID, who, err); err != nil {
 			return Welcome{}, err
@@ -157,7 +166,7 @@ var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 const maxCode = 4 << 10
 
 // refusal is what the provider refused. Its description is not shown: anybody can write
-// one into a link.
+// one into a link. The error code is limited to a few letters, too.
 func refusal(p Provider, query url.Values) error {
 	switch code := query.Get("error"); {
 	case code == "access_denied":
@@ -185,6 +194,8 @@ func (s *Service) identify(ctx context.Context, p Provider, f oidc.Flow, a oidc.
 	if err := token.Claims(&c); err != nil {
 		return who, s.explain(p, err)
 	}
+	// The claims may be missing although the scopes ask for them; userinfo has what a token
+	// doesn't.
 	if p.incomplete(c) && accessToken != "" {
 		if token, err = client.UserInfo(ctx, token, accessToken); err != nil {
 			return who, s.explain(p, err)
@@ -194,7 +205,7 @@ func (s *Service) identify(ctx context.Context, p Provider, f oidc.Flow, a oidc.
 }
 
 // admit makes a session. Two first sign-ins of a person at the same time add them once:
-// the second finds them on its second try.
+// the second finds them on its second try. The member's role may have changed, hence Forget.
 func (s *Service) admit(ctx context.Context, p Provider, orgID string, who person, n auth.NewSession) (w Welcome, err error) {
 	role, err := p.role(who.groups)
 	if err != nil {
@@ -221,6 +232,8 @@ type entrance struct {
 	session auth.NewSession
 }
 
+// enter does the whole sign-in in one transaction: find or link the member, check that they may
+// enter, assign their role, and open the session.
 func enter(ctx context.Context, tx *store.Tx, p Provider, e entrance) (w Welcome, err error) {
 	keyName := "sign-in with " + p.Name
 	how := "known"
@@ -239,6 +252,7 @@ func enter(ctx context.Context, tx *store.Tx, p Provider, e entrance) (w Welcome
 	if err := auth.RefuseInactive(ctx, tx, e.orgID, u.ID, u.Email, e.who.email); err != nil {
 		return w, err
 	}
+	// The audit log names the member as the one who acts.
 	asMember := access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
 	if e.role != "" {
 		if u, err = assignRole(asMember, tx, u, e.who.issuer, e.role); err != nil {
@@ -262,7 +276,8 @@ func enter(ctx context.Context, tx *store.Tx, p Provider, e entrance) (w Welcome
 
 // link finds the member with the person's verified address who has no account at any
 // provider yet, or adds one. It happens once: from then on the subject identifies them,
-// whatever their address is.
+// whatever their address is. Linking by address is only done where the provider has verified it,
+// and never a second time: an address that moves to another person must not take the member along.
 func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i identity, how string, err error) {
 	former, err := deleteFormer(ctx, tx, e.orgID, e.who)
 	if err != nil {
@@ -299,6 +314,8 @@ func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i iden
 		return i, "", fault.New(fault.Conflict, "The address %s belongs to a member whom the provider knows as another person; "+
 			"ask an admin to remove that member if the address is yours now, and sign in again", e.who.email)
 	}
+	// A second provider is linked by the member, who is signed in with the first, and not by an
+	// address alone.
 	for _, name := range linked {
 		return i, "", fault.New(fault.Denied, "The address %s belongs to a member who signs in with %s; sign in with that, "+
 			"and link this account on the page Account", e.who.email, Provider{Name: name}.Title())
@@ -309,7 +326,8 @@ func link(ctx context.Context, tx *store.Tx, e entrance, keyName string) (i iden
 
 // recordRefusal writes to the audit log that a person for whom the provider vouches was
 // refused. One who may not enter any more, e.g. because they lost the groups that gave
-// their role, keeps no session with the rights of before.
+// their role, keeps no session with the rights of before. A failure of the provider isn't a
+// refusal, so it ends no sessions.
 func (s *Service) recordRefusal(ctx context.Context, p Provider, orgID string, who person, why error) error {
 	e, ok := errors.AsType[*fault.Error](why)
 	if !ok || e.Kind != fault.Denied && e.Kind != fault.Conflict {
@@ -321,6 +339,7 @@ func (s *Service) recordRefusal(ctx context.Context, p Provider, orgID string, w
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
+		// Conflict is about the link and not about the person's rights.
 		if err == nil && e.Kind == fault.Denied {
 			if detail["sessions_ended"], err = auth.EndVouched(ctx, tx, orgID, i.id); err != nil {
 				return err
@@ -344,7 +363,8 @@ func (s *Service) ProviderOf(ctx context.Context, orgID, sessionID string) (stri
 }
 
 // LogoutURL is where the person ends their session at a provider, too; "" if that is not
-// known.
+// known. RP-initiated logout: signing out here leaves the session at the provider otherwise, and
+// the next click signs in again.
 func (s *Service) LogoutURL(ctx context.Context, name string) string {
 	p, err := s.Provider(name)
 	if err != nil || p.GitHub {

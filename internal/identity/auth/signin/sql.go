@@ -17,7 +17,8 @@ type identity struct {
 	role              access.Role // that the provider gives now; "" if none
 }
 
-// identityOf finds the identity of a member; that of one who was removed is not found.
+// identityOf finds the identity of a member; that of one who was removed is not found. Issuer and
+// subject are unique within an organisation.
 func identityOf(ctx context.Context, q store.Querier, orgID string, who person) (identity, error) {
 	rows, err := q.Query(ctx, `
 		SELECT i.id, i.org_id, i.user_id, i.key_id FROM identities i JOIN users u ON u.id = i.user_id
@@ -29,7 +30,7 @@ func identityOf(ctx context.Context, q store.Querier, orgID string, who person) 
 }
 
 // providersOf returns the providers at which a member has an account: their issuers, with
-// the names in the settings.
+// the names in the settings. The names are those of the last sign-in.
 func providersOf(ctx context.Context, q store.Querier, orgID, userID string) (map[string]string, error) {
 	rows, err := q.Query(ctx, `SELECT issuer, provider FROM identities WHERE org_id = $1 AND user_id = $2`, orgID, userID)
 	names := map[string]string{}
@@ -42,7 +43,7 @@ func providersOf(ctx context.Context, q store.Querier, orgID, userID string) (ma
 }
 
 // deleteFormer forgets the identity of a removed member, and returns who they were; "" if
-// there is none.
+// there is none. The person may sign in again as somebody new; see RefuseInactiveFormer.
 func deleteFormer(ctx context.Context, tx *store.Tx, orgID string, who person) (userID string, err error) {
 	rows, err := tx.Query(ctx, `
 		DELETE FROM identities WHERE org_id = $1 AND issuer = $2 AND subject = $3
@@ -86,6 +87,8 @@ func accountsOf(ctx context.Context, q store.Querier, orgID, userID string) ([]A
 	})
 }
 
+// upsertIdentity also refreshes what the provider says now. A role is only replaced by another one,
+// never by none.
 func upsertIdentity(ctx context.Context, tx *store.Tx, i identity, provider string, who person) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO identities (id, org_id, user_id, issuer, subject, provider, email, key_id, role, created_at, last_used_at)
@@ -104,7 +107,8 @@ func providerOfSession(ctx context.Context, q store.Querier, orgID, sessionID st
 	return store.One(rows, err, "Provider", store.Value[string])
 }
 
-// use reports false if a state was used before, on any replica.
+// use reports false if a state was used before, on any replica. The insert decides between two
+// requests with one answer. Only a hash of the state is stored.
 func use(ctx context.Context, q store.Querier, orgID, state string, until time.Time) (bool, error) {
 	n, err := q.Exec(ctx, `
 		INSERT INTO used_sign_ins (state, org_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (state) DO NOTHING`,
@@ -127,14 +131,15 @@ func rolesBeside(ctx context.Context, q store.Querier, u auth.User, issuer strin
 	return store.All(rows, err, store.Value[access.Role])
 }
 
-// updateRole writes a role that a provider's groups gave.
+// updateRole writes a role that a provider's groups gave. given_role stays: it's what people gave.
 func updateRole(ctx context.Context, tx *store.Tx, u auth.User) error {
 	_, err := tx.Exec(ctx, `UPDATE users SET role = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, u.Role)
 	return err
 }
 
 // countKeys counts the keys with which a member can sign in. Nobody has those of
-// identities, and some keys only report sessions or push versions of one entry.
+// identities, and some keys only report sessions or push versions of one entry. It errs on the low
+// side: with none, a member would be locked out.
 func countKeys(ctx context.Context, q store.Querier, orgID, userID string) (int, error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*) FROM api_keys

@@ -23,7 +23,8 @@ const (
 )
 
 // An attempt is a sign-in that was started. It is kept in a cookie, encrypted, so that
-// the answer is accepted by the same browser only, and by every replica.
+// the answer is accepted by the same browser only, and by every replica. Without a table, an
+// attempt that is never finished costs nothing.
 type attempt struct {
 	Provider  string
 	Flow      oidc.Flow
@@ -48,6 +49,8 @@ const (
 	offerLabel  = "whetstone offered account"
 )
 
+// aead has random nonces. The number of attempts is far below the 2^32 that AES-GCM allows with one
+// key.
 func (s *Service) aead() (cipher.AEAD, error) {
 	block, err := aes.NewCipher(s.Secret)
 	if err != nil {
@@ -56,6 +59,7 @@ func (s *Service) aead() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
+// sealAs encrypts a value with the label as additional data.
 func (s *Service) sealAs(label string, v any) (string, error) {
 	aead, err := s.aead()
 	if err != nil {
@@ -68,7 +72,8 @@ func (s *Service) sealAs(label string, v any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(label))), nil
 }
 
-// openAs reports whether a cookie has a value of that label, which it reads.
+// openAs reports whether a cookie has a value of that label, which it reads. Any failure is the
+// same to the caller: the cookie isn't ours.
 func (s *Service) openAs(label, cookie string, into any) bool {
 	aead, err := s.aead()
 	if err != nil {
@@ -83,7 +88,7 @@ func (s *Service) openAs(label, cookie string, into any) bool {
 }
 
 // open returns the attempt of a cookie, if it was started with the provider and has the
-// state.
+// state. The state of the query must be that of the cookie, which is what prevents login CSRF.
 func (s *Service) open(cookie, provider, state string) (a attempt, err error) {
 	foreign := fault.New(fault.Denied, "This sign-in was not started in this browser, or was started again "+
 		"in another tab; start again")

@@ -36,6 +36,7 @@ type Client struct {
 	Groups   bool   // organisations and teams are asked for, too
 }
 
+// config asks for the least that identifies a person; read:org only if groups decide something.
 func (c *Client) config() *oauth2.Config {
 	scopes := []string{"read:user", "user:email"}
 	if c.Groups {
@@ -67,7 +68,8 @@ func (c *Client) AuthURL(f oidc.Flow) string {
 
 // Exchange exchanges a code for an access token. A code that is not accepted is
 // fault.Unauthorized; a GitHub that cannot be reached, or refuses this installation, is
-// fault.BadGateway.
+// fault.BadGateway. GitHub sends no nonce, as there is no ID token; state and PKCE bind the answer
+// to the request.
 func (c *Client) Exchange(ctx context.Context, f oidc.Flow, a oidc.Answer) (access string, err error) {
 	// Mix-up: GitHub names itself with the second, if at all. Each provider has its own
 	// redirect URI besides.

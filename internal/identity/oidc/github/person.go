@@ -53,7 +53,8 @@ type team struct {
 }
 
 // Person returns whose access token it is. An account that is not a person's is
-// fault.Unauthorized, a GitHub that does not answer fault.BadGateway.
+// fault.Unauthorized, a GitHub that does not answer fault.BadGateway. It takes a few requests,
+// whose results aren't kept beyond the sign-in.
 func (c *Client) Person(ctx context.Context, access string) (p Person, err error) {
 	var u user
 	if err := c.get(ctx, access, "/user", &u); err != nil {
@@ -88,7 +89,8 @@ func (c *Client) Person(ctx context.Context, access string) (p Person, err error
 }
 
 // groups are those of organisations that the person has joined: an invitation does not
-// count, which anybody can send.
+// count, which anybody can send. Only active memberships of the person themselves count. Teams of
+// organisations that the person hasn't joined are left out.
 func (c *Client) groups(ctx context.Context, access string, userID int64) ([]string, error) {
 	joined, err := list[membership](ctx, c, access, "/user/memberships/orgs?state=active")
 	if err != nil {
@@ -112,7 +114,9 @@ func (c *Client) groups(ctx context.Context, access string, userID int64) ([]str
 	return groups, err
 }
 
-// list reads all pages. The address of the next one is not taken from the answer.
+// list reads all pages. The address of the next one is not taken from the answer. It gives up
+// instead of using the first pages only: a missing group would refuse somebody for no visible
+// reason.
 func list[V any](ctx context.Context, c *Client, access, path string) (all []V, err error) {
 	for page := 1; page <= maxPages; page++ {
 		var some []V
@@ -127,7 +131,7 @@ func list[V any](ctx context.Context, c *Client, access, path string) (all []V, 
 	return nil, fault.New(fault.Unauthorized, "you are in more than %d organisations or teams", perPage*maxPages)
 }
 
-// Check asks whether GitHub answers.
+// Check asks whether GitHub answers. It is for the doctor, and needs no token.
 func (c *Client) Check(ctx context.Context) error {
 	resp, err := c.http().Get(ctx, c.api()+"/")
 	if err != nil {
@@ -141,6 +145,7 @@ func (c *Client) Check(ctx context.Context) error {
 	return fault.New(fault.BadGateway, "%s answers %d", c.api(), resp.StatusCode)
 }
 
+// get sends the access token to the API's host only.
 func (c *Client) get(ctx context.Context, access, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.api()+path, nil)
 	if err != nil {
@@ -175,7 +180,8 @@ func (c *Client) get(ctx context.Context, access, path string, into any) error {
 	return nil
 }
 
-// limited reports whether a rate limit is reached, for which GitHub also uses 403.
+// limited reports whether a rate limit is reached, for which GitHub also uses 403. GitHub documents
+// both headers for its primary and secondary limits.
 func limited(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:

@@ -7,7 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// address matches URLs, mail addresses, and host names with and without a scheme.
+// address matches URLs, mail addresses, and host names with and without a scheme. Schemes are
+// matched in general, host names by a list of common endings: "config.json" must not count as one.
 var address = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^\s<>"'` + "`" + `)\]]+|\b(?:mailto|javascript|data):[^\s<>"'` + "`" + `)\]]+|` +
 	`[\w.+-]*@?\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|ai|app|co|info|biz|xyz|ru|cn|de|uk|me|sh|link|site|online|tech|cloud|page|top|tk)\b(?:[:/][^\s<>"'` + "`" + `)\]]*)?|` +
 	`\b\d{1,3}(?:\.\d{1,3}){3}\b(?:[:/][^\s<>"'` + "`" + `)\]]*)?`)
@@ -27,7 +28,8 @@ func comments(s string) []string { return comment.FindAllString(s, -1) }
 
 // addedCommands returns which forms of commands the text has that it did not have
 // before. An agent runs what its skill shows as a command, and Claude Code runs
-// what follows an exclamation mark before the model has read it.
+// what follows an exclamation mark before the model has read it. Forms are compared and not places:
+// moving a command within the text adds nothing.
 func addedCommands(before, after skillpkg.Skill) (problems []string) {
 	old := unitsOf(before)
 	known := map[unit]bool{}
@@ -35,6 +37,8 @@ func addedCommands(before, after skillpkg.Skill) (problems []string) {
 		known[u] = true
 	}
 	now := commands{}
+	// Units that the text had before are skipped as a whole, so that the regular expressions only
+	// run on what changed.
 	for _, u := range unitsOf(after) {
 		if !known[u] {
 			now.addUnit(u)
@@ -63,7 +67,8 @@ func addedCommands(before, after skillpkg.Skill) (problems []string) {
 	return problems
 }
 
-// commands are what a text has of each form.
+// commands are what a text has of each form. The value is a set of the commands in one spelling,
+// white space collapsed.
 type commands map[string]map[string]bool
 
 func (c commands) add(form, s string) {
@@ -116,7 +121,8 @@ var (
 		`\b(?:Read|Write|Edit|Glob|Grep|Task|Agent|Skill|LS|Shell|Terminal)(?:\(|\s+tool\b|` + "`" + `)`)
 )
 
-// unitsOf splits the description and the body of a skill.
+// unitsOf splits the description and the body of a skill. It is a rough reader of Markdown, not a
+// parser: where in doubt, text counts as code, which only refuses an edit.
 func unitsOf(s skillpkg.Skill) (units []unit) {
 	fence, inside := "", code
 	var paragraph []string
@@ -154,7 +160,7 @@ func unitsOf(s skillpkg.Skill) (units []unit) {
 }
 
 // fenceMark returns the marks of a fence and its info string; mark is "" if the line
-// is not a fence.
+// is not a fence. Marks inside of lists and quotations count as well.
 func fenceMark(line string) (mark, info string) {
 	line = strings.TrimLeft(line, " \t>*+-.0123456789")
 	if !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "~~~") {
@@ -179,11 +185,13 @@ func (c commands) addUnit(u unit) {
 			c.add("fence", line)
 		}
 		// Only at the beginning of a line a program needs no word that asks to run it.
+		// List marks, quotation marks and prompts before a command don't hide it.
 		start := strings.TrimLeft(line, " \t>*+-.0123456789$#")
 		if at := program.FindStringIndex(start); at != nil && at[0] == 0 {
 			c.add("inline", clause(start))
 		}
 	}
+	// A command may go on in the next line of its paragraph.
 	c.addProse(strings.ReplaceAll(u.text, "\n", " "))
 }
 
@@ -207,7 +215,8 @@ func (c commands) addProse(s string) {
 	}
 }
 
-// endOfClause matches what ends a command in prose.
+// endOfClause matches what ends a command in prose. A full stop inside of a word, as in a file
+// name, ends nothing.
 var endOfClause = regexp.MustCompile("`|[.,;:]\\s|$")
 
 // clause returns a command in prose, as far as it goes.

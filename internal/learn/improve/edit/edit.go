@@ -19,7 +19,7 @@ import (
 // (SkillOpt, arXiv 2605.23904).
 const MaxEdits = 4
 
-// Limits of growth: the larger of both is allowed.
+// Limits of growth: the larger of both is allowed. Without a limit, texts grow with every round.
 const (
 	maxGrowth      = 0.2 // of the text
 	maxGrowthRunes = 400 * runesPerToken
@@ -80,6 +80,7 @@ func (t Target) Apply(skillMD string, edits []Edit) (string, []Refused) {
 	refuse := func(n int, format string, args ...any) {
 		refused = append(refused, Refused{Edit: edits[n], N: n + 1, Why: fmt.Sprintf(format, args...)})
 	}
+	// Without a frontmatter there is no telling description from body.
 	doc, err := rewrite.Parse(skillMD)
 	if err != nil {
 		for n := range edits {
@@ -88,6 +89,7 @@ func (t Target) Apply(skillMD string, edits []Edit) (string, []Refused) {
 		return skillMD, refused
 	}
 	var changes []change
+	// The limit is for all edits together, in their order.
 	room := growthLimit(skillMD)
 	for n, e := range edits {
 		c, err := t.locate(doc, e)
@@ -112,6 +114,8 @@ func (t Target) Apply(skillMD string, edits []Edit) (string, []Refused) {
 	}
 	description := apply(doc.Description, inDescription, changes)
 	body := apply(doc.RawBody, inBody, rawChanges(doc, changes))
+	// If the changed description isn't valid YAML or too long, its edits are refused and those of
+	// the body stay.
 	changed, err := doc.With(description, body)
 	if err != nil { // of the description
 		for _, c := range changes {
@@ -157,7 +161,7 @@ func textOf(d *rewrite.Document, p part) string {
 }
 
 // A change replaces a range of a part. The range of its anchor is claimed: no
-// other change may touch it.
+// other change may touch it. Two edits of one anchor would depend on their order.
 type change struct {
 	n                  int // index of its edit
 	part               part
@@ -203,7 +207,8 @@ func (t Target) locate(doc *rewrite.Document, e Edit) (change, error) {
 }
 
 // find returns the part and the position of the only occurrence of an anchor in
-// what the target allows to change.
+// what the target allows to change. The message says what to do, since the model that wrote the
+// edit gets it.
 func (t Target) find(doc *rewrite.Document, anchor string) (in part, at int, err error) {
 	inDesc, body := count(doc.Description, anchor), count(doc.Body, anchor)
 	var allowed int
@@ -231,7 +236,8 @@ func (t Target) find(doc *rewrite.Document, anchor string) (in part, at int, err
 	return inBody, strings.Index(doc.Body, anchor), nil
 }
 
-// count counts occurrences up to 100, overlapping ones too: "aa" is twice in "aaa".
+// count counts occurrences up to 100, overlapping ones too: "aa" is twice in "aaa". An anchor that
+// overlaps itself is ambiguous, too.
 func count(s, anchor string) (n int) {
 	for n < 100 {
 		at := strings.Index(s, anchor)
@@ -294,7 +300,8 @@ func apply(whole string, in part, changes []change) string {
 	return b.String()
 }
 
-// rawChanges translates changes of the body into changes of the file's bytes.
+// rawChanges translates changes of the body into changes of the file's bytes. Body has line feeds
+// only; the file may have CRLF, which an edit must not change elsewhere.
 func rawChanges(d *rewrite.Document, changes []change) []change {
 	raw := slices.Clone(changes)
 	for i := range raw {

@@ -22,7 +22,8 @@ const (
 )
 
 // A Guard checks a changed SKILL.md before anything is spent on scoring it: text
-// that a model wrote must not make a skill do something else.
+// that a model wrote must not make a skill do something else. It errs on the safe side: a refused
+// edit costs one candidate, an allowed one may reach every user of the skill.
 type Guard struct {
 	// Files are the paths of the other files of the skill, to which the text may
 	// link.
@@ -76,7 +77,8 @@ func (g Guard) Check(ctx context.Context, before, after string) (problems []stri
 	return problems, nil
 }
 
-// newFindings returns the rules of which the validation finds more than before.
+// newFindings returns the rules of which the validation finds more than before. Findings are
+// counted by rule, severity and evidence, and not by line: lines move.
 func (g Guard) newFindings(ctx context.Context, before, after string) (rules []string, err error) {
 	type kind struct {
 		code     string
@@ -104,7 +106,8 @@ func (g Guard) newFindings(ctx context.Context, before, after string) (rules []s
 	return rules, nil
 }
 
-// findings validates a skill whose other files are there, but empty.
+// findings validates a skill whose other files are there, but empty. Their content doesn't matter
+// for a change of SKILL.md; that they exist does, for links.
 func (g Guard) findings(ctx context.Context, skillMD string) ([]lint.Finding, error) {
 	parts := []skillpkg.Part{skillpkg.TextPart("SKILL.md", skillMD)}
 	for _, path := range g.Files {

@@ -10,7 +10,8 @@ import (
 // Merge combines two versions of a SKILL.md that were made from the same one, each
 // by the edits of one or more rounds. It reports false if they change the same
 // passage, or passages that touch, in different ways, or if nothing is combined
-// because one has all changes of the other.
+// because one has all changes of the other. It is a three-way merge on words: lines are too coarse
+// for paragraphs of prose.
 func Merge(base, a, b string) (_ string, ok bool) {
 	from, err := rewrite.Parse(base)
 	if err != nil {
@@ -36,7 +37,7 @@ func Merge(base, a, b string) (_ string, ok bool) {
 	return merged, true
 }
 
-// A hunk replaces a range of the base.
+// A hunk replaces a range of the base. Neighbouring removals and insertions are one hunk.
 type hunk struct {
 	start, end int
 	text       string
@@ -64,7 +65,8 @@ func hunks(base, changed string) (all []hunk) {
 	return all
 }
 
-// mergeText applies the changes of both versions to the base.
+// mergeText applies the changes of both versions to the base. Hunks that touch count as a conflict,
+// since their order would matter.
 func mergeText(base, a, b string) (_ string, ok bool) {
 	fromA, fromB := hunks(base, a), hunks(base, b)
 	var out strings.Builder
@@ -77,6 +79,7 @@ func mergeText(base, a, b string) (_ string, ok bool) {
 		case len(fromA) == 0 || fromB[0].end < fromA[0].start:
 			at = fromB[0].write(&out, base, at)
 			fromB = fromB[1:]
+		// Both made the same change.
 		case fromA[0] == fromB[0]:
 			at = fromA[0].write(&out, base, at)
 			fromA, fromB = fromA[1:], fromB[1:]

@@ -26,7 +26,8 @@ type Evidence struct {
 	Proved   bool
 }
 
-// Prove compares the winner (New) with the current version.
+// Prove compares the winner (New) with the current version. Cases without a verdict of both are
+// left out, which costs power but doesn't bias the result.
 func Prove(cases []decision.Case) (e Evidence) {
 	for _, c := range cases {
 		if c.Current.Decided == 0 || c.New.Decided == 0 {
@@ -47,6 +48,7 @@ func Prove(cases []decision.Case) (e Evidence) {
 		e.Current /= float64(e.Cases)
 		e.Winner /= float64(e.Cases)
 	}
+	// Ties say nothing in a sign test: only better and worse cases count.
 	e.P = stats.MidP(e.Better, e.Worse)
 	e.Interval[0], e.Interval[1] = stats.PairedDifference(float64(e.Better), float64(e.Worse), e.Cases)
 	e.Proved = e.P <= FalseProofRate

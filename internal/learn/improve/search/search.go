@@ -35,7 +35,8 @@ func (m Member) Total(other Member) (sum float64) {
 	return sum
 }
 
-// dominates reports whether m is nowhere worse than other.
+// dominates reports whether m is nowhere worse than other. A case without a verdict counts as
+// worse, so nothing is dropped because of an outage.
 func (m Member) dominates(other Member) bool {
 	for id, score := range other.Scores {
 		if own, ok := m.Scores[id]; !ok || own < score {
@@ -58,7 +59,8 @@ type State struct {
 func New(current Member) *State { return &State{Pool: []Member{current}} }
 
 // Finish ends a round with its candidate, or with nil if there was none, or if it
-// was worse than its parent on the minibatch.
+// was worse than its parent on the minibatch. A candidate that an existing member dominates is
+// dropped; members that it dominates leave the pool.
 func (s *State) Finish(candidate *Member) {
 	s.Rounds++
 	s.Stale++
@@ -78,6 +80,7 @@ func (s *State) Finish(candidate *Member) {
 	}
 	s.Stale = 0
 	s.Pool = append(slices.DeleteFunc(s.Pool, candidate.dominates), *candidate)
+	// One too many: the member that is best on the fewest cases goes.
 	if len(s.Pool) > MaxAlive {
 		wins := s.wins()
 		fewest := 0
@@ -110,7 +113,8 @@ func (s *State) wins() []int {
 }
 
 // Parent draws the member that the next candidate is written from, by the number
-// of cases that it is best on.
+// of cases that it is best on. So a member that only wins on a single hard case is still drawn now
+// and then, which keeps the search from a local optimum.
 func (s *State) Parent(r *rand.Rand) Member {
 	wins, total := s.wins(), 0
 	for _, n := range wins {
@@ -163,7 +167,8 @@ func (s *State) Partner() (partner Member, found bool) {
 func (s *State) Done(rounds int) bool { return s.Rounds >= rounds || s.Stale >= MaxStale }
 
 // Minibatch draws cases to try a candidate on: at least half of them fail with its
-// parent, if there are as many.
+// parent, if there are as many. The passing ones keep a candidate from mending failures at their
+// expense.
 func Minibatch(train []string, failing map[string]bool, r *rand.Rand) []string {
 	var bad, good []string
 	for _, id := range train {

@@ -43,7 +43,8 @@ const MaxProofs = 5
 type Counts struct{ Train, Selection, Proof int }
 
 // Count returns the sizes that Split makes of the cases, whatever the seed and
-// whichever of them fail.
+// whichever of them fail. It is deterministic, so that limits and estimates can use it before
+// anything is scored.
 func Count(cases []Case, holdout float64, least Least) Counts {
 	held := 0
 	for _, n := range heldOut(cases, holdout, least) {
@@ -71,6 +72,7 @@ func heldOut(cases []Case, holdout float64, least Least) map[string]int {
 		}
 	}
 	groups := slices.Sorted(maps.Keys(all))
+	// Groups with the most cases to write from give first.
 	for total < least.Selection+least.Proof {
 		best := ""
 		for _, g := range groups {
@@ -84,6 +86,7 @@ func heldOut(cases []Case, holdout float64, least Least) map[string]int {
 		held[best]++
 		total++
 	}
+	// And back, where the writer would be left with too few.
 	for len(cases)-total < least.Train && total > least.Selection+least.Proof {
 		best := ""
 		for _, g := range groups {
@@ -113,6 +116,8 @@ func Split(cases []Case, holdout float64, least Least, seed int64) []Part {
 			}
 		}
 		r.Shuffle(len(stratum), func(i, k int) { stratum[i], stratum[k] = stratum[k], stratum[i] })
+		// Failing and passing cases stand next to each other after the sort, so that systematic
+		// takes its share of both.
 		slices.SortStableFunc(stratum, func(a, b int) int { return order(cases[b].Failing) - order(cases[a].Failing) })
 		for _, at := range systematic(len(stratum), held[g], r) {
 			out = append(out, stratum[at])
@@ -130,7 +135,7 @@ func Split(cases []Case, holdout float64, least Least, seed int64) []Part {
 
 // showFailure exchanges cases of the selection and the proof if none of the
 // selection fails: no candidate could be better on it. It matters where there are
-// very few.
+// very few. A passing case of the selection goes to the proof for it, so the sizes stay.
 func showFailure(cases []Case, parts []Part) {
 	passing, failing := -1, -1
 	for i, part := range parts {

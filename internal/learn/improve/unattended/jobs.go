@@ -46,7 +46,8 @@ func (s *Service) Register() {
 	s.Jobs.Every(nightsInterval, nights{})
 }
 
-// begin enqueues the night of each organisation whose time has come.
+// begin enqueues the night of each organisation whose time has come. Enqueueing twice is harmless:
+// the key is the organisation.
 func (s *Service) begin(ctx context.Context, now time.Time) error {
 	due, err := orgsDue(ctx, s.DB, dateOf(now))
 	if err != nil || len(due) == 0 {
@@ -66,7 +67,8 @@ func (s *Service) begin(ctx context.Context, now time.Time) error {
 	})
 }
 
-// offsetOf is when the night of an organisation begins, after midnight.
+// offsetOf is when the night of an organisation begins, after midnight. The hash spreads
+// organisations evenly, and each has the same time every night.
 func offsetOf(orgID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(orgID)) // never fails

@@ -25,7 +25,8 @@ import (
 
 // night looks at the organisation's skills one after another, and reports whether it
 // has to wait for an improve run. What it did is stored before it goes on, so that it
-// can be called again at any point.
+// can be called again at any point. Each skill is looked at once a night; its row says when that
+// was.
 func (s *Service) night(ctx context.Context, orgID string, now time.Time) (wait bool, err error) {
 	defer fault.Wrap(&err, "night of organisation %s", orgID)
 	for {
@@ -45,7 +46,8 @@ func (s *Service) night(ctx context.Context, orgID string, now time.Time) (wait 
 }
 
 // look starts an improve run of a skill, or notes why there is none. It waits while
-// another one of the organisation is under way.
+// another one of the organisation is under way. One run at a time: two would compete for the
+// judge's rate limit and make each other look slow.
 func (s *Service) look(ctx context.Context, p policyOf, now time.Time) (wait bool, err error) {
 	running, err := runsUnderWay(ctx, s.DB, p.orgID)
 	if err != nil || running > 0 {
@@ -53,11 +55,14 @@ func (s *Service) look(ctx context.Context, p policyOf, now time.Time) (wait boo
 	}
 	run, why, err := s.plan(ctx, p, now)
 	if err == nil && why == "" {
+		// The start and the claim of the night are one transaction; see plan.
 		_, err = s.Improve.Start(ctx, access.Caller{OrgID: p.orgID, UserID: p.userID}, run)
 	}
 	if errors.Is(err, errClaimed) {
 		return true, nil
 	}
+	// A person has to correct these errors, so a retry in the same night is of no use. All others
+	// are retried by the queue.
 	if f, ok := refusal(err); ok {
 		why, err = "No improve run could be started: "+f, nil
 	}
@@ -87,6 +92,7 @@ func (s *Service) plan(ctx context.Context, p policyOf, now time.Time) (n improv
 		return n, "", err
 	case skill.Hidden || skill.MergedInto != nil:
 		return n, "The skill is hidden or merged into another one.", nil
+	// Healthy skills and those with too few sessions are left alone.
 	case skill.Status != skills.Critical && skill.Status != skills.Warning:
 		return n, fmt.Sprintf("Nothing to do: the skill is %s.", skill.Status), nil
 	}
@@ -104,6 +110,7 @@ func (s *Service) plan(ctx context.Context, p policyOf, now time.Time) (n improv
 	if fresh < minNewCases {
 		return n, fmt.Sprintf("%d reviewed cases are new since the last improve run, and %d are needed.", fresh, minNewCases), nil
 	}
+	// One run must not use up the month.
 	limit := min(p.MonthlyUSD-spent, maxRunUSD)
 	reason := fmt.Sprintf("The skill is %s, and %d reviewed cases of the suite %s are new.", skill.Status, fresh, suite.Name)
 	n.SuiteID, n.MaxIterations, n.Holdout, n.MaxCostUSD = suite.ID, improve.DefaultIterations, improve.DefaultHoldout, &limit
@@ -113,6 +120,7 @@ func (s *Service) plan(ctx context.Context, p policyOf, now time.Time) (n improv
 		if err != nil {
 			return err
 		}
+		// Another worker has looked at the skill in between: its run must not exist twice.
 		if !claimed {
 			return errClaimed
 		}
@@ -129,7 +137,8 @@ func (s *Service) plan(ctx context.Context, p policyOf, now time.Time) (n improv
 
 // chooseSuite returns the suite of the skill with the most cases that no improve run
 // has had yet, and sets what it is to be run against: the skill's entry, or else its
-// newest cloud source. The note says what the mode cannot do.
+// newest cloud source. The note says what the mode cannot do. Without a suite that is large enough,
+// fresh is 0.
 func (s *Service) chooseSuite(
 	ctx context.Context, p policyOf, of *subject.Ref,
 ) (best suites.Suite, fresh int, note string, err error) {
@@ -204,7 +213,8 @@ func (s *Service) targetOf(suite suites.Suite) edit.Target {
 }
 
 // untried counts the cases of a suite that a person put into it since: every case of
-// a suite was written or accepted by one.
+// a suite was written or accepted by one. Cases are compared by id with those of the last run, by
+// whomever that was started.
 func untried(suite suites.Suite, tried map[string]bool) (n int) {
 	for _, c := range suite.Cases {
 		if c.Runnable() && !tried[c.ID] {
@@ -214,7 +224,8 @@ func untried(suite suites.Suite, tried map[string]bool) (n int) {
 	return n
 }
 
-// conclude notes how a run ended, and reports whether it has not.
+// conclude notes how a run ended, and reports whether it has not. In the mode publish, the proposal
+// of a run that is over is applied.
 func (s *Service) conclude(ctx context.Context, p policyOf) (wait bool, err error) {
 	n := Night{Date: p.Date}
 	r, err := s.Improve.Get(ctx, p.orgID, *p.RunID)
@@ -256,6 +267,7 @@ func (s *Service) publish(ctx context.Context, p policyOf, proposalID string) (s
 	if !proposal.Proved {
 		return "It was only proposed: it is not proved.", nil
 	}
+	// The rights are those of the person who set the policy, reduced to writing.
 	caller := access.Caller{OrgID: p.orgID, UserID: p.userID, Permissions: []access.Permission{access.Write}}
 	_, _, err = s.Apply.Apply(ctx, caller, proposalID, proposals.AsVersion)
 	if said, ok := refusal(err); ok {

@@ -20,7 +20,8 @@ const (
 	Publish Mode = "publish" // a proved one becomes a version, which the gate lets pass or holds
 )
 
-// A Policy says whether a skill is improved by itself.
+// A Policy says whether a skill is improved by itself. It is off for every skill until an
+// administrator sets it.
 type Policy struct {
 	Mode       Mode
 	MonthlyUSD float64 // what its runs may cost in a calendar month (UTC); a run under way counts with its limit

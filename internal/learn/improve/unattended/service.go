@@ -60,6 +60,7 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, idOrName strin
 	if err := p.check(); err != nil {
 		return err
 	}
+	// Its sessions count for the other skill, whose text they are about.
 	if skill.MergedInto != nil && p.Mode != Off {
 		return fault.New(fault.Conflict, "The skill %s is merged into another one; set the policy of that", skill.Name)
 	}
@@ -87,7 +88,8 @@ func (s *Service) SetPolicy(ctx context.Context, c access.Caller, idOrName strin
 	})
 }
 
-// entryOf returns the entry of a skill; nil if it is not in the registry.
+// entryOf returns the entry of a skill; nil if it is not in the registry. The transaction is only
+// for the lookup, which takes a lock.
 func (s *Service) entryOf(ctx context.Context, orgID, skillID string) (entry *registry.Entry, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		e, err := s.Registry.LockOfSkill(ctx, tx, orgID, skillID)

@@ -28,7 +28,8 @@ func policyOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) 
 	return found[0], nil
 }
 
-// upsertPolicy sets the policy. Its first night is the next one.
+// upsertPolicy sets the policy. Its first night is the next one. The note and the run of the last
+// night stay as they are.
 func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, skillID string, p Policy) error {
 	now := store.Now()
 	_, err := tx.Exec(ctx, `
@@ -41,7 +42,8 @@ func upsertPolicy(ctx context.Context, tx *store.Tx, c access.Caller, skillID st
 }
 
 // orgsDue returns the organisations with a policy that has not seen a night, or a run
-// whose end it has not seen.
+// whose end it has not seen. A policy that was switched off while its run was under way still has
+// to see the end of it.
 func orgsDue(ctx context.Context, q store.Querier, date string) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT DISTINCT org_id FROM improve_policies WHERE mode <> 'off' AND night < $1 OR run_id IS NOT NULL`, date)
@@ -82,7 +84,8 @@ func insertRun(ctx context.Context, tx *store.Tx, p policyOf, runID string, maxC
 }
 
 // spentSince sums what the runs of a skill that started by themselves have cost. A run
-// counts with its limit until it is over, and also if its cost is not known.
+// counts with its limit until it is over, and also if its cost is not known. So two runs that start
+// on one day can't exceed the budget together.
 func spentSince(ctx context.Context, q store.Querier, orgID, skillID string, since time.Time) (usd float64, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT p.max_cost_usd, s.cost FROM improve_policy_runs p
@@ -111,7 +114,7 @@ func spentSince(ctx context.Context, q store.Querier, orgID, skillID string, sin
 }
 
 // casesTried returns the ids of the cases of a suite's last improve run, by whomever it
-// was started.
+// was started. Runs of earlier versions have the cases in another column.
 func casesTried(ctx context.Context, q store.Querier, orgID, suiteID string) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `
 		SELECT COALESCE(s.cases, r.queries) FROM improve_runs r LEFT JOIN improve_searches s ON s.run_id = r.id

@@ -96,7 +96,8 @@ func (r Request) user() string {
 	return p.b.String()
 }
 
-// A prompt delimits untrusted text by a random code, against prompt injection.
+// A prompt delimits untrusted text by a random code, against prompt injection. The same code ends
+// every block, and no text can contain it.
 type prompt struct {
 	b    strings.Builder
 	code string

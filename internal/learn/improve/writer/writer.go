@@ -66,7 +66,7 @@ type Answer struct {
 // Write asks a judge's model for edits. An answer that cannot be used is asked for
 // once more, with the problem. If that one cannot be used either, or the model
 // refuses, the Answer has no edits. Its errors are those of judge.Complete that
-// concern more than this answer.
+// concern more than this answer. The judge's second attempt has the problem in its prompt.
 func Write(ctx context.Context, j *judge.Judge, r Request) (Answer, error) {
 	var out Answer
 	var stopped error
@@ -91,6 +91,7 @@ func Write(ctx context.Context, j *judge.Judge, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	out.Record = done.Record
+	// A model that repeats the key would put it into a published skill.
 	if j.Redact(out.Skill) != out.Skill {
 		return Answer{Reason: "the writer's answer was not usable: it has the judge's key in it", Record: done.Record}, nil
 	}
@@ -108,7 +109,8 @@ const (
 )
 
 // read parses an answer strictly: it is used as a whole or not at all, since edits
-// of one answer may rely on each other. The problem quotes nothing of the answer.
+// of one answer may rely on each other. The problem quotes nothing of the answer. Its third result
+// is an error of the check itself, e.g. a context that has ended.
 func (r Request) read(ctx context.Context, answer string) (_ Answer, problem, err error) {
 	var got struct {
 		Reason string       `json:"reason"`
@@ -128,6 +130,7 @@ func (r Request) read(ctx context.Context, answer string) (_ Answer, problem, er
 	if len(out.Edits) > edit.MaxEdits {
 		return Answer{}, fmt.Errorf("the answer has more than %d edits", edit.MaxEdits), nil
 	}
+	// The model names cases by the numbers of the prompt, r1 to rN.
 	for i := range out.Edits {
 		e := &out.Edits[i]
 		e.Why = plain(e.Why, maxWhy)
@@ -157,7 +160,8 @@ func (r Request) shown() (failing, passing []Case) {
 	return first(r.Failing, maxFailing), first(r.Passing, maxPassing)
 }
 
-// named returns the ids of the cases that an answer names as the request does.
+// named returns the ids of the cases that an answer names as the request does. Numbers that the
+// request didn't have are dropped.
 func (r Request) named(names []string) (ids []string) {
 	failing, passing := r.shown()
 	for i, c := range slices.Concat(failing, passing) {

@@ -38,7 +38,8 @@ type Service struct {
 
 // Apply starts to apply a proposal on behalf of the caller, and approves it if it is
 // pending. Asked again, it answers with what there is. As a patch it is done at once,
-// and the patch is returned.
+// and the patch is returned. The slow part, e.g. the repository, is done by a job; the caller only
+// gets the state queued.
 func (s *Service) Apply(
 	ctx context.Context, c access.Caller, id string, way proposals.Way,
 ) (p proposals.Proposal, patch string, err error) {
@@ -52,12 +53,14 @@ func (s *Service) Apply(
 	fresh := proposals.Outcome{Kind: way, State: proposals.Queued, AppliedBy: c.UserID, CreatedAt: store.Now()}
 	switch way {
 	case proposals.AsPullRequest:
+		// The same check runs again under the lock; here it saves asking for the connection.
 		if again, err := repeats(p, way); again || err != nil {
 			return p, "", err
 		}
 		if fresh.ConnectionID, err = s.connection(ctx, p); err != nil {
 			return p, "", err
 		}
+		// The name is a function of the proposal, so a retry finds the branch it made.
 		fresh.Branch = "whetstone-proposal-" + p.ID
 	case proposals.AsPatch:
 		fresh.State = proposals.Given
@@ -84,7 +87,7 @@ func (s *Service) Apply(
 }
 
 // repeats reports whether the proposal is applied, or being applied, this way
-// already. In another way that is a Conflict.
+// already. In another way that is a Conflict. A failed or closed attempt may be repeated.
 func repeats(p proposals.Proposal, way proposals.Way) (bool, error) {
 	o := p.Outcome
 	switch {
@@ -109,7 +112,8 @@ func label(w proposals.Way) string {
 	return string(w)
 }
 
-// start stores a new outcome with the job that brings it about.
+// start stores a new outcome with the job that brings it about. The name of the version is reserved
+// here only in the outcome: another push may take it, which publish notices.
 func (s *Service) start(
 	ctx context.Context, tx *store.Tx, c access.Caller, p proposals.Proposal, fresh proposals.Outcome,
 ) error {
@@ -129,6 +133,7 @@ func (s *Service) start(
 			return err
 		}
 	}
+	// Who may push may not necessarily approve: these are two permissions.
 	if p.Status == proposals.Pending && fresh.Kind != proposals.AsPatch {
 		if !c.May(access.Write) {
 			return fault.New(fault.Denied, "The proposal is pending, and approving it needs the permission %s", access.Write)

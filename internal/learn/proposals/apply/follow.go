@@ -62,7 +62,8 @@ func (s *Service) enqueueFollow(ctx context.Context, tx *store.Tx, all []key) er
 }
 
 // work does what a person asked for, once. What may pass is tried again; anything
-// else ends it, with its reason.
+// else ends it, with its reason. It is idempotent: publish and open both find what an earlier
+// attempt has made.
 func (s *Service) work(ctx context.Context, orgID, id string) error {
 	p, err := s.Proposals.Get(ctx, orgID, id)
 	if fault.Is(err, fault.NotFound) || err == nil && (p.Outcome == nil || p.Outcome.State != proposals.Queued) {
@@ -78,6 +79,7 @@ func (s *Service) work(ctx context.Context, orgID, id string) error {
 	} else {
 		err = s.open(ctx, p)
 	}
+	// A worker that is being stopped leaves the job to another one.
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -90,7 +92,8 @@ func (s *Service) work(ctx context.Context, orgID, id string) error {
 	return s.settle(ctx, p, func(o *proposals.Outcome) { o.State, o.Message = proposals.Failed, message })
 }
 
-// follow writes what became of an applied proposal.
+// follow writes what became of an applied proposal. It only reads the registry or the code host, so
+// it may run at any time and any number of times.
 func (s *Service) follow(ctx context.Context, orgID, id string) error {
 	p, err := s.Proposals.Get(ctx, orgID, id)
 	if fault.Is(err, fault.NotFound) || err == nil && p.Outcome == nil {
@@ -112,7 +115,8 @@ func (s *Service) follow(ctx context.Context, orgID, id string) error {
 }
 
 // settle changes the outcome that the proposal had when it was read. Published or
-// merged, the proposal is applied.
+// merged, the proposal is applied. The time of creation identifies the outcome: one that has been
+// replaced meanwhile must not be changed.
 func (s *Service) settle(ctx context.Context, of proposals.Proposal, change func(*proposals.Outcome)) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		p, err := s.Proposals.Lock(ctx, tx, of.OrgID, of.ID)
@@ -142,7 +146,8 @@ func (s *Service) settle(ctx context.Context, of proposals.Proposal, change func
 	})
 }
 
-// FollowAll looks after everything whose end is not known.
+// FollowAll looks after everything whose end is not known. It runs every Interval; webhooks and
+// watchers are only faster.
 func (s *Service) FollowAll(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "follow proposals")
 	queued, open, err := unfinished(ctx, s.DB, store.Now().Add(-mergeWait))
@@ -162,7 +167,7 @@ func (s *Service) FollowAll(ctx context.Context) (err error) {
 // mergeWait is for how long a version is looked for after a merge.
 const mergeWait = 7 * 24 * time.Hour
 
-// GateChanged implements gates.Watcher.
+// GateChanged implements gates.Watcher. A gate of a pull request isn't about a version.
 func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
 	if g.Pull != nil {
 		return nil
@@ -180,6 +185,8 @@ func (s *Service) RolledBack(ctx context.Context, tx *store.Tx, e registry.Entry
 	return s.versionChanged(ctx, tx, e.ID)
 }
 
+// versionChanged follows every proposal that became a version of the entry: a rollback changes the
+// state of two versions at once.
 func (s *Service) versionChanged(ctx context.Context, tx *store.Tx, entryID string) error {
 	all, err := outcomesOfEntry(ctx, tx, entryID)
 	return errors.Join(err, s.enqueueFollow(ctx, tx, all))

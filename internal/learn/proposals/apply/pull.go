@@ -17,7 +17,8 @@ import (
 )
 
 // connection returns the id of the connection that takes pull requests for the
-// proposal's entry. Without one it is a Conflict that says which setting is missing.
+// proposal's entry. Without one it is a Conflict that says which setting is missing. The three
+// settings are checked in the order in which a person would set them.
 func (s *Service) connection(ctx context.Context, p proposals.Proposal) (string, error) {
 	if p.EntryID == "" {
 		return "", fault.New(fault.Conflict, "%s is not in the registry, so no repository is connected to it: take the patch", p.SkillName)
@@ -71,6 +72,7 @@ func (s *Service) open(ctx context.Context, p proposals.Proposal) error {
 	pull, err := s.Repohost.Host.OpenPull(ctx, repo, host.NewPull{
 		Branch: p.Outcome.Branch, Base: c.DefaultBranch, Title: title, Body: s.describe(p),
 	})
+	// Bare git has branches only, so a person merges it; stateOnHost then looks at the file.
 	unsupported := errors.Is(err, host.ErrUnsupported)
 	if err != nil && !unsupported {
 		return err
@@ -86,7 +88,8 @@ func (s *Service) open(ctx context.Context, p proposals.Proposal) error {
 }
 
 // commit makes the branch, unless it is there. The file must be as the proposal was
-// made for it.
+// made for it. A branch that exists is taken as it is: a person may have pushed another commit to
+// it.
 func (s *Service) commit(ctx context.Context, c repohost.Connection, repo host.Repo, p proposals.Proposal) (string, error) {
 	there, err := s.Repohost.Host.Resolve(ctx, repo, "refs/heads/"+p.Outcome.Branch)
 	if !fault.Is(err, fault.NotFound) {
@@ -121,6 +124,7 @@ func (s *Service) read(ctx context.Context, c repohost.Connection, repo host.Rep
 	return found.SHA, string(raw), err
 }
 
+// stateOfPull prefers merged: hosts report merged pull requests as closed, too.
 func stateOfPull(p host.Pull) proposals.State {
 	switch {
 	case p.Merged:
@@ -132,7 +136,8 @@ func stateOfPull(p host.Pull) proposals.State {
 }
 
 // followPull asks the code host what became of the pull request or, without one, of
-// the branch. After a merge it waits for the version that comes of it.
+// the branch. After a merge it waits for the version that comes of it. The version comes from the
+// connection, which syncs the branch as always.
 func (s *Service) followPull(ctx context.Context, p proposals.Proposal) error {
 	if p.Outcome.State == proposals.Merged {
 		return s.findVersion(ctx, p)
@@ -172,6 +177,7 @@ func (s *Service) stateOnHost(
 		}
 		return stateOfPull(pull), err
 	}
+	// Without a pull request the content of the base branch decides.
 	_, content, err := s.read(ctx, c, repo)
 	if err != nil {
 		return "", err
@@ -186,7 +192,8 @@ func (s *Service) stateOnHost(
 	return proposals.Open, err
 }
 
-// findVersion looks whether the current version has the merged words.
+// findVersion looks whether the current version has the merged words. It compares the text, since
+// the sync may give the version any name.
 func (s *Service) findVersion(ctx context.Context, p proposals.Proposal) error {
 	texts, err := lineage.Texts(ctx, s.DB, p.OrgID, []string{p.EntryID})
 	if err != nil || texts[p.EntryID].SkillMD != p.SkillMD {
@@ -209,7 +216,8 @@ func (s *Service) urlOf(p proposals.Proposal) string {
 	return strings.TrimRight(s.PublicURL, "/") + "/proposals/" + p.ID
 }
 
-// describe is the evidence in Markdown.
+// describe is the evidence in Markdown. Everything that a model wrote is escaped: a link or an
+// image in it would be shown under the name of the organisation.
 func (s *Service) describe(p proposals.Proposal) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", outcome.Escape(p.Reason))

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// putOutcome stores a new outcome in place of one that ended.
+// putOutcome stores a new outcome in place of one that ended. Each proposal has one row at most.
 func putOutcome(ctx context.Context, tx *store.Tx, p proposals.Proposal, o proposals.Outcome) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM proposal_outcomes WHERE org_id = $1 AND proposal_id = $2`, p.OrgID, p.ID); err != nil {
 		return err
@@ -21,6 +21,7 @@ func putOutcome(ctx context.Context, tx *store.Tx, p proposals.Proposal, o propo
 	return err
 }
 
+// updateOutcome writes what may change; the kind, the person and the time of creation never do.
 func updateOutcome(ctx context.Context, tx *store.Tx, p proposals.Proposal, o proposals.Outcome) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE proposal_outcomes SET state = $3, message = $4, version = $5, version_id = $6, commit_sha = $7, number = $8, url = $9,
@@ -53,7 +54,8 @@ func outcomesOfPull(ctx context.Context, q store.Querier, connectionID string, n
 }
 
 // unfinished returns the proposals whose job has not done its work, and those whose
-// end is not known: merged ones wait for their version until they are too old.
+// end is not known: merged ones wait for their version until they are too old. It reads all
+// organisations, as it's called by the scheduled job.
 func unfinished(ctx context.Context, q store.Querier, oldest time.Time) (queued, open []key, err error) {
 	rows, err := q.Query(ctx, `SELECT org_id, proposal_id FROM proposal_outcomes WHERE state = 'queued' ORDER BY proposal_id`)
 	if queued, err = store.All(rows, err, scanKey); err != nil {

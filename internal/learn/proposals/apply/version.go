@@ -46,6 +46,7 @@ func (s *Service) publish(ctx context.Context, p proposals.Proposal) error {
 	_, _, _, err = s.Registry.Push(ctx, e.ID, registry.Publication{
 		OrgID: p.OrgID, UserID: p.Outcome.AppliedBy, Version: p.Outcome.Version, ChangeSummary: &summary,
 		Source: registry.FromCLI, SourceRepo: current.SourceRepo, Archive: archive, Size: archive.Size(),
+		// Onto makes the push fail if another version has become current since the files were read.
 		Onto: current.ID,
 	})
 	if err != nil {
@@ -55,7 +56,8 @@ func (s *Service) publish(ctx context.Context, p proposals.Proposal) error {
 }
 
 // pushed reports whether there is a version of the outcome's name, and whether it is
-// the one that the proposal became.
+// the one that the proposal became. The content decides: after a crash, the version may exist
+// without the outcome knowing its id.
 func (s *Service) pushed(ctx context.Context, p proposals.Proposal) (taken, ours bool, err error) {
 	_, v, err := s.Registry.Version(ctx, p.OrgID, p.EntryID, p.Outcome.Version)
 	if fault.Is(err, fault.NotFound) {
@@ -71,7 +73,8 @@ func (s *Service) pushed(ctx context.Context, p proposals.Proposal) (taken, ours
 	return true, err == nil && string(content) == p.SkillMD, err
 }
 
-// rename takes the next name when somebody pushed another version of the first.
+// rename takes the next name when somebody pushed another version of the first. The outcome is
+// updated before the push, so a crash in between is found again by its new name.
 func (s *Service) rename(ctx context.Context, p proposals.Proposal) (name string, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		e, err := s.Registry.Lock(ctx, tx, p.OrgID, p.EntryID)
@@ -103,7 +106,8 @@ func (s *Service) pack(ctx context.Context, v registry.Version, skillMD string) 
 	return changed.Repack(ctx, skillpkg.TarGz)
 }
 
-// followVersion writes what the registry says about the outcome's version.
+// followVersion writes what the registry says about the outcome's version. A version that was
+// withdrawn and one whose entry was deleted look the same to the reader of the proposal.
 func (s *Service) followVersion(ctx context.Context, p proposals.Proposal) error {
 	_, v, err := s.Registry.Version(ctx, p.OrgID, p.Outcome.EntryID, p.Outcome.Version)
 	if fault.Is(err, fault.NotFound) {
@@ -128,6 +132,8 @@ func (s *Service) followVersion(ctx context.Context, p proposals.Proposal) error
 
 const waitsForPeople = "It waits for approval"
 
+// stateOf maps the registry's state and the gate's to that of an outcome. The gate is only asked
+// while the version is a candidate.
 func (s *Service) stateOf(ctx context.Context, v registry.Version) (_ proposals.State, message string, err error) {
 	switch {
 	case v.State == registry.Withdrawn:

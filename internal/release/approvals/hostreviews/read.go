@@ -24,12 +24,14 @@ import (
 const (
 	// lookTimeout is enough for two archives over a slow line.
 	lookTimeout = 10 * time.Minute
-	again       = time.Second
-	maxIgnored  = 20
-	maxLogin    = 100 // characters
+	// again is short: the look that won has just ended.
+	again      = time.Second
+	maxIgnored = 20
+	maxLogin   = 100 // characters
 )
 
-// A reading is one look at the pull request of a candidate.
+// A reading is one look at the pull request of a candidate. It holds no transaction and no
+// lock: reading takes up to lookTimeout.
 type reading struct {
 	*Service
 	connection repohost.Connection
@@ -49,9 +51,11 @@ func (r *reading) read(ctx context.Context) (seen approvals.Sighting, found bool
 	if seen.Digests == nil {
 		seen.Digests = map[string]string{}
 	}
+	// Each of the checks below is cheaper than the next one, and most looks end early.
 	if r.repo, err = r.Repohost.RepoOf(ctx, r.connection); err != nil {
 		return seen, false, err
 	}
+	// Code hosts without such an API have no reviews to count.
 	pull, err := r.Repohost.Host.MergedPull(ctx, r.repo, r.commit)
 	if fault.Is(err, fault.NotFound) || errors.Is(err, host.ErrUnsupported) {
 		return seen, false, nil
@@ -81,7 +85,8 @@ func (r *reading) read(ctx context.Context) (seen approvals.Sighting, found bool
 	return seen, true, r.count(ctx, pull, approved, &seen)
 }
 
-// elsewhere says why a pull request is not one into the connected branch; "" if it is.
+// elsewhere says why a pull request is not one into the connected branch; "" if it is. A pull
+// request of a fork, or into another branch, must not approve what is published here.
 func (r *reading) elsewhere(p host.MergedPull) string {
 	switch c := r.connection; {
 	case !p.Merged || p.Commit != r.commit:
@@ -101,7 +106,8 @@ type approval struct {
 }
 
 // latest returns what each account said last, and the accounts in the order in which they
-// first spoke. A comment takes nothing back.
+// first spoke. A comment takes nothing back. Code hosts list reviews in their own order, and
+// those of deleted accounts have no number.
 func latest(reviews []host.Review) []host.Review {
 	reviews = slices.Clone(reviews)
 	slices.SortStableFunc(reviews, func(a, b host.Review) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
@@ -135,6 +141,7 @@ func (r *reading) attribute(
 	if len(approving) == 0 {
 		return nil, nil
 	}
+	// Accounts are matched by number: a name can be given up and registered by somebody else.
 	members, err := membersOf(ctx, r.DB, r.entry.OrgID, r.issuers(), accounts)
 	if err != nil {
 		return nil, err
@@ -143,6 +150,7 @@ func (r *reading) attribute(
 		user, known := members[accounts[i]]
 		reason := ""
 		switch {
+		// Whoever approved an earlier commit has not seen what was pushed after it.
 		case one.Commit != p.Head:
 			reason = "approved an earlier commit"
 		case !known:
@@ -168,6 +176,8 @@ func (r *reading) attribute(
 	return all, nil
 }
 
+// ignore notes why a review doesn't count. Names come from outside, so they are made plain
+// text.
 func ignore(seen *approvals.Sighting, one host.Review, reason string) {
 	if len(seen.Found.Ignored) < maxIgnored {
 		login := text.Ellipsis(text.PlainLine(one.Login), maxLogin)
@@ -182,6 +192,8 @@ func (r *reading) compare(ctx context.Context, p host.MergedPull, seen *approval
 	if p.MergeBase == "" {
 		return "the code host does not say where its changes begin", nil
 	}
+	// A merge may resolve conflicts or squash: only equal files prove that the head was
+	// published.
 	head, err := r.digest(ctx, p.Head, seen)
 	if err != nil {
 		return "", err
@@ -195,6 +207,7 @@ func (r *reading) compare(ctx context.Context, p host.MergedPull, seen *approval
 		return "", err
 	case base == r.version.TreeDigest:
 		return "it does not change the skill", nil
+	// The skill is new, so the pull request shows all of it.
 	case base == noFolder:
 		return "", nil
 	}
@@ -202,6 +215,7 @@ func (r *reading) compare(ctx context.Context, p host.MergedPull, seen *approval
 	if err != nil {
 		return "", err
 	}
+	// Otherwise the diff would leave out what an unreviewed push changed before.
 	for _, v := range known {
 		if v.state == registry.Published {
 			return "", nil
@@ -223,7 +237,8 @@ const (
 	badFolder = "invalid" // it cannot become a version
 )
 
-// digest returns the digest of the skill's folder at a commit.
+// digest returns the digest of the skill's folder at a commit. The cache is by commit, whose
+// content never changes; seen keeps only what this look used.
 func (r *reading) digest(ctx context.Context, commit string, seen *approvals.Sighting) (digest string, err error) {
 	at := commit + ":" + r.connection.SkillPath
 	if known, ok := r.last.Digests[at]; ok {
@@ -247,7 +262,7 @@ func (r *reading) digest(ctx context.Context, commit string, seen *approvals.Sig
 }
 
 // count takes the approvals over. Those of authors count only if the policy lets one's own
-// version count.
+// version count. Too many commits to list means that anybody may be an author.
 func (r *reading) count(ctx context.Context, p host.MergedPull, all []approval, seen *approvals.Sighting) error {
 	authors, err := r.Repohost.Host.Authors(ctx, r.repo, p.Number)
 	unknown := fault.Is(err, fault.TooLarge)

@@ -36,7 +36,8 @@ type Service struct {
 // maxWaiting is how many candidates of a connection are looked at, the newest first.
 const maxWaiting = 10
 
-// LookAt implements repohost.Reviews.
+// LookAt implements repohost.Reviews. It only enqueues jobs, in the caller's transaction:
+// asking the code host takes long.
 func (s *Service) LookAt(ctx context.Context, tx *store.Tx, c repohost.Connection) error {
 	p, err := gates.PolicyIn(ctx, tx, registry.Entry{ID: c.EntryID, OrgID: c.OrgID})
 	if err != nil || !p.HostReviews || p.Approvals == 0 || s.CodeHost == "" {
@@ -71,7 +72,8 @@ func (s *Service) Register() {
 }
 
 // run looks at a candidate. A code host that fails is asked again with backoff; when that
-// is used up, the reconciliation asks it.
+// is used up, the reconciliation asks it. Nothing is lost by giving up: the candidate goes on
+// waiting, and people may approve it here.
 func (s *Service) run(ctx context.Context, job look) (err error) {
 	defer fault.Wrap(&err, "reviews of version %s", job.VersionID)
 	c, err := s.Repohost.ConnectionByID(ctx, s.DB, job.ConnectionID)
@@ -123,6 +125,7 @@ func (s *Service) look(ctx context.Context, c repohost.Connection, job look) (ta
 	return s.take(ctx, e, v, seen)
 }
 
+// take writes what a look found, if the candidate still waits: minutes may have passed.
 func (s *Service) take(
 	ctx context.Context, e registry.Entry, v registry.Version, seen approvals.Sighting,
 ) (taken bool, err error) {
@@ -145,6 +148,7 @@ func (s *Service) take(
 	return taken, err
 }
 
+// ignoreMissing is for what was deleted while a look was under way.
 func ignoreMissing(err error) error {
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted meanwhile
@@ -152,7 +156,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// issuers are how a provider at the code host may write its issuer.
+// issuers are how a provider at the code host may write its issuer. Operators configure it with
+// or without the slash, and identities keep it as configured.
 func (s *Service) issuers() []string {
 	address := strings.TrimRight(s.CodeHost, "/")
 	return []string{address, address + "/"}

@@ -20,6 +20,7 @@ func waitingOf(ctx context.Context, q store.Querier, c repohost.Connection) ([]w
 		JOIN registry_versions v ON v.entry_id = e.id AND v.state = 'candidate' AND v.source IN ('repohost', 'repohost-direct')
 		LEFT JOIN registry_versions current ON current.id = e.current_version_id
 		JOIN repohost_attempts a ON a.connection_id = $1 AND a.version = v.version`
+	// Both halves of the UNION have it, so that each can use its own index.
 	const mine = ` AND e.org_id = $2 AND e.id = $3 AND (current.id IS NULL OR current.pushed_at <= v.pushed_at)`
 	rows, err := q.Query(ctx, `
 		SELECT id, commit_sha FROM (
@@ -36,7 +37,8 @@ func waitingOf(ctx context.Context, q store.Querier, c repohost.Connection) ([]w
 }
 
 // membersOf finds the members who sign in with accounts of a provider, by the account. One
-// that two members have is left out.
+// that two members have is left out. Counting it for either would let one person approve as
+// two.
 func membersOf(ctx context.Context, q store.Querier, orgID string, issuers, accounts []string) (map[string]auth.User, error) {
 	inIssuers, issuerList := q.Dialect().In("$2", issuers)
 	inAccounts, accountList := q.Dialect().In("$3", accounts)

@@ -36,12 +36,13 @@ type Signature struct {
 	Sig   string `json:"sig" doc:"Base64 of the signature (ASN.1)"`
 }
 
-// PAE is the pre-authentication encoding: the bytes that are signed.
+// PAE is the pre-authentication encoding: the bytes that are signed. See the DSSE protocol, v1.
+// The lengths keep a type and a payload from being split elsewhere.
 func PAE(payloadType string, payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
 }
 
-// A PrivateKey signs.
+// A PrivateKey signs. It must come from Generate or ParsePrivateKey.
 type PrivateKey struct {
 	key    *ecdsa.PrivateKey
 	public PublicKey
@@ -81,7 +82,7 @@ func (k PrivateKey) Marshal() ([]byte, error) { return x509.MarshalPKCS8PrivateK
 func (k PrivateKey) Public() PublicKey { return k.public }
 
 // Sign puts a payload into an envelope. The same payload gives the same bytes
-// (RFC 6979).
+// (RFC 6979). A broken random generator can then not leak the key.
 func (k PrivateKey) Sign(payloadType string, payload []byte) (Envelope, error) {
 	sum := sha256.Sum256(PAE(payloadType, payload))
 	sig, err := k.key.Sign(nil, sum[:], crypto.SHA256)
@@ -98,6 +99,7 @@ type PublicKey struct {
 	key *ecdsa.PublicKey
 }
 
+// newPublicKey computes the id, which cosign computes in the same way.
 func newPublicKey(key *ecdsa.PublicKey) (PublicKey, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	sum := sha256.Sum256(der)
@@ -105,7 +107,8 @@ func newPublicKey(key *ecdsa.PublicKey) (PublicKey, error) {
 	return PublicKey{ID: hex.EncodeToString(sum[:]), PEM: string(text), key: key}, err
 }
 
-// ParsePublicKeys reads all keys of a PEM file; there must be one.
+// ParsePublicKeys reads all keys of a PEM file; there must be one. A key of another kind is an
+// error rather than skipped: it would look as if it were in use.
 func ParsePublicKeys(text []byte) (keys []PublicKey, err error) {
 	for {
 		var block *pem.Block
@@ -145,6 +148,7 @@ type JWK struct {
 
 // JWK returns the key as a JWK.
 func (k PublicKey) JWK() (JWK, error) {
+	// The uncompressed form of SEC 1, with 32 bytes for each coordinate.
 	point, err := k.key.Bytes() // 4, x, y
 	if err != nil {
 		return JWK{}, err
@@ -166,7 +170,7 @@ var (
 
 // Verify returns the payload of an envelope that one of the keys signed, and that
 // key. It must have exactly one signature: with several, programs that look at
-// different ones would disagree.
+// different ones would disagree. Whether the key is revoked is the caller's business.
 func (e Envelope) Verify(payloadType string, keys []PublicKey) (payload []byte, by PublicKey, err error) {
 	if e.PayloadType != payloadType {
 		return nil, by, fmt.Errorf("%w: %q", ErrType, e.PayloadType)
@@ -179,6 +183,7 @@ func (e Envelope) Verify(payloadType string, keys []PublicKey) (payload []byte, 
 		return nil, by, fmt.Errorf("%w: its payload is no base64", ErrForm)
 	}
 	s := e.Signatures[0]
+	// Strict, so that one signature has one encoding.
 	sig, err := base64.StdEncoding.Strict().DecodeString(s.Sig)
 	if err != nil {
 		return nil, by, fmt.Errorf("%w: its signature is no base64", ErrForm)
@@ -210,7 +215,8 @@ func Unmarshal(payload []byte, into any) error {
 	return json.Unmarshal(payload, into)
 }
 
-// uniqueKeys reads one value, iteratively: the depth is the sender's.
+// uniqueKeys reads one value, iteratively: the depth is the sender's. Recursion would let a
+// sender exhaust the stack.
 func uniqueKeys(d *json.Decoder) error {
 	type scope struct {
 		seen  map[string]bool // nil in an array

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/attestations/dsse"
 )
 
-// The types of what is signed.
+// The types of what is signed. They are part of what is signed, and must never change.
 const (
 	PayloadType   = "application/vnd.in-toto+json"
 	StatementType = "https://in-toto.io/Statement/v1"
@@ -61,7 +61,8 @@ type Archives struct {
 	Plugin    string // SHA-256 of the zip that plugin marketplaces serve
 }
 
-// New makes a statement about a version.
+// New makes a statement about a version. The digests of other archives are subjects of their
+// own, so that a verifier that has only one of them finds it.
 func New(v Version, a Archives, predicateType string, predicate any) (s Statement, err error) {
 	first := Subject{v.Subject(), map[string]string{"sha256": a.SHA256}}
 	if a.DirHash != "" {
@@ -99,7 +100,8 @@ type ProvenancePredicate struct {
 
 // ExternalParameters say how a version came to the registry. Repository, ref, path
 // and commit are those of the code host, which this installation has read itself.
-// Of a push they are claims.
+// Of a push they are claims. The split between what was verified and what is claimed is the
+// point of provenance.
 type ExternalParameters struct {
 	Version
 	// Publisher is the kind of caller: code-host for a push or tag of a connected
@@ -132,7 +134,8 @@ type Workflow struct {
 }
 
 // Address is that of the repository, e.g. "https://github.com/acme/skills"; "" if it is
-// not known where people see it.
+// not known where people see it. It is derived from the address of the run, since an ID token
+// has the bare name.
 func (w *Workflow) Address() string {
 	base, _, ok := strings.Cut(w.RunURL, "/"+w.Repository+"/")
 	if !ok || w.Repository == "" {
@@ -154,7 +157,8 @@ type Dependency struct {
 }
 
 // An EvalPredicate is what the trials of a version showed: names, counts and rates,
-// nothing of what the cases are.
+// nothing of what the cases are. Other organisations may read it, and the cases may be
+// confidential.
 type EvalPredicate struct {
 	Version
 	Gate       string    `json:"gate,omitempty"` // its id
@@ -246,7 +250,8 @@ type Policy struct {
 	FalseBlockRate float64 `json:"falseBlockRate"`
 }
 
-// A Read is a statement that was verified.
+// A Read is a statement that was verified. It says what was signed, not whether it fits the
+// files in hand: see Check.
 type Read struct {
 	Statement
 	Of         Version
@@ -255,7 +260,8 @@ type Read struct {
 	At         time.Time // of what it states
 }
 
-// Parse reads the payload of an envelope. What it does not know it refuses.
+// Parse reads the payload of an envelope. What it does not know it refuses. A newer predicate
+// must not be taken for something that it isn't.
 func Parse(payload []byte) (r Read, err error) {
 	if err := dsse.Unmarshal(payload, &r.Statement); err != nil {
 		return r, fmt.Errorf("statement: %w", err)
@@ -291,7 +297,8 @@ func Parse(payload []byte) (r Read, err error) {
 }
 
 // Check compares what the statement is about with what is wanted: a valid
-// statement about another version proves nothing.
+// statement about another version proves nothing. The name and the fields of the predicate must
+// agree: a name alone could be split in several ways.
 func (r Read) Check(want Version, sha256 string) error {
 	first := r.Subject[0]
 	switch {

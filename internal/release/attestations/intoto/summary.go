@@ -38,6 +38,7 @@ func (r Read) Summary() string {
 	return text
 }
 
+// summary leaves out what the token didn't have.
 func (w *Workflow) summary() string {
 	text := "published by a workflow run of " + cmp.Or(w.Address(), w.Repository)
 	for _, part := range []struct{ name, value string }{
@@ -71,6 +72,7 @@ func (p EvalPredicate) summary() string {
 	for _, s := range p.Suites {
 		var arms []string
 		for _, r := range s.Runs {
+			// Its cases were chosen because they looked bad, so their rate misleads.
 			if r.Step == "confirm" {
 				continue
 			}

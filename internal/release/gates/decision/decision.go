@@ -37,13 +37,16 @@ const (
 // A Count is how many of the decided trials of a case passed.
 type Count = stats.Count
 
-// A Case is what the trials of a case of a suite showed.
+// A Case is what the trials of a case of a suite showed. Counts hold the trials of all attempts
+// of the pool.
 type Case struct {
 	ID string
 	// Fixed says that the outcome cannot vary, because the case checks a given
 	// output: one regression is then a regression.
 	Fixed        bool
 	Current, New Count
+	// Fresh trials never count together with those of the screen: a case was chosen for its bad
+	// luck there, and they would repeat it.
 	FreshCurrent Count // of the second step, empty before it
 	FreshNew     Count
 	// Retried says that this attempt made the second step, not only an earlier one.
@@ -84,7 +87,8 @@ type Findings struct {
 	Suite         string
 	Better, Worse []string // ids of cases
 	Unchanged     int
-	Undecided     int // without a verdict of one of the versions
+	// They count neither as better nor as worse.
+	Undecided int // without a verdict of one of the versions
 	// NewErrs and CurrentErrs are the cases that only the other version decided.
 	NewErrs, CurrentErrs int
 	// Broken are the cases with a fixed outcome that passed before and fail now.
@@ -96,7 +100,8 @@ type Findings struct {
 	// Interval is that of the difference of the shares of passing cases.
 	Interval *[2]float64
 	// P is the suite's p-value over both steps, and AdjustedP that in the family of all
-	// suites and all comparisons with no skill (Holm).
+	// suites and all comparisons with no skill (Holm). P is 1 where nothing could vary or
+	// nothing got worse.
 	P, AdjustedP float64
 	// WorseThanNoSkill is the p-value of the hypothesis that the new version does
 	// no harm compared to no skill at all, and AdjustedNoSkill that in the family; nil
@@ -122,7 +127,7 @@ type Policy struct {
 	Blocked bool
 }
 
-// limit is the adjusted p-value up to which a version is blocked.
+// limit is the adjusted p-value up to which a version is blocked. Up to it inclusive.
 func (p Policy) limit() float64 {
 	if p.Blocked {
 		return LiftAt
@@ -131,7 +136,8 @@ func (p Policy) limit() float64 {
 }
 
 // Decide says what the trials so far mean. Where Again has cases, the verdict is
-// that of the screen, and Decide wants to be asked again with their fresh trials.
+// that of the screen, and Decide wants to be asked again with their fresh trials. It has no
+// state and uses no clock or randomness: the same trials always get the same verdict.
 func Decide(suites []Suite, policy Policy) Decision {
 	d := Decision{Suites: make([]Findings, len(suites))}
 	// One family: however many suites there are, and whether no skill at all is compared,
@@ -158,6 +164,7 @@ func Decide(suites []Suite, policy Policy) Decision {
 	}
 	d.Verdict, d.Reason = d.judge(policy)
 	switch {
+	// A pass is only preliminary while a case looks worse and was not tried afresh.
 	case d.Verdict == Pass:
 		d.Again = toRetry(suites, d.Suites, func(c Case) bool { return c.FreshNew.Decided == 0 || c.FreshCurrent.Decided == 0 })
 	case d.Verdict == Block && policy.Blocked && d.confirmedOnly(policy):
@@ -179,7 +186,8 @@ func (d Decision) confirmedOnly(policy Policy) bool {
 	return true
 }
 
-// judge reads the verdict from the findings, the plainest reason first.
+// judge reads the verdict from the findings, the plainest reason first. Blocks come before the
+// check for too few cases: harm that is proven on few cases is proven.
 func (d Decision) judge(policy Policy) (Verdict, string) {
 	if len(d.Suites) == 0 {
 		return Skipped, "no suite has cases for this skill"
@@ -208,6 +216,7 @@ func (d Decision) judge(policy Policy) (Verdict, string) {
 		decided += f.decided()
 		cases += f.decided() + f.Undecided
 	}
+	// A version that crashes on the hard cases must not pass on the easy ones.
 	if errs := newErrs + currentErrs; errs*maxOneArm > cases {
 		return Inconclusive, oneArm(newErrs, currentErrs, cases)
 	}
@@ -238,9 +247,11 @@ func oneArm(newErrs, currentErrs, cases int) string {
 		newErrs, cases, currentErrs)
 }
 
+// decided is the number of cases with a verdict of both versions.
 func (f Findings) decided() int { return len(f.Better) + len(f.Worse) + f.Unchanged }
 
-// examine computes the findings of a suite.
+// examine computes the findings of a suite. Cases with a fixed outcome stay out of the tests:
+// they aren't samples.
 func examine(s Suite) Findings {
 	f := Findings{Suite: s.ID, P: 1}
 	var varying, harmed, helped int
@@ -291,6 +302,7 @@ func examine(s Suite) Findings {
 		// step has one test for each case that looked worse.
 		f.P = min(1, 2*p)
 		for _, c := range f.Confirmed {
+			// Bonferroni over all harmed cases, also those without fresh trials yet.
 			f.P = min(f.P, 2*float64(harmed)*c.FisherP)
 		}
 	}
@@ -301,6 +313,7 @@ func examine(s Suite) Findings {
 // A tally compares the new version with no skill.
 type tally struct{ worse, better, pairs int }
 
+// add takes a case that both arms decided.
 func (t *tally) add(without, with Count) {
 	if without.Decided == 0 || with.Decided == 0 {
 		return
@@ -314,6 +327,7 @@ func (t *tally) add(without, with Count) {
 	}
 }
 
+// p is nil without pairs: no test was made, and the family must not count one.
 func (t tally) p() *float64 {
 	if t.pairs == 0 {
 		return nil
@@ -340,7 +354,8 @@ func toRetry(suites []Suite, found []Findings, lacks func(Case) bool) map[string
 
 // EnoughHarm reports, after any number of cases of one of several suites, whether
 // so many got worse that the others need not be tried. tests is the size of the family:
-// suites and comparisons with no skill.
+// suites and comparisons with no skill. stopAt is multiplied by it, which is Bonferroni's
+// correction for e-values.
 func EnoughHarm(s Suite, tests int) bool {
 	worse, better := 0, 0
 	for _, c := range s.Cases {

@@ -12,14 +12,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 )
 
-// The limits of looking for cases.
+// The limits of looking for cases. Large files are data, not cases; and a short text would be
+// found anywhere.
 const (
 	maxFile = 1 << 20
 	maxRead = 8 << 20
 	minText = 8 // bytes of a text that is looked for
 )
 
-// Files are the lines of a skill's files that may have cases.
+// Files are the lines of a skill's files that may have cases. They are read once, and then
+// searched for each case.
 type Files struct {
 	skill string // path of SKILL.md
 	text  []string
@@ -31,7 +33,8 @@ type file struct {
 	text []string
 }
 
-// Read reads the files of a package.
+// Read reads the files of a package. Files past maxRead in all are skipped, in the order of the
+// package.
 func Read(pkg *skillpkg.Package) (*Files, error) {
 	all := &Files{skill: cmp.Or(pkg.SkillPath, "SKILL.md")}
 	read := 0
@@ -54,6 +57,7 @@ func Read(pkg *skillpkg.Package) (*Files, error) {
 	return all, nil
 }
 
+// mayHaveCases reports whether a file has a format that cases are written in.
 func mayHaveCases(f skillpkg.File) bool {
 	known := []string{".json", ".jsonl", ".yaml", ".yml", ".toml", ".csv"}
 	return f.Size <= maxFile && slices.Contains(known, strings.ToLower(path.Ext(f.Path)))
@@ -68,10 +72,12 @@ type Case struct {
 }
 
 // Find returns the file and line of a case: where its id or its text is written or
-// else, of SKILL.md, the description if that decides it, and the first line if not.
+// else, of SKILL.md, the description if that decides it, and the first line if not. It guesses:
+// a wrong line is a nuisance in a review, not a wrong verdict.
 func (f *Files) Find(c Case) (path string, line int) {
 	var id *regexp.Regexp
 	if c.ID != "" {
+		// JSON ("id": "x"), YAML (id: x) and TOML (id = "x").
 		id = regexp.MustCompile(`(?:^|[\s"'{,])id["']?\s*[:=]\s*["']?` + regexp.QuoteMeta(c.ID) + `["']?\s*(?:[,}]|$)`)
 	}
 	for _, in := range f.files {

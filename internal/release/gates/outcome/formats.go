@@ -28,6 +28,7 @@ func Title(g gateapi.Gate) string {
 	return fmt.Sprintf("%s: better on %d, worse on %d of %d cases", said, better, worse, cases)
 }
 
+// verdict is that of the gate or, while it has none, its status.
 func verdict(g gateapi.Gate) string {
 	if g.Verdict == nil {
 		return g.Status
@@ -37,7 +38,8 @@ func verdict(g gateapi.Gate) string {
 
 // escape keeps what people wrote from being read as Markdown, and from what code hosts make
 // of plain text: mentions, references and links, which a space without a width ends. That is
-// written where the text has been unescaped, too, as of "&#64;acme/team".
+// written where the text has been unescaped, too, as of "&#64;acme/team". Names of cases come
+// from repositories of anyone, and end up in comments that the product's own account writes.
 var escape = strings.NewReplacer(
 	`\`, `\\`, `|`, `\|`, "`", "'", "\n", " ", "\r", " ", "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "~", `\~`,
 	"@", "@\u200b", "#", "\\#\u200b", "://", ":\u200b//", "www.", "www\u200b.", "WWW.", "WWW\u200b.", "GH-", "GH\u200b-", "gh-", "gh\u200b-",
@@ -60,7 +62,8 @@ func Worst(g gateapi.Gate) string {
 }
 
 // Markdown writes a gate for a pull request: the verdict, and only what changed. A
-// link, if not nil, returns the page of a case of a suite, "" if it has none.
+// link, if not nil, returns the page of a case of a suite, "" if it has none. Cases that didn't
+// change are only counted: a comment has a maximum length, and nobody reads 200 equal rows.
 func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n%s\n", escape.Replace(Title(g)), escape.Replace(g.Reason))
@@ -104,8 +107,10 @@ func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) str
 	return err
 }
 
+// share writes e.g. "2 of 3".
 func share(t gateapi.Trials) string { return fmt.Sprintf("%d of %d", t.Passed, t.Tried) }
 
+// fisher is the p-value of a case that was tried again, else "".
 func fisher(s gateapi.Suite, id string) string {
 	for _, c := range s.Confirmed {
 		if c.Case == id {
@@ -115,6 +120,7 @@ func fisher(s gateapi.Suite, id string) string {
 	return ""
 }
 
+// The shape is that of Ant's JUnit task, which CI systems agree on; there is no standard.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Suites  []junitSuite `xml:"testsuite"`
@@ -140,7 +146,8 @@ type junitMessage struct {
 }
 
 // JUnit writes a gate as a test report: the verdict is a test, and so is every case
-// that changed. A case fails only in a gate that blocks.
+// that changed. A case fails only in a gate that blocks. Otherwise a CI job would be red
+// because of a version that passed.
 func JUnit(w io.Writer, g gateapi.Gate) error {
 	decided := junitSuite{Name: "gate", Tests: 1, Cases: []junitCase{{Class: "gate", Name: "verdict"}}}
 	switch verdict(g) {
@@ -183,7 +190,8 @@ func Worse(c gateapi.CaseOutcome) string {
 	return text
 }
 
-// clean drops what XML cannot hold.
+// clean drops what XML cannot hold. encoding/xml would replace such characters by U+FFFD, which
+// reads as broken text.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' {
@@ -195,7 +203,7 @@ func clean(s string) string {
 
 // SARIF returns a gate for code hosts and editors, to be encoded as JSON: a
 // finding for each case that got worse, and one for the verdict, where the caller
-// says that they are.
+// says that they are. The shape is SARIF 2.1.0's. Lines start at 1.
 func SARIF(g gateapi.Gate, where func(c gateapi.CaseOutcome) (file string, line int)) any {
 	type object = map[string]any
 	level := map[string]string{"block": "error", "inconclusive": "warning"}[verdict(g)]

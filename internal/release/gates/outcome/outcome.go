@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
-// Suite is what the trials of a suite say, with those of the cases that changed.
+// Suite is what the trials of a suite say, with those of the cases that changed. names may lack
+// cases; the API then shows the id.
 func Suite(f decision.Findings, cases []decision.Case, names map[string]string, runIDs []string) gateapi.Suite {
 	adjusted := f.AdjustedP
 	out := gateapi.Suite{
@@ -25,6 +26,7 @@ func Suite(f decision.Findings, cases []decision.Case, names map[string]string, 
 		out.Confirmed[i] = gateapi.Confirmed(confirmed)
 	}
 	for _, c := range cases {
+		// Unchanged cases are only counted. A suite may have hundreds.
 		if slices.Contains(f.Worse, c.ID) || slices.Contains(f.Better, c.ID) {
 			out.Results = append(out.Results, newCase(c, names[c.ID]))
 		}
@@ -32,7 +34,8 @@ func Suite(f decision.Findings, cases []decision.Case, names map[string]string, 
 	return out
 }
 
-// score compares the versions on the cases that both decided; nil if there are none.
+// score compares the versions on the cases that both decided; nil if there are none. Cases that
+// one version didn't decide would make a difference out of errors.
 func score(cases []decision.Case) *gateapi.Score {
 	now, before := make([]decision.Count, len(cases)), make([]decision.Count, len(cases))
 	for i, c := range cases {
@@ -50,6 +53,7 @@ func score(cases []decision.Case) *gateapi.Score {
 	}
 }
 
+// newCase shows a case. Fresh trials are nil where it wasn't tried again.
 func newCase(c decision.Case, name string) gateapi.CaseOutcome {
 	trials := func(c decision.Count) gateapi.Trials { return gateapi.Trials{Passed: c.Passed, Tried: c.Decided} }
 	out := gateapi.CaseOutcome{Case: c.ID, Name: name, New: trials(c.New), Current: trials(c.Current)}
