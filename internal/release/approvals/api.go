@@ -62,7 +62,7 @@ func (a Answer) Who() string {
 	return cmp.Or(a.User.Name, a.User.Email)
 }
 
-// Needed, Given and Rejected are those of the policy in force now, also for old versions.
+// Needed, Given and Rejected are computed anew at each request.
 type reviewOutput struct {
 	EntryID      string         `json:"entry_id" format:"uuid"`
 	Version      string         `json:"version" example:"1.3.0"`

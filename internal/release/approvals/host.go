@@ -22,9 +22,8 @@ type HostReview struct {
 	Own        bool   `json:"own" doc:"The person opened the pull request, or wrote a commit of it: it counts only with self_approval"`
 }
 
-// A PullFound is what is known of the pull request that a version came from. It is stored
-// as the API shows it. Its texts name accounts of the code host, so they are shown to members
-// only.
+// A PullFound is what is known of the pull request that a version came from. It is stored as
+// the API shows it.
 type PullFound struct {
 	Number  int64     `json:"number" example:"12"`
 	URL     string    `json:"url"`

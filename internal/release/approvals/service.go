@@ -232,8 +232,8 @@ func (s *Service) settle(ctx context.Context, tx *store.Tx, e registry.Entry, v 
 	return s.released(ctx, tx, e, v, "approved", comment)
 }
 
-// insert writes an answer, and an entry of the audit log about it. The audit log has the
-// beginning of the comment only; the whole text may be deleted with its version.
+// insert writes an answer, and an entry of the audit log about it. The audit log gets the
+// beginning of the comment only.
 func (a Answer) insert(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) error {
 	if err := insertAnswer(ctx, tx, a); err != nil {
 		return err

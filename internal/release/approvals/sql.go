@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
-// scanAnswer reads an answer with its user, who may be removed but never deleted.
+// scanAnswer reads an answer with its user, who may have been removed since.
 func scanAnswer(row store.Row) (a Answer, err error) {
 	var review *string
 	err = row.Scan(&a.ID, &a.OrgID, &a.EntryID, &a.VersionID, &a.Decision, &a.Comment, store.Time(&a.CreatedAt), &a.Replaced, &review,
@@ -111,10 +111,10 @@ type candidate struct {
 	approvals int
 }
 
-// candidatesWithout lists the newest candidates of the caller's organisation that the
-// caller has not decided about. Those that a later push has superseded are left out. The count
-// of approvals is unchecked: some may not count by now. It orders nobody's work, so exactness
-// isn't worth a query per person.
+// candidatesWithout lists the newest candidates of the caller's organisation that the caller
+// has not decided about. Those that a later push has superseded are left out. The count of
+// approvals is unchecked: some may not count by now. Checking them would take a query per
+// person.
 func candidatesWithout(ctx context.Context, q store.Querier, c access.Caller) ([]candidate, error) {
 	rows, err := q.Query(ctx, `
 		SELECT e.id, e.org_id, e.name, e.current_version, v.id, v.version, v.pushed_by, v.chosen_by, v.pushed_at, v.gate_id,

@@ -39,7 +39,8 @@ func (s *Service) handleList(ctx context.Context, in registry.VersionPath) (list
 	return listOutput{all}, err
 }
 
-// A KeyOutput is a public key on the wire. Clients store it, so fields are only ever added.
+// A KeyOutput is a public key on the wire. Verifiers of other makes read it, so fields are only
+// ever added.
 type KeyOutput struct {
 	KeyID         string         `json:"keyid"`
 	Algorithm     string         `json:"algorithm"`

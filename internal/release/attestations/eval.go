@@ -41,8 +41,8 @@ func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) (
 	return s.sign(ctx, tx, a, st)
 }
 
-// ofDecision is a pure function of what the database has, so that the backfill and a rerun make
-// the same bytes as the decision did.
+// ofDecision uses what the database has, so that the backfill states the same as a signature at
+// the time of the decision would.
 func ofDecision(f facts, g gates.Gate, trials []trialRun) intoto.EvalPredicate {
 	p := intoto.EvalPredicate{
 		Version: f.of, Gate: g.ID, Against: deref(g.Against), Suites: bySuite(trials),
@@ -120,7 +120,6 @@ func (s *Service) SignRun(ctx context.Context, tx *store.Tx, r runs.Run) (err er
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	// The row has the rounded numbers that the API shows; the run in memory may have others.
 	trial, err := runByID(ctx, tx, r.OrgID, r.ID)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ backfill) error { return s.backfill(ctx) }, jobs.Timeout(time.Hour))
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ resign) error { return s.resign(ctx) }, jobs.Timeout(time.Hour))
-	// After it is done, a start costs one query.
+	// Once it is done, there is no cursor, and it ends at once.
 	s.Jobs.Every(24*time.Hour, backfill{}, jobs.RunOnStart())
 	s.Jobs.Every(5*time.Minute, resign{}, jobs.RunOnStart())
 }
@@ -45,7 +45,7 @@ func (s *Service) backfill(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// A provenance without the hashes of the files would have to be signed twice.
+	// A provenance is signed only once, and would lack the hashes of the files for good.
 	if waits {
 		return jobs.Snooze(time.Minute)
 	}
@@ -57,7 +57,7 @@ func (s *Service) backfill(ctx context.Context) (err error) {
 		if len(ids) == 0 {
 			return setDone(ctx, s.DB)
 		}
-		// Read outside the transaction, because Gates.Get has a connection of its own.
+		// Gates.Get takes no transaction, so they are read before it.
 		decided, err := s.decided(ctx, ids)
 		if err != nil {
 			return err

@@ -80,8 +80,8 @@ func (s *Service) signingKey(ctx context.Context, tx *store.Tx) (dsse.PrivateKey
 	return s.open(active)
 }
 
-// An openedKey is a private key and how it is stored. The sealed bytes are the key of the
-// cache, so a rotation invalidates it.
+// An openedKey is a private key and how it is stored. The sealed bytes are the cache key, so a
+// rotated or resealed key is opened anew.
 type openedKey struct {
 	sealed []byte
 	key    dsse.PrivateKey

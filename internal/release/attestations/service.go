@@ -72,9 +72,9 @@ func (a attestation) envelope() dsse.Envelope {
 // maxRuns is how many runs of a version stay attested, the newest ones.
 const maxRuns = 50
 
-// sign signs a statement and stores it, unless the version has that one. It runs in the
-// transaction of what it states: there is no version, verdict or run without its statement, and
-// none that was rolled back has one.
+// sign signs a statement and stores it, unless the version has that one. But for the backfill,
+// it runs in the transaction of what it states: there is no version, verdict or run without its
+// statement, and none that was rolled back has one.
 func (s *Service) sign(ctx context.Context, tx *store.Tx, a attestation, st intoto.Statement) (err error) {
 	if a.statement, err = json.Marshal(st); err != nil {
 		return err

@@ -88,7 +88,7 @@ func scanAttestation(row store.Row) (a attestation, err error) {
 	return a, err
 }
 
-// One that exists stays, with the key and the time that it was first signed with.
+// One that exists stays as it is.
 func insertAttestation(ctx context.Context, tx *store.Tx, a attestation, at time.Time) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO attestations (`+attestationColumns+`, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)

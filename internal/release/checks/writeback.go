@@ -168,7 +168,7 @@ func (s *Service) comment(ctx context.Context, at comment) (err error) {
 	if err != nil {
 		return err
 	}
-	// The same text isn't sent again: on some hosts each edit notifies people.
+	// The same text isn't sent again: each write counts against the host's rate limit.
 	body, c, err := s.commentBody(ctx, at)
 	if err != nil || c.ID == "" || body == "" && is.commentID == 0 || body == is.body {
 		return err
@@ -194,8 +194,8 @@ func (s *Service) postComment(ctx context.Context, c repohost.Connection, at com
 	if err != nil {
 		return err
 	}
-	// The marker finds the comment again if its id was lost in a crash, and tells
-	// installations' organisations apart.
+	// The marker finds the comment again if its id was lost in a crash, and lets several
+	// organisations comment on one pull request.
 	marker := "<!-- whetstone:" + at.OrgID + " -->"
 	out := host.Comment{ID: is.commentID, Pull: at.Number, Marker: marker, Body: marker + "\n" + body}
 	err = s.Repohost.Host.SetComment(ctx, repo, &out)

@@ -30,8 +30,9 @@ type comparedSuite struct {
 	// fresh has the trials of the new version on all cases, of the first step only, also where
 	// that was repeated.
 	fresh runs.Report
-	// tried has the trials of the new version by case. It includes those of earlier gates of the pool and of a repeated step, but no fresh
-	// trials of confirm: those are of the worst cases, and would distort a pass rate.
+	// tried has the trials of the new version by case. It includes those of earlier gates of the
+	// pool and of a repeated step, but no fresh trials of confirm: those are of the worst cases,
+	// and would distort a pass rate.
 	tried map[string]decision.Count
 	old   bool // the trials of the current version are of an earlier gate
 	// beside has the cases all of whose trials this gate has made on both versions at the

@@ -51,7 +51,7 @@ func (r *reading) read(ctx context.Context) (seen approvals.Sighting, found bool
 	if seen.Digests == nil {
 		seen.Digests = map[string]string{}
 	}
-	// Each of the checks below is cheaper than the next one, and most looks end early.
+	// Cheap checks come first: most looks end before an archive has to be read.
 	if r.repo, err = r.Repohost.RepoOf(ctx, r.connection); err != nil {
 		return seen, false, err
 	}
@@ -85,8 +85,8 @@ func (r *reading) read(ctx context.Context) (seen approvals.Sighting, found bool
 	return seen, true, r.count(ctx, pull, approved, &seen)
 }
 
-// elsewhere says why a pull request is not one into the connected branch; "" if it is. A pull
-// request of a fork, or into another branch, must not approve what is published here.
+// elsewhere says why a pull request is not one into the connected branch; "" if it is. A merge
+// into another repository or branch must not approve what is published here.
 func (r *reading) elsewhere(p host.MergedPull) string {
 	switch c := r.connection; {
 	case !p.Merged || p.Commit != r.commit:

@@ -20,7 +20,6 @@ func waitingOf(ctx context.Context, q store.Querier, c repohost.Connection) ([]w
 		JOIN registry_versions v ON v.entry_id = e.id AND v.state = 'candidate' AND v.source IN ('repohost', 'repohost-direct')
 		LEFT JOIN registry_versions current ON current.id = e.current_version_id
 		JOIN repohost_attempts a ON a.connection_id = $1 AND a.version = v.version`
-	// Both halves of the UNION have it, so that each can use its own index.
 	const mine = ` AND e.org_id = $2 AND e.id = $3 AND (current.id IS NULL OR current.pushed_at <= v.pushed_at)`
 	rows, err := q.Query(ctx, `
 		SELECT id, commit_sha FROM (

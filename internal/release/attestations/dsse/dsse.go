@@ -99,7 +99,6 @@ type PublicKey struct {
 	key *ecdsa.PublicKey
 }
 
-// newPublicKey computes the id, which cosign computes in the same way.
 func newPublicKey(key *ecdsa.PublicKey) (PublicKey, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	sum := sha256.Sum256(der)
