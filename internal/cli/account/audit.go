@@ -35,7 +35,8 @@ type auditList struct {
 	Limit        int    `env:"-" default:"50" placeholder:"N" help:"How many entries, newest first; 0 for all."`
 }
 
-// Run lists the audit log, newest first. It needs the permission admin.
+// Run lists the audit log, newest first. It needs the permission admin. Times are
+// local, for a person at a terminal; --json has UTC.
 func (c *auditList) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		entries, err := s.Audit(ctx, client.AuditFilter{
@@ -75,7 +76,7 @@ func detailText(raw json.RawMessage) string {
 }
 
 // valueText formats one JSON value. It returns "" for null and for an empty value,
-// which detailText leaves out.
+// which detailText leaves out. Nested objects are joined like the detail itself.
 func valueText(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -137,6 +138,7 @@ func (c *auditExport) Run(ctx context.Context, p *term.Program) error {
 			if _, err := p.Stdout.Write(page); err != nil {
 				return err
 			}
+			// The server sends one entry per line, so counting needs no decoding.
 			lines := bytes.Split(bytes.TrimSpace(page), []byte("\n"))
 			if len(lines) < auditPage {
 				return nil

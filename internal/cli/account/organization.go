@@ -53,6 +53,7 @@ type organizationExport struct {
 // file.
 func (c *organizationExport) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
+		// Readable by the owner only: the archive has everything.
 		file, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			return fault.Invalid("file", "%s exists; choose another name", c.File)
@@ -89,6 +90,8 @@ func exportOrganization(ctx context.Context, p *term.Program, s *server.Session,
 	}
 	progress := p.Progress()
 	defer progress.Clear()
+	// Interrupting only stops the waiting: the export goes on, and the next call
+	// joins it.
 	for out.Export.DownloadURL == nil {
 		if out.Export.State == "failed" && out.Export.Error != nil {
 			return organizationArchive{}, fault.New(fault.Unavailable, "The archive was not made: %s",
@@ -120,6 +123,7 @@ func exportOrganization(ctx context.Context, p *term.Program, s *server.Session,
 	if err != nil {
 		return organizationArchive{}, err
 	}
+	// A download that was cut off must not pass for a backup.
 	if got := hex.EncodeToString(hash.Sum(nil)); got != *out.Export.SHA256 {
 		return organizationArchive{}, fault.New(fault.Unavailable,
 			"The download is damaged: its SHA-256 is %s, not %s; try again", got, *out.Export.SHA256)

@@ -17,7 +17,7 @@ import (
 )
 
 // memberCommands are the commands `whetstone member`. All but list and leave need the
-// permission admin.
+// permission admin. Members are named by their address; ids are for scripts.
 type memberCommands struct {
 	List        memberList        `cmd:"" help:"List the members of the organisation."`
 	Invite      memberInvite      `cmd:"" help:"Invite a person; the link is printed once and works once."`
@@ -106,7 +106,8 @@ var invitations = server.Resource[invitation]{
 	},
 }
 
-// findMember returns the member with that address, in any case, or that id.
+// findMember returns the member with that address, in any case, or that id. Members
+// that were removed are not among them.
 func findMember(ctx context.Context, s *server.Session, who string) (member, error) {
 	return members.Find(ctx, s, "No member has the address or id "+who+"; `whetstone member list` shows them",
 		func(m member) bool { return m.UserID == who || strings.EqualFold(m.Email, who) })
@@ -127,7 +128,8 @@ func (c *memberList) Run(ctx context.Context, p *term.Program) error {
 	return members.Show(ctx, p, &c.Flags, query)
 }
 
-// memberInvite has the fields of a new invitation.
+// memberInvite has the fields of a new invitation. A link without an address is as
+// good as a key until it is used.
 type memberInvite struct {
 	server.Flags `embed:""`
 	Email        string          `arg:"" optional:"" help:"E-mail address of the person; anyone with the link when empty."`
@@ -154,6 +156,7 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 		if err := s.Call(ctx, http.MethodPost, invitations.Path, body, &out); err != nil {
 			return err
 		}
+		// Pending: the mail is sent by a job, after this reply.
 		sent := out.Invitation.Mail != nil && out.Invitation.Mail.Status == "pending"
 		if !p.JSON && sent {
 			p.Note("The server sends this link to %s; `whetstone member invitations` says whether it arrived. It works "+
@@ -163,6 +166,7 @@ func (c *memberInvite) Run(ctx context.Context, p *term.Program) error {
 			p.Note("Send this link over a secure channel: it works once, until %s, and gives the role %s.",
 				out.Invitation.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), out.Invitation.Role)
 		}
+		// The link alone on standard output, so that a script can take it.
 		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, out.URL) })
 	})
 }
@@ -224,7 +228,8 @@ func (c *memberSetRole) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// memberTransfer hands the organisation over.
+// memberTransfer hands the organisation over. The caller must be an owner; there may
+// be several.
 type memberTransfer struct {
 	server.Flags `embed:""`
 	Member       string `arg:"" help:"Address or id of the member who becomes owner."`
@@ -294,7 +299,8 @@ type memberLeave struct {
 	Yes          bool `env:"-" short:"y" help:"Do not ask."`
 }
 
-// Run removes the caller from the organisation after a confirmation.
+// Run removes the caller from the organisation after a confirmation. The last owner
+// cannot leave; the server says so.
 func (c *memberLeave) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		me, err := s.Me(ctx)
@@ -325,7 +331,8 @@ type invite struct {
 }
 
 // accept accepts the invitation and returns the server's address and the person's first
-// key. Both are in the link: "https://HOST/invite/TOKEN". The key is not shown again.
+// key. Both are in the link: "https://HOST/invite/TOKEN". The key is not shown
+// again. It needs no key, which is why it makes a client without one.
 func (i invite) accept(ctx context.Context, p *term.Program) (address, key string, err error) {
 	base, token, ok := strings.Cut(i.Invite, "/invite/")
 	if address, err = (&server.Flags{Server: base}).Address(server.Credentials{}); err != nil || !ok || base == "" {

@@ -46,6 +46,7 @@ var publishers = server.Resource[publisher]{
 		None: "No trusted publishers; `whetstone trusted-publisher add ENTRY OWNER/REPOSITORY` adds one.",
 		Head: "ID\tENTRY\tREPOSITORY\tREF\tWORKFLOW\tENVIRONMENT\tLAST USED",
 		Row: func(t publisher) []any {
+			// A missing condition is a wide one, so it is spelled out.
 			orAny := func(s *string) string {
 				if s == nil {
 					return "any"
@@ -82,6 +83,7 @@ func (c *publisherAdd) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		body := map[string]string{"entry_id": entry.ID, "repository": c.Repository}
+		// Fields that are not sent take the server's defaults.
 		for field, value := range map[string]string{
 			"issuer": c.Issuer, "provider": c.Provider, "ref": c.Ref, "workflow": c.Workflow, "environment": c.Environment,
 			"repository_id": c.RepositoryID, "repository_owner_id": c.OwnerID,
@@ -137,6 +139,8 @@ type publisherRemove struct {
 // Run removes a publisher, and revokes the keys that its runs have.
 func (c *publisherRemove) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) (err error) {
+		// A repository that publishes several entries must be named by the
+		// publisher's id.
 		c.ID, err = server.ID("trusted publisher", "trusted-publisher list", c.ID,
 			func() ([]publisher, error) { return publishers.All(ctx, s, nil) },
 			func(t publisher) (string, []string) { return t.ID, []string{t.Repository, t.EntryName} })

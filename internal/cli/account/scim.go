@@ -102,7 +102,8 @@ func (c *scimTokenList) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// scimTokenCreate has the fields of a new token.
+// scimTokenCreate has the fields of a new token. A provider should have a token of
+// its own, so that one can be revoked alone.
 type scimTokenCreate struct {
 	server.Flags `embed:""`
 	Name         string          `arg:"" help:"Name of the token, e.g. that of the provider."`
@@ -180,6 +181,7 @@ func (c *scimGroupRole) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		body := map[string]any{"role": c.Role}
+		// The API has null for "no role".
 		if c.Role == "none" {
 			body["role"] = nil
 		}

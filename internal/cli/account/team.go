@@ -56,7 +56,8 @@ type crew struct {
 	Members []person `json:"members"`
 }
 
-// findTeam returns the team with that name, slug or id, in any case. "@docs" is "docs".
+// findTeam returns the team with that name, slug or id, in any case. "@docs" is
+// "docs". Slugs and names are unique in an organisation, so there is at most one.
 func findTeam(ctx context.Context, s *server.Session, name string) (team, error) {
 	name = strings.TrimPrefix(name, "@")
 	return teams.Find(ctx, s, "No team is called "+name+"; `whetstone team list` shows them", func(t team) bool {
@@ -119,6 +120,7 @@ func (c *teamCreate) Run(ctx context.Context, p *term.Program) error {
 		if err := s.Call(ctx, http.MethodPost, teams.Path, body, &out); err != nil {
 			return err
 		}
+		// The team is new, so replacing its list undoes nobody's change.
 		body = map[string]any{"users": users}
 		if err := s.Call(ctx, http.MethodPut, teams.At(out.Team.ID)+"/members", body, &out); err != nil {
 			return err
@@ -183,7 +185,8 @@ func (c *teamRemove) Run(ctx context.Context, p *term.Program) error {
 }
 
 // changeCrew adds or removes members one by one: replacing the whole list would undo
-// what another person changes at the same time. method is PUT or DELETE.
+// what another person changes at the same time. method is PUT or DELETE. All names
+// are resolved before the first change, so that a typo changes nothing.
 func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name string, who []string, method string) error {
 	t, err := findTeam(ctx, s, name)
 	if err != nil {
@@ -211,7 +214,8 @@ func changeCrew(ctx context.Context, p *term.Program, s *server.Session, name st
 	})
 }
 
-// ownersCommand shows or sets the owners of a skill.
+// ownersCommand shows or sets the owners of a skill. Without a flag it only shows
+// them.
 type ownersCommand struct {
 	server.Flags `embed:""`
 	Name         string   `arg:"" help:"Name of the skill."`
@@ -284,7 +288,7 @@ func (c *ownersCommand) Run(ctx context.Context, p *term.Program) error {
 }
 
 // selection resolves the names of --set to ids: "@docs" is a team, anything else a
-// member.
+// member. Both lists are always sent: they replace the owners as a whole.
 func (c *ownersCommand) selection(ctx context.Context, s *server.Session) (map[string][]string, error) {
 	out := map[string][]string{"users": {}, "teams": {}}
 	for _, name := range c.Set {

@@ -14,6 +14,7 @@ import (
 )
 
 // gradingOutput is how the caller's sessions were graded, as --json prints it.
+// Skills is never null: scripts iterate over it.
 type gradingOutput struct {
 	// Enabled is whether the organisation has a grader; without one only people and
 	// producers grade.
@@ -61,6 +62,7 @@ func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *s
 		if k.PassRate == nil {
 			continue
 		}
+		// The list has no interval and no counts by basis.
 		detail, err := s.Skill(ctx, k.ID, 1)
 		if err != nil {
 			return nil, err
@@ -75,7 +77,8 @@ func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *s
 }
 
 // enableGrader switches the grader on, which also grades existing sessions, and reports
-// whether it is on. A caller who may not change it uses the setting as it is.
+// whether it is on. A caller who may not change it uses the setting as it is. All
+// other fields of the grader are sent back as they were.
 func enableGrader(ctx context.Context, s *server.Session) (bool, error) {
 	g, err := s.Grader(ctx)
 	if err != nil {
@@ -118,6 +121,7 @@ func awaitGrades(ctx context.Context, p *term.Program, s *server.Session, wait t
 		if err != nil {
 			return err
 		}
+		// A session with a first grade may still wait for that of the judge.
 		left = max(left, waiting)
 		total = max(total, left)
 		if left != last {
@@ -139,6 +143,7 @@ func awaitGrades(ctx context.Context, p *term.Program, s *server.Session, wait t
 const maxUngraded = 1000
 
 // ungraded counts the caller's newest sessions that used a skill and have no grade.
+// Sessions without a skill have nothing to grade.
 func ungraded(ctx context.Context, s *server.Session) (n int, err error) {
 	all, err := s.Sessions(ctx, client.SessionFilter{User: "me", Graded: "false"}, maxUngraded)
 	for _, one := range all {
@@ -168,6 +173,7 @@ func (o gradingOutput) print(w io.Writer) {
 	if o.Ungraded > 0 {
 		fmt.Fprintf(w, "Not graded: %s.\n", term.Count(o.Ungraded, "session"))
 	}
+	// A person's or a producer's grade says nothing about whether the judge works.
 	judged := slices.ContainsFunc(o.Skills, func(k skillGrade) bool { return k.GradedByBasis["judge"] > 0 })
 	if o.Enabled && !judged {
 		fmt.Fprintln(w, "No session was judged: the judge needs a model (--judge-api of the server) and the content of sessions "+

@@ -22,7 +22,8 @@ type hookCommands struct {
 	Send  hookSend  `cmd:"" hidden:"" help:"Send the queued sessions."`
 }
 
-// agentFlags select a settings file of an agent.
+// agentFlags select a settings file of an agent. The scope project exists for Claude
+// Code only; SettingsOf refuses the rest.
 type agentFlags struct {
 	Agent string `arg:"" enum:"claude-code,codex" help:"claude-code or codex."`
 	Scope string `env:"-" enum:"user,project" default:"user" placeholder:"SCOPE" help:"user: all your projects; project: .claude/settings.json of the current folder, which others may share (Claude Code only)."`
@@ -44,6 +45,8 @@ func (c *hookInstall) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	return c.WithSession(p, func(s *server.Session) error {
+		// A wrong key must fail here: the hook itself runs where nobody sees its
+		// errors.
 		me, err := s.Me(ctx)
 		if err != nil {
 			return err
@@ -59,6 +62,8 @@ func (c *hookInstall) Run(ctx context.Context, p *term.Program) error {
 				return err
 			}
 		}
+		// Installing again replaces the hook, so that a change of flags takes
+		// effect.
 		if err := settings.Install(program, c.flags(s.Server)); err != nil {
 			return err
 		}
@@ -118,7 +123,8 @@ type hookStatusOutput struct {
 	Log     string      `json:"log"`     // path of the log of the hooks
 }
 
-// hookState is the hook in one settings file. Problem is why that file cannot be read.
+// hookState is the hook in one settings file. Problem is why that file cannot be
+// read. Command is what the settings run, which may be another version's.
 type hookState struct {
 	Agent     string `json:"agent"`
 	Scope     string `json:"scope"`
@@ -136,6 +142,7 @@ func (c *hookStatus) Run(p *term.Program) error {
 		return err
 	}
 	out := hookStatusOutput{Waiting: queue.Len(), Log: queue.LogPath()}
+	// All places in which a hook can be.
 	for _, at := range [][2]string{
 		{hook.ClaudeCode, hook.User}, {hook.ClaudeCode, hook.Project}, {hook.Codex, hook.User},
 	} {

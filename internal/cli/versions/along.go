@@ -30,8 +30,10 @@ func installAlong(ctx context.Context, i *installer, plan installPlan, all bool)
 			Name: needed.Name, Organisation: needed.Organisation, EntryID: needed.EntryID, Version: needed.Version,
 			Hash: needed.ContentHash,
 		}
+		// No bar: required skills are few, and the sync has shown its own.
 		archive, err := i.fetch(ctx, t, func(int64, int64) {})
 		if err == nil {
+			// Never by force: the person asked for another skill.
 			_, err = i.unpack(ctx, t, archive, false)
 		}
 		o.Status = alongInstalled
@@ -54,6 +56,7 @@ func installAlong(ctx context.Context, i *installer, plan installPlan, all bool)
 // It marks the skill as explicit if others require it, too, so that it is not reported
 // as unneeded once they are gone.
 func (c *installCommand) along(ctx context.Context, i *installer, t installTarget) ([]alongOutcome, error) {
+	// It was recorded a moment ago, when the skill itself was installed.
 	r := i.skills()[t.Name]
 	r.Explicit, r.NoRequires = len(r.RequiredBy) > 0, c.NoRequires
 	if err := i.put(t.Name, r); err != nil || c.NoRequires {
@@ -70,6 +73,7 @@ func (c *installCommand) along(ctx context.Context, i *installer, t installTarge
 // ones. Skills from other servers and those installed with --no-requires are left out.
 func planOf(ctx context.Context, s *server.Session, skills map[string]install.Record, names []string) (installPlan, error) {
 	var versions []plannedVersion
+	// The server sorts the plan, so the order of the map does not matter.
 	for name, r := range skills {
 		if r.Server == s.Server && !r.NoRequires && (len(names) == 0 || slices.Contains(names, name)) {
 			versions = append(versions, plannedVersion{EntryID: r.EntryID, Version: r.Version})
@@ -90,6 +94,7 @@ func (c *syncCommand) wouldAlong(
 	for _, o := range out {
 		r := after[o.Name]
 		r.Version = o.Version
+		// The plan is about what will be installed then, under the new versions.
 		after[o.Name] = r
 	}
 	plan, err := planOf(ctx, s, after, c.Names)

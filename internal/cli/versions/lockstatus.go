@@ -15,7 +15,8 @@ import (
 )
 
 // lockStatus is the command `whetstone status --lock`: it reads lock files of any
-// client.
+// client. It works without an installation by whetstone: other clients write lock
+// files, too.
 type lockStatus struct {
 	Paths  []string // lock files, or folders with some
 	Report bool     // record what is found as installed on this device
@@ -29,7 +30,8 @@ type lockFileOutput struct {
 	Skills  []lockSkillOutput `json:"skills"`
 }
 
-// lockSkillOutput is a skill of a lock file, compared with the registry.
+// lockSkillOutput is a skill of a lock file, compared with the registry. EntryID and
+// Organisation are "" for a skill that the registry does not know.
 type lockSkillOutput struct {
 	Name          string `json:"name"`
 	Plugin        string `json:"plugin,omitempty"` // the plugin that it is in with other skills, or ""
@@ -85,6 +87,7 @@ func (c lockStatus) Run(ctx context.Context, p *term.Program, flags *server.Flag
 // compareLocks asks about each skill twice, in one request: by the entry of its lock
 // file, and by the hash of the files that are really there.
 func compareLocks(ctx context.Context, s *server.Session, files []lockFile) ([]lockFileOutput, error) {
+	// All skills of all files in one request, whose limit is that of a sync.
 	var queries []skillQuery
 	rows := make([][]lockRow, len(files))
 	for i, f := range files {
@@ -119,6 +122,7 @@ func (r lockRow) queries(address string) []skillQuery {
 		Name: lockfiles.Fit(r.Name), Organisation: lockfiles.Fit(r.Organisation), Version: lockfiles.Fit(r.Version),
 		EntryID: lockfiles.Fit(r.EntryID), Hashes: r.Hashes, FromHere: r.FromHere(address),
 	}
+	// Without a digest, e.g. of a folder that is missing, it matches nothing.
 	byFiles := skillQuery{Name: byLock.Name, Organisation: byLock.Organisation, EntryID: byLock.EntryID}
 	if r.digest != "" {
 		byFiles.Hashes = []lockfiles.Hash{{Kind: string(treehash.ClawHub), Hex: r.digest}}
@@ -153,7 +157,8 @@ func (r lockRow) output(byLock, byFiles foundSkill) lockSkillOutput {
 // drifts reports whether there is something to do about the skill.
 func (o lockSkillOutput) drifts() bool { return o.Status != lockUpToDate && o.Status != unknown }
 
-// print prints a table per lock file, and how to update with the client that wrote it.
+// print prints a table per lock file, and how to update with the client that wrote
+// it. Each client updates its own files: whetstone must not change them.
 func (c lockStatus) print(w io.Writer, out []lockFileOutput) {
 	if len(out) == 0 {
 		fmt.Fprintf(w, "No lock file in %s\n", term.Plain(strings.Join(c.Paths, ", ")))

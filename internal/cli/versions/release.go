@@ -11,7 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// versionArgs are the arguments of the commands that change one version.
+// versionArgs are the arguments of the commands that change one version. Whether a
+// reason is required depends on the command.
 type versionArgs struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the entry."`
@@ -36,6 +37,7 @@ func (c *versionArgs) run(
 		if err != nil {
 			return err
 		}
+		// A withdrawn version may leave skills that require it without one.
 		noteDependents(ctx, p, s, entry.ID)
 		return p.Print(out, func(w io.Writer) {
 			version, entry := term.Plain(out.Version.Version), term.Plain(out.Entry.Name)
@@ -62,7 +64,8 @@ type promoteCommand struct {
 }
 
 // Run makes a candidate current without the verdict of its gate. It needs a reason,
-// which goes to the audit log.
+// which goes to the audit log. Approvals that the policy demands are skipped, too,
+// so the server wants a permission.
 func (c *promoteCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.askReason(ctx, p); err != nil {
 		return err
