@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
-// Mount adds the routes of grades.
+// Mount adds the routes of grades. A person grades with the permission write, and
+// pays for a judge with admin.
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handleGrade, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/v1/sessions/{session_id}/grades", Status: http.StatusCreated,
@@ -45,6 +46,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
+// The path has the agent's own id, since that is what people and tools know.
 type gradeInput struct {
 	SessionID string `path:"session_id" maxLength:"200" doc:"As the agent calls it"`
 	Body      struct {
@@ -58,6 +60,7 @@ type gradeOutput struct {
 	Grade sessions.GradeOutput `json:"grade"`
 }
 
+// A second grade of the same person replaces the first.
 func (s *Service) handleGrade(ctx context.Context, in gradeInput) (gradeOutput, error) {
 	g, skill, err := s.Grade(ctx, access.From(ctx), Verdict{
 		SessionID: in.SessionID, Skill: in.Body.Skill, Passed: in.Body.Verdict == "pass", Reason: in.Body.Reason,
@@ -69,6 +72,7 @@ type skillInput struct {
 	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
 }
 
+// It is also what graderBody takes, so that a client can read, change and write.
 type graderFields struct {
 	Enabled      bool     `json:"enabled"`
 	Expectations []string `json:"expectations" nullable:"false" doc:"What a session of the skill must show; without any a draft from the skill itself is used"`
@@ -83,6 +87,7 @@ type graderOutput struct {
 	Grader graderFields `json:"grader"`
 }
 
+// The order of the values is that of the fields.
 func newGraderOutput(g Grader) graderOutput {
 	return graderOutput{graderFields{
 		g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited, g.Unusable,
@@ -94,6 +99,7 @@ func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput
 	return newGraderOutput(g), err
 }
 
+// Waiting lets a client wait for the grades of what it has reported.
 type sharedGraderOutput struct {
 	Grader  graderFields `json:"grader"`
 	Waiting int          `json:"waiting" doc:"Sessions that any grader of the organisation will grade within minutes; 1000 stands for more"`
@@ -124,6 +130,7 @@ type graderBody struct {
 	Threshold    *float64        `json:"threshold,omitempty" minimum:"0" maximum:"1" doc:"Share of the expectations from which on a session passed, 1 by default"`
 }
 
+// Numbers that do not parse are refused by name; limits are checked by check.
 func (b graderBody) grader() (Grader, error) {
 	if b.Grader != nil {
 		b = *b.Grader
@@ -158,6 +165,7 @@ func (s *Service) handleSetGrader(ctx context.Context, in setGraderInput) (grade
 	if err := s.SetGrader(ctx, access.From(ctx), in.SkillID, g); err != nil {
 		return graderOutput{}, err
 	}
+	// The answer has what a GET would have, e.g. the draft.
 	return s.handleGrader(ctx, skillInput{in.SkillID})
 }
 
@@ -178,6 +186,7 @@ func (s *Service) handleSetSharedGrader(ctx context.Context, in setSharedGraderI
 	return newGraderOutput(g), err
 }
 
+// Two fields are the same for clients of an earlier version.
 type calibrationOutput struct {
 	Pairs             int         `json:"pairs" doc:"Sessions that both the judge and people have graded"`
 	Agreement         *float64    `json:"agreement" doc:"Share of the pairs with the same verdict; null without any"`

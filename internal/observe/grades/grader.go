@@ -41,6 +41,7 @@ const (
 	MaxCostUSDPerDay = 100_000
 )
 
+// It is disabled, and small: a model costs money.
 func defaultGrader() Grader {
 	sample, cost := 20, 1.0
 	return Grader{SamplePerDay: &sample, MaxCostUSD: &cost, Threshold: 1, Expectations: []string{}}
@@ -49,7 +50,8 @@ func defaultGrader() Grader {
 // allSkills is the id in graders of the organisation's own one.
 const allSkills = ""
 
-// check reports the fields that are wrong.
+// check reports the fields that are wrong. All problems are reported at once, each
+// with its field.
 func (g Grader) check() error {
 	var issues []fault.Issue
 	wrong := func(field, format string, args ...any) {
@@ -101,7 +103,8 @@ func (s *Service) Grader(ctx context.Context, orgID, idOrName string) (g Grader,
 	return g, err
 }
 
-// effective returns the grader that applies to a skill.
+// effective returns the grader that applies to a skill. A skill's own grader applies
+// as a whole: nothing of it is inherited field by field.
 func effective(all map[string]Grader, skillID string) Grader {
 	g, ok := all[skillID]
 	if ok {
@@ -118,6 +121,7 @@ func effective(all map[string]Grader, skillID string) Grader {
 func (s *Service) SharedGrader(ctx context.Context, orgID string) (Grader, error) {
 	all, err := gradersOf(ctx, s.DB, orgID, nil)
 	g := effective(all, allSkills)
+	// The default is not inherited from anyone.
 	g.Inherited = false
 	if err != nil {
 		return g, err
@@ -153,6 +157,8 @@ func (s *Service) SetGrader(ctx context.Context, c access.Caller, idOrName strin
 		if err != nil || !g.Enabled {
 			return err
 		}
+		// Labels are made per skill; those of all skills follow with their next
+		// failures.
 		if skillID != allSkills {
 			if err := s.enqueueLabels(ctx, tx, c.OrgID, skillID); err != nil {
 				return err
@@ -172,6 +178,7 @@ func (s *Service) draft(ctx context.Context, orgID, skillID, name string) ([]str
 	if err != nil {
 		return nil, err
 	}
+	// An author's own expectations are better than any that are derived.
 	for _, path := range draft.EvalPaths {
 		raw, err := read(path)
 		if err != nil && !fault.Is(err, fault.NotFound) {
@@ -213,7 +220,8 @@ func (s *Service) packageOf(ctx context.Context, orgID, skillID, name string) (f
 	return nil, fault.New(fault.NotFound, "Skill %s has no package", name)
 }
 
-// micros converts dollars.
+// micros converts dollars. micros converts dollars, as they are typed, to
+// millionths, as they are stored.
 func micros(usd *float64) *int64 {
 	if usd == nil {
 		return nil

@@ -38,6 +38,7 @@ func gradersOf(ctx context.Context, q store.Querier, orgID string, skillIDs []st
 	return all, err
 }
 
+// The sum before the conversion rounds: shares are stored in billionths.
 func upsertGrader(ctx context.Context, tx *store.Tx, orgID, skillID string, g Grader) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO graders (org_id, skill_id, enabled, expectations, sample_per_day, max_micros_per_day, threshold, updated_at)
@@ -58,7 +59,8 @@ func hasGrader(ctx context.Context, q store.Querier, orgID string) (bool, error)
 }
 
 // insertQueued queues sessions of skills. One that waits already goes on waiting,
-// but not shorter, unless it is due at once.
+// but not shorter, unless it is due at once. rank is a hash of the session and the
+// skill: sorting by it is a random sample that is the same at every attempt.
 func insertQueued(ctx context.Context, tx *store.Tx, orgID string, all []sessions.Use, now, due time.Time) error {
 	dueAt := "excluded.due_at"
 	if due.After(now) {
@@ -82,7 +84,8 @@ func insertQueued(ctx context.Context, tx *store.Tx, orgID string, all []session
 	return err
 }
 
-// hasten makes what waits for its first attempt due.
+// hasten makes what waits for its first attempt due. People who wait for grades,
+// e.g. after an import, should not wait for sessions to settle.
 func hasten(ctx context.Context, tx *store.Tx, orgID string, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE grade_queue SET due_at = $2 WHERE org_id = $1 AND attempts = 0 AND due_at BETWEEN $2 AND $3`,
@@ -90,7 +93,8 @@ func hasten(ctx context.Context, tx *store.Tx, orgID string, now time.Time) erro
 	return err
 }
 
-// countWaiting counts what is due before a time, up to a limit.
+// countWaiting counts what is due before a time, up to a limit. The limit keeps the
+// count cheap where a backlog has thousands.
 func countWaiting(ctx context.Context, q store.Querier, orgID string, before time.Time, limit int) (int, error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*) FROM (SELECT 1 FROM grade_queue WHERE org_id = $1 AND due_at < $2 LIMIT $3) AS waiting`,
@@ -109,6 +113,8 @@ func deleteWaiting(ctx context.Context, tx *store.Tx, condition string, arg any)
 	return nil
 }
 
+// insertUnusable remembers that a session was judged in vain, so that the page can
+// say so.
 func insertUnusable(ctx context.Context, tx *store.Tx, w waiting, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO grade_unusable (session_hash, skill_id, org_id, user_id, judged_at) VALUES ($1, $2, $3, $4, $5)
@@ -117,11 +123,13 @@ func insertUnusable(ctx context.Context, tx *store.Tx, w waiting, now time.Time)
 	return err
 }
 
+// deleteUnusable forgets that: the judge has given a usable verdict now.
 func deleteUnusable(ctx context.Context, tx *store.Tx, w waiting) error {
 	_, err := tx.Exec(ctx, `DELETE FROM grade_unusable WHERE session_hash = $1 AND skill_id = $2`, w.sessionHash, w.skillID)
 	return err
 }
 
+// isUnusable reports whether the last judgement of the session was in vain.
 func isUnusable(ctx context.Context, q store.Querier, w waiting) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT 1 FROM grade_unusable WHERE session_hash = $1 AND skill_id = $2`, w.sessionHash, w.skillID)
 	found, err := store.All(rows, err, store.Value[int])
@@ -138,6 +146,8 @@ func countUnusable(ctx context.Context, q store.Querier, orgID, skillID string) 
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
+// orgsWithDue looks at the sessions that wait longest only, so that a large backlog
+// does not make the query slow.
 func orgsWithDue(ctx context.Context, q store.Querier, now time.Time) ([]string, error) {
 	rows, err := q.Query(ctx, `
 		SELECT DISTINCT org_id FROM (
@@ -175,7 +185,8 @@ func dueSessions(ctx context.Context, q store.Querier, orgID, skillID string, no
 }
 
 // claimQueued hides a session that is due from others until a time. It reports false
-// if another process was faster.
+// if another process was faster. It is a lease: if the process dies, the session is
+// due again at that time.
 func claimQueued(ctx context.Context, tx *store.Tx, w waiting, now, until time.Time) (bool, error) {
 	n, err := tx.Exec(ctx, `
 		UPDATE grade_queue SET due_at = $4 WHERE session_hash = $1 AND skill_id = $2 AND due_at <= $3`,
@@ -183,6 +194,7 @@ func claimQueued(ctx context.Context, tx *store.Tx, w waiting, now, until time.T
 	return n == 1, err
 }
 
+// requeue lets sessions be tried again later, with the number of attempts so far.
 func requeue(ctx context.Context, tx *store.Tx, all []waiting, until time.Time) error {
 	for _, w := range all {
 		_, err := tx.Exec(ctx, `UPDATE grade_queue SET due_at = $3, attempts = $4 WHERE session_hash = $1 AND skill_id = $2`,
@@ -194,6 +206,7 @@ func requeue(ctx context.Context, tx *store.Tx, all []waiting, until time.Time) 
 	return nil
 }
 
+// dequeue takes sessions off the queue for good.
 func dequeue(ctx context.Context, tx *store.Tx, all []waiting) error {
 	for _, w := range all {
 		_, err := tx.Exec(ctx, `DELETE FROM grade_queue WHERE session_hash = $1 AND skill_id = $2`, w.sessionHash, w.skillID)
@@ -205,7 +218,7 @@ func dequeue(ctx context.Context, tx *store.Tx, all []waiting) error {
 }
 
 // drop takes sessions off the queue, unless they were queued once more since they were
-// read.
+// read. due_at tells: queueing a session again changes it.
 func drop(ctx context.Context, tx *store.Tx, all []waiting) error {
 	for _, w := range all {
 		_, err := tx.Exec(ctx, `DELETE FROM grade_queue WHERE session_hash = $1 AND skill_id = $2 AND due_at = $3`,
@@ -218,7 +231,9 @@ func drop(ctx context.Context, tx *store.Tx, all []waiting) error {
 }
 
 // addUsage adds to what a grader has used on a day, and returns what it has used: of
-// money on all of its skills, of the rest on the skill of the claim.
+// money on all of its skills, of the rest on the skill of the claim. What a request
+// may take is added before the judge is asked, and corrected afterwards, so that
+// parallel processes cannot exceed a limit.
 func addUsage(ctx context.Context, tx *store.Tx, orgID string, c claim) (total usage, err error) {
 	_, err = tx.Exec(ctx, `
 		INSERT INTO grader_days (org_id, grader, day, skill_id, judged, labels, calls, micros)

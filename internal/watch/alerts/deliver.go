@@ -37,6 +37,7 @@ func (s *Service) outbox() delivery.Outbox[Delivery] {
 // enqueueDeliveries writes the deliveries of an event, one for each recipient, and the
 // jobs that send them: what one mail server refuses is not sent again to the others.
 func (s *Service) enqueueDeliveries(ctx context.Context, tx *store.Tx, r Rule, e Event) error {
+	// nil stands for the rule's own address.
 	recipients, err := s.recipients(ctx, tx, r, e.SkillID)
 	if err != nil {
 		return err
@@ -50,7 +51,8 @@ func (s *Service) enqueueDeliveries(ctx context.Context, tx *store.Tx, r Rule, e
 	return nil
 }
 
-// emit tells other systems of a transition; a reminder is none.
+// emit tells other systems of a transition; a reminder is none. Subscribers also get
+// events of rules whose own channel fails.
 func (s *Service) emit(ctx context.Context, tx *store.Tx, e Event) error {
 	kind := events.AlertFired
 	switch e.Transition {
@@ -77,6 +79,7 @@ func (s *Service) prepare(ctx context.Context, d Delivery) (a delivery.Attempt, 
 	if err != nil {
 		return a, err
 	}
+	// It was disabled after the event: the person wants no more of them.
 	if !r.Enabled {
 		return delivery.Attempt{Refusal: "not sent: the alert is disabled"}, nil
 	}
@@ -114,6 +117,7 @@ func (s *Service) waitTime(ctx context.Context, d Delivery, e Event) (time.Durat
 	if early := d.Early(); early > 0 {
 		return early, nil
 	}
+	// The first one has none before it.
 	if e.Sequence == 1 {
 		return 0, nil
 	}
@@ -128,7 +132,7 @@ func (s *Service) waitTime(ctx context.Context, d Delivery, e Event) (time.Durat
 }
 
 // disable turns a rule off, unless it was deleted or got another address since
-// the notification was sent.
+// the notification was sent. Evaluations skip it from now on, and its page says why.
 func (s *Service) disable(ctx context.Context, tx *store.Tx, sent Rule, reason string) error {
 	r, err := s.ruleByID(ctx, tx, sent.OrgID, sent.ID, tx.Dialect().ForUpdate())
 	if fault.Is(err, fault.NotFound) || err == nil && r.Address != sent.Address {
@@ -168,6 +172,7 @@ func (s *Service) Test(ctx context.Context, c access.Caller, id string) (d Deliv
 	if r.SkillID != nil {
 		n.SkillID, n.URL = *r.SkillID, s.skillURL(*r.SkillID)
 	}
+	// Sent outside of a transaction: the network may take seconds.
 	if d.Progress = d.Abandoned(refusal); refusal == "" {
 		d.Progress = delivery.Progress{}.After(s.Sender.Send(ctx, target, n), nil)
 	}

@@ -47,7 +47,8 @@ type Service struct {
 	testTransition func()           // called in the transaction of a transition, in tests
 }
 
-// NewRule describes a rule to be created.
+// NewRule describes a rule to be created. Create fills in what is left out, and
+// reports all that is wrong at once.
 type NewRule struct {
 	SkillID     *string
 	Type        Type
@@ -76,6 +77,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 	if n.Sensitivity == "" {
 		r.Sensitivity = defaultSensitivity(n.Type, n.Action)
 	}
+	// It also makes the secret of a webhook that has none.
 	r.setTarget(n.Channel, n.Config)
 	issues := r.issues()
 	if r.SkillID != nil {
@@ -84,6 +86,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 			return r, err
 		}
 		if !exists {
+			// First, since it is the first field of the form.
 			issues = slices.Insert(issues, 0, fault.At("skill_id", "skill_id names no skill of this organisation"))
 		}
 	}
@@ -109,13 +112,15 @@ func authorizeAction(c access.Caller, a *Action) error {
 	return nil
 }
 
-// MayChange reports whether the caller may change or delete the rule.
+// MayChange reports whether the caller may change or delete the rule. Pages show the
+// form by it; lockRule enforces it.
 func MayChange(c access.Caller, r Rule) bool {
 	return c.May(access.Write) && authorizeAction(c, r.Action) == nil
 }
 
 // lockRule locks a rule of the caller's organisation that the caller may
-// change.
+// change. The lock also serialises with evaluations, which lock all rules of the
+// organisation.
 func (s *Service) lockRule(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Rule, error) {
 	r, err := s.ruleByID(ctx, tx, c.OrgID, id, tx.Dialect().ForUpdate())
 	if err != nil {
@@ -136,7 +141,7 @@ func (r Rule) recordAudit(ctx context.Context, tx *store.Tx, action string, d au
 }
 
 // Warnings says why a rule's notifications would not arrive with the current
-// settings.
+// settings. They are no errors: the operator may set up mail later.
 func (s *Service) Warnings(r Rule) []string {
 	var all []string
 	if (r.Channel == notify.Email || r.Channel == ToOwners) && !s.Sender.MailConfigured() {
@@ -150,7 +155,8 @@ func (s *Service) Warnings(r Rule) []string {
 	return all
 }
 
-// Change is what a patch changes; nil leaves a field as it is.
+// Change is what a patch changes; nil leaves a field as it is. Type, skill and
+// action are not in it: they never change.
 type Change struct {
 	Threshold   *float64
 	Sensitivity *Sensitivity
@@ -175,6 +181,7 @@ func (s *Service) Update(
 		if issues = append(r.issues(), issues...); len(issues) > 0 {
 			return fault.Issues(issues...)
 		}
+		// Set in each attempt, since the transaction may run more than once.
 		if secret = nil; r.Secret != before {
 			secret = r.Secret
 		}
@@ -200,6 +207,7 @@ func (c Change) apply(r *Rule) []fault.Issue {
 		r.Sensitivity = *c.Sensitivity
 	}
 	if c.Enabled != nil {
+		// The reason was the service's, and is settled by a person's decision.
 		r.Enabled, r.DisabledReason = *c.Enabled, nil
 	}
 	channel := r.Channel
@@ -228,6 +236,7 @@ func (s *Service) RotateSecret(ctx context.Context, c access.Caller, id string) 
 		if r.Channel != notify.Webhook {
 			return fault.New(fault.Conflict, "Only a webhook alert has a signing secret")
 		}
+		// A secret that is rotated twice in a short time ends early: only two sign.
 		until, secret := store.Now().Add(rotationGrace), notify.NewSecret()
 		r.OldSecret, r.OldSecretUntil, r.Secret, r.UpdatedAt = r.Secret, &until, &secret, store.Now()
 		if err := s.updateRule(ctx, tx, r); err != nil {
@@ -265,7 +274,8 @@ func (s *Service) States(ctx context.Context, rules ...Rule) (map[string][]State
 }
 
 // Delete removes a rule, if the caller may change it. A firing alert ends
-// without a notification.
+// without a notification. Deliveries under way end by themselves: their rule is
+// gone.
 func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err error) {
 	defer fault.Wrap(&err, "delete alert %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {

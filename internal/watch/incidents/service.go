@@ -60,6 +60,7 @@ func (s *Service) Open(ctx context.Context, tx *store.Tx, r alerts.RolledBack) (
 	// Not found means that the version was not published from a code host.
 	if err == nil {
 		i.ConnectionID, i.AttemptID, i.CommitSHA = &c.ConnectionID, &c.AttemptID, &c.SHA
+		// It is replaced below if the commit can be marked.
 		i.CommitDetail = "Write-back is off"
 		if c.Reported {
 			i.CommitStatus, i.CommitDetail = Pending, ""
@@ -132,6 +133,7 @@ func (s *Service) url(i Incident) string { return s.PublicURL + "/incidents/" + 
 // closeIssue closes the issue of a closed incident, unless another one has it
 // too. The next job tries it again if the code host does not answer.
 func (s *Service) closeIssue(ctx context.Context, i Incident) error {
+	// Otherwise the code host would show a closed issue for an open incident.
 	used, err := issueInUse(ctx, s.DB, i)
 	if err != nil {
 		return err
