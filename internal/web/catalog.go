@@ -27,7 +27,8 @@ func (s *Service) handleTokens(v *visit) (answer, error) {
 	return s.showTokens(v, tokensView{Days: "90"}, nil)
 }
 
-// showTokens completes the view with the list. A problem is shown on the form.
+// showTokens completes the view with the list. A problem is shown on the form. A new
+// token is in the view only for this answer.
 func (s *Service) showTokens(v *visit, view tokensView, problem error) (answer, error) {
 	view.PerPage, view.People = peopleShown, map[string]string{}
 	var err error

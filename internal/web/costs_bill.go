@@ -51,6 +51,7 @@ func readBill(ctx context.Context, s *costs.Service, orgID string, l listing.Req
 		return cmp.Or(cmp.Compare(unknownLast(a.Total), unknownLast(b.Total)), cmp.Compare(amountOr0(b.Total), amountOr0(a.Total)))
 	})
 	view.Bill, view.Any = bill, len(bill.Skills) > 0 || bill.Total == nil || *bill.Total > 0
+	// A clone: the totals below are of all skills, whatever is searched for.
 	items := slices.DeleteFunc(slices.Clone(bill.Skills), func(b costs.BillItem) bool { return !l.Matches(b.Name) })
 	listing.Sort(l, items, billOrders)
 	view.Items = items

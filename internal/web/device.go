@@ -27,6 +27,7 @@ func (s *Service) handleDevice(v *visit) (answer, error) {
 	if err != nil {
 		return page.refused(err)
 	}
+	// The new key cannot outlive the one that approves it.
 	own, err := s.Auth.Key(v.Context(), v.Caller.OrgID, v.Caller.KeyID)
 	if err != nil {
 		return answer{}, err

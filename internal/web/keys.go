@@ -1,7 +1,8 @@
 package web
 
 // settled turns the result of a settings form into an answer: a redirect after a
-// change, or the page, with the problem if the form was refused.
+// change, or the page, with the problem if the form was refused. template is "" for
+// forms whose problems have no page: they become error pages.
 func settled(template string, r formResult, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
@@ -16,6 +17,7 @@ func settled(template string, r formResult, err error) (answer, error) {
 	return page, nil
 }
 
+// handleKeys serves the page, and the form on it that creates a key.
 func (s *Service) handleKeys(v *visit) (answer, error) {
 	r, err := s.keysPage(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_keys", r, err)

@@ -35,7 +35,8 @@ type lockRow struct {
 }
 
 // check reads a lock file and resolves its skills in batches. The configuration of
-// Codex is refused: it has keys of other programs, and no versions.
+// Codex is refused: it has keys of other programs, and no versions. Nothing of the
+// file is stored: it may name private skills of others.
 func (c LockChecker) check(ctx context.Context, orgID, name string, content *io.SectionReader) (r lockReport, err error) {
 	if lockfiles.ClientOf(name) == lockfiles.Codex {
 		return r, fault.Invalid("file", "config.toml may have keys of yours in it; check it with whetstone status --lock ~/.codex/config.toml")
@@ -50,6 +51,7 @@ func (c LockChecker) check(ctx context.Context, orgID, name string, content *io.
 		return r, err
 	}
 	r = lockReport{File: path.Base(name), Client: f.Client, Secrets: f.Secrets}
+	// A lock file may have more skills than one query takes.
 	for items := f.Items; len(items) > 0; {
 		n := min(len(items), resolve.MaxItems)
 		asked := make([]resolve.Item, n)
@@ -73,7 +75,8 @@ func (c LockChecker) check(ctx context.Context, orgID, name string, content *io.
 	return r, nil
 }
 
-// item converts an item of a lock file to a query of the registry.
+// item converts an item of a lock file to a query of the registry. Texts of a lock
+// file may be longer than any name, and are truncated by Fit.
 func (c LockChecker) item(i lockfiles.Item) resolve.Item {
 	item := resolve.Item{
 		Name: lockfiles.Fit(i.Name), Organisation: lockfiles.Fit(i.Organisation), Version: lockfiles.Fit(i.Version),

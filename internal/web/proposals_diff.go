@@ -28,6 +28,7 @@ const maxWordDiff = 128 << 10
 // more than a page shows.
 func wordDiff(unified string) (passages []passage, more bool) {
 	if len(unified) > maxWordDiff {
+		// At the end of a line: half a line would look like a change.
 		unified, more = unified[:strings.LastIndexByte(unified[:maxWordDiff], '\n')+1], true
 	}
 	var before, after strings.Builder

@@ -34,7 +34,8 @@ func (s *Service) handleSuites(v *visit) (answer, error) {
 	return show("suites", "Suites", view), err
 }
 
-// The newest runs are read with one query for the page.
+// suiteList reads the page. The newest runs are read with one query for all of its
+// rows.
 func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	org := v.Caller.OrgID
 	kind := suites.VerifierKind(v.URL.Query().Get("verifier"))

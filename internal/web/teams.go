@@ -6,6 +6,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
+// handleTeams and the two following serve pages whose forms post to the same
+// address.
 func (s *Service) handleTeams(v *visit) (answer, error) {
 	r, err := s.teamsPage(v.Context(), v.Caller, v.Request, v.list)
 	return settled("settings_teams", r, err)
@@ -26,6 +28,7 @@ func (s *Service) ownsEntry(ctx context.Context, c access.Caller, id string) (bo
 	return s.Teams.MayAsOwner(ctx, c, id)
 }
 
+// handleSetOwners replaces the owners of an entry; an empty field removes them.
 func (s *Service) handleSetOwners(v *visit) (answer, error) {
 	if err := s.setOwners(v.Context(), v.Caller, v.PathValue("id"), v.FormValue("owners")); err != nil {
 		return s.refuseEntry(v, err)

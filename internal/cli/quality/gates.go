@@ -286,6 +286,7 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 			}
 		}
 		if c.change(&policy) {
+			// The whole policy is sent, as it was read a moment ago.
 			if policy, err = s.SetGatePolicy(ctx, entry.ID, policy); err != nil {
 				return err
 			}
@@ -311,7 +312,8 @@ func (c *gatePolicy) Run(ctx context.Context, p *term.Program) error {
 
 // change applies the flags to p, and reports whether there are any: without, the
 // command must not write, as that would turn an inherited policy into one of the
-// entry's own.
+// entry's own. MaxCostUSD can be set but not removed by a flag; the page can do
+// both.
 func (c *gatePolicy) change(p *client.GatePolicy) (changed bool) {
 	for field, given := range map[*string]string{&p.Mode: c.Mode, &p.OnInconclusive: c.OnInconclusive} {
 		if given != "" {

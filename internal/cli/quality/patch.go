@@ -15,7 +15,8 @@ var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@`)
 
 // applyDiff applies a unified diff of one file. It is strict, without the fuzz of
 // patch(1): every line that the diff keeps or removes must be exactly where the diff
-// has it. Only line ends may differ (CRLF).
+// has it. Only line ends may differ (CRLF). A proposal that no longer fits must
+// fail, not end up in another place.
 func applyDiff(text, diff string) (string, error) {
 	old := slices.Collect(strings.Lines(text))
 	var out strings.Builder
@@ -32,6 +33,7 @@ func applyDiff(text, diff string) (string, error) {
 			if head[2] != "0" {
 				start--
 			}
+			// Hunks are in order, and must not overlap.
 			if start < at || start > len(old) {
 				return "", fmt.Errorf("it has no line %d", start+1)
 			}

@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// reportCommand has the options of the report.
+// reportCommand has the options of the report. The default list is what is
+// truncated, which is what an author can mend.
 type reportCommand struct {
 	server.Flags  `embed:""`
 	Agent         string `env:"-" enum:"claude-code,codex" default:"claude-code" help:"Agent whose budget and rules apply: claude-code or codex."`
@@ -26,7 +27,8 @@ type reportCommand struct {
 }
 
 // catalogueReport is the part of the API's reply that the command prints. Pointers are
-// nil where the server does not know a figure, which is not 0.
+// nil where the server does not know a figure, which is not 0. It is decoded a
+// second time from the reply, which --json prints as it came.
 type catalogueReport struct {
 	Agent    string        `json:"agent"`
 	Window   int64         `json:"context_window"`
@@ -163,7 +165,8 @@ func (c *reportCommand) printSettings(p *term.Program, r catalogueReport) error 
 	})
 }
 
-// print prints the report for people.
+// print prints the report for people. Lines without a figure are left out, except
+// where "unknown" is the news.
 func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 	t := r.Totals
 	if t.Skills == 0 && len(r.Skills) == 0 {
@@ -208,6 +211,7 @@ func (c *reportCommand) print(w io.Writer, r catalogueReport) {
 	// The worst overlaps come first; more would hide the rest of the report.
 	if len(r.Overlaps) > 0 {
 		fmt.Fprintln(w, "\nREQUESTS OF\tTAKEN BY\tTAKEN\tOF\tFROM")
+		// Pairs that only occurred together take nothing from each other.
 		for _, o := range r.Overlaps[:min(len(r.Overlaps), 10)] {
 			if o.Taken > 0 {
 				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", term.Plain(o.Skill), term.Plain(o.TakenBy), o.Taken, o.Of, o.From)

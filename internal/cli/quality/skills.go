@@ -25,7 +25,8 @@ type skillsCommands struct {
 	Unmerge  skillsUnmerge  `cmd:"" help:"Undo a merge. Needs the permission admin."`
 }
 
-// skillsList has the filters of the list.
+// skillsList has the filters of the list. Unconfirmed, Hidden and Merged each select
+// other skills than the usual list.
 type skillsList struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" optional:"" help:"Name or id of a skill, to show that one."`
@@ -50,6 +51,7 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// --json has merged_into with the id.
 		if c.Merged && !p.JSON && len(skills) > 0 {
 			return c.printMerged(ctx, p, s, skills)
 		}
@@ -104,7 +106,8 @@ func (c *skillsList) none() string {
 	return "No skills yet; `whetstone import` reports the sessions that Claude Code keeps on this machine."
 }
 
-// skillsShow selects a skill.
+// skillsShow selects a skill. Days only changes the table below; the figures have
+// the server's window.
 type skillsShow struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" help:"Name or id of the skill."`
@@ -119,6 +122,7 @@ func (c *skillsShow) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return namedSkill(err, c.Name)
 		}
+		// Further requests only for people, who cannot do much with an id.
 		target := ""
 		if into := detail.Skill.MergedInto; into != nil && !p.JSON {
 			found, err := s.Skill(ctx, *into, 1)
@@ -150,7 +154,8 @@ func namedSkill(err error, name string) error {
 }
 
 // agreement formats how far the judge can be trusted: how often it agrees with people,
-// with Cohen's kappa where that is defined.
+// with Cohen's kappa where that is defined. Kappa is undefined if all verdicts are
+// the same.
 func agreement(c client.Calibration) string {
 	if c.Agreement == nil {
 		return "not compared with people yet"
@@ -164,7 +169,7 @@ func agreement(c client.Calibration) string {
 
 // printSkill prints a skill and its days, without those that had no activity. target is
 // the name of the skill that this one is merged into, or "", and judge is the agreement
-// of its judge with people, or "".
+// of its judge with people, or "". Hundreds of empty days would hide the others.
 func printSkill(w io.Writer, detail client.SkillDetail, target, judge string) {
 	s := detail.Skill
 	fmt.Fprintf(w, "Skill\t%s\n", term.Plain(s.Name))

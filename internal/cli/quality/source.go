@@ -71,7 +71,8 @@ func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// printSource prints a source for people.
+// printSource prints a source for people. Commands name a source by its label, so
+// that comes first.
 func printSource(w io.Writer, d client.SourceDetail) {
 	fmt.Fprintf(w, "Source\t%s\n", term.Plain(d.Label))
 	if d.RepoFullName != "" {
@@ -96,7 +97,7 @@ func printSource(w io.Writer, d client.SourceDetail) {
 }
 
 // printSnapshot prints a snapshot with the findings of its validation; info is left
-// out.
+// out. Info is for --json: most of it needs no action.
 func printSnapshot(w io.Writer, s client.Snapshot, reports []client.ValidationReport) {
 	fmt.Fprintf(w, "Snapshot\t%s, %s, SHA-256 %s\n", term.Count(s.FileCount, "file"), term.Size(s.TotalBytes), s.ContentHash)
 	for _, r := range reports {
@@ -141,12 +142,14 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		// The absolute path, since "." has no name.
 		u.Label = cmp.Or(c.Label, filepath.Base(path))
 	}
 	return c.WithSession(p, func(s *server.Session) error {
 		if u.SourceID, err = s.SourceID(ctx, u.SourceID); err != nil {
 			return err
 		}
+		// An existing source has its skill already.
 		if u.SourceID == "" && u.SkillID == "" {
 			if u.SkillID, err = skillOf(ctx, s, packed); err != nil {
 				return err
@@ -207,7 +210,8 @@ func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
-// sourceReview has the decision on a suggestion.
+// sourceReview has the decision on a suggestion. Exactly one of the four flags must
+// be given, which the parser checks.
 type sourceReview struct {
 	server.Flags `embed:""`
 	ID           string `arg:"" name:"source" help:"Label, repository or id of the cloud source."`
@@ -254,6 +258,7 @@ func (c *sourceReview) decide(ctx context.Context, s *server.Session) (client.Re
 		return client.Review{}, fault.New(fault.NotFound,
 			"No suggestion %s is pending; `whetstone source show` lists them", c.Suggestion)
 	}
+	// The server compares it: a job may have derived it anew since.
 	suggestion := detail.Suggestions[i]
 	if c.Suite != "" {
 		suite, err := s.SuiteID(ctx, c.Suite)

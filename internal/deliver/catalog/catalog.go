@@ -20,7 +20,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
-// Service answers for shelves.
+// Service answers for shelves. Its parts for single protocols are packages below it,
+// which share shelves and limits.
 type Service struct {
 	Registry *registry.Service
 	Tokens   *tokens.Service

@@ -82,7 +82,8 @@ const (
 	maxCost         = 10_000
 )
 
-// defaultThreshold returns the threshold of a type. A cost has none.
+// defaultThreshold returns the threshold of a type. A cost has none. What a use may
+// cost depends on the skill, so it must be given.
 func defaultThreshold(t Type) float64 {
 	return map[Type]float64{
 		PassRateBelow: defaultPassRate, NoData: defaultSilence, WorseThanPrevious: defaultWorse, SilentFall: defaultFall,
@@ -109,6 +110,7 @@ func (r Rule) Check() error {
 	return nil
 }
 
+// issues returns all that is wrong, in the order of the form.
 func (r Rule) issues() (all []fault.Issue) {
 	issue := func(path, format string, args ...any) { all = append(all, fault.At(path, format, args...)) }
 	if !slices.Contains(types, r.Type) {
@@ -131,6 +133,7 @@ func (r Rule) issues() (all []fault.Issue) {
 	case r.Action == nil:
 	case *r.Action != Rollback:
 		issue("action", "action must be %s", Rollback)
+	// A rollback needs evidence against one version of one skill.
 	case !r.Type.onGrades() || r.SkillID == nil:
 		issue("action", "action rollback needs an alert of type %s or %s on one skill", PassRateBelow, WorseThanPrevious)
 	case r.Sensitivity == Point:
@@ -202,7 +205,7 @@ func addressField(channel notify.Channel) string {
 }
 
 // setTarget points the rule at a channel. A webhook gets a secret if it has
-// none.
+// none. The address of another channel is of no use, and is not kept.
 func (r *Rule) setTarget(channel notify.Channel, c Config) {
 	r.Channel = channel
 	r.Address = map[notify.Channel]string{
