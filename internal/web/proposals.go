@@ -26,7 +26,8 @@ const proposalsShown = 25
 
 var proposalStatuses = []proposals.Status{proposals.Pending, proposals.Approved, proposals.Applied, proposals.Rejected}
 
-// An unknown status in the address is ignored, as for other filters of pages.
+// handleProposals lists proposals. An unknown status in the address is ignored, as
+// for other filters of pages.
 func (s *Service) handleProposals(v *visit) (answer, error) {
 	q := v.URL.Query()
 	f := proposals.Filter{
@@ -101,7 +102,8 @@ func (s *Service) handleProposal(v *visit) (answer, error) {
 	return show("proposal", "Proposal for "+view.SkillName, view), err
 }
 
-// Everything that it links to may be deleted by now; such links are left out.
+// proposalView reads the proposal of the path. Everything that it links to may be
+// deleted by now; such links are left out.
 func (s *Service) proposalView(v *visit) (view proposalView, err error) {
 	if view.Proposal, err = s.Proposals.Get(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return view, err

@@ -24,7 +24,8 @@ func (s *Service) handlePublishers(v *visit) (answer, error) {
 	return s.showPublishers(v, publishers.Publisher{Issuer: publishers.GitHubIssuer, Ref: "main"}, nil)
 }
 
-// The form has the usual values at first, and what was typed after a refusal.
+// showPublishers shows the page with a form. The form has the usual values at first,
+// and what was typed after a refusal.
 func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem error) (answer, error) {
 	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -42,8 +43,8 @@ func (s *Service) showPublishers(v *visit, form publishers.Publisher, problem er
 	return page, nil
 }
 
-// The ids of repository and owner are optional, and protect from a name that is
-// reused.
+// handleAddPublisher lets a workflow publish the entry. The ids of repository and
+// owner are optional, and protect from a name that is reused.
 func (s *Service) handleAddPublisher(v *visit) (answer, error) {
 	field := func(name string) string { return strings.TrimSpace(v.FormValue(name)) }
 	form := publishers.Publisher{
@@ -57,7 +58,8 @@ func (s *Service) handleAddPublisher(v *visit) (answer, error) {
 	return redirect(pathTo("registry", p.EntryID, "publishers"), p.Repository+" may publish "+p.EntryName+" from now on."), nil
 }
 
-// The entry is looked up first: it must be of the caller's organisation.
+// handleDeletePublisher removes a trusted publisher and its keys. The entry is
+// looked up first: it must be of the caller's organisation.
 func (s *Service) handleDeletePublisher(v *visit) (answer, error) {
 	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err == nil {

@@ -56,8 +56,8 @@ func entryFilter(v *visit) (f registry.Filter, public bool) {
 	return f, public
 }
 
-// Figures of other organisations' entries are removed here, not in the template: a
-// template must not be able to show them by mistake.
+// handleRegistry lists entries. Figures of other organisations' entries are removed
+// here, not in the template: a template must not be able to show them by mistake.
 func (s *Service) handleRegistry(v *visit) (answer, error) {
 	f, public := entryFilter(v)
 	f.Limit, f.Offset = entriesShown, v.offset(entriesShown)
@@ -119,13 +119,15 @@ type driftCount struct {
 	Count  int
 }
 
-// An entry of another organisation that is not public is not found, as in the API.
+// handleRegistryEntry shows one entry. An entry of another organisation that is not
+// public is not found, as in the API.
 func (s *Service) handleRegistryEntry(v *visit) (answer, error) {
 	view, err := s.entry(v)
 	return show("registry_entry", view.Name, view), err
 }
 
-// It is also read for a form that was refused, whose input is then put over it.
+// entry reads the page of the entry in the path. It is also read for a form that was
+// refused, whose input is then put over it.
 func (s *Service) entry(v *visit) (view entryView, err error) {
 	if view.Entry, err = s.Registry.Entry(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return view, err
@@ -185,7 +187,8 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 	return view, err
 }
 
-// One more than shown is read, to learn whether there are more.
+// releases adds the newest versions with their figures. One more than shown is read,
+// to learn whether there are more.
 func (s *Service) releases(ctx context.Context, view *entryView) error {
 	versions, quality, err := s.Registry.Versions(ctx, view.OrgID, view.ID, versionsShown+1)
 	view.MoreReleases = len(versions) > versionsShown
@@ -393,7 +396,8 @@ type shownFile struct {
 	URL      string // of the whole file
 }
 
-// A withdrawn version can only be read by its own organisation, see Readable.
+// handleRegistryVersion shows a file of a version, or a diff. A withdrawn version
+// can only be read by its own organisation, see Readable.
 func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	var view versionView
 	var err error

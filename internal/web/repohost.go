@@ -54,7 +54,8 @@ func (s *Service) handleRepohost(v *visit) (answer, error) {
 	return show("repohost", "Code host", view), err
 }
 
-// The page also needs no code host to be configured: it then says what is missing.
+// codeHost reads the page. The page also needs no code host to be configured: it
+// then says what is missing.
 func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
 	view = repohostView{Modes: modeChoices, Size: listing.Size{PerPage: deliveriesShown}, TakesToken: s.Repohost.TakesToken()}

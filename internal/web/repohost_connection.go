@@ -45,7 +45,8 @@ func (s *Service) handleNewConnection(v *visit) (answer, error) {
 	return show("repohost_connection", "Connect a repository", view), err
 }
 
-// A new connection is for the first account, unless another one was chosen.
+// connectionForm reads what the form of a new connection offers. A new connection is
+// for the first account, unless another one was chosen.
 func (s *Service) connectionForm(v *visit, form repohost.Connection) (view connectionView, err error) {
 	view.Form, view.MaySetOwners = form, v.Caller.May(access.Admin)
 	if view.Installations, err = s.Repohost.Installations(v.Context(), v.Caller.OrgID); err != nil {
@@ -89,7 +90,8 @@ func (c connectionView) Choose(r repohost.ListedRepository) string {
 	}.Encode()
 }
 
-// A conflict may be about the skill's name, and is then asked to be confirmed.
+// handleConnectRepo connects a repository to an entry. A conflict may be about the
+// skill's name, and is then asked to be confirmed.
 func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 if invalid, which does not exist
 	form := repohost.DefaultConnection()
@@ -146,7 +148,8 @@ func (s *Service) handleConnection(v *visit) (answer, error) {
 	return show("repohost_connection", row.RepoFullName, view), err
 }
 
-// A person who owns the entry may set its owners, too, without being an admin.
+// changeForm is the form of an existing connection. A person who owns the entry may
+// set its owners, too, without being an admin.
 func (s *Service) changeForm(v *visit, row connectionRow, form repohost.Connection) (view connectionView, err error) {
 	view = connectionView{Form: form, Last: row.Last, MaySetOwners: v.Caller.May(access.Admin)}
 	if !view.MaySetOwners {
@@ -169,7 +172,8 @@ func (s *Service) connectionRow(v *visit) (connectionRow, error) {
 	return rows[i], nil
 }
 
-// The repository and the entry never change: that would be another connection.
+// handleChangeConnection saves the form of a connection. The repository and the
+// entry never change: that would be another connection.
 func (s *Service) handleChangeConnection(v *visit) (answer, error) {
 	row, err := s.connectionRow(v)
 	if err != nil {

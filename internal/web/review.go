@@ -147,7 +147,8 @@ func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (it
 	return item, 0, fault.New(fault.NotFound, "Suggestion not found")
 }
 
-// It is for a single suggestion: the list of several reads less.
+// newReviewItem adds to a suggestion what its form needs. It is for a single
+// suggestion: the list of several reads less.
 func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Suggestion) (reviewItem, error) {
 	item := reviewItem{Suggestion: g, SourceID: w.SourceID, Label: w.Label}
 	// As JSON, because browsers change line breaks in form fields.

@@ -36,7 +36,8 @@ type listedSuggestion struct {
 	SourceID, Label string
 }
 
-// The queue runs over all sources, so a page may end one and begin the next.
+// reviewList shows a page of the queue as a list. The queue runs over all sources,
+// so a page may end one and begin the next.
 func (s *Service) reviewList(v *visit, queue reviewView) (answer, error) {
 	view := reviewListView{reviewView: queue, PerPage: reviewsListed, All: v.URL.Query().Get("all") != ""}
 	offset := v.offset(reviewsListed)

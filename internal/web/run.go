@@ -54,7 +54,7 @@ const (
 	labelLength = 200
 )
 
-// ?case=ID shows a single case with all of its output.
+// handleRun shows a run. ?case=ID shows a single case with all of its output.
 func (s *Service) handleRun(v *visit) (answer, error) {
 	org, only := v.Caller.OrgID, v.URL.Query().Get("case")
 	report, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), only)
@@ -191,7 +191,8 @@ func (s *Service) handleRunEvents(v *visit) (answer, error) {
 	return stream(v, events), err
 }
 
-// Trials that are under way are stopped; their cases stay without a verdict.
+// handleCancelRun cancels a run. Trials that are under way are stopped; their cases
+// stay without a verdict.
 func (s *Service) handleCancelRun(v *visit) (answer, error) {
 	r, err := s.Runs.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {

@@ -98,7 +98,8 @@ const (
 	minBar = .6
 )
 
-// A link to a session of a trial, e.g. from an export, leads to the trial.
+// handleSession shows a session. A link to a session of a trial, e.g. from an
+// export, leads to the trial.
 func (s *Service) handleSession(v *visit) (answer, error) {
 	view, err := s.traceView(v)
 	if fault.Is(err, fault.NotFound) {

@@ -85,7 +85,8 @@ func (s *Service) handleSessions(v *visit) (answer, error) {
 	return show("sessions", "Sessions", view), nil
 }
 
-// The export has the same parameters.
+// newSessionsForm reads the filter from the query. The export has the same
+// parameters.
 func newSessionsForm(q url.Values) sessionsForm {
 	return sessionsForm{
 		Skill: trimmed(q, "skill"), Version: trimmed(q, "version"), Outcome: trimmed(q, "outcome"), Agent: trimmed(q, "agent"),

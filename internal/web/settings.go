@@ -37,7 +37,8 @@ var planTexts = map[access.Plan]string{
 	access.Enterprise: "no further features on this server",
 }
 
-// Usage is the quota's counter, which a job corrects from time to time.
+// handleSettings shows plan, usage and retention. Usage is the quota's counter,
+// which a job corrects from time to time.
 func (s *Service) handleSettings(v *visit) (answer, error) {
 	used, err := s.Quota.Usage(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -78,7 +79,8 @@ type connectView struct {
 	Until      *time.Time // when that key expires
 }
 
-// Without a key the snippets have a placeholder, which a person replaces.
+// handleConnect shows how to connect agents and installers. Without a key the
+// snippets have a placeholder, which a person replaces.
 func (s *Service) handleConnect(v *visit) (answer, error) {
 	view := s.connections(v, connect.Key, connect.Token)
 	if v.Caller.May(access.Admin) {

@@ -88,7 +88,8 @@ func (s *Service) keysPage(ctx context.Context, c access.Caller, r *http.Request
 	return out, err
 }
 
-// Permissions and roles are only those that the caller has: nobody can give more.
+// keyList reads the page. Permissions and roles are only those that the caller has:
+// nobody can give more.
 func (s *Service) keyList(ctx context.Context, c access.Caller, l listing.Request) (view keyList, err error) {
 	view = keyList{Permissions: c.Permissions}
 	for _, role := range access.Roles() {

@@ -198,7 +198,8 @@ type period struct {
 	days []overview.Day
 }
 
-// Without versions all days are one period, whose changes are drifts.
+// periods divides the days by versions. Without versions all days are one period,
+// whose changes are drifts.
 func (h skillHistory) periods() []period {
 	if len(h.Tenures) == 0 {
 		return []period{{days: h.Days}}

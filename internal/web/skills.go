@@ -102,7 +102,8 @@ func skillFilter(v *visit) (skills.Filter, skillsShown) {
 	return f, shown
 }
 
-// The figures of the rows take three queries, whatever their number.
+// handleSkills lists skills. The figures of the rows take three queries, whatever
+// their number.
 func (s *Service) handleSkills(v *visit) (answer, error) {
 	f, shown := skillFilter(v)
 	f.Limit, f.Offset = skillsPerPage, v.offset(skillsPerPage)

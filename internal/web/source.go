@@ -52,7 +52,8 @@ func (s *Service) handleSource(v *visit) (answer, error) {
 	return show("source", view.Label, view), err
 }
 
-// A source without a snapshot, e.g. right after it was linked, has no findings.
+// sourceView reads the page of a source. A source without a snapshot, e.g. right
+// after it was linked, has no findings.
 func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 	if view.Detail, err = s.Suggestions.Detail(v.Context(), v.Caller.OrgID, id); err != nil {
 		return view, err
@@ -162,7 +163,8 @@ type diffView struct {
 	DiffURL  string // URL of the whole diff, if only the beginning is shown
 }
 
-// A diff is computed each time: both archives are cached.
+// handleSourceDiff shows the diff between two snapshots. A diff is computed each
+// time: both archives are cached.
 func (s *Service) handleSourceDiff(v *visit) (answer, error) {
 	d, err := s.Sources.Detail(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {

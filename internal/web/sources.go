@@ -50,8 +50,8 @@ func (s *Service) handleSources(v *visit) (answer, error) {
 	return show("sources", "Sources", view), err
 }
 
-// All sources are read: an organisation has at most some hundred, and searching and
-// sorting go by names that other tables have.
+// sourceList reads the page. All sources are read: an organisation has at most some
+// hundred, and searching and sorting go by names that other tables have.
 func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 	org := v.Caller.OrgID
 	found, err := s.Sources.List(v.Context(), org, sources.Filter{})

@@ -76,7 +76,8 @@ const (
 	maxSuite = 4 << 20
 )
 
-// Links from other pages choose the source and the verifier.
+// handleNewSuite shows the form of a new suite. Links from other pages choose the
+// source and the verifier.
 func (s *Service) handleNewSuite(v *visit) (answer, error) {
 	source, err := sources.ParseID(v.URL.Query().Get("source"))
 	if err != nil {
@@ -120,7 +121,8 @@ func blank(rows []caseRow) []caseRow {
 	return rows
 }
 
-// A refused form is shown again with all that was typed.
+// handleCreateSuite creates a suite from the form. A refused form is shown again
+// with all that was typed.
 func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 	form, cases, err := readSuiteForm(v, nil)
 	var suite suites.Suite
@@ -145,7 +147,8 @@ func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 	return view.refuse("New suite", err)
 }
 
-// A stored suite may have troubles, too: e.g. a file that a case names is gone.
+// handleSuite shows a suite. A stored suite may have troubles, too: e.g. a file that
+// a case names is gone.
 func (s *Service) handleSuite(v *visit) (answer, error) {
 	view, err := s.suiteView(v, v.PathValue("id"))
 	if err != nil {
@@ -219,8 +222,8 @@ func formOf(suite suites.Suite) suiteForm {
 	return f
 }
 
-// The suite is read first: rows refer to its cases by index, which IfVersion makes
-// safe.
+// handleSaveSuite saves the form of a suite. The suite is read first: rows refer to
+// its cases by index, which IfVersion makes safe.
 func (s *Service) handleSaveSuite(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	view, err := s.suiteView(v, id)
@@ -332,7 +335,8 @@ func (r caseRow) fields(old suites.Fields) suites.Fields {
 	return f
 }
 
-// Its runs are deleted with it, which the page asks to confirm.
+// handleDeleteSuite deletes a suite. Its runs are deleted with it, which the page
+// asks to confirm.
 func (s *Service) handleDeleteSuite(v *visit) (answer, error) {
 	if err := s.Suites.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err

@@ -83,7 +83,8 @@ func (c trialColumn) ToolErrors() int64 { return c.Session.ToolErrors }
 // Truncated reports that there were more events than are kept.
 func (c trialColumn) Truncated() bool { return c.Session.Truncated }
 
-// An unknown arm or number finds no trial, which is the same error for all.
+// trialKey is the trial that the address names. An unknown arm or number finds no
+// trial, which is the same error for all.
 func trialKey(v *visit) trials.Key {
 	n, _ := strconv.Atoi(v.PathValue("n")) // 0 is no trial
 	return trials.Key{
@@ -108,7 +109,8 @@ func besideURL(runID, caseID string, n int, with string) string {
 	return pathTo("runs", runID, "trials", strconv.Itoa(n), "compare") + "?" + q.Encode()
 }
 
-// Other trials of the case are listed whether or not they have run.
+// handleTrial shows one trial. Other trials of the case are listed whether or not
+// they have run.
 func (s *Service) handleTrial(v *visit) (answer, error) {
 	key, q := trialKey(v), v.URL.Query()
 	t, err := s.Trials.Get(v.Context(), v.Caller.OrgID, key)

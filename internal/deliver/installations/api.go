@@ -36,7 +36,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// All of it is optional: old clients send an empty body, and still count.
+// installInput is an installation that a client reports. All of it is optional: old
+// clients send an empty body, and still count.
 type installInput struct {
 	registry.EntryPath
 	UserAgent string `header:"User-Agent" doc:"Names the client where the body does not"`
@@ -60,7 +61,8 @@ func (s *Service) handleInstall(ctx context.Context, in installInput) (installOu
 	return installOutput{newInstallationOutput(state)}, err
 }
 
-// Who installed what is for the organisation only, and needs a plan.
+// memberOutput is an installation with its user. Who installed what is for the
+// organisation only, and needs a plan.
 type memberOutput struct {
 	User userOutput `json:"user"`
 	InstallationOutput
@@ -70,7 +72,8 @@ type installationsOutput struct {
 	Installations []memberOutput `json:"installations" nullable:"false"`
 }
 
-// The list is not paged: an entry has at most some installations per member.
+// handleInstallations lists the installations of an entry. The list is not paged: an
+// entry has at most some installations per member.
 func (s *Service) handleInstallations(ctx context.Context, in registry.EntryPath) (installationsOutput, error) {
 	states, err := s.OfEntry(ctx, access.From(ctx).OrgID, in.ID)
 	out := installationsOutput{make([]memberOutput, len(states))}
@@ -82,7 +85,8 @@ func (s *Service) handleInstallations(ctx context.Context, in registry.EntryPath
 	return out, err
 }
 
-// LatestVersion beside the installed one lets a client show what is behind.
+// installedOutput is an installation of the caller. LatestVersion beside the
+// installed one lets a client show what is behind.
 type installedOutput struct {
 	InstallationOutput
 	Name          string `json:"name"`
@@ -93,7 +97,8 @@ type installedListOutput struct {
 	Installations []installedOutput `json:"installations" nullable:"false"`
 }
 
-// It needs no plan: people always see their own.
+// handleInstalled lists the caller's own installations. It needs no plan: people
+// always see their own.
 func (s *Service) handleInstalled(ctx context.Context, _ struct{}) (installedListOutput, error) {
 	states, err := s.OfCaller(ctx, access.From(ctx))
 	out := installedListOutput{make([]installedOutput, len(states))}
@@ -103,7 +108,8 @@ func (s *Service) handleInstalled(ctx context.Context, _ struct{}) (installedLis
 	return out, err
 }
 
-// Hashes and not versions: a file that was changed by hand shows as modified.
+// syncInput is what a client has installed. Hashes and not versions: a file that was
+// changed by hand shows as modified.
 type syncInput struct {
 	Body struct {
 		Installations []struct {
@@ -119,7 +125,8 @@ type syncOutput struct {
 	Entries []syncEntryOutput `json:"entries" nullable:"false"`
 }
 
-// CurrentVersion is null for content that is no version of the entry.
+// syncEntryOutput says whether one installation is current. CurrentVersion is null
+// for content that is no version of the entry.
 type syncEntryOutput struct {
 	EntryID           string        `json:"entry_id"`
 	Name              string        `json:"name"`
@@ -131,7 +138,8 @@ type syncEntryOutput struct {
 	ExpiresAt         *httpapi.Time `json:"expires_at,omitempty"`
 }
 
-// Results keep the order of the items, without those that the caller may not see.
+// newSyncOutput converts the results of a sync. Results keep the order of the items,
+// without those that the caller may not see.
 func newSyncOutput(results []SyncResult) syncOutput {
 	out := syncOutput{make([]syncEntryOutput, len(results))}
 	for i, r := range results {
@@ -179,7 +187,8 @@ func (in syncInput) items() ([]SyncItem, error) {
 	return items, nil
 }
 
-// Two lists of equal length, since a query has no list of objects.
+// syncCheckInput is a sync in the query of a GET. Two lists of equal length, since a
+// query has no list of objects.
 type syncCheckInput struct {
 	EntryID []string `query:"entry_id,explode" maxItems:"1000" doc:"Entries to ask about, with a hash each; the recorded installations when omitted"`
 	Hash    []string `query:"hash,explode" maxItems:"1000"`
@@ -222,7 +231,8 @@ type InstallationOutput struct {
 	LastSeenAt  httpapi.Time `json:"last_seen_at"`
 }
 
-// The database has empty texts where the API has null.
+// newInstallationOutput converts an installation. The database has empty texts where
+// the API has null.
 func newInstallationOutput(i State) InstallationOutput {
 	return InstallationOutput{
 		ID: i.ID, EntryID: i.EntryID, Version: i.Version, ContentHash: orNull(i.ContentHash),

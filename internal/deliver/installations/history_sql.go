@@ -62,7 +62,8 @@ func lastChanges(ctx context.Context, q store.Querier, userID string, entryIDs [
 	return last, err
 }
 
-// Two changes at the same microsecond are one: the later one wins.
+// insertChanges records changes, and drops the oldest ones of their places. Two
+// changes at the same microsecond are one: the later one wins.
 func insertChanges(ctx context.Context, tx *store.Tx, userID string, changes []change) error {
 	if len(changes) == 0 {
 		return nil

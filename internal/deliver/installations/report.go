@@ -83,7 +83,8 @@ type matching struct {
 	known  map[registry.Content]string
 }
 
-// Records are pointers, so that run can change them in place.
+// newMatching groups records and items by entry. Records are pointers, so that run
+// can change them in place.
 func newMatching(records []Installation, items []SyncItem) *matching {
 	m := &matching{records: map[string][]*Installation{}, items: map[string][]SyncItem{}}
 	for i := range records {

@@ -29,7 +29,8 @@ type billInput struct {
 	Days int `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Window in days, today included"`
 }
 
-// Null and 0 differ: null means that the price is unknown, 0 that it cost nothing.
+// billOutput is what the model requests of a window cost, by skill. Null and 0
+// differ: null means that the price is unknown, 0 that it cost nothing.
 type billOutput struct {
 	Days         int        `json:"days"`
 	Total        *float64   `json:"total" doc:"Dollars; the sum of unattributed and of all skills. Null: there are requests, and no price is known"`
@@ -63,7 +64,8 @@ func (s *Service) handlePrices(ctx context.Context, _ struct{}) (pricesOutput, e
 	return pricesOutput{Models: models}, err
 }
 
-// The order matters: the first model whose pattern matches has the price.
+// setPricesInput replaces the organisation's price list. The order matters: the
+// first model whose pattern matches has the price.
 type setPricesInput struct {
 	Body struct {
 		Models []pricing.Model `json:"models" nullable:"false" maxItems:"1000" doc:"Tried in this order before those of the installation; none: only these"`

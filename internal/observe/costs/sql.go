@@ -261,7 +261,8 @@ func eachTime(rows store.Rows, err error, fn func(key string, at time.Time)) err
 	})
 }
 
-// kind and subject are not updated: they follow from the key.
+// upsertGroups stores what changed of groups. kind and subject are not updated: they
+// follow from the key.
 func upsertGroups(ctx context.Context, tx *store.Tx, groups []group) error {
 	if len(groups) == 0 {
 		return nil

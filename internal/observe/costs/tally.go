@@ -282,7 +282,8 @@ func earliest(a, b *time.Time) *time.Time {
 	return a
 }
 
-// The other fields are part of the key, or never change.
+// equal reports whether two states of a group count for the same. The other fields
+// are part of the key, or never change.
 func (g group) equal(o group) bool {
 	return g.versionID == o.versionID && g.requests == o.requests && g.unpriced == o.unpriced && g.micros == o.micros &&
 		same(g.grade, o.grade) && (g.firstAt == o.firstAt || g.firstAt != nil && o.firstAt != nil && g.firstAt.Equal(*o.firstAt))

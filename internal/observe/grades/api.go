@@ -46,7 +46,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// The path has the agent's own id, since that is what people and tools know.
+// gradeInput is a person's verdict on a session. The path has the agent's own id,
+// since that is what people and tools know.
 type gradeInput struct {
 	SessionID string `path:"session_id" maxLength:"200" doc:"As the agent calls it"`
 	Body      struct {
@@ -60,7 +61,8 @@ type gradeOutput struct {
 	Grade sessions.GradeOutput `json:"grade"`
 }
 
-// A second grade of the same person replaces the first.
+// handleGrade stores the caller's verdict. A second grade of the same person
+// replaces the first.
 func (s *Service) handleGrade(ctx context.Context, in gradeInput) (gradeOutput, error) {
 	g, skill, err := s.Grade(ctx, access.From(ctx), Verdict{
 		SessionID: in.SessionID, Skill: in.Body.Skill, Passed: in.Body.Verdict == "pass", Reason: in.Body.Reason,
@@ -72,7 +74,8 @@ type skillInput struct {
 	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
 }
 
-// It is also what graderBody takes, so that a client can read, change and write.
+// graderFields is a grader in an answer. It is also what graderBody takes, so that a
+// client can read, change and write.
 type graderFields struct {
 	Enabled      bool     `json:"enabled"`
 	Expectations []string `json:"expectations" nullable:"false" doc:"What a session of the skill must show; without any a draft from the skill itself is used"`
@@ -87,7 +90,7 @@ type graderOutput struct {
 	Grader graderFields `json:"grader"`
 }
 
-// The order of the values is that of the fields.
+// newGraderOutput converts a grader. The order of the values is that of the fields.
 func newGraderOutput(g Grader) graderOutput {
 	return graderOutput{graderFields{
 		g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited, g.Unusable,
@@ -99,7 +102,8 @@ func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput
 	return newGraderOutput(g), err
 }
 
-// Waiting lets a client wait for the grades of what it has reported.
+// sharedGraderOutput is the organisation's grader. Waiting lets a client wait for
+// the grades of what it has reported.
 type sharedGraderOutput struct {
 	Grader  graderFields `json:"grader"`
 	Waiting int          `json:"waiting" doc:"Sessions that any grader of the organisation will grade within minutes; 1000 stands for more"`
@@ -130,7 +134,8 @@ type graderBody struct {
 	Threshold    *float64        `json:"threshold,omitempty" minimum:"0" maximum:"1" doc:"Share of the expectations from which on a session passed, 1 by default"`
 }
 
-// Numbers that do not parse are refused by name; limits are checked by check.
+// grader applies the body to the default grader. Numbers that do not parse are
+// refused by name; limits are checked by check.
 func (b graderBody) grader() (Grader, error) {
 	if b.Grader != nil {
 		b = *b.Grader
@@ -186,7 +191,8 @@ func (s *Service) handleSetSharedGrader(ctx context.Context, in setSharedGraderI
 	return newGraderOutput(g), err
 }
 
-// Two fields are the same for clients of an earlier version.
+// calibrationOutput says how far the judge agrees with people. Two fields are the
+// same for clients of an earlier version.
 type calibrationOutput struct {
 	Pairs             int         `json:"pairs" doc:"Sessions that both the judge and people have graded"`
 	Agreement         *float64    `json:"agreement" doc:"Share of the pairs with the same verdict; null without any"`

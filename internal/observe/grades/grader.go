@@ -41,7 +41,8 @@ const (
 	MaxCostUSDPerDay = 100_000
 )
 
-// It is disabled, and small: a model costs money.
+// defaultGrader is the grader of an organisation that has set none. It is disabled,
+// and small: a model costs money.
 func defaultGrader() Grader {
 	sample, cost := 20, 1.0
 	return Grader{SamplePerDay: &sample, MaxCostUSD: &cost, Threshold: 1, Expectations: []string{}}

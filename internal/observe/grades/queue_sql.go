@@ -38,7 +38,8 @@ func gradersOf(ctx context.Context, q store.Querier, orgID string, skillIDs []st
 	return all, err
 }
 
-// The sum before the conversion rounds: shares are stored in billionths.
+// upsertGrader stores the grader of a skill, or of the organisation. The sum before
+// the conversion rounds: shares are stored in billionths.
 func upsertGrader(ctx context.Context, tx *store.Tx, orgID, skillID string, g Grader) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO graders (org_id, skill_id, enabled, expectations, sample_per_day, max_micros_per_day, threshold, updated_at)

@@ -21,7 +21,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// Activated and Graded are texts, since a query's boolean could not be left out.
+// listInput has the filter and the page of a list. Activated and Graded are texts,
+// since a query's boolean could not be left out.
 type listInput struct {
 	Skill     string  `query:"skill" maxLength:"200" doc:"Id or name of a skill: only sessions that were offered it, considered it or activated it"`
 	Activated string  `query:"activated" enum:"true,false" doc:"Whether the skill was activated"`
@@ -59,7 +60,8 @@ type skillOutput struct {
 	Version   *string `json:"version" example:"1.2.0" doc:"Version in the registry that was activated last"`
 }
 
-// The single grades are in the detail only.
+// gradeSummary is the grade of a session in a list. The single grades are in the
+// detail only.
 type gradeSummary struct {
 	PassRate float64     `json:"pass_rate" doc:"Mean over the skills that were graded"`
 	Basis    basis.Basis `json:"basis" enum:"judge,person,outcome,pushed,mixed"`
@@ -70,7 +72,8 @@ type listOutput struct {
 	NextCursor *string         `json:"next_cursor" doc:"Where the next answer begins; null at the end. An answer with several filters may have fewer sessions than limit, or none, before it"`
 }
 
-// A cursor is bound to no filter: with other filters it only means "older than".
+// handleList returns a page of sessions, newest first. A cursor is bound to no
+// filter: with other filters it only means "older than".
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	c := access.From(ctx)
 	f := Filter{
@@ -104,7 +107,8 @@ func orNull(text string) *string {
 	return &text
 }
 
-// Whether a session has ended depends on now, so it is computed and not stored.
+// newSessionOutput converts a session for lists and details. Whether a session has
+// ended depends on now, so it is computed and not stored.
 func newSessionOutput(s Session) SessionOutput {
 	known := s.Figures()
 	out := SessionOutput{
@@ -137,7 +141,8 @@ type getInput struct {
 	Limit     int    `query:"limit" default:"1000" minimum:"1" maximum:"1000" doc:"Events in an answer"`
 }
 
-// Kind is never a fact: those are not listed.
+// eventOutput is an event of the timeline. Kind is never a fact: those are not
+// listed.
 type eventOutput struct {
 	At         httpapi.Time `json:"at"`
 	Kind       Kind         `json:"kind" enum:"prompt,activation,tool,response,grade,error"`
@@ -163,7 +168,8 @@ type GradeOutput struct {
 	GradedAt  httpapi.Time     `json:"graded_at"`
 }
 
-// Quotation is null without permission, so that the rest of a grade can be shown.
+// evidenceOutput is one expectation of a grade, and whether it was met. Quotation is
+// null without permission, so that the rest of a grade can be shown.
 type evidenceOutput struct {
 	Expectation string  `json:"expectation" doc:"Or the name of an outcome, e.g. tool_errors"`
 	Passed      bool    `json:"passed"`

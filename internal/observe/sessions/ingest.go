@@ -59,7 +59,8 @@ type ingestion struct {
 	stored   map[eventKey]event  // what is stored of these, and of activations that are no more
 }
 
-// Ids of events are unique within their session only.
+// An eventKey is the key of an event. Ids of events are unique within their session
+// only.
 type eventKey struct{ session, id string }
 
 func (e event) key() eventKey { return eventKey{e.session, e.id} }
@@ -344,7 +345,8 @@ func (in *ingestion) ingestSkills(ctx context.Context) error {
 	return writeSkills(ctx, in.tx, changed, in.sessions)
 }
 
-// The outcome follows from the pass rate, and names are joined when read.
+// equal reports whether a skill of a session needs no update. The outcome follows
+// from the pass rate, and names are joined when read.
 func (k Skill) equal(o Skill) bool {
 	return k.Activated == o.Activated && k.Offered == o.Offered && same(k.VersionID, o.VersionID) &&
 		same(k.PassRate, o.PassRate) &&

@@ -166,7 +166,7 @@ type conditions struct {
 // is returns one condition. Its text must not contain a ? other than for arguments.
 func is(sql string, args ...any) conditions { return conditions{[]string{sql}, args} }
 
-// It copies, since ranges are built from one shared key.
+// and adds a condition. It copies, since ranges are built from one shared key.
 func (c conditions) and(sql string, args ...any) conditions {
 	return conditions{append(slices.Clip(c.sql), sql), append(slices.Clip(c.args), args...)}
 }

@@ -358,7 +358,8 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(p.micros, 10) + " " + p.id))
 }
 
-// The id goes into SQL as an argument; its shape is checked to refuse garbage early.
+// parsePosition reads a cursor. The id goes into SQL as an argument; its shape is
+// checked to refuse garbage early.
 func parsePosition(cursor string) (*position, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	at, id, found := strings.Cut(string(raw), " ")

@@ -73,7 +73,8 @@ type pushInput struct {
 	RawBody []byte
 }
 
-// A client must look at Rejected even if the status is 201.
+// pushOutput is the outcome of a push. A client must look at Rejected even if the
+// status is 201.
 type pushOutput struct {
 	Status       string         `json:"status" enum:"accepted"`
 	PushID       string         `json:"push_id" format:"uuid"`

@@ -46,7 +46,8 @@ type signal struct {
 	read     func(*normalizer)
 }
 
-// The three handlers differ in the message and its reader only.
+// handleLogs and the two following ingest one signal each. The three handlers differ
+// in the message and its reader only.
 func (r *receiver) handleLogs(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
 	data := &logs.LogsData{}
 	return r.receive(ctx, in, signal{"logs", "rejectedLogRecords", data, func(n *normalizer) { n.logs(data) }})

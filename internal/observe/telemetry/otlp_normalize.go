@@ -42,8 +42,8 @@ type event struct {
 	nanos   uint64 // its time; 0 when unknown
 }
 
-// Attributes are looked up from the record to its scope and its resource: the
-// nearest one with a key wins.
+// logs reads log records. Attributes are looked up from the record to its scope and
+// its resource: the nearest one with a key wins.
 func (n *normalizer) logs(data *logs.LogsData) {
 	for _, resource := range data.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {
@@ -56,8 +56,8 @@ func (n *normalizer) logs(data *logs.LogsData) {
 	}
 }
 
-// Sessions are collected first, since the span that names one may follow others of
-// its trace.
+// traces reads spans. Sessions are collected first, since the span that names one
+// may follow others of its trace.
 func (n *normalizer) traces(data *trace.TracesData) {
 	n.sessions = sessionsByTrace(data)
 	for _, resource := range data.GetResourceSpans() {

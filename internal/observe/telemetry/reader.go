@@ -201,9 +201,9 @@ func (r *reader) prompt(c promptRecord, _ json.RawMessage) error {
 	return nil
 }
 
-// The alias and the claim match it with what OTLP reports of the same call: by the
-// tool call if there is one, else by the prompt and the name. See
-// skills.Observation.
+// invocation reads that a skill was considered, and activated or not. The alias and
+// the claim match it with what OTLP reports of the same call: by the tool call if
+// there is one, else by the prompt and the name. See skills.Observation.
 func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 	id, err := required("skill_invocation_id", c.ID)
 	if err != nil {

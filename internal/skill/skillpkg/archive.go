@@ -225,7 +225,8 @@ func (p *Package) Walk(ctx context.Context, fn func(File, io.Reader) error) erro
 	return nil
 }
 
-// Files of equal content share their bytes, hence the lookup by digest.
+// content returns the bytes of a file. Files of equal content share their bytes,
+// hence the lookup by digest.
 func (p *Package) content(f File) *io.SectionReader {
 	return io.NewSectionReader(p.contents, p.offsets[f.SHA256], f.Size)
 }

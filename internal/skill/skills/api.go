@@ -69,7 +69,8 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-// Limit and offset come from httpapi.Page, which bounds both.
+// handleList returns a page of skills. Limit and offset come from httpapi.Page,
+// which bounds both.
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		Search: in.Q, Status: in.Status, Unconfirmed: !in.Confirmed, Hidden: in.Hidden, Merged: in.Merged,
@@ -150,8 +151,9 @@ func (s *Service) Details(ctx context.Context, idOrName string) (Details, error)
 	return s.handleGet(ctx, getInput{SkillID: idOrName, Days: 30})
 }
 
-// The skill's figures cover the configured window; Days only sets how many daily
-// rows follow, so the two may cover different periods.
+// handleGet returns a skill with its days. The skill's figures cover the configured
+// window; Days only sets how many daily rows follow, so the two may cover different
+// periods.
 func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error) {
 	p, err := s.Get(ctx, access.From(ctx).OrgID, in.SkillID)
 	if err != nil {

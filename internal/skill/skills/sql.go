@@ -117,8 +117,9 @@ func LockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	return err
 }
 
-// A missing origin_id means that the skill is not merged: the column is only written
-// where it differs, see unless.
+// observationColumns are the columns that scanObservation reads. A missing origin_id
+// means that the skill is not merged: the column is only written where it differs,
+// see unless.
 const observationColumns = `id, skill_id, COALESCE(origin_id, skill_id), plugin, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
 	version_name, is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
 
@@ -213,8 +214,9 @@ func unless(id, other string) *string {
 	return &id
 }
 
-// The ids are new: LockUser excludes another report of the user, and ids contain the
-// user, so there is no conflict to handle.
+// insertObservations inserts the new observations of a report. The ids are new:
+// LockUser excludes another report of the user, and ids contain the user, so there
+// is no conflict to handle.
 func insertObservations(ctx context.Context, tx *store.Tx, r Report, fresh []observation) error {
 	if len(fresh) == 0 {
 		return nil
@@ -325,8 +327,9 @@ func aliasesOf(ctx context.Context, q store.Querier, names []string) (map[string
 	return known, err
 }
 
-// Claims of two reports cannot race, since a user's reports are serialised: DO
-// NOTHING only skips those that are stored already.
+// insertAliases stores which observation new aliases stand for. Claims of two
+// reports cannot race, since a user's reports are serialised: DO NOTHING only skips
+// those that are stored already.
 func insertAliases(ctx context.Context, tx *store.Tx, aliases map[string]string) error {
 	if len(aliases) == 0 {
 		return nil

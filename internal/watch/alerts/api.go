@@ -73,8 +73,8 @@ func (c ConfigInput) config() Config {
 	return Config(c)
 }
 
-// Threshold and Sensitivity are pointers or may be empty, since their defaults
-// depend on the type, see Create.
+// createInput has the fields of a new alert. Threshold and Sensitivity are pointers
+// or may be empty, since their defaults depend on the type, see Create.
 type createInput struct {
 	Body struct {
 		SkillID     *string        `json:"skill_id,omitempty" format:"uuid" doc:"Omitted: all skills"`
@@ -154,7 +154,8 @@ func (s *Service) newRuleOutput(ctx context.Context, r Rule) (RuleOutput, error)
 	return all[0], nil
 }
 
-// One query for the states of all rules, whatever their number.
+// newRuleOutputs converts rules, with their states. One query for the states of all
+// rules, whatever their number.
 func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]RuleOutput, error) {
 	states, err := s.States(ctx, rules...)
 	all := make([]RuleOutput, len(rules))
@@ -164,7 +165,8 @@ func (s *Service) newRuleOutputs(ctx context.Context, rules ...Rule) ([]RuleOutp
 	return all, err
 }
 
-// A new rule has no states yet: it is evaluated within the next minutes.
+// ruleOutput converts a rule. A new rule has no states yet: it is evaluated within
+// the next minutes.
 func (s *Service) ruleOutput(r Rule, states []State) RuleOutput {
 	config := map[string]string{}
 	if field := addressField(r.Channel); field != "" {
@@ -179,8 +181,8 @@ func (s *Service) ruleOutput(r Rule, states []State) RuleOutput {
 	}
 }
 
-// It is also the answer to a change that makes a new secret, e.g. to another
-// channel.
+// createOutput is an alert with its signing secret, if that is new. It is also the
+// answer to a change that makes a new secret, e.g. to another channel.
 type createOutput struct {
 	RuleOutput
 	SigningSecret *string `json:"signing_secret,omitempty" doc:"Of a webhook; not shown again"`
@@ -225,8 +227,8 @@ func (s *Service) handleGet(ctx context.Context, in RulePath) (RuleOutput, error
 	return s.newRuleOutput(ctx, r)
 }
 
-// The type, the skill and the action cannot change: events of before would be read
-// under another meaning.
+// updateInput has the fields of an alert that can change. The type, the skill and
+// the action cannot change: events of before would be read under another meaning.
 type updateInput struct {
 	RulePath
 	Body struct {
@@ -260,14 +262,15 @@ type testOutput struct {
 	Delivery deliveryOutput `json:"delivery"`
 }
 
-// A notification that fails is not an error of the request: the delivery says what
-// happened.
+// handleTest sends a test notification and waits for it. A notification that fails
+// is not an error of the request: the delivery says what happened.
 func (s *Service) handleTest(ctx context.Context, in RulePath) (testOutput, error) {
 	d, err := s.Test(ctx, access.From(ctx), in.ID)
 	return testOutput{newDeliveryOutput(d)}, err
 }
 
-// The overlap gives a receiver the time to learn the new secret.
+// rotateOutput has the new signing secret. The overlap gives a receiver the time to
+// learn the new secret.
 type rotateOutput struct {
 	SigningSecret  *string       `json:"signing_secret" doc:"Not shown again"`
 	OldSecretUntil *httpapi.Time `json:"old_secret_until" doc:"Until when the old secret signs, too"`
@@ -286,7 +289,8 @@ type acknowledgeOutput struct {
 	Acknowledged []acknowledgedOutput `json:"acknowledged" nullable:"false" doc:"The skills that it fires for"`
 }
 
-// Only skills that fire now are in it; an acknowledgement ends with the firing.
+// acknowledgedOutput is a skill for which the alert fires. Only skills that fire now
+// are in it; an acknowledgement ends with the firing.
 type acknowledgedOutput struct {
 	SkillID        string       `json:"skill_id" format:"uuid"`
 	FiringSince    httpapi.Time `json:"firing_since"`
@@ -324,8 +328,8 @@ func (s *Service) handleSnooze(ctx context.Context, in snoozeInput) (RuleOutput,
 	return s.newRuleOutput(ctx, r)
 }
 
-// Detail is what the channel answered, in words; attempts go on as long as
-// next_attempt_at is set.
+// deliveryOutput is a notification on its way. Detail is what the channel answered,
+// in words; attempts go on as long as next_attempt_at is set.
 type deliveryOutput struct {
 	ID             string          `json:"id" format:"uuid"`
 	AlertID        string          `json:"alert_id" format:"uuid"`
@@ -374,8 +378,8 @@ type eventsInput struct {
 	SkillID string `query:"skill_id" doc:"Only about this skill"`
 }
 
-// It has the figures of its time: an event is a record, and is not computed again.
-// Which fields are set depends on the type.
+// eventOutput is a transition of an alert. It has the figures of its time: an event
+// is a record, and is not computed again. Which fields are set depends on the type.
 type eventOutput struct {
 	ID              string        `json:"id" format:"uuid"`
 	AlertID         string        `json:"alert_id" format:"uuid"`

@@ -255,7 +255,8 @@ func (e *Event) addNote(note string) {
 // staleAfter is the TTL of grades: an alert is marked stale when the newest one is older.
 const staleAfter = 3 * day
 
-// Old grades are no reason to stay silent, but a reader must know that they are old.
+// staleNote says how old the newest grade is, if it is old. Old grades are no reason
+// to stay silent, but a reader must know that they are old.
 func staleNote(last *time.Time, now time.Time) string {
 	if last == nil {
 		return "No session was graded yet."
@@ -276,7 +277,8 @@ func (s *Service) costs(ctx context.Context, orgID string) (map[string]pricing.C
 	return s.Skills.WindowCosts(ctx, orgID, WindowDays)
 }
 
-// Its window begins at midnight UTC, as the figures do.
+// newEvent records a transition with the figures that caused it. Its window begins
+// at midnight UTC, as the figures do.
 func newEvent(r Rule, f figures, t Transition, now time.Time) Event {
 	s := f.WindowStats
 	e := Event{

@@ -22,7 +22,7 @@ func (s *Service) scanRule(row store.Row) (r Rule, err error) {
 	return s.open(r)
 }
 
-// due_at is 0 by default: a new rule is due at once.
+// insertRule stores a new rule. due_at is 0 by default: a new rule is due at once.
 func (s *Service) insertRule(ctx context.Context, q store.Querier, r Rule) error {
 	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
@@ -34,7 +34,8 @@ func (s *Service) insertRule(ctx context.Context, q store.Querier, r Rule) error
 	return err
 }
 
-// due_at is 0 again, so that the change shows at the next evaluation.
+// updateRule stores what can change of a rule. due_at is 0 again, so that the change
+// shows at the next evaluation.
 func (s *Service) updateRule(ctx context.Context, q store.Querier, r Rule) error {
 	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
@@ -57,13 +58,15 @@ func deleteRule(ctx context.Context, q store.Querier, id string) error {
 	return err
 }
 
-// lock is a locking clause of the dialect, or "".
+// ruleByID finds a rule of the organisation. lock is a locking clause of the
+// dialect, or "".
 func (s *Service) ruleByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Rule, error) {
 	rows, err := q.Query(ctx, `SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Alert", s.scanRule)
 }
 
-// The default is the newest first: ids are UUIDv7, which are in the order of time.
+// ruleSorts are the orders of the list. The default is the newest first: ids are
+// UUIDv7, which are in the order of time.
 var ruleSorts = store.Sorting{"type": "type", "channel": "channel", "enabled": "CASE WHEN enabled THEN 1 ELSE 2 END", "created_at": "created_at"}
 
 func (s *Service) rulesOfOrg(ctx context.Context, q store.Querier, orgID string, p store.Page) ([]Rule, int, error) {
@@ -115,7 +118,8 @@ func hasRules(ctx context.Context, q store.Querier, orgID string) (bool, error) 
 	return store.One(rows, err, "Rules", store.Value[bool])
 }
 
-// Figures that only one type needs are read only if there is such a rule.
+// hasRuleOf reports whether there is an enabled rule of a type. Figures that only
+// one type needs are read only if there is such a rule.
 func hasRuleOf(ctx context.Context, q store.Querier, orgID string, t Type) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM alert_rules WHERE org_id = $1 AND enabled AND type = $2)`, orgID, t)
 	return store.One(rows, err, "Rules", store.Value[bool])
@@ -215,7 +219,8 @@ func statesOfPairs(
 	return states, snoozed, err
 }
 
-// One statement for each: an evaluation changes few states, and mostly none.
+// upsertStates stores the states that an evaluation changed. One statement for each:
+// an evaluation changes few states, and mostly none.
 func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
 	for _, s := range states {
 		var version, blockedBy *string

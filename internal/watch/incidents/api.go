@@ -41,7 +41,8 @@ type IncidentOutput struct {
 	ClosedAt      *httpapi.Time `json:"closed_at"`
 }
 
-// Detail says why it failed, or why nothing is written.
+// commitOutput is the commit that the version came from. Detail says why it failed,
+// or why nothing is written.
 type commitOutput struct {
 	ConnectionID string `json:"connection_id" format:"uuid"`
 	SHA          string `json:"sha"`
@@ -56,7 +57,7 @@ type issueOutput struct {
 	Detail string  `json:"detail"`
 }
 
-// What is for programs, Text for people.
+// momentOutput is an entry of the timeline. What is for programs, Text for people.
 type momentOutput struct {
 	At   httpapi.Time `json:"at"`
 	What string       `json:"what" enum:"rolled_back,commit_marked,issue_opened,channel_notified,closed,issue_closed"`
@@ -113,7 +114,8 @@ type getInput struct {
 	ID string `path:"id" doc:"Id of the incident"`
 }
 
-// Devices are counted anew for each request, unlike installations_left in a list.
+// detailOutput is an incident with its timeline. Devices are counted anew for each
+// request, unlike installations_left in a list.
 type detailOutput struct {
 	IncidentOutput
 	Devices  []string       `json:"devices" nullable:"false" doc:"With installations that still have the version; at most 100"`

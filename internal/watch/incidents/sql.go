@@ -41,7 +41,8 @@ func updateCommit(ctx context.Context, q store.Querier, i Incident) error {
 	return err
 }
 
-// was is the status that the step started from.
+// updateIssue writes the outcome of opening or closing the issue. was is the status
+// that the step started from.
 func updateIssue(ctx context.Context, q store.Querier, i Incident, was Status) error {
 	_, err := q.Exec(ctx, `
 		UPDATE incidents SET issue_status = $2, issue_detail = $3, issue_number = $4, issue_url = $5, issue_opened_at = $6,
@@ -58,7 +59,8 @@ func updateProgress(ctx context.Context, tx *store.Tx, i Incident) error {
 	return err
 }
 
-// lock is a locking clause of the dialect, or "".
+// incidentByID finds an incident of any organisation, for jobs. lock is a locking
+// clause of the dialect, or "".
 func incidentByID(ctx context.Context, q store.Querier, id, lock string) (Incident, error) {
 	rows, err := q.Query(ctx, `SELECT `+columns+` FROM incidents WHERE id = $1`+lock, id)
 	return store.One(rows, err, "Incident", scanIncident)

@@ -39,7 +39,8 @@ func PersonLimit() *httpapi.Limit {
 	return &httpapi.Limit{Requests: 10, Per: time.Hour, By: httpapi.ByKey}
 }
 
-// Rows and blobs count while it is being made, and are final then.
+// exportOutput is the state of an archive. Rows and blobs count while it is being
+// made, and are final then.
 type exportOutput struct {
 	ID                string        `json:"id" format:"uuid"`
 	State             State         `json:"state" enum:"queued,running,done,failed,expired"`
@@ -59,7 +60,8 @@ type exportAnswer struct {
 	Export exportOutput `json:"export"`
 }
 
-// The link is made for each answer, and lives for a short time.
+// output converts an export, with a link if it is done. The link is made for each
+// answer, and lives for a short time.
 func (s *Service) output(ctx context.Context, e Export) (exportAnswer, error) {
 	out := exportOutput{
 		ID: e.ID, State: e.State, Rows: e.Rows, Blobs: e.Blobs, CreatedAt: httpapi.Time(e.CreatedAt),
@@ -76,7 +78,8 @@ func (s *Service) output(ctx context.Context, e Export) (exportAnswer, error) {
 	return exportAnswer{out}, err
 }
 
-// An archive that is under way is returned instead of starting another one.
+// handleStart begins an archive. An archive that is under way is returned instead of
+// starting another one.
 func (s *Service) handleStart(ctx context.Context, _ struct{}) (exportAnswer, error) {
 	e, err := s.Start(ctx, access.From(ctx))
 	if err != nil {
@@ -103,7 +106,8 @@ func (s *Service) handleDelete(ctx context.Context, in deleteInput) (httpapi.Non
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.Body.Confirm)
 }
 
-// The check comes before the stream, so that a refusal has a status of its own.
+// handlePerson returns all that is stored about the caller. The check comes before
+// the stream, so that a refusal has a status of its own.
 func (s *Service) handlePerson(ctx context.Context, _ struct{}) (httpapi.Stream, error) {
 	c := access.From(ctx)
 	if err := CheckOwn(c); err != nil {

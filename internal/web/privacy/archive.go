@@ -140,7 +140,8 @@ func (s *Service) WriteArchive(ctx context.Context, orgID string, w io.Writer, r
 	return a.zip.Close()
 }
 
-// Every entry has the same time, that of the archive.
+// add writes one file of the archive. Every entry has the same time, that of the
+// archive.
 func (a *archive) add(name string, method uint16, write func(io.Writer) error) error {
 	w, err := a.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: a.at})
 	if err != nil {
@@ -175,7 +176,8 @@ func (a *archive) addTables(ctx context.Context, tx *store.Tx, orgID string, key
 	return nil
 }
 
-// Rows go through one buffer, so that memory does not depend on the table.
+// addTable writes the rows of a table as JSON lines. Rows go through one buffer, so
+// that memory does not depend on the table.
 func (a *archive) addTable(ctx context.Context, tx *store.Tx, orgID string, t table) error {
 	file := TableFile{Table: t.Name, File: dataDir + t.Name + ".jsonl", Columns: t.Columns, LeftOut: append([]string{}, t.omitted...)}
 	err := a.add(file.File, zip.Deflate, func(w io.Writer) error {

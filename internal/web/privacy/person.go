@@ -50,7 +50,8 @@ func (s *Service) WritePerson(ctx context.Context, c access.Caller, w io.Writer)
 	return out.Flush()
 }
 
-// The rows are those of one moment, in the order of their keys.
+// writePerson writes the file within a snapshot of the database. The rows are those
+// of one moment, in the order of their keys.
 func writePerson(ctx context.Context, tx *store.Tx, c access.Caller, out *bufio.Writer) error {
 	schema, err := tx.SchemaVersion(ctx)
 	if err != nil {

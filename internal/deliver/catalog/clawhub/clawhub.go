@@ -229,7 +229,8 @@ func answer(w http.ResponseWriter, body any) error {
 	return nil
 }
 
-// authBase is always the host's root, see Mount.
+// configOutput has the addresses that a client uses from then on. authBase is always
+// the host's root, see Mount.
 type configOutput struct {
 	APIBase  string `json:"apiBase"`
 	AuthBase string `json:"authBase"`

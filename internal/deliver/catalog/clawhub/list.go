@@ -81,8 +81,8 @@ type searchOutput struct {
 	Results []searchResult `json:"results"`
 }
 
-// Downloads is only known to the skill's own organisation; times are in
-// milliseconds.
+// A searchResult is a skill that a search found. Downloads is only known to the
+// skill's own organisation; times are in milliseconds.
 type searchResult struct {
 	Slug        string  `json:"slug"`
 	DisplayName string  `json:"displayName"`
@@ -94,7 +94,8 @@ type searchResult struct {
 	UpdatedAt   int64   `json:"updatedAt"`
 }
 
-// Both bounds protect the scan: its cost is skills times words.
+// handleSearch finds skills by words of their names and descriptions. Both bounds
+// protect the scan: its cost is skills times words.
 func (s *Service) handleSearch(w http.ResponseWriter, r *http.Request, v visit) error {
 	query := r.URL.Query()
 	asked := strings.ToLower(strings.TrimSpace(text.TruncateRunes(query.Get("q"), maxQuery)))
@@ -182,7 +183,8 @@ type listedOutput struct {
 	LatestVersion *versionOutput `json:"latestVersion,omitempty"`
 }
 
-// Tags has "latest" only: this registry has no others.
+// skillOutput is a skill as all answers of the protocol show it. Tags has "latest"
+// only: this registry has no others.
 type skillOutput struct {
 	Slug        string            `json:"slug"`
 	DisplayName string            `json:"displayName"`
@@ -209,7 +211,8 @@ func newSkillOutput(l registry.Listed, own bool) skillOutput {
 	return out
 }
 
-// The changelog is the summary that came with the push.
+// versionOutput is a version with what its author said about it. The changelog is
+// the summary that came with the push.
 type versionOutput struct {
 	Version   string `json:"version"`
 	CreatedAt int64  `json:"createdAt"`

@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 )
 
-// The handle is the organisation, since that is what one publishes for.
+// whoamiOutput is whom a key belongs to. The handle is the organisation, since that
+// is what one publishes for.
 type whoamiOutput struct {
 	User ownerOutput `json:"user"`
 }

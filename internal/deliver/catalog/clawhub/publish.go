@@ -148,7 +148,8 @@ type publication struct {
 	} `json:"files"` // of uploads; in a form they are parts
 }
 
-// A version with a gate is pending, and the id of the gate is that of the attempt.
+// publishOutput is what became of a publish. A version with a gate is pending, and
+// the id of the gate is that of the attempt.
 type publishOutput struct {
 	OK                bool    `json:"ok"`
 	SkillID           string  `json:"skillId"`

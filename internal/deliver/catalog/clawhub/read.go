@@ -63,8 +63,8 @@ type ownerOutput struct {
 	DisplayName string `json:"displayName"`
 }
 
-// LatestVersion is null if clients could not compare it; they then ask for
-// .../install.
+// detailOutput is one skill with its newest version and its owner. LatestVersion is
+// null if clients could not compare it; they then ask for .../install.
 type detailOutput struct {
 	Skill         skillOutput      `json:"skill"`
 	LatestVersion *versionOutput   `json:"latestVersion"`
@@ -125,7 +125,8 @@ func (s *Service) handleVersions(w http.ResponseWriter, r *http.Request, v visit
 	return answer(w, out)
 }
 
-// The hashes of files let a client verify what it unpacked.
+// versionDetail is one version with its files. The hashes of files let a client
+// verify what it unpacked.
 type versionDetail struct {
 	Version struct {
 		versionOutput
@@ -239,7 +240,8 @@ func (s *Service) handleInstall(w http.ResponseWriter, r *http.Request, v visit)
 	return answer(w, out)
 }
 
-// Match is null for content that no version has, e.g. after local changes.
+// resolveOutput says which version an installation has. Match is null for content
+// that no version has, e.g. after local changes.
 type resolveOutput struct {
 	Slug          string        `json:"slug"`
 	Match         *versionNamed `json:"match"`

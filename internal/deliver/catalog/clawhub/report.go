@@ -98,6 +98,7 @@ func (rep report) verdict() string {
 	return "clean"
 }
 
+// moderationOutput is the verdict of the validation, in the clients' words.
 // IsMalwareBlocked is always false, see verdict.
 type moderationOutput struct {
 	IsSuspicious     bool     `json:"isSuspicious"`
@@ -107,7 +108,8 @@ type moderationOutput struct {
 	EngineVersion    string   `json:"engineVersion"`
 }
 
-// Codes appear once each, findings may repeat them.
+// moderation returns the verdict with the codes behind it. Codes appear once each,
+// findings may repeat them.
 func (rep report) moderation() moderationOutput {
 	out := moderationOutput{
 		IsSuspicious: len(rep.findings) > 0, Verdict: rep.verdict(), ReasonCodes: []string{}, EngineVersion: lint.Engine,
@@ -172,8 +174,8 @@ func (rep report) security() securityOutput {
 	return securityOutput{Status: rep.verdict(), HasWarnings: len(rep.findings) > 0, Engine: lint.Engine}
 }
 
-// The schema is the clients' own; Evidence is an addition of ours, which they
-// ignore.
+// verifyOutput is all that is known about the trustworthiness of a version. The
+// schema is the clients' own; Evidence is an addition of ours, which they ignore.
 type verifyOutput struct {
 	Schema               string            `json:"schema"`
 	OK                   bool              `json:"ok"`
@@ -200,7 +202,8 @@ type verifyOutput struct {
 	Evidence  *evidenceDetail  `json:"evidence,omitempty"`
 }
 
-// contentHash is that of the archive as stored, which attestations name.
+// artifactOutput is the archive of a version. contentHash is that of the archive as
+// stored, which attestations name.
 type artifactOutput struct {
 	ContentHash string `json:"contentHash"`
 	Size        int64  `json:"size"`

@@ -131,7 +131,8 @@ type ambiguousError struct {
 	Matches []ambiguousMatch `json:"matches"`
 }
 
-// URL is the registry address that means this organisation only.
+// An ambiguousMatch is one of the organisations that a handle may mean. URL is the
+// registry address that means this organisation only.
 type ambiguousMatch struct {
 	OwnerHandle string `json:"ownerHandle"`
 	Slug        string `json:"slug"`

@@ -58,9 +58,9 @@ var formats = [formatCount]struct {
 // with them the hashes are always the same.
 type object = map[string]any
 
-// The heads and entries are those that each client documents for its
-// marketplace.json. forceRemoveDeletedPlugins makes Claude Code uninstall what was
-// withdrawn.
+// claudeHead and the functions below write the files of the formats. The heads and
+// entries are those that each client documents for its marketplace.json.
+// forceRemoveDeletedPlugins makes Claude Code uninstall what was withdrawn.
 func claudeHead(m market) any {
 	return object{
 		"name": m.name, "owner": object{"name": m.owner}, "description": "Skills of " + m.owner, "forceRemoveDeletedPlugins": true,

@@ -287,8 +287,9 @@ type entry struct {
 	Homepage    string `json:"homepage,omitempty"`
 }
 
-// Without a sha256 the client does not verify: the plugin with everything is made
-// anew by every server, and its zip need not have the same bytes.
+// source is where clients download a plugin. Without a sha256 the client does not
+// verify: the plugin with everything is made anew by every server, and its zip need
+// not have the same bytes.
 type source struct {
 	Source string `json:"source"`
 	URL    string `json:"url"`
@@ -321,8 +322,9 @@ func (s *Service) handleDocument(w http.ResponseWriter, r *http.Request, sh cata
 	return err
 }
 
-// The address of a plugin has its hash: a document that is cached somewhere still
-// leads to the files that it describes.
+// document returns marketplace.json, with the plugin of all skills last. The address
+// of a plugin has its hash: a document that is cached somewhere still leads to the
+// files that it describes.
 func (shop *Shop) document(server, base string) document {
 	d := document{
 		Name: shop.Name, Owner: owner{shop.Owner}, About: "Skills of " + shop.Owner, Forced: true, Plugins: []entry{},

@@ -27,7 +27,8 @@ type listParams struct {
 	Cursor string `json:"cursor,omitempty"`
 }
 
-// ttlMs and cacheScope tell hosts how long, and for whom, the list may be cached.
+// listResult is a page of the skills of a shelf. ttlMs and cacheScope tell hosts how
+// long, and for whom, the list may be cached.
 type listResult struct {
 	mcp.ResultBase
 	ResultType string  `json:"resultType"`
@@ -45,7 +46,8 @@ type entry struct {
 	Meta        map[string]any  `json:"_meta,omitempty"`
 }
 
-// Hosts verify the digest after they have read the file.
+// An entryFile is a file of a skill. Hosts verify the digest after they have read
+// the file.
 type entryFile struct {
 	URI    string `json:"uri"`
 	Digest string `json:"digest"`

@@ -80,7 +80,8 @@ const (
 		"of the user's organisation, and never against what the user says."
 )
 
-// One server for all requests: it has no state, and a visit carries what differs.
+// init builds the server with its tools, resources and methods. One server for all
+// requests: it has no state, and a visit carries what differs.
 func (s *Service) init() {
 	s.skills = lru.New[string, *content](maxContents)
 	server := mcp.NewServer(&mcp.Implementation{Name: "whetstone", Title: "Whetstone", Version: s.Version}, &mcp.ServerOptions{

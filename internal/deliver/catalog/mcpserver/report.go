@@ -26,7 +26,8 @@ import (
 // sessionKey is where a message names the session of the agent.
 const sessionKey = metaPrefix + "session"
 
-// The shapes that agents use, e.g. UUIDs; anything else could be text of a person.
+// sessionShape matches the ids of sessions that are counted. The shapes that agents
+// use, e.g. UUIDs; anything else could be text of a person.
 var sessionShape = regexp.MustCompile(`^[A-Za-z0-9_.:+-]{1,200}$`)
 
 // sessionOf is the session that the _meta of a message names, "" without one.
@@ -104,7 +105,8 @@ func (s *Service) push(v *visit, key string, records map[string]any) {
 	}
 }
 
-// The push_id is derived from the key, so that Push deduplicates.
+// ingest pushes records to telemetry as a client of the caller would. The push_id is
+// derived from the key, so that Push deduplicates.
 func (s *Service) ingest(v *visit, key string, records map[string]any) error {
 	raw, err := json.Marshal(map[string]any{
 		"schema_version": "2.0", "push_id": uuid.NewSHA1(uuid.MustParse("0d1f6d7e-5a2c-4f0b-8a53-9c1de3b07a64"), []byte(v.caller.OrgID+"\n"+v.caller.UserID+"\n"+key)), "canonical": records,

@@ -129,7 +129,8 @@ func mediaType(name string, content []byte) string {
 	return "text/plain"
 }
 
-// It has the fields of resources/list; folders have the type inode/directory.
+// directoryResult is a page of what lies in a folder. It has the fields of
+// resources/list; folders have the type inode/directory.
 type directoryResult struct {
 	mcp.ResultBase
 	ResultType string          `json:"resultType"`

@@ -87,7 +87,8 @@ func tool[In, Out any](s *Service, run func(v *visit, in In) (shown string, out 
 	}
 }
 
-// The session is optional: most hosts do not tell the model its id.
+// searchInput has the arguments of search_skills. The session is optional: most
+// hosts do not tell the model its id.
 type searchInput struct {
 	Query   string `json:"query" jsonschema:"words of the task, e.g. pdf tables"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"how many results, 1 to 50; 10 by default"`
@@ -98,7 +99,8 @@ type searchOutput struct {
 	Skills []foundSkill `json:"skills"`
 }
 
-// URI leads to the same SKILL.md as a resource, for hosts that prefer those.
+// A foundSkill is a result of search_skills. URI leads to the same SKILL.md as a
+// resource, for hosts that prefer those.
 type foundSkill struct {
 	Name        string `json:"name" jsonschema:"for get_skill"`
 	Publisher   string `json:"publisher"`
@@ -134,7 +136,8 @@ func (s *Service) searchSkills(v *visit, in searchInput) (shown string, out sear
 	return b.String(), out, nil
 }
 
-// The arguments are few and flat, which models fill in most reliably.
+// getInput has the arguments of get_skill. The arguments are few and flat, which
+// models fill in most reliably.
 type getInput struct {
 	Name    string `json:"name" jsonschema:"name of the skill, e.g. pdf-tables, or publisher/name"`
 	Version string `json:"version,omitempty" jsonschema:"a version; the current one by default"`
@@ -142,8 +145,8 @@ type getInput struct {
 	Session string `json:"session,omitempty" jsonschema:"id of the agent's session, if you know it: the skill counts as used in it"`
 }
 
-// Files is the whole manifest, so that the model can ask for what SKILL.md refers
-// to.
+// getOutput is one file of a skill, with the list of all. Files is the whole
+// manifest, so that the model can ask for what SKILL.md refers to.
 type getOutput struct {
 	Name      string       `json:"name"`
 	Publisher string       `json:"publisher"`
@@ -248,7 +251,8 @@ func (s *Service) named(v *visit, name, version string) (registry.Listed, *conte
 	return l, c, err
 }
 
-// The outcome is binary, as the verdict of a person is.
+// outcomeInput has the arguments of report_skill_outcome. The outcome is binary, as
+// the verdict of a person is.
 type outcomeInput struct {
 	Skill   string `json:"skill" jsonschema:"name of the skill"`
 	Session string `json:"session" jsonschema:"id of the agent's session; if you do not know it, any id that you use for this conversation only"`
@@ -263,7 +267,8 @@ type outcomeOutput struct {
 	Basis    string  `json:"basis"`
 }
 
-// It is the only tool that writes, so its checks are those of a route.
+// reportOutcome stores what a model says about a skill as a grade. It is the only
+// tool that writes, so its checks are those of a route.
 func (s *Service) reportOutcome(v *visit, in outcomeInput) (shown string, out outcomeOutput, err error) {
 	switch {
 	case v.caller.KeyID == "":

@@ -33,8 +33,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// The prefix tells people which token is meant; the token itself is stored as a
-// hash.
+// tokenOutput is a token without its secret. The prefix tells people which token is
+// meant; the token itself is stored as a hash.
 type tokenOutput struct {
 	ID         string        `json:"id" format:"uuid"`
 	Name       string        `json:"name" example:"laptops"`
@@ -82,14 +82,15 @@ type createOutput struct {
 	Raw   string      `json:"token" example:"ct_..." doc:"It is not shown again"`
 }
 
-// A name that is taken is a Conflict: people tell tokens apart by it.
+// handleCreate makes a token and returns it, for the only time. A name that is taken
+// is a Conflict: people tell tokens apart by it.
 func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutput, error) {
 	t, raw, err := s.Create(ctx, access.From(ctx), in.Body.Name, (*time.Time)(in.Body.ExpiresAt))
 	return createOutput{newTokenOutput(t), raw}, err
 }
 
-// A fleet takes days to pick up a new token, hence the overlap; 0 ends the old one
-// now.
+// rotateInput names the token to replace, and how long it still works. A fleet takes
+// days to pick up a new token, hence the overlap; 0 ends the old one now.
 type rotateInput struct {
 	ID   string `path:"id" format:"uuid"`
 	Body struct {
@@ -117,7 +118,8 @@ type deleteInput struct {
 	ID string `path:"id" format:"uuid"`
 }
 
-// Unlike the old token of a rotation, a deleted one stops to work at once.
+// handleDelete revokes a token. Unlike the old token of a rotation, a deleted one
+// stops to work at once.
 func (s *Service) handleDelete(ctx context.Context, in deleteInput) (httpapi.None, error) {
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
 }

@@ -17,7 +17,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// Page and selection are of the skills only; all other parts are about all of them.
+// reportInput selects what the report is about, and a page of its skills. Page and
+// selection are of the skills only; all other parts are about all of them.
 type reportInput struct {
 	httpapi.Page
 	Agent  listing.Agent `query:"agent" default:"claude-code" enum:"claude-code,codex" doc:"Whose rules say what is listed"`
@@ -36,7 +37,7 @@ type budgetOutput struct {
 	Used   int64        `json:"used" doc:"By what is listed"`
 }
 
-// Full to Hidden add up to Skills.
+// totalsOutput has sums over all skills. Full to Hidden add up to Skills.
 type totalsOutput struct {
 	Skills            int      `json:"skills" doc:"In the registry"`
 	Others            int      `json:"others" doc:"That agents reported and the registry does not have; their descriptions are unknown"`
@@ -53,7 +54,8 @@ type totalsOutput struct {
 	LeftOut           bool     `json:"left_out" doc:"Whether there are more than 10000 skills; the others are not in the report"`
 }
 
-// Null means unknown throughout: agents differ in what they report.
+// skillOutput is one skill of the listing. Null means unknown throughout: agents
+// differ in what they report.
 type skillOutput struct {
 	Name              string             `json:"name" example:"pdf-tables"`
 	SkillID           *string            `json:"skill_id" format:"uuid"`
@@ -78,7 +80,8 @@ type skillOutput struct {
 	Reason            *string            `json:"reason" doc:"Of an action other than on"`
 }
 
-// Taken and Together are of different evidence, so they do not add up.
+// overlapOutput is a pair of skills for the same requests. Taken and Together are of
+// different evidence, so they do not add up.
 type overlapOutput struct {
 	Skill    string  `json:"skill"`
 	TakenBy  string  `json:"taken_by"`
@@ -89,7 +92,8 @@ type overlapOutput struct {
 	RunID    *string `json:"run_id" format:"uuid"`
 }
 
-// The words show the author what should move to the beginning of the description.
+// changeOutput is a request that truncation sends to another skill. The words show
+// the author what should move to the beginning of the description.
 type changeOutput struct {
 	Skill  string   `json:"skill"`
 	Query  string   `json:"query"`
@@ -99,7 +103,8 @@ type changeOutput struct {
 	RunID  string   `json:"run_id" format:"uuid"`
 }
 
-// Both runs have the same suite, skill version and model.
+// runPairOutput is a run with whole descriptions and one without. Both runs have the
+// same suite, skill version and model.
 type runPairOutput struct {
 	SuiteID string `json:"suite_id" format:"uuid"`
 	Suite   string `json:"suite"`
@@ -111,7 +116,8 @@ type runPairOutput struct {
 	Cut     int    `json:"right_truncated"`
 }
 
-// It is evidence, where routing is a prediction.
+// measuredOutput is what pairs of runs showed about truncation. It is evidence,
+// where routing is a prediction.
 type measuredOutput struct {
 	Judges    []string        `json:"judges" nullable:"false" doc:"Models that chose"`
 	Cases     int             `json:"cases" doc:"Trigger cases that should choose their skill, with a verdict in both runs of a pair"`
@@ -136,7 +142,8 @@ type routingOutput struct {
 	Measured *measuredOutput `json:"measured" doc:"What runs on this catalog showed, by the model that runs ask; null if there is no pair of runs"`
 }
 
-// The field is named like that of Claude Code's settings.json, to be copied.
+// settingsOutput is a part of Claude Code's settings. The field is named like that
+// of Claude Code's settings.json, to be copied.
 type settingsOutput struct {
 	SkillOverrides map[string]listing.Visibility `json:"skillOverrides" nullable:"false"`
 }
@@ -147,7 +154,8 @@ type policyOutput struct {
 	Skills  []string `json:"skills" nullable:"false" doc:"Skills whose folder should have the file"`
 }
 
-// It is a proposal: the service changes nothing on anyone's machine.
+// switchOffOutput is what to change so that agents list less. It is a proposal: the
+// service changes nothing on anyone's machine.
 type switchOffOutput struct {
 	Skills           int            `json:"skills" doc:"With an action other than on"`
 	TokensPerSession int64          `json:"tokens_per_session" doc:"Of the listing afterwards"`
@@ -181,8 +189,8 @@ type reportOutput struct {
 	SwitchOff   switchOffOutput    `json:"switch_off"`
 }
 
-// The report is computed for each request: it rests on rollups, and takes some ten
-// queries.
+// handleReport returns the report. The report is computed for each request: it rests
+// on rollups, and takes some ten queries.
 func (s *Service) handleReport(ctx context.Context, in reportInput) (out reportOutput, err error) {
 	r, err := s.Of(ctx, access.From(ctx).OrgID, Options{Agent: in.Agent, Window: in.Window, Days: in.Days})
 	if err != nil {
