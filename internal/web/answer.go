@@ -171,7 +171,7 @@ func (a answer) render(s *Service, v *visit) {
 	// Before the header is written: it deletes the cookie.
 	f.Flash = s.takeFlash(v)
 	var page bytes.Buffer
-	// Parsed on first use, and in development for every request.
+	// Parsed on first use, see pageTemplate.
 	t, err := s.templates[a.template]()
 	if err == nil {
 		err = t.ExecuteTemplate(&page, "layout", f)

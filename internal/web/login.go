@@ -181,7 +181,7 @@ func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
 }
 
 // endDeviceLogin discards a code that was denied or has expired. A denial is an
-// error page: somebody else may have started the login.
+// error page: the login may not have been the person's own.
 func (s *Service) endDeviceLogin(v *visit, status auth.DeviceStatus) (answer, error) {
 	s.clearCookie(v, deviceCookie)
 	if status == auth.DeviceDenied {

@@ -18,7 +18,7 @@ import (
 
 const (
 	keysPath = "/settings/keys"
-	// Ten years: who wants longer leaves it empty, which is honest.
+	// Ten years; a key that should last longer has no expiry at all.
 	maxKeyDays = 3650
 )
 

@@ -50,9 +50,9 @@ type invitationForm struct {
 	Role        access.Role
 }
 
-// listMembers returns the requested page of members. Invitations are for those
-// who may make them. One order serves both lists: a field that one of them lacks
-// leaves it unsorted.
+// listMembers returns the requested page of members. Invitations are for those who
+// may make them. One order serves both lists: one that lacks the field keeps its
+// default order.
 func (s *Service) listMembers(ctx context.Context, c access.Caller, l listing.Request) (list memberList, err error) {
 	list = memberList{Mails: s.Members.SendsMail(), Form: invitationForm{Role: access.DefaultRole, Days: "7"}}
 	for _, role := range access.Roles() {

@@ -147,8 +147,8 @@ func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 	return view.refuse("New suite", err)
 }
 
-// handleSuite shows a suite. A stored suite may have troubles, too: e.g. a file that
-// a case names is gone.
+// handleSuite shows a suite. A stored suite may have troubles, too: e.g. a case that
+// cannot be run.
 func (s *Service) handleSuite(v *visit) (answer, error) {
 	view, err := s.suiteView(v, v.PathValue("id"))
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 }
 
 // importText describes the result of an import. Partial imports say what was
-// skipped, since nobody would miss it later.
+// skipped, which would go unnoticed otherwise.
 func importText(done suites.ImportResult) string {
 	text := "The suite was imported."
 	for _, r := range done.Refused {

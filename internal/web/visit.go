@@ -117,8 +117,8 @@ func (s *Service) do(v *visit, r route) (a answer, err error) {
 	return a, err
 }
 
-// rateLimit counts the request against the route's limit. The limit is shared with
-// other routes that have the same one.
+// rateLimit counts the request against the route's limit. Each route counts for
+// itself, in the database, for all replicas together.
 func (s *Service) rateLimit(v *visit, r route) error {
 	return s.api.Limit(v.w, v.Request, httpapi.Route{Method: r.method, Path: r.path, Limit: r.limit}, v.Caller)
 }

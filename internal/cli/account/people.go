@@ -78,7 +78,8 @@ func (m *invitationMail) describe() string {
 }
 
 // invitation is an invitation, as the API describes it, without its token. Email is nil
-// if anyone with the link may accept it.
+// if anyone with the link may accept it. State is pending, accepted, revoked or
+// expired.
 type invitation struct {
 	ID         string          `json:"id"`
 	Role       string          `json:"role"`
@@ -268,7 +269,8 @@ type memberRemove struct {
 }
 
 // Run removes a member after a confirmation. Keys that they created for others stay,
-// unless --cascade is given: an attacker may have made some with a stolen key.
+// unless --cascade is given: an attacker may have made some with a stolen key. The
+// server refuses to remove the last owner.
 func (c *memberRemove) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		m, err := findMember(ctx, s, c.Member)

@@ -44,7 +44,8 @@ type scimToken struct {
 }
 
 // scimGroup is a group that an identity provider pushed, as the API describes it. Role
-// is what its members get; nil if the group gives none.
+// is what its members get; nil if the group gives none. Of a member with several
+// groups the highest role counts.
 type scimGroup struct {
 	ID          string    `json:"id"`
 	DisplayName string    `json:"display_name"`

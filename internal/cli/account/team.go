@@ -139,6 +139,7 @@ type teamDelete struct {
 }
 
 // Run deletes a team after a confirmation. Skills that it owned lose it as an owner.
+// Its members stay members of the organisation.
 func (c *teamDelete) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
 		t, err := findTeam(ctx, s, c.Team)

@@ -93,7 +93,8 @@ type hookUninstall struct {
 }
 
 // Run removes the hook. Sessions that are queued stay in the queue. Removing a hook
-// that is not there is not an error.
+// that is not there is not an error. It needs no login, so that it works after the
+// key was revoked.
 func (c *hookUninstall) Run(p *term.Program) error {
 	settings, err := hook.SettingsOf(c.Agent, c.Scope)
 	if err != nil {

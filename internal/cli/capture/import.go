@@ -120,8 +120,7 @@ func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import
 		return "", err
 	}
 	i.Owner = me.Organisation.ID + " " + me.User.ID
-	// The import knows nothing of the client, so that hooks can use it with another
-	// one.
+	// The import knows nothing of the client: it only needs a function that sends.
 	i.Push = func(ctx context.Context, body []byte) (transcripts.Receipt, error) {
 		out, err := s.Push(ctx, body)
 		receipt := transcripts.Receipt{Duplicate: out.Duplicate}
@@ -144,9 +143,9 @@ func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import
 	return statePath, err
 }
 
-// runImport runs the import with progress. Unreadable lines are notes and not errors:
-// transcripts are written by other programs, and one bad line must not stop the
-// rest. It is shared by the hooks, which have no terminal and so no progress.
+// runImport runs the import with progress. Unreadable lines are notes and not
+// errors: transcripts are written by other programs, and one bad line must not stop
+// the rest. A dry run has no Push, and so nothing to continue.
 func runImport(ctx context.Context, p *term.Program, i *transcripts.Import) (importOutput, error) {
 	progress := p.Progress()
 	i.Progress = func(s transcripts.Summary) {

@@ -28,8 +28,8 @@ type gateQuestion struct {
 	Progress func(state string)
 }
 
-// gatePoll is how often the state of a gate is asked for. Gates without a model take
-// a second, so polling is quicker than an event stream is worth.
+// gatePoll is how often the state of a gate is asked for. Gates that need no model
+// take about a second.
 const gatePoll = 300 * time.Millisecond
 
 // compareFolder has the server gate the folder and waits for the verdict. If ctx ends

@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// costsCommand shows what model requests cost.
+// costsCommand shows what model requests cost. The window is whole days in UTC, as
+// on the page.
 type costsCommand struct {
 	server.Flags `embed:""`
 	Days         int `env:"-" default:"30" placeholder:"N" help:"How many days, today included: 1 to 365."`

@@ -29,7 +29,8 @@ type evalCommands struct {
 	Improve improveCommand    `cmd:"" help:"Search for a better SKILL.md with the cases of a suite."`
 }
 
-// suiteArg is the argument of the commands about one suite.
+// suiteArg is the argument of the commands about one suite. Names are unique in an
+// organisation only by custom, so an ambiguous one is refused.
 type suiteArg struct {
 	Suite string `arg:"" help:"Name or id of the suite."`
 }

@@ -248,7 +248,7 @@ func printRun(w io.Writer, run client.EvalRun, page string) {
 	if unreliable(run) {
 		fmt.Fprintf(w, "\tmore than a fifth of the trials ended with an error, so the score says little\n")
 	}
-	// Without graders score and pass rate are the same.
+	// Without a score, runScore has printed the pass rate already.
 	if run.Score != nil {
 		fmt.Fprintf(w, "Pass rate\t%s of the cases\n", term.Rate(run.PassRate, run.PassRateInterval))
 	}

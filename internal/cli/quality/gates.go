@@ -27,8 +27,8 @@ type gatesCommands struct {
 	Policy   gatePolicy   `cmd:"" help:"Show or change how versions are gated."`
 }
 
-// gateList has the filters of the list. The verdict is a filter of the server, which
-// pages through all gates.
+// gateList has the filters of the list. The server filters, so a rare verdict is
+// found among any number of gates.
 type gateList struct {
 	server.Flags `embed:""`
 	Name         string `arg:"" optional:"" help:"Name or id of an entry; all entries when empty."`

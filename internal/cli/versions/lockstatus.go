@@ -22,7 +22,8 @@ type lockStatus struct {
 	Report bool     // record what is found as installed on this device
 }
 
-// lockFileOutput is a lock file as --json prints it.
+// lockFileOutput is a lock file as --json prints it. Secrets names kinds only: the
+// credentials themselves are never printed.
 type lockFileOutput struct {
 	File    string            `json:"file"`
 	Client  lockfiles.Client  `json:"client"`

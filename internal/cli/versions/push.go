@@ -310,7 +310,7 @@ type pushUpload struct {
 }
 
 // upload returns the request to send. Its bar must be cleared when the request is
-// done. The manifest lets the server refuse the upload before it reads the archive.
+// done. The manifest says what the server should find in the archive.
 func (c *pushCommand) upload(p *term.Program, pack *publication, version string) pushUpload {
 	manifest := make([]client.File, len(pack.Files))
 	for i, f := range pack.Files {

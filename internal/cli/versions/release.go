@@ -81,7 +81,8 @@ type withdrawCommand struct {
 }
 
 // Run withdraws a version so that it is not installed any more, or with --undo restores
-// it. A restored version is not made current: the output names the command that does.
+// it. A restored version is not made current: the output names the command that
+// does. Withdrawing needs a reason, which an attempt to install the version shows.
 func (c *withdrawCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.Undo {
 		return c.run(ctx, p, "no longer withdrawn", func(v client.Version) string {

@@ -32,7 +32,7 @@ type trustedFlags struct {
 }
 
 // A publishGrant is a session whose key can only push versions of one entry, until
-// ExpiresAt. The key is not stored: it ends a few minutes after the run.
+// ExpiresAt. The key is not stored: it expires soon, and the next run gets its own.
 type publishGrant struct {
 	*server.Session
 	ExpiresAt time.Time

@@ -264,6 +264,7 @@ func findTarget(ctx context.Context, s *server.Session, text string) (t verifyTa
 	if slash := strings.LastIndex(name, "/"); slash > 0 {
 		organisation, name = name[:slash], name[slash+1:]
 	}
+	// The own organisation first, as install does.
 	for _, public := range []bool{false, true} {
 		entries, err := s.ListEntries(ctx, client.Filter{Name: name, Public: public})
 		if err != nil {

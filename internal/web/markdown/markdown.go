@@ -36,8 +36,8 @@ type Renderer struct {
 	turns  *semaphore.Weighted
 }
 
-// New returns a renderer with an empty cache. The parser has no option for raw HTML:
-// such text is dropped, and sanitised again.
+// New returns a renderer with an empty cache. The option for raw HTML is not set: it
+// is dropped, and what remains is sanitised.
 func New() *Renderer {
 	return &Renderer{
 		reader: goldmark.New(goldmark.WithExtensions(extension.GFM),

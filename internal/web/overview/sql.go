@@ -74,7 +74,7 @@ func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, 
 	})
 }
 
-// waitingOfOrg counts the suggestions that nobody has decided on, by source.
+// waitingOfOrg counts the suggestions without a decision, by source.
 func waitingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Waiting, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.id, c.label, COUNT(*)

@@ -73,8 +73,8 @@ func (s *Service) Link(ctx context.Context, e Export) (url string, until time.Ti
 	return url, time.Now().Add(lifetime), err
 }
 
-// reportInterval is how often the progress of an export is written. The page of
-// settings reloads at about this rate.
+// reportInterval is how often the progress of an export is written. That is often
+// enough for a person who waits.
 const reportInterval = 2 * time.Second
 
 // make writes the archive of an export and stores it. An export that is over, or whose
