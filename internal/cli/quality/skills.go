@@ -287,7 +287,8 @@ func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
 }
 
 // changeSkill changes a skill, and prints the changed skill as JSON or the text of done
-// for people.
+// for people. Hiding and merging are idempotent: repeating one of them is not an
+// error.
 func changeSkill(
 	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error),
 	done func(name string) string,

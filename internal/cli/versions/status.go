@@ -85,7 +85,8 @@ func (i installedSkill) latestVersion() string {
 // compareInstalled reads the folders of the lock file's skills, all or the named ones,
 // and asks the server for the latest versions of its own, in one request. The request
 // also reports what is installed. A name that is not in the lock file is
-// fault.NotFound.
+// fault.NotFound. Skills of other servers are in the result, too, without a latest
+// version.
 func compareInstalled(
 	ctx context.Context, s *server.Session, dir string, skills map[string]install.Record, names []string,
 ) ([]installedSkill, error) {
