@@ -286,9 +286,8 @@ func (c *skillsUnmerge) Run(ctx context.Context, p *term.Program) error {
 		})
 }
 
-// changeSkill changes a skill, and prints the changed skill as JSON or the text of done
-// for people. Hiding and merging are idempotent: repeating one of them is not an
-// error.
+// changeSkill changes a skill, and prints the changed skill as JSON or the text of
+// done for people. A name that is not found gets advice on how to find it.
 func changeSkill(
 	f *server.Flags, p *term.Program, name string, do func(*server.Session) (client.SkillDetail, error),
 	done func(name string) string,

@@ -49,7 +49,7 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 			return err
 		}
 	}
-	// With Sessions alone the user is locked already, by skills.Observe.
+	// With Sessions alone the user is locked already, by the caller.
 	if err := in.follow(ctx, r.Sessions); err != nil {
 		return err
 	}
