@@ -221,8 +221,8 @@ func sums(rows store.Rows, err error) (map[string]int64, error) {
 	return total, err
 }
 
-// textsBefore returns the next texts that were received before a time. textsBefore
-// locks nothing: deleteTexts counts only what it deletes itself.
+// textsBefore returns the next texts that were received before a time. It locks
+// nothing: deleteTexts counts only what it deletes itself.
 func textsBefore(ctx context.Context, q store.Querier, before time.Time, limit int) ([]row, error) {
 	rows, err := q.Query(ctx, `
 		SELECT session_id, event_id FROM evidence_texts WHERE received_at < $1 ORDER BY received_at LIMIT $2`,

@@ -221,8 +221,7 @@ func (s *Service) packageOf(ctx context.Context, orgID, skillID, name string) (f
 	return nil, fault.New(fault.NotFound, "Skill %s has no package", name)
 }
 
-// micros converts dollars. micros converts dollars, as they are typed, to
-// millionths, as they are stored.
+// micros converts dollars, as they are typed, to millionths, as they are stored.
 func micros(usd *float64) *int64 {
 	if usd == nil {
 		return nil

@@ -213,8 +213,8 @@ func verdictPairs(ctx context.Context, q store.Querier, skillID string) (p pairs
 	return p, err
 }
 
-// sealedGrades returns all quotations, for a change of the key. Few grades have any,
-// so they fit into one transaction.
+// sealedGrades returns all quotations, for a change of the key. They are read in one
+// transaction: there are far fewer than texts of sessions.
 func sealedGrades(ctx context.Context, tx *store.Tx) (map[string]string, error) {
 	rows, err := tx.Query(ctx, `SELECT id, sealed FROM grades WHERE sealed IS NOT NULL`+tx.Dialect().ForUpdate())
 	all := map[string]string{}
