@@ -209,7 +209,8 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if known != nil && known.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(known.RetryAfter.Seconds()))))
 	}
-	// A client that went away makes many calls fail, and is no fault of ours.
+	// A client that disconnects makes calls fail, which is not worth an entry in the
+	// log.
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Error("clawhub failed", "route", r.Pattern, "error", err)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 )
 
-// asked finds the skill that a request names in its path, or else in its query.
-// Older clients name the skill in the query, newer ones in the path.
+// asked finds the skill that a request names in its path, or else in its query. Some
+// routes, e.g. that of downloads, have it in the query only.
 func (s *Service) asked(r *http.Request, v visit) (registry.Listed, error) {
 	slug, query := r.PathValue("slug"), r.URL.Query()
 	if slug == "" {
