@@ -23,8 +23,7 @@ type catalogPair struct {
 func (c *evalRunCommand) compareCatalog(
 	ctx context.Context, p *term.Program, s *server.Session, run client.EvalRun, n client.NewEvalRun,
 ) error {
-	// The same seed orders the cases alike, so that the runs differ in the catalog
-	// only.
+	// The same seed, so that the runs differ in the catalog only.
 	n.Catalog, n.ContextWindow, n.Seed = "full", 0, run.Seed
 	full, err := s.StartEvalRun(ctx, run.SuiteID, n)
 	if err != nil {
