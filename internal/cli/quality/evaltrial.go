@@ -86,6 +86,7 @@ func printTrial(w io.Writer, t client.EvalTrialDetail) {
 	if t.FilesTruncated {
 		fmt.Fprintln(w, "There may be more files.")
 	}
+	// Line by line: Plain makes a space of a line break, too.
 	if output := strings.TrimSpace(t.OutputTail); output != "" {
 		fmt.Fprintln(w, "\nOUTPUT")
 		for line := range strings.Lines(output) {

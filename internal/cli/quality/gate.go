@@ -69,6 +69,7 @@ func (c *gateCommand) Run(ctx context.Context, p *term.Program) error {
 			}
 			o.Suites = append(o.Suites, id)
 		}
+		// Drawn only on a terminal; in a job's log the verdict is all there is.
 		progress := p.Progress()
 		o.Progress = func(state string) { progress.Show("The gate is %s", state) }
 		gate, err := compareFolder(ctx, s.Client, o)

@@ -39,6 +39,7 @@ func (s *Session) SuiteID(ctx context.Context, name string) (string, error) {
 // EvalSubject returns the skill that --source or --entry names. One of them is
 // required. version "" means the current one of the entry.
 func (s *Session) EvalSubject(ctx context.Context, source, entry, version string) (client.EvalSubject, error) {
+	// The commands let kong refuse both flags at once, so the order does not matter.
 	if source != "" {
 		id, err := s.SourceID(ctx, source)
 		return client.EvalSubject{SourceID: id}, err
@@ -72,6 +73,7 @@ func ID[T any](thing, command, name string, list func() ([]T, error), names func
 func Pick[T any](thing, command, name string, all []T, names func(T) (string, []string)) (string, error) {
 	var ids []string
 	for _, one := range all {
+		// An id needs no further look: ids do not repeat, names do.
 		id, known := names(one)
 		if id == name {
 			return name, nil
@@ -111,6 +113,8 @@ func (s *Session) RunID(ctx context.Context, name string) (string, error) {
 	if IsID(name) {
 		return name, nil
 	}
+	// Runs have no names. People know their suite, and mostly ask for its newest
+	// run.
 	suite, err := s.SuiteID(ctx, name)
 	if err != nil {
 		return "", err

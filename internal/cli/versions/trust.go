@@ -50,7 +50,8 @@ type pinnedKey struct {
 }
 
 // pinnedKeys are the keys of all servers, by address, in a file of the user's
-// configuration.
+// configuration. The addresses keep servers apart: a key that one of them endorses
+// is not trusted for another.
 type pinnedKeys struct {
 	Version int                    `json:"version"`
 	Servers map[string][]pinnedKey `json:"servers"`

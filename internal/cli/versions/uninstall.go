@@ -57,6 +57,8 @@ func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // all writes were synced before
+	// Read again: another whetstone may have changed the folder while this one
+	// waited.
 	record := f.Skills()[c.Name]
 	if len(record.RequiredBy) > 0 && !c.Force {
 		return fault.New(fault.Conflict,
@@ -72,6 +74,7 @@ func (c *uninstallCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	out := uninstallOutput{Name: c.Name, Version: record.Version, Path: dir, Backup: backup}
+	// After the removal, which may be refused: then the others stay required.
 	if out.Unneeded, err = releaseRequired(f, c.Name); err != nil {
 		return err
 	}
@@ -98,7 +101,11 @@ func releaseRequired(f *install.Folder, name string) (unneeded []string, err err
 		if i < 0 {
 			continue
 		}
+		// A clone: Skills copies the map but not the lists in it. With the list
+		// changed in place, Put would compare the record with itself and write
+		// nothing.
 		r.RequiredBy = slices.Delete(slices.Clone(r.RequiredBy), i, i+1)
+		// A skill that the user installed by name is wanted for itself.
 		if len(r.RequiredBy) == 0 && !r.Explicit {
 			unneeded = append(unneeded, other)
 		}
