@@ -2,9 +2,13 @@ package github
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
-
-	api "github.com/google/go-github/v89/github"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
@@ -14,174 +18,164 @@ import (
 // maxPullFiles is how many files of a pull request GitHub lists.
 const maxPullFiles = 3000
 
-// Pull implements host.Host.
-func (h *Host) Pull(ctx context.Context, r host.Repo, number int64) (out host.Pull, err error) {
-	defer fault.Wrap(&err, "pull request %d of %s", number, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return out, err
-	}
-	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		p, resp, err := c.PullRequests.Get(ctx, owner, name, int(number))
-		if err != nil {
-			return resp, err
-		}
-		out = pull(p)
-		return resp, nil
-	})
-	return out, err
+// An object of git.
+type object struct{ SHA string }
+
+type pull struct {
+	Number         int64
+	Title, State   string
+	HTMLURL        string `json:"html_url"`
+	User           account
+	Head, Base     pullSide
+	Draft, Merged  bool
+	CreatedAt      time.Time  `json:"created_at"`
+	MergedAt       *time.Time `json:"merged_at"`
+	MergeCommitSHA string     `json:"merge_commit_sha"`
+	Commits        int
 }
 
-func pull(p *api.PullRequest) host.Pull {
-	from, to := p.GetHead().GetRepo().GetID(), p.GetBase().GetRepo().GetID()
+// A pullSide has no repository once that is deleted.
+type pullSide struct {
+	Ref, SHA string
+	Repo     struct{ ID int64 }
+}
+
+func (p *pull) out() host.Pull {
 	return host.Pull{
-		Number: int64(p.GetNumber()), Title: p.GetTitle(), URL: p.GetHTMLURL(), Head: p.GetHead().GetSHA(),
-		Base: p.GetBase().GetRef(),
-		Fork: from == 0 || from != to, Draft: p.GetDraft(), Closed: p.GetState() != "open",
-		Merged:    p.GetMerged() || p.MergedAt != nil, // lists have the time only
-		CreatedAt: p.GetCreatedAt().UTC(),
+		Number: p.Number, Title: p.Title, URL: p.HTMLURL, Head: p.Head.SHA, Base: p.Base.Ref,
+		Fork: p.Head.Repo.ID == 0 || p.Head.Repo.ID != p.Base.Repo.ID, Draft: p.Draft, Closed: p.State != "open",
+		Merged:    p.Merged || p.MergedAt != nil, // lists have the time only
+		CreatedAt: p.CreatedAt.UTC(),
 	}
+}
+
+// Pull implements host.Host.
+func (h *Host) Pull(ctx context.Context, r host.Repo, number int64) (_ host.Pull, err error) {
+	defer fault.Wrap(&err, "pull request %d of %s", number, r.FullName)
+	var p pull
+	if err := h.get(ctx, r, fmt.Sprintf("/pulls/%d", number), &p); err != nil {
+		return host.Pull{}, err
+	}
+	return p.out(), nil
 }
 
 // OpenPulls implements host.Host.
 func (h *Host) OpenPulls(ctx context.Context, r host.Repo) (open []host.Pull, complete bool, err error) {
 	defer fault.Wrap(&err, "open pull requests of %s", r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return nil, false, err
-	}
-	complete, err = h.somePages(ctx, r.ID, host.MaxPullPages, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := c.PullRequests.List(ctx, owner, name, &api.PullRequestListOptions{
-			ListOptions: page, State: "open", Sort: "updated", Direction: "desc",
-		})
-		for _, p := range list {
-			open = append(open, pull(p))
+	path := "/pulls?state=open&sort=updated&direction=desc&per_page=100"
+	complete, err = somePages(ctx, h, r, path, host.MaxPullPages, func(page []pull) {
+		for _, p := range page {
+			open = append(open, p.out())
 		}
-		return resp, err
 	})
 	return open, complete, err
 }
 
 // OpenPull implements host.Host.
-func (h *Host) OpenPull(ctx context.Context, r host.Repo, n host.NewPull) (out host.Pull, err error) {
+func (h *Host) OpenPull(ctx context.Context, r host.Repo, n host.NewPull) (_ host.Pull, err error) {
 	defer fault.Wrap(&err, "pull request of %s in %s", n.Branch, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return out, err
+	owner, _ := r.Split()
+	var all []pull
+	if err := h.get(ctx, r, "/pulls?state=all&head="+url.QueryEscape(owner+":"+n.Branch), &all); err != nil {
+		return host.Pull{}, err
 	}
-	found := false
-	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		list, resp, err := c.PullRequests.List(ctx, owner, name, &api.PullRequestListOptions{State: "all", Head: owner + ":" + n.Branch})
-		for _, p := range list {
-			if p.GetHead().GetRef() == n.Branch && !found {
-				out, found = pull(p), true
-			}
+	for _, p := range all {
+		if p.Head.Ref == n.Branch {
+			return p.out(), nil
 		}
-		return resp, err
-	})
-	if err != nil || found {
-		return out, err
 	}
-	err = h.write(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		made, resp, err := c.PullRequests.Create(ctx, owner, name, &api.NewPullRequest{
-			Title: &n.Title, Head: &n.Branch, Base: &n.Base, Body: new(text.EllipsisBytes(n.Body, maxSummary)),
-		})
-		if err == nil {
-			out = pull(made)
-		}
-		return resp, err
-	})
-	return out, err
+	var made pull
+	in := map[string]any{"title": n.Title, "head": n.Branch, "base": n.Base, "body": text.EllipsisBytes(n.Body, maxSummary)}
+	if err := h.write(ctx, r, http.MethodPost, "/pulls", in, &made); err != nil {
+		return host.Pull{}, err
+	}
+	return made.out(), nil
 }
 
 // CommitFile implements host.Host. The branch is created last: until then nobody
 // sees the commit.
 func (h *Host) CommitFile(ctx context.Context, r host.Repo, c host.FileCommit) (sha string, err error) {
 	defer fault.Wrap(&err, "commit to %s", r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return "", err
-	}
 	there, err := h.Resolve(ctx, r, "refs/heads/"+c.Branch)
 	if !fault.Is(err, fault.NotFound) {
 		return there.SHA, err
 	}
-	var tree string
-	err = h.call(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
-		_, _, resp, err := client.Repositories.GetContents(ctx, owner, name, c.Path, &api.RepositoryContentGetOptions{Ref: c.Base})
-		if err != nil {
-			return resp, err
-		}
-		base, resp, err := client.Git.GetCommit(ctx, owner, name, c.Base)
-		tree = base.GetTree().GetSHA()
-		return resp, err
-	})
+	if err := h.get(ctx, r, contents(c.Path, c.Base), &json.RawMessage{}); err != nil {
+		return "", err
+	}
+	base, err := h.gitCommit(ctx, r, c.Base)
 	if err != nil {
 		return "", err
 	}
-	return sha, h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
-		made, resp, err := client.Git.CreateTree(ctx, owner, name, tree, []*api.TreeEntry{
-			{Path: &c.Path, Mode: new("100644"), Type: new("blob"), Content: &c.Content},
-		})
-		if err != nil {
-			return resp, err
-		}
-		commit, resp, err := client.Git.CreateCommit(ctx, owner, name, api.Commit{
-			Message: &c.Message, Tree: made, Parents: []*api.Commit{{SHA: &c.Base}},
-		}, nil)
-		if err != nil {
-			return resp, err
-		}
-		sha = commit.GetSHA()
-		_, resp, err = client.Git.CreateRef(ctx, owner, name, api.CreateRef{Ref: "refs/heads/" + c.Branch, SHA: sha})
-		return resp, err
-	})
+	var tree, made object
+	file := map[string]any{"path": c.Path, "mode": "100644", "type": "blob", "content": c.Content}
+	if err := h.write(ctx, r, http.MethodPost, "/git/trees", map[string]any{"base_tree": base.Tree.SHA, "tree": []any{file}}, &tree); err != nil {
+		return "", err
+	}
+	in := map[string]any{"message": c.Message, "tree": tree.SHA, "parents": []string{c.Base}}
+	if err := h.write(ctx, r, http.MethodPost, "/git/commits", in, &made); err != nil {
+		return "", err
+	}
+	return made.SHA, h.write(ctx, r, http.MethodPost, "/git/refs", map[string]any{"ref": "refs/heads/" + c.Branch, "sha": made.SHA}, nil)
+}
+
+type gitCommit struct {
+	Tree    object
+	Parents []object
+}
+
+func (h *Host) gitCommit(ctx context.Context, r host.Repo, sha string) (found gitCommit, err error) {
+	return found, h.get(ctx, r, "/git/commits/"+sha, &found)
+}
+
+func contents(path, commit string) string {
+	return "/contents/" + escape(path) + "?ref=" + url.QueryEscape(commit)
 }
 
 // File implements host.Host.
 func (h *Host) File(ctx context.Context, r host.Repo, commit, path string, limit int64) (content []byte, err error) {
 	defer fault.Wrap(&err, "file %s of %s at %s", path, r.FullName, commit)
-	owner, name, err := splitOwned(r)
-	if err != nil {
+	var raw json.RawMessage
+	if err := h.get(ctx, r, contents(path, commit), &raw); err != nil {
 		return nil, err
 	}
-	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		file, _, resp, err := c.Repositories.GetContents(ctx, owner, name, path, &api.RepositoryContentGetOptions{Ref: commit})
-		switch {
-		case err != nil:
-			return resp, err
-		case file.GetType() != "file":
-			return resp, host.ErrNoFile(path)
-		case int64(file.GetSize()) > limit:
-			return resp, host.ErrLargeFile(path, limit)
-		}
-		text, err := file.GetContent()
-		if content = []byte(text); err == nil && int64(len(content)) > limit {
-			err = host.ErrLargeFile(path, limit)
-		}
-		return resp, err
-	})
-	return content, err
+	var file struct {
+		Type, Encoding, Content string
+		Size                    int64
+	}
+	if err := json.Unmarshal(raw, &file); err != nil || file.Type != "file" { // a folder is a list
+		return nil, host.ErrNoFile(path)
+	}
+	if file.Size > limit {
+		return nil, host.ErrLargeFile(path, limit)
+	}
+	// The encoding of a file that is too large for this call is "none".
+	content, err = base64.StdEncoding.DecodeString(file.Content)
+	if err != nil || file.Encoding != "base64" {
+		return nil, fault.New(fault.BadGateway, "the code host's file has the encoding %q", file.Encoding).Because(err)
+	}
+	if int64(len(content)) > limit {
+		return nil, host.ErrLargeFile(path, limit)
+	}
+	return content, nil
 }
 
 // PullFiles implements host.Host.
 func (h *Host) PullFiles(ctx context.Context, r host.Repo, number int64) (paths []string, complete bool, err error) {
 	defer fault.Wrap(&err, "files of pull request %d of %s", number, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return nil, false, err
+	type file struct {
+		Filename string
+		Previous string `json:"previous_filename"`
 	}
 	files := 0
-	err = h.pages(ctx, r.ID, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := c.PullRequests.ListFiles(ctx, owner, name, int(number), &page)
-		for _, f := range list {
-			files++
-			paths = append(paths, f.GetFilename())
-			if f.GetPreviousFilename() != "" {
-				paths = append(paths, f.GetPreviousFilename())
+	err = pages(ctx, h, r, fmt.Sprintf("/pulls/%d/files?per_page=100", number), func(page []file) {
+		files += len(page)
+		for _, f := range page {
+			paths = append(paths, f.Filename)
+			if f.Previous != "" {
+				paths = append(paths, f.Previous)
 			}
 		}
-		return resp, err
 	})
 	return paths, files < maxPullFiles, err
 }
@@ -189,40 +183,31 @@ func (h *Host) PullFiles(ctx context.Context, r host.Repo, number int64) (paths 
 // SetComment implements host.Host.
 func (h *Host) SetComment(ctx context.Context, r host.Repo, c *host.Comment) (err error) {
 	defer fault.Wrap(&err, "comment on pull request %d of %s", c.Pull, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return err
-	}
+	path := fmt.Sprintf("/issues/%d/comments", c.Pull)
 	if c.ID == 0 {
-		if err := h.findComment(ctx, r, c); err != nil {
+		type comment struct {
+			ID   int64
+			User account
+			Body string
+		}
+		err := pages(ctx, h, r, path+"?per_page=100", func(page []comment) {
+			for _, one := range page {
+				// A person may have written the marker, too, so it must be an app's.
+				if c.ID == 0 && one.User.Type == "Bot" && strings.HasPrefix(one.Body, c.Marker) {
+					c.ID = one.ID
+				}
+			}
+		})
+		if err != nil {
 			return err
 		}
 	}
-	body := &api.IssueComment{Body: new(text.EllipsisBytes(c.Body, maxSummary))}
-	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
-		if c.ID != 0 {
-			_, resp, err := client.Issues.EditComment(ctx, owner, name, c.ID, body)
-			return resp, err
-		}
-		made, resp, err := client.Issues.CreateComment(ctx, owner, name, int(c.Pull), body)
-		if err == nil {
-			c.ID = made.GetID()
-		}
-		return resp, err
-	})
-}
-
-// findComment looks for a comment with the marker. A person may have written one,
-// too, so it must be an app's.
-func (h *Host) findComment(ctx context.Context, r host.Repo, c *host.Comment) error {
-	owner, name := r.Split()
-	return h.pages(ctx, r.ID, func(client *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := client.Issues.ListComments(ctx, owner, name, int(c.Pull), &api.IssueListCommentsOptions{ListOptions: page})
-		for _, one := range list {
-			if c.ID == 0 && one.GetUser().GetType() == "Bot" && strings.HasPrefix(one.GetBody(), c.Marker) {
-				c.ID = one.GetID()
-			}
-		}
-		return resp, err
-	})
+	in := map[string]any{"body": text.EllipsisBytes(c.Body, maxSummary)}
+	if c.ID != 0 {
+		return h.write(ctx, r, http.MethodPatch, fmt.Sprintf("/issues/comments/%d", c.ID), in, nil)
+	}
+	var made struct{ ID int64 }
+	err = h.write(ctx, r, http.MethodPost, path, in, &made)
+	c.ID = made.ID
+	return err
 }

@@ -2,9 +2,9 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"slices"
-
-	api "github.com/google/go-github/v89/github"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/engine/host"
@@ -16,45 +16,29 @@ const maxPullCommits = 250
 // MergedPull implements host.Host.
 func (h *Host) MergedPull(ctx context.Context, r host.Repo, commit string) (out host.MergedPull, err error) {
 	defer fault.Wrap(&err, "pull request of %s in %s", commit, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return out, err
-	}
 	if !host.IsSHA(commit) {
 		return out, host.ErrNoMergedPull(commit)
 	}
-	var found *api.PullRequest
-	choose := func(list []*api.PullRequest) {
-		for _, p := range list {
-			if p.MergedAt != nil && p.GetMergeCommitSHA() == commit {
-				found = p
-			}
+	for _, path := range []string{
+		"/commits/" + commit + "/pulls?per_page=100", // GitHub knows them only of commits on the default branch
+		"/pulls?state=closed&sort=updated&direction=desc&per_page=100",
+	} {
+		var list []pull
+		err := h.get(ctx, r, path, &list)
+		if fault.Is(err, fault.Malformed) { // 422: no such commit
+			break
+		}
+		if err != nil {
+			return out, err
+		}
+		i := slices.IndexFunc(list, func(p pull) bool { return p.MergedAt != nil && p.MergeCommitSHA == commit })
+		if i >= 0 {
+			out = host.MergedPull{Pull: list[i].out(), RepoID: list[i].Base.Repo.ID, Commit: commit}
+			out.MergeBase, err = h.mergeBase(ctx, r, out)
+			return out, err
 		}
 	}
-	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		list, resp, err := c.PullRequests.ListPullRequestsWithCommit(ctx, owner, name, commit, &api.ListOptions{PerPage: 100})
-		choose(list)
-		return resp, err
-	})
-	if err == nil && found == nil {
-		// GitHub knows that only of commits on the default branch.
-		err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-			list, resp, err := c.PullRequests.List(ctx, owner, name, &api.PullRequestListOptions{
-				ListOptions: api.ListOptions{PerPage: 100}, State: "closed", Sort: "updated", Direction: "desc",
-			})
-			choose(list)
-			return resp, err
-		})
-	}
-	if fault.Is(err, fault.Malformed) || err == nil && found == nil { // 422: no such commit
-		return out, host.ErrNoMergedPull(commit)
-	}
-	if err != nil {
-		return out, err
-	}
-	out = host.MergedPull{Pull: pull(found), RepoID: found.GetBase().GetRepo().GetID(), Commit: commit}
-	out.MergeBase, err = h.mergeBase(ctx, r, out)
-	return out, err
+	return out, host.ErrNoMergedPull(commit)
 }
 
 // mergeBase returns where the changes of a merged pull request begin: the commit at which
@@ -64,33 +48,27 @@ func (h *Host) mergeBase(ctx context.Context, r host.Repo, m host.MergedPull) (s
 	if m.Commit == m.Head {
 		return "", nil
 	}
-	owner, name := r.Split()
-	return sha, h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		merge, resp, err := c.Git.GetCommit(ctx, owner, name, m.Commit)
-		if err != nil || len(merge.Parents) == 0 {
-			return resp, err
-		}
-		compared, resp, err := c.Repositories.CompareCommits(ctx, owner, name, merge.Parents[0].GetSHA(), m.Head, &api.ListOptions{PerPage: 1})
-		sha = compared.GetMergeBaseCommit().GetSHA()
-		return resp, err
-	})
+	merge, err := h.gitCommit(ctx, r, m.Commit)
+	if err != nil || len(merge.Parents) == 0 {
+		return "", err
+	}
+	var compared struct {
+		MergeBase object `json:"merge_base_commit"`
+	}
+	err = h.get(ctx, r, "/compare/"+merge.Parents[0].SHA+"..."+m.Head+"?per_page=1", &compared)
+	return compared.MergeBase.SHA, err
 }
 
 // Reviews implements host.Host.
 func (h *Host) Reviews(ctx context.Context, r host.Repo, number int64) (all []host.Review, err error) {
 	defer fault.Wrap(&err, "reviews of pull request %d of %s", number, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return nil, err
-	}
-	complete, err := h.somePages(ctx, r.ID, host.MaxReviewPages, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := c.PullRequests.ListReviews(ctx, owner, name, int(number), &page)
-		for _, one := range list {
-			if one.GetState() != "PENDING" {
-				all = append(all, review(one))
+	path := fmt.Sprintf("/pulls/%d/reviews?per_page=100", number)
+	complete, err := somePages(ctx, h, r, path, host.MaxReviewPages, func(page []review) {
+		for _, one := range page {
+			if one.State != "PENDING" {
+				all = append(all, one.out())
 			}
 		}
-		return resp, err
 	})
 	if err == nil && !complete {
 		err = host.ErrTooManyReviews()
@@ -98,43 +76,45 @@ func (h *Host) Reviews(ctx context.Context, r host.Repo, number int64) (all []ho
 	return all, err
 }
 
-func review(r *api.PullRequestReview) host.Review {
+type review struct {
+	ID          int64
+	User        account
+	State       string
+	CommitID    string    `json:"commit_id"`
+	HTMLURL     string    `json:"html_url"`
+	SubmittedAt time.Time `json:"submitted_at"`
+}
+
+func (r *review) out() host.Review {
 	state, ok := map[string]host.ReviewState{
 		"APPROVED": host.ReviewApproved, "CHANGES_REQUESTED": host.ReviewChanges, "DISMISSED": host.ReviewDismissed,
-	}[r.GetState()]
+	}[r.State]
 	if !ok {
 		state = host.ReviewOther
 	}
 	return host.Review{
-		ID: r.GetID(), Account: r.GetUser().GetID(), Login: r.GetUser().GetLogin(), State: state, Commit: r.GetCommitID(),
-		URL: r.GetHTMLURL(), At: r.GetSubmittedAt().UTC(),
+		ID: r.ID, Account: r.User.ID, Login: r.User.Login, State: state, Commit: r.CommitID,
+		URL: r.HTMLURL, At: r.SubmittedAt.UTC(),
 	}
 }
 
 // Authors implements host.Host.
 func (h *Host) Authors(ctx context.Context, r host.Repo, number int64) (accounts []int64, err error) {
 	defer fault.Wrap(&err, "authors of pull request %d of %s", number, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
+	path := fmt.Sprintf("/pulls/%d", number)
+	var p pull
+	if err := h.get(ctx, r, path, &p); err != nil {
 		return nil, err
 	}
-	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		p, resp, err := c.PullRequests.Get(ctx, owner, name, int(number))
-		accounts = append(accounts, p.GetUser().GetID())
-		if err == nil && p.GetCommits() > maxPullCommits {
-			err = host.ErrTooManyReviews()
-		}
-		return resp, err
-	})
-	if err != nil {
-		return nil, err
+	if p.Commits > maxPullCommits {
+		return nil, host.ErrTooManyReviews()
 	}
-	err = h.pages(ctx, r.ID, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		list, resp, err := c.PullRequests.ListCommits(ctx, owner, name, int(number), &page)
-		for _, commit := range list {
-			accounts = append(accounts, commit.GetAuthor().GetID(), commit.GetCommitter().GetID())
+	accounts = append(accounts, p.User.ID)
+	type commit struct{ Author, Committer account }
+	err = pages(ctx, h, r, path+"/commits?per_page=100", func(page []commit) {
+		for _, c := range page {
+			accounts = append(accounts, c.Author.ID, c.Committer.ID)
 		}
-		return resp, err
 	})
 	return slices.DeleteFunc(accounts, func(id int64) bool { return id == 0 }), err
 }

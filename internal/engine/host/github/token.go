@@ -2,11 +2,10 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
-
-	api "github.com/google/go-github/v89/github"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 )
@@ -50,11 +49,15 @@ func (t *tokens) get(ctx context.Context, h *Host, installation int64) (string, 
 	if time.Until(kept.expires) > tokenMargin {
 		return kept.value, nil
 	}
-	made, resp, err := h.app.Apps.CreateInstallationToken(ctx, installation, &api.InstallationTokenOptions{})
-	if err != nil {
-		return "", appFailure(resp, err)
+	var made struct {
+		Token     string
+		ExpiresAt time.Time `json:"expires_at"`
 	}
-	kept.value, kept.expires = made.GetToken(), made.GetExpiresAt().Time
+	err := h.appCall(ctx, http.MethodPost, fmt.Sprintf("/app/installations/%d/access_tokens", installation), &made)
+	if err != nil {
+		return "", err
+	}
+	kept.value, kept.expires = made.Token, made.ExpiresAt
 	return kept.value, nil
 }
 
@@ -66,13 +69,17 @@ func (t *tokens) invalidate(installation int64) {
 	kept.expires = time.Time{}
 }
 
-// appFailure is failure for calls of the app itself.
-func appFailure(resp *api.Response, err error) error {
-	failed := failure(resp, err)
-	if resp == nil || fault.Is(failed, fault.Limited) {
-		return failed
+// appCall makes a call as the app itself.
+func (h *Host) appCall(ctx context.Context, method, path string, out any) error {
+	token, err := h.app.token(time.Now())
+	if err != nil {
+		return err
 	}
-	switch resp.StatusCode {
+	got, err := h.send(ctx, h.plain, token, method, path, nil, out)
+	if err == nil || fault.Is(err, fault.Limited) {
+		return err
+	}
+	switch got.status {
 	case http.StatusNotFound:
 		return fault.New(fault.NotFound, "The installation is gone from the code host").Because(err)
 	case http.StatusForbidden:
@@ -80,5 +87,5 @@ func appFailure(resp *api.Response, err error) error {
 	case http.StatusUnauthorized:
 		return fault.New(fault.Denied, "The code host does not accept the app's id or private key").Because(err)
 	}
-	return failed
+	return err
 }

@@ -2,12 +2,13 @@ package github
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	api "github.com/google/go-github/v89/github"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
@@ -56,30 +57,23 @@ func (w *writeLimiter) acquire(ctx context.Context, installation int64) (release
 	}
 }
 
-func (h *Host) write(ctx context.Context, installation int64, do func(*api.Client) (*api.Response, error)) error {
-	release, err := h.writes.acquire(ctx, installation)
+// write makes a call like Host.call that changes something.
+func (h *Host) write(ctx context.Context, r host.Repo, method, path string, in, out any) error {
+	release, err := h.writes.acquire(ctx, r.ID)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return h.call(ctx, installation, do)
+	_, err = h.call(ctx, r, method, path, in, out)
+	return err
 }
 
 // SetStatus implements host.Host.
 func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host.Status) (err error) {
 	defer fault.Wrap(&err, "status of %s in %s", commit, r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return err
-	}
-	status := api.RepoStatus{
-		State: new(string(s.State)), Context: &s.Context, TargetURL: &s.TargetURL,
-		Description: new(text.Ellipsis(s.Description, maxDescription)),
-	}
-	return h.write(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		_, resp, err := c.Repositories.CreateStatus(ctx, owner, name, commit, status)
-		return resp, err
-	})
+	return h.write(ctx, r, http.MethodPost, "/statuses/"+commit, map[string]any{
+		"state": s.State, "context": s.Context, "target_url": s.TargetURL, "description": text.Ellipsis(s.Description, maxDescription),
+	}, nil)
 }
 
 // SetCheck implements host.Host.
@@ -91,13 +85,8 @@ func (h *Host) SetCheck(ctx context.Context, r host.Repo, c *host.Check) (err er
 		}
 		c.Changed = c.ID != ""
 	}
-	if c.ID == "" {
-		if err := h.createCheck(ctx, r, c); err != nil {
-			return err
-		}
-	}
-	for c.Changed || c.Sent < len(c.Annotations) {
-		if err := h.updateCheck(ctx, r, c); err != nil {
+	for c.ID == "" || c.Changed || c.Sent < len(c.Annotations) {
+		if err := h.sendCheck(ctx, r, c); err != nil {
 			return err
 		}
 		c.Changed = false
@@ -108,131 +97,93 @@ func (h *Host) SetCheck(ctx context.Context, r host.Repo, c *host.Check) (err er
 // findCheck looks for a check-run that was created by a request whose response
 // was lost.
 func (h *Host) findCheck(ctx context.Context, r host.Repo, c *host.Check) error {
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return err
-	}
-	return h.call(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
-		found, resp, err := client.Checks.ListCheckRunsForRef(ctx, owner, name, c.HeadSHA, &api.ListCheckRunsOptions{
-			CheckName: &c.Name, Filter: new("all"), ListOptions: api.ListOptions{PerPage: 100},
-		})
-		if err != nil {
-			return resp, err
-		}
-		for _, run := range found.CheckRuns {
-			if run.GetExternalID() == c.ExternalID {
-				c.ID = strconv.FormatInt(run.GetID(), 10)
-				c.Sent = min(run.GetOutput().GetAnnotationsCount(), len(c.Annotations))
+	var found struct {
+		Runs []struct {
+			ID         int64
+			ExternalID string `json:"external_id"`
+			Output     struct {
+				Annotations int `json:"annotations_count"`
 			}
+		} `json:"check_runs"`
+	}
+	query := url.Values{"check_name": {c.Name}, "filter": {"all"}, "per_page": {"100"}}
+	err := h.get(ctx, r, "/commits/"+c.HeadSHA+"/check-runs?"+query.Encode(), &found)
+	for _, run := range found.Runs {
+		if run.ExternalID == c.ExternalID {
+			c.ID, c.Sent = strconv.FormatInt(run.ID, 10), min(run.Output.Annotations, len(c.Annotations))
 		}
-		return resp, nil
-	})
+	}
+	return err
 }
 
-// progress is the status of a check-run and, once it is completed, its verdict.
-func progress(c *host.Check) (status, conclusion *string, at *api.Timestamp) {
-	if c.Conclusion == "" {
-		return new("in_progress"), nil, nil
-	}
-	return new("completed"), new(string(c.Conclusion)), &api.Timestamp{Time: c.CompletedAt}
-}
-
-func (h *Host) createCheck(ctx context.Context, r host.Repo, c *host.Check) error {
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return err
-	}
-	output, sent := output(c)
-	options := api.CreateCheckRunOptions{
-		Name: c.Name, HeadSHA: c.HeadSHA, DetailsURL: &c.DetailsURL, ExternalID: &c.ExternalID, Output: output,
-	}
-	options.Status, options.Conclusion, options.CompletedAt = progress(c)
-	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
-		made, resp, err := client.Checks.CreateCheckRun(ctx, owner, name, options)
-		if err == nil {
-			c.ID, c.Sent = strconv.FormatInt(made.GetID(), 10), sent
-		}
-		return resp, err
-	})
-}
-
-// updateCheck sends what a check-run says now, and more annotations.
-func (h *Host) updateCheck(ctx context.Context, r host.Repo, c *host.Check) error {
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return err
-	}
-	id, err := strconv.ParseInt(c.ID, 10, 64)
-	if err != nil {
-		return err
-	}
-	output, sent := output(c)
-	options := api.UpdateCheckRunOptions{Name: c.Name, DetailsURL: &c.DetailsURL, Output: output}
-	options.Status, options.Conclusion, options.CompletedAt = progress(c)
-	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
-		_, resp, err := client.Checks.UpdateCheckRun(ctx, owner, name, id, options)
-		if err == nil {
-			c.Sent = sent
-		}
-		return resp, err
-	})
-}
-
-// output is the next part of a check-run, and the number of annotations that the
-// host has once it is sent. A check-run may have had more than it has now: they
-// cannot be taken back.
-func output(c *host.Check) (*api.CheckRunOutput, int) {
+// sendCheck creates a check-run, or sends what it says now, with the next part of its
+// annotations. It may have had more than it has now: they cannot be taken back.
+func (h *Host) sendCheck(ctx context.Context, r host.Repo, c *host.Check) error {
 	first := min(c.Sent, len(c.Annotations))
 	next := min(first+maxAnnotations, len(c.Annotations))
-	out := &api.CheckRunOutput{Title: &c.Title, Summary: new(text.EllipsisBytes(c.Summary, maxSummary))}
-	for _, a := range c.Annotations[first:next] {
-		line := max(a.Line, 1)
-		out.Annotations = append(out.Annotations, &api.CheckRunAnnotation{
-			Path: new(a.Path), StartLine: &line, EndLine: &line, AnnotationLevel: new(string(a.Level)),
-			Title: new(a.Title), Message: new(a.Message),
-		})
+	output := map[string]any{"title": c.Title, "summary": text.EllipsisBytes(c.Summary, maxSummary)}
+	if first < next {
+		var annotations []map[string]any
+		for _, a := range c.Annotations[first:next] {
+			annotations = append(annotations, map[string]any{
+				"path": a.Path, "start_line": max(a.Line, 1), "end_line": max(a.Line, 1),
+				"annotation_level": a.Level, "title": a.Title, "message": a.Message,
+			})
+		}
+		output["annotations"] = annotations
 	}
-	return out, max(c.Sent, next)
+	run := map[string]any{"name": c.Name, "details_url": c.DetailsURL, "output": output, "status": "in_progress"}
+	if c.Conclusion != "" {
+		run["status"], run["conclusion"], run["completed_at"] = "completed", c.Conclusion, c.CompletedAt
+	}
+	method, path := http.MethodPatch, "/check-runs/"+c.ID
+	if c.ID == "" {
+		method, path = http.MethodPost, "/check-runs"
+		run["head_sha"], run["external_id"] = c.HeadSHA, c.ExternalID
+	}
+	var made struct{ ID int64 }
+	err := h.write(ctx, r, method, path, run, &made)
+	if err == nil && c.ID == "" {
+		c.ID = strconv.FormatInt(made.ID, 10)
+	}
+	if err == nil {
+		c.Sent = max(c.Sent, next)
+	}
+	return err
 }
 
 // SetIssue implements host.Host.
 func (h *Host) SetIssue(ctx context.Context, r host.Repo, i *host.Issue) (err error) {
 	defer fault.Wrap(&err, "issue in %s", r.FullName)
-	owner, name, err := splitOwned(r)
-	if err != nil {
-		return err
+	type issue struct {
+		Number  int64
+		Body    string
+		HTMLURL string `json:"html_url"`
 	}
 	if i.Number == 0 {
-		err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-			open, resp, err := c.Issues.ListByRepo(ctx, owner, name, &api.IssueListByRepoOptions{State: "open"})
-			for _, one := range open {
-				if strings.Contains(one.GetBody(), i.Marker) {
-					i.Number = int64(one.GetNumber())
-				}
-			}
-			return resp, err
-		})
-		if err != nil {
+		var open []issue
+		if err := h.get(ctx, r, "/issues?state=open", &open); err != nil {
 			return err
 		}
-	}
-	request := &api.IssueRequest{Title: &i.Title, Body: new(text.EllipsisBytes(i.Body, maxSummary))}
-	return h.write(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
-		var made *api.Issue
-		var resp *api.Response
-		var err error
-		if i.Number == 0 {
-			made, resp, err = c.Issues.Create(ctx, owner, name, request)
-		} else {
-			request.State = new("open")
-			if i.Closed {
-				request.State = new("closed")
+		for _, one := range open {
+			if strings.Contains(one.Body, i.Marker) {
+				i.Number = one.Number
 			}
-			made, resp, err = c.Issues.Edit(ctx, owner, name, int(i.Number), request)
 		}
-		if err == nil {
-			i.Number, i.URL = int64(made.GetNumber()), made.GetHTMLURL()
+	}
+	in := map[string]any{"title": i.Title, "body": text.EllipsisBytes(i.Body, maxSummary)}
+	method, path := http.MethodPost, "/issues"
+	if i.Number != 0 {
+		method, path = http.MethodPatch, fmt.Sprintf("/issues/%d", i.Number)
+		in["state"] = "open"
+		if i.Closed {
+			in["state"] = "closed"
 		}
-		return resp, err
-	})
+	}
+	var made issue
+	if err := h.write(ctx, r, method, path, in, &made); err != nil {
+		return err
+	}
+	i.Number, i.URL = made.Number, made.HTMLURL
+	return nil
 }
