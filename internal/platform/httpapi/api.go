@@ -6,7 +6,7 @@
 //
 // The middleware of a typed route runs in this order: ServeHTTP (request id,
 // panics, metrics), guard (key, plan, permission, disk, rate limit), validateText,
-// body (content type, size, gzip, memory), then huma decodes and validates.
+// body (content type, size, gzip, memory), then input.read decodes and validates.
 package httpapi
 
 import (
@@ -221,75 +221,80 @@ type None struct{}
 // RawBody with the bytes, an embedded Form from a multipart body. Out is the JSON
 // body of the answer, or None, or Stream.
 func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route) {
-	t := a.newTyped(r, reflect.TypeFor[In](), reflect.TypeFor[Out]())
-	// Add and huma.Register are compiled for every type of input, so they have little in
-	// them: with an output of each type's own, Register was a tenth of the binary.
-	huma.Register(a.huma, t.operation, func(ctx context.Context, in *In) (*streamOutput, error) {
-		return t.answer(ctx, func(ctx context.Context) (any, error) { return fn(ctx, *in) })
+	// This is compiled for every pair of types, so it has little in it.
+	a.add(r, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(ctx context.Context, in any) (any, error) {
+		return fn(ctx, *in.(*In))
 	})
-	a.routes = append(a.routes, t.route)
-	a.document(t.route)
 }
 
 // typed is a route with a typed function.
 type typed struct {
-	api       *API
-	route     Route
-	operation huma.Operation
+	api   *API
+	route Route
+	input *input
+	fn    func(ctx context.Context, in any) (any, error)
 	// replica is whether the function reads from the replica, if there is one.
 	replica bool
 }
 
-func (a *API) newTyped(r Route, in, out reflect.Type) *typed {
+func (a *API) add(r Route, in, out reflect.Type, fn func(context.Context, any) (any, error)) {
 	r.Status = cmp.Or(r.Status, http.StatusOK)
-	_, raw := in.FieldByName("RawBody")
 	a.names.pkg = path.Base(in.PkgPath())
-	t := &typed{api: a, route: r, operation: a.operation(r, raw), replica: r.Method == http.MethodGet}
+	op := a.operation(r)
+	success := &huma.Response{Description: http.StatusText(r.Status)}
+	op.Responses[strconv.Itoa(r.Status)] = success
+	t := &typed{api: a, route: r, fn: fn, replica: r.Method == http.MethodGet}
 	switch out {
 	case reflect.TypeFor[None]():
 	case reflect.TypeFor[Stream]():
 		t.replica = false // an answer that has begun cannot be tried again
-		t.operation.Responses[strconv.Itoa(r.Status)] = &huma.Response{
-			Description: http.StatusText(r.Status), Content: a.content(r.Produces),
-		}
+		success.Content = a.content(r.Produces)
 	default:
-		// Describe an answer of that type.
 		schema := a.huma.OpenAPI().Components.Schemas.Schema(out, true, "")
-		t.operation.Responses[strconv.Itoa(r.Status)] = &huma.Response{
-			Description: http.StatusText(r.Status),
-			Content:     map[string]*huma.MediaType{jsonType: {Schema: schema}},
-		}
+		success.Content = map[string]*huma.MediaType{jsonType: {Schema: schema}}
 	}
-	return t
+	t.input = a.newInput(in, r, op)
+	op.Middlewares = append(op.Middlewares, a.body(r, t.input.rawBody != nil))
+	a.huma.OpenAPI().AddOperation(op)
+	a.huma.Adapter().Handle(op, op.Middlewares.Handler(t.serve))
+	a.routes = append(a.routes, r)
+	a.document(r)
 }
 
-// answer runs the function and returns what writes its output.
-func (t *typed) answer(ctx context.Context, run func(context.Context) (any, error)) (_ *streamOutput, err error) {
+// serve reads the input, calls the function and writes its output.
+func (t *typed) serve(h huma.Context) {
+	req, w := humago.Unwrap(h)
+	ctx := h.Context()
+	in := reflect.New(t.input.of)
+	raw, problem := t.input.read(h, in.Elem())
+	defer releaseBody(raw)
+	if problem != nil {
+		problem.write(w)
+		return
+	}
 	clearReadDeadline(ctx)
 	var out any
+	run := func(ctx context.Context) (err error) {
+		out, err = t.fn(ctx, in.Interface())
+		return err
+	}
+	var err error
 	if t.replica {
-		err = t.api.FromReplica(ctx, func(ctx context.Context) error {
-			out, err = run(ctx)
-			return err
-		})
+		err = t.api.FromReplica(ctx, run)
 	} else {
-		out, err = run(ctx)
+		err = run(ctx)
 	}
 	if err != nil {
-		return nil, t.api.failure(ctx, err)
+		t.api.errorBody(ctx, err).write(w)
+		return
 	}
-	return &streamOutput{Body: func(h huma.Context) { t.write(ctx, h, out) }}, nil
-}
-
-func (t *typed) write(ctx context.Context, h huma.Context, out any) {
 	switch out := out.(type) {
 	case None:
-		h.SetStatus(t.route.Status)
+		w.WriteHeader(t.route.Status)
 	case Stream:
-		req, w := humago.Unwrap(h)
 		out(w, req.WithContext(ctx))
 	default:
-		t.api.writeJSON(h, t.route.Status, out)
+		writeJSON(ctx, w, t.route.Status, out)
 	}
 }
 
@@ -301,18 +306,18 @@ func (a *API) FromReplica(ctx context.Context, fn func(context.Context) error) e
 
 // writeJSON answers with a body, and with the status that the body asks for, if it
 // does.
-func (a *API) writeJSON(h huma.Context, status int, body any) {
+func writeJSON(ctx context.Context, w http.ResponseWriter, status int, body any) {
 	if s, ok := body.(interface{ HTTPStatus() int }); ok {
 		status = s.HTTPStatus()
 	}
-	h.SetHeader("Content-Type", jsonType)
-	h.SetStatus(status)
+	w.Header().Set("Content-Type", jsonType)
+	w.WriteHeader(status)
 	if status == http.StatusNoContent || status == http.StatusNotModified {
 		return
 	}
 	// A value that JSON cannot express, e.g. NaN, is a bug, which serveSafely logs; a
 	// client that went away is not.
-	if err := huma.DefaultJSONFormat.Marshal(h.BodyWriter(), body); err != nil && h.Context().Err() == nil {
+	if err := huma.DefaultJSONFormat.Marshal(w, body); err != nil && ctx.Err() == nil {
 		panic(err)
 	}
 }
@@ -361,25 +366,21 @@ func (a *API) PlainRoutes() []PlainRoute { return slices.Clone(a.plain) }
 // Routes lists the typed routes, for the tests that check each of them.
 func (a *API) Routes() []Route { return slices.Clone(a.routes) }
 
-func (a *API) operation(r Route, rawBody bool) huma.Operation {
-	middlewares := huma.Middlewares{a.guard(r), validateText, a.body(r, rawBody)}
+func (a *API) operation(r Route) *huma.Operation {
+	middlewares := huma.Middlewares{a.guard(r), validateText}
 	if r.Errors != nil {
 		middlewares = slices.Insert(middlewares, 0, r.Errors.middleware)
 	}
-	return huma.Operation{
-		OperationID:      operationID(r),
-		Method:           r.Method,
-		Path:             r.Path,
-		Summary:          r.Summary,
-		Tags:             []string{tag(r.Path)},
-		Description:      describe(r),
-		Security:         security(r),
-		DefaultStatus:    r.Status,
-		RequestBody:      formBody(r),
-		Responses:        a.errorResponses(r),
-		MaxBodyBytes:     -1, // the middleware body limits it, with the API's error body
-		BodyReadTimeout:  a.bodyTimeoutOf(r.Public),
-		SkipValidateBody: r.HandChecked,
-		Middlewares:      middlewares,
+	return &huma.Operation{
+		OperationID: operationID(r),
+		Method:      r.Method,
+		Path:        r.Path,
+		Summary:     r.Summary,
+		Tags:        []string{tag(r.Path)},
+		Description: describe(r),
+		Security:    security(r),
+		RequestBody: formBody(r),
+		Responses:   a.errorResponses(r),
+		Middlewares: middlewares,
 	}
 }

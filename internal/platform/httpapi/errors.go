@@ -62,14 +62,6 @@ type errorBody struct {
 	body   any
 }
 
-func (e *errorBody) Error() string                { return http.StatusText(e.status) }
-func (e *errorBody) GetStatus() int               { return e.status }
-func (e *errorBody) GetHeaders() http.Header      { return e.header }
-func (e *errorBody) MarshalJSON() ([]byte, error) { return json.Marshal(e.body) }
-
-// Schema keeps this type out of the OpenAPI document, which has the two bodies.
-func (e *errorBody) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
-
 func structured(status int, message string) *errorBody { return coded(status, message, "") }
 
 func coded(status int, message, code string) *errorBody {
@@ -85,15 +77,6 @@ func validation(issues []fault.Issue) *errorBody {
 	}
 	body.Details = body.Issues[0]
 	return &errorBody{status: http.StatusBadRequest, header: http.Header{}, body: body}
-}
-
-// failure turns an operation's error into an errorBody, for huma. It returns an
-// untyped nil for nil.
-func (a *API) failure(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	return a.errorBody(ctx, err)
 }
 
 // errorBody maps an error to its answer. Internal errors are logged here, once;
@@ -158,28 +141,6 @@ func (e *errorBody) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(e.body) // the client is gone if this fails
 }
 
-// newHumaError replaces huma's error factory: it turns the problems that huma
-// found in a request into the API's error bodies.
-func newHumaError(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-	if ctx != nil {
-		if b, ok := ctx.Context().Value(bodyKey{}).(*boundedBody); ok && b.problem != nil {
-			body := problemBody(ctx.Context(), b.problem)
-			for name := range body.header {
-				ctx.SetHeader(name, body.header.Get(name)) // huma leaves them out
-			}
-			return body
-		}
-	}
-	switch status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return validation(issues(message, errs))
-	case http.StatusInternalServerError:
-		// The body could not be read: it is shorter than its Content-Length.
-		return validation([]fault.Issue{{Message: "the body ended early"}})
-	}
-	return structured(status, message)
-}
-
 // problemBody is the answer to a request whose body could not be read.
 func problemBody(ctx context.Context, problem *fault.Error) *errorBody {
 	if problem.Kind == fault.Malformed {
@@ -192,7 +153,7 @@ func problemBody(ctx context.Context, problem *fault.Error) *errorBody {
 // two bytes.
 const maxIssues = 1000
 
-func issues(message string, errs []error) []fault.Issue {
+func issues(errs []error) []fault.Issue {
 	errs = errs[:min(len(errs), maxIssues)]
 	all := make([]fault.Issue, 0, len(errs))
 	for _, err := range errs {
@@ -201,9 +162,6 @@ func issues(message string, errs []error) []fault.Issue {
 			detail = &huma.ErrorDetail{Message: err.Error()}
 		}
 		all = append(all, issue(detail))
-	}
-	if len(all) == 0 {
-		all = append(all, fault.Issue{Message: message})
 	}
 	return all
 }

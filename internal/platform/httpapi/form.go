@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/spool"
 )
@@ -119,11 +117,3 @@ func badForm(err error) error {
 func (f *Form) Close() { _ = f.spool.Close() } // nothing is written at the end
 
 type formKey struct{}
-
-// Resolve fills an input that embeds a form.
-func (f *Form) Resolve(ctx huma.Context) []error {
-	if form, ok := ctx.Context().Value(formKey{}).(*Form); ok {
-		*f = *form
-	}
-	return nil
-}

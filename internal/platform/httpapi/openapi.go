@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -19,20 +18,10 @@ const apiDescription = `Shows a team which of its agent skills work, proves it, 
 Every route requires ` + "`Authorization: Bearer <API_KEY>`" + ` unless it says otherwise. Times are RFC 3339 in UTC with
 milliseconds; ids are UUIDs. Unknown fields are ignored. Every answer carries ` + "`X-Request-Id`" + `.`
 
-// setGlobals sets huma's global error factories, once: a test may run two servers
-// in one process.
-var setGlobals = sync.OnceFunc(func() {
-	huma.NewErrorWithContext = newHumaError
-	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-		return newHumaError(nil, status, message, errs...)
-	}
-})
-
 // schemaPrefix begins a reference to a schema.
 const schemaPrefix = "#/components/schemas/"
 
 func humaConfig(o Options, names *schemaNames) huma.Config {
-	setGlobals()
 	config := huma.DefaultConfig("Whetstone", o.Version)
 	config.Info.Description = apiDescription
 	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
@@ -44,9 +33,6 @@ func humaConfig(o Options, names *schemaNames) huma.Config {
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil // they would add $schema to every answer
 	config.AllowAdditionalPropertiesByDefault = true
-	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalJSON}
-	config.Formats = map[string]huma.Format{jsonType: format, "json": format}
-	config.OnAddOperation = append(config.OnAddOperation, allowEmptyRawBody)
 	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, names.name)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key: st_live_... or st_test_..."},
@@ -55,14 +41,6 @@ func humaConfig(o Options, names *schemaNames) huma.Config {
 		config.Components.Schemas.Schema(reflect.TypeOf(body), true, "")
 	}
 	return config
-}
-
-// allowEmptyRawBody lets operations read an empty raw body: it is a valid protobuf
-// message.
-func allowEmptyRawBody(_ *huma.OpenAPI, op *huma.Operation) {
-	if op.RequestBody != nil && op.RequestBody.Content[rawType] != nil {
-		op.RequestBody.Required = false
-	}
 }
 
 // schemaNames prefixes the names of schemas with their package, so that types of
