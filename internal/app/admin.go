@@ -32,10 +32,13 @@ func (a *App) AdminURL() string {
 
 // adminHandler serves what is for operators only. Who reaches the address may read
 // the profiles, and make the process spend time on them: it needs no key, so that
-// Prometheus and `go tool pprof` can use it as they are.
+// Prometheus and `go tool pprof` can use it as they are. The check of the host is against DNS
+// rebinding: a page in the operator's browser could otherwise read the profiles of a process on
+// loopback.
 func (a *App) adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metricsHandler(a.metrics))
+	// The import also adds them to http.DefaultServeMux, which nothing serves.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
@@ -53,6 +56,8 @@ func (a *App) adminHandler() http.Handler {
 	})
 }
 
+// isLocalHost reports whether a Host header is "localhost" or an address. A name that an
+// attacker controls is neither.
 func isLocalHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -66,6 +71,7 @@ func isLocalHost(hostport string) bool {
 // who read: a profile may take minutes.
 func (a *App) serveAdmin(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "serve admin-addr")
+	// There is no WriteTimeout: a CPU profile takes as long as its query says.
 	server := &http.Server{
 		Handler:           a.adminHandler(),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -74,6 +80,7 @@ func (a *App) serveAdmin(ctx context.Context) (err error) {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
+	// Close, not Shutdown: nothing here is worth waiting for.
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(a.admin); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -30,7 +30,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
-// Options are the settings and dependencies of the service.
+// Options are the settings and dependencies of the service. Config has passed Check.
 type Options struct {
 	Config  config.Config
 	Version string
@@ -43,7 +43,8 @@ type Options struct {
 	Space func(dir string) (free, total uint64, err error)
 }
 
-// Timeouts bound how long clients may take.
+// Timeouts bound how long clients may take. They are what keeps slow clients from holding
+// connections and memory for ever.
 type Timeouts struct {
 	Header time.Duration // to send the headers of a request
 	Body   time.Duration // to send its body
@@ -51,11 +52,12 @@ type Timeouts struct {
 	Idle   time.Duration // until the next request on a connection
 }
 
-// App is the service, ready to run.
+// App is the service, ready to run. It is used once: New, then Run.
 type App struct {
 	// FirstKey is the API key created at the very first start, else empty.
 	FirstKey string
 
+	// The fields below are set by New and not changed afterwards.
 	config   config.Config
 	timeouts Timeouts
 	memory   Memory
@@ -74,7 +76,9 @@ type App struct {
 }
 
 // New opens everything the service needs, migrates the database, creates the first
-// organisation if there is none, and listens.
+// organisation if there is none, and listens. The order matters: the lock comes before the
+// database, which only one process may open, and the listeners before the parts, which need the
+// address to name themselves. If it fails, everything that was opened is closed.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	a := &App{config: o.Config, timeouts: o.Timeouts, memory: o.Memory, log: o.Log, closing: make(chan struct{})}
 	a.disk = &datadir.Reserve{Dir: o.Config.Data, Size: o.Config.ReserveBytes(), Space: o.Space, Log: o.Log}
@@ -103,6 +107,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if db, err = openDatabase(ctx, o.Config.Database, opened); err != nil {
 		return nil, err
 	}
+	// Before anything else reads the database: a wrong key must stop the start, not a job
+	// later.
 	if a.keyring, err = loadKeyring(ctx, db, o.Config.Data, o.Config.SecretKey); err != nil {
 		return nil, err
 	}
@@ -114,6 +120,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			return nil, fmt.Errorf("admin-addr: %w", err)
 		}
 	}
+	// So that commands on the same folder, e.g. the doctor, find the server.
 	a.lock.Describe(datadir.Server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()})
 	platform, err := a.openPlatform(ctx, db, o.Version)
 	if err != nil {
@@ -146,7 +153,8 @@ func (a *App) close(db *store.DB) {
 // lockData locks the data folder if only one process may write what is in it:
 // SQLite, and blobs in files. Web processes that keep nothing there may share
 // the folder; the first of them gets the lock and with it the hooks of the
-// embedded code host, and the others get a lock that is not held.
+// embedded code host, and the others get a lock that is not held. The lock is advisory (flock)
+// and ends with the process, also if it crashes.
 func lockData(ctx context.Context, c config.Config) (datadir.Lock, error) {
 	exclusive, hooks := c.KeepsData(), c.Has(config.Web) && c.Repohost == string(host.Git)
 	if !exclusive && !hooks {
@@ -155,16 +163,19 @@ func lockData(ctx context.Context, c config.Config) (datadir.Lock, error) {
 	if err := c.MakeData(); err != nil {
 		return datadir.Lock{}, err
 	}
+	// Folders of older versions, or restored by hand, may be readable by others.
 	datadir.RestrictPermissions(c.Data, "whetstone.db", "whetstone.db-wal", "whetstone.db-shm", "whetstone.db.lock",
 		"blobs", seal.FileName)
 	return datadir.Acquire(ctx, c.Data, exclusive)
 }
 
-// OpenDatabase opens the database and migrates its schema.
+// OpenDatabase opens the database and migrates its schema. Commands use it beside a running
+// server; migrations are serialised by the store.
 func OpenDatabase(ctx context.Context, d config.Database) (*store.DB, error) {
 	return openDatabase(ctx, d, store.Options{})
 }
 
+// openDatabase is OpenDatabase with the options of a server.
 func openDatabase(ctx context.Context, d config.Database, o store.Options) (*store.DB, error) {
 	if d.DatabaseURL == "" {
 		if err := d.MakeData(); err != nil {
@@ -199,7 +210,8 @@ func OpenExisting(ctx context.Context, d config.Database) (*store.DB, error) {
 func (a *App) ListenURL() string { return "http://" + a.listener.Addr().String() }
 
 // URL is the URL under which people reach the service: the public URL of the
-// settings, or a guess from the address.
+// settings, or a guess from the address. 0.0.0.0 and :: are addresses to listen on, not to go
+// to; people try it out on localhost.
 func (a *App) URL() string {
 	if a.config.PublicURL != "" {
 		return strings.TrimRight(a.config.PublicURL, "/")
@@ -212,8 +224,11 @@ func (a *App) URL() string {
 }
 
 // Run serves requests and runs jobs until ctx is done, and then shuts down
-// gracefully: running requests and jobs have the drain timeout to finish.
+// gracefully: running requests and jobs have the drain timeout to finish. If one of the parts
+// fails, the context of all ends, and the error is the result.
 func (a *App) Run(ctx context.Context) error {
+	// Deferred calls run last to first: the spans of the last requests are sent, then the
+	// database is closed, then the folder is free for the next process.
 	defer a.lock.Release()
 	defer a.parts.db.Close()
 	defer a.sendTraces(ctx)()
@@ -224,6 +239,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return a.parts.auth.Run(ctx) })
 	g.Go(func() error { a.parts.db.WatchReplica(ctx); return nil })
+	// A worker has an extra context, since its jobs may have to stop while it serves on.
 	if a.config.Has(config.Worker) {
 		working, stop := context.WithCancel(ctx)
 		g.Go(func() error { return a.parts.queue.Run(working) })
@@ -239,7 +255,9 @@ const schemaInterval = 5 * time.Second
 
 // watchSchema stops running jobs when a newer binary has migrated the schema to a
 // version that is incompatible with this one. The process keeps running, and
-// /readyz reports that it is not ready.
+// /readyz reports that it is not ready. Ending the process would make its supervisor restart
+// the old binary again and again. A check that fails for another reason, e.g. a database that
+// is down, changes nothing.
 func (a *App) watchSchema(ctx context.Context, stop func()) {
 	defer stop()
 	for ctx.Err() == nil {
@@ -254,13 +272,17 @@ func (a *App) watchSchema(ctx context.Context, stop func()) {
 	}
 }
 
+// serve serves the main address until the context ends. Requests that outlast the drain timeout
+// are cut off.
 func (a *App) serve(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "serve")
 	server := a.newServer()
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
+		// Before Shutdown, which would wait for server-sent events until the timeout.
 		close(a.closing)
+		// ctx is done by now.
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(a.config.DrainTimeout))
 		defer cancel()
 		stopped <- server.Shutdown(drain)
@@ -268,6 +290,7 @@ func (a *App) serve(ctx context.Context) (err error) {
 	if err := server.Serve(newDrainListener(a.listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+	// Serve returns at once when Shutdown begins; the requests go on until it returns.
 	if err := <-stopped; err != nil {
 		a.log.Warn("requests were cut off by the shutdown", "error", err)
 		return server.Close()
@@ -276,7 +299,9 @@ func (a *App) serve(ctx context.Context) (err error) {
 }
 
 // newServer returns the server of the main address. It speaks HTTP/1.1, and HTTP/2 without TLS
-// ("h2c"), which gRPC needs.
+// ("h2c"), which gRPC needs. There is no WriteTimeout, which would cut long downloads: httpapi
+// sets deadlines for each chunk. Headers are bounded well below net/http's 1 MiB, since each
+// connection of anybody may take as much.
 func (a *App) newServer() *http.Server {
 	headerTimeout := cmp.Or(a.timeouts.Header, 10*time.Second)
 	server := &http.Server{

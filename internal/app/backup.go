@@ -27,7 +27,8 @@ import (
 )
 
 // Backup saves the installation to a file, or to w if the file is "-". The service
-// may be running. It returns the manifest and the size in bytes.
+// may be running. It returns the manifest and the size in bytes. It needs no lock of the data
+// folder: the database is read in one snapshot.
 func Backup(
 	ctx context.Context, o Options, file string, w io.Writer, progress func(backup.Progress),
 ) (backup.Manifest, int64, error) {
@@ -56,7 +57,8 @@ type RestoreOptions struct {
 	Unverified bool
 }
 
-// Restore fills the empty installation that the settings describe from r.
+// Restore fills the empty installation that the settings describe from r. After an error the
+// place has to be emptied; see backup.Unfinished.
 func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (backup.Restored, error) {
 	if o.Config.DatabaseURL == "" {
 		if err := o.Config.MakeData(); err != nil {
@@ -73,6 +75,7 @@ func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (backup.Restore
 	if err != nil || p.Repositories == "" {
 		return m, err
 	}
+	// The hooks of the restored repositories must call the binary of this machine.
 	program, err := os.Executable()
 	if err != nil {
 		return m, err
@@ -81,7 +84,8 @@ func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (backup.Restore
 }
 
 // openPlace opens the parts of an installation that a backup holds. It does not
-// migrate the database.
+// migrate the database. The doctor and backups look at installations of any age, which they
+// must not change.
 func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	p.Version = o.Version
 	if p.DB, err = store.Open(ctx, store.Options{URL: o.Config.URL(), MaxConns: o.Config.DatabaseConns}); err != nil {
@@ -95,6 +99,7 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	if p.Blobs, err = openBucket(ctx, o.Config); err != nil {
 		return p, err
 	}
+	// The queue is only read and filled. Nothing runs.
 	if p.Jobs, err = jobs.New(jobs.Options{DB: p.DB, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		return p, err
 	}
@@ -103,6 +108,7 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	}
 	p.Referrers = referrers()
 	keyring, err := seal.Load(o.Config.Data, string(o.Config.SecretKey))
+	// Without a key a backup is unsigned; Restore refuses one that it can't verify.
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -113,13 +119,16 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	return p, nil
 }
 
-// referrers are the capabilities whose rows refer to blobs.
+// referrers are the capabilities whose rows refer to blobs. Without one of them, the doctor
+// would report its blobs as orphans, and a backup would not notice lost ones. They need no
+// fields: References gets its database as an argument.
 func referrers() []backup.Referrer {
 	return []backup.Referrer{&registry.Service{}, &sources.Service{}, &telemetry.Service{}, &suites.Service{}, &recording.Store{}}
 }
 
 // openBucket opens the bucket outside of the running service. Its URLs are not
-// valid, since it has no signing secret.
+// valid, since it has no signing secret. A URL that was signed with this secret of zeros must
+// never be handed out.
 func openBucket(ctx context.Context, c config.Config) (blob.Bucket, error) {
 	return blob.Open(ctx, blob.Options{
 		URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"),

@@ -9,7 +9,8 @@ import (
 )
 
 // FillDemo fills an empty database with a demo organisation, and writes its progress
-// to progress. It is called before Run; after an error the App is closed.
+// to progress. It is called before Run; after an error the App is closed. A database that isn't
+// empty is refused by the filler.
 func (a *App) FillDemo(ctx context.Context, progress io.Writer) error {
 	err := a.demo(progress).Fill(audit.By(ctx, audit.CLI))
 	if err != nil {

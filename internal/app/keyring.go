@@ -22,7 +22,7 @@ import (
 
 // loadKeyring returns the secret key, creates it in a new installation, and seals
 // with it all secrets in the database that are in clear text or sealed with an
-// older key.
+// older key. It runs at each start, before anything else uses a secret.
 func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.Secret) (*seal.Keyring, error) {
 	keyring, err := seal.Load(data, string(setting))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,6 +44,7 @@ func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.
 // secrets: it could not open them.
 func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {
 	path := filepath.Join(data, seal.FileName)
+	// A lost volume must not look like a new installation.
 	sealed, err := (&secrets.Service{DB: db}).HasSealed(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,9 @@ func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyrin
 
 // reseal seals with the first key all secrets in the database that are in clear
 // text or sealed with another key, in one transaction, and then the content of
-// sessions, in many. It returns their number.
+// sessions, in many. It returns their number. The first part is small and all or nothing. The
+// texts of sessions may be gigabytes: interrupted, the next start goes on with them, since both
+// keys still open.
 func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int, err error) {
 	err = db.InTx(ctx, func(tx *store.Tx) error {
 		own, err := (&secrets.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
@@ -97,7 +100,8 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 	return count + texts, explainKeyError(err)
 }
 
-// explainKeyError says what to do if the secrets were sealed with another key.
+// explainKeyError says what to do if the secrets were sealed with another key. Other errors are
+// returned as they are.
 func explainKeyError(err error) error {
 	if errors.Is(err, seal.ErrKey) {
 		return fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; "+
@@ -107,8 +111,9 @@ func explainKeyError(err error) error {
 	return err
 }
 
-// Rekey seals all secrets of a database with the first of the keys, and returns how
-// many it changed. Afterwards the other keys are no longer needed.
+// Rekey seals all secrets of a database with the first of the keys, and returns how many it
+// changed. Afterwards the other keys are no longer needed. The service may be running
+// meanwhile, if it has both keys.
 func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, error) {
 	db, err := OpenExisting(ctx, d)
 	if err != nil {
@@ -125,8 +130,9 @@ func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, 
 	return reseal(ctx, db, keyring)
 }
 
-// WithSigningKeys calls do with the keys that sign versions, for a command on the
-// server's machine. Without a secret key the error is fs.ErrNotExist.
+// WithSigningKeys calls do with the keys that sign versions, for a command on the server's
+// machine. Without a secret key the error is fs.ErrNotExist. It creates no secret key, which
+// would be a second one for the same database.
 func WithSigningKeys(
 	ctx context.Context, d config.Database, setting config.Secret, do func(s *attestations.Service) error,
 ) error {

@@ -13,7 +13,8 @@ import (
 
 // A drainListener accepts, when it is closed, the connections that wait in the
 // kernel's backlog. To their clients they are established, and the kernel would
-// reset them: a load balancer may retry a refused connection, not that.
+// reset them: a load balancer may retry a refused connection, not that. Between the last Accept
+// and close(2) there may be many of them on a busy server.
 type drainListener struct {
 	*net.TCPListener
 	closing atomic.Bool
@@ -23,6 +24,7 @@ type drainListener struct {
 	waiting []net.Conn
 }
 
+// The listener must be one of TCP, as those of New are.
 func newDrainListener(l net.Listener) net.Listener {
 	return &drainListener{TCPListener: l.(*net.TCPListener), drained: make(chan struct{})}
 }
@@ -36,6 +38,7 @@ func (l *drainListener) Accept() (net.Conn, error) {
 	if err == nil || !l.closing.Load() {
 		return conn, err
 	}
+	// Close has the lock meanwhile, and takes the rest of the backlog out of the kernel.
 	<-l.drained
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,10 +51,12 @@ func (l *drainListener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener.
 func (l *drainListener) Close() error {
+	// http.Server closes its listener more than once.
 	if l.closing.Swap(true) {
 		return net.ErrClosed
 	}
 	defer close(l.drained)
+	// Otherwise the lock would be waited for until the next connection comes.
 	_ = l.SetDeadline(time.Now()) // ends Accept
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,6 +67,8 @@ func (l *drainListener) Close() error {
 	return errors.Join(err, l.TCPListener.Close())
 }
 
+// acceptWaiting empties the backlog without blocking. It uses the descriptor, since Accept of
+// the net package would wait or fail because of the deadline.
 func (l *drainListener) acceptWaiting(listener uintptr) {
 	for {
 		fd, _, err := unix.Accept4(int(listener), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)

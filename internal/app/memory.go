@@ -20,7 +20,9 @@ type Memory struct {
 }
 
 // LimitMemory shares the memory limit of the process's cgroup out. It sets the soft limit
-// of the Go runtime, unless GOMEMLIMIT is set, which is then the limit of the runtime.
+// of the Go runtime, unless GOMEMLIMIT is set, which is then the limit of the runtime. Without
+// it, the garbage collector lets the heap double, and the kernel kills the process. It is
+// called once, before anything large is allocated.
 func LimitMemory(d config.Database) Memory {
 	m := shareMemory(cgroupLimit("/"), strings.HasPrefix(d.URL(), "sqlite:"))
 	if given := debug.SetMemoryLimit(-1); given < math.MaxInt64 { // the value of GOMEMLIMIT
@@ -33,6 +35,7 @@ func LimitMemory(d config.Database) Memory {
 
 // sqliteBeside is what SQLite takes beside its caches: the prepared statements and the schema
 // of each connection, and values that are written or read, such as the 25 MB of a webhook.
+// Small containers leave a quarter of their limit instead.
 const sqliteBeside = 128 << 20
 
 // shareMemory leaves headroom of a tenth for memory of the cgroup that is neither the
@@ -40,6 +43,7 @@ const sqliteBeside = 128 << 20
 // allocated faster than it is collected.
 func shareMemory(limit int64, sqlite bool) Memory {
 	m := Memory{Runtime: limit / 10 * 9}
+	// SQLite allocates outside of Go's heap, which GOMEMLIMIT doesn't see.
 	if sqlite {
 		m.Database = min(limit/8, store.MaxCache)
 		m.Runtime -= m.Database + min(limit/4, sqliteBeside)
@@ -50,6 +54,7 @@ func shareMemory(limit int64, sqlite bool) Memory {
 // cgroupLimit returns the lowest memory limit of the process's cgroup and its
 // ancestors, of cgroup v2 or v1; 0 if there is none. Root is "/" except in tests.
 func cgroupLimit(root string) int64 {
+	// A line is "ID:CONTROLLERS:PATH", e.g. "0::/system.slice/whetstone.service".
 	own, _ := os.ReadFile(path.Join(root, "proc/self/cgroup")) // not on every system
 	limit := int64(math.MaxInt64)
 	for line := range strings.Lines(string(own)) {
@@ -89,9 +94,10 @@ func lowestLimit(mount, cgroup, file string) int64 {
 	}
 }
 
-// budgets bound the memory of all requests together. They are separate, so that
-// an operation does not wait for requests that still send their bodies, and
-// anonymous clients do not use up the memory for customers.
+// budgets bound the memory of all requests together. They are separate, so that an operation
+// does not wait for requests that still send their bodies, and anonymous clients do not use up
+// the memory for customers. A request that finds no room waits for others, and then gets 503;
+// see httpapi.Budget.
 type budgets struct {
 	bodies       *httpapi.Budget
 	publicBodies *httpapi.Budget // of requests without a key
@@ -109,6 +115,7 @@ func newBudgets(limit int64) budgets {
 		all = min(all, limit/2)
 	}
 	return budgets{
+		// The second number is the reserve, of which only small requests use.
 		bodies:       httpapi.NewBudget(all/2, all/8),
 		publicBodies: httpapi.NewBudget(all/8, all/32),
 		work:         httpapi.NewBudget(all/8*3, 0),

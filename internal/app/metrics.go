@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/trace"
 )
 
+// Names and labels are an interface: dashboards and alerts of operators rely on them.
 var (
 	jobsDesc = prometheus.NewDesc("whetstone_jobs",
 		"Jobs in the queue, by kind and state.", []string{"kind", "state"}, nil)
@@ -40,7 +41,8 @@ var (
 		"Connections to the database, by state.", []string{"state"}, nil)
 )
 
-// newRegistry returns the metrics of the process itself.
+// newRegistry returns the metrics of the process itself. It is not
+// prometheus.DefaultRegisterer, so that a test can run two servers in a process.
 func newRegistry(version string) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -53,7 +55,8 @@ func newRegistry(version string) *prometheus.Registry {
 }
 
 // stateCollector collects the metrics of jobs, connections, memory and disk space
-// when they are scraped.
+// when they are scraped. Collecting at the scrape keeps the figures exact and costs nothing in
+// between.
 type stateCollector struct {
 	db     *store.DB
 	queue  *jobs.Queue
@@ -111,6 +114,7 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 
+	// The interface has no context. Prometheus gives up after 10 seconds by default.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	counts, err := c.queue.Counts(ctx)
@@ -119,6 +123,8 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	for _, kind := range c.queue.Kinds() {
+		// A kind without jobs is reported as 0: an absent series would make an alert on it
+		// silent.
 		if !slices.ContainsFunc(counts, func(n jobs.Count) bool { return n.Kind == kind }) {
 			counts = append(counts, jobs.Count{Kind: kind})
 		}

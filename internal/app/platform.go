@@ -47,7 +47,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
-// platform is what the capabilities stand on: drivers chosen by the settings.
+// platform is what the capabilities stand on: drivers chosen by the settings. It may use every
+// platform package and no capability, but for what it hands to them.
 type platform struct {
 	version      string
 	db           *store.DB
@@ -68,6 +69,7 @@ type platform struct {
 	packages     *taskpkg.Runner
 	agents       *agents.Service
 	host         host.Host
+	// targets refuses private addresses, against SSRF, unless the operator allows them.
 	targets      *outbound.Client // addresses that people enter
 	hookSecret   string           // signs the code host's webhooks
 	collector    *outbound.Client // gets our own traces
@@ -77,6 +79,7 @@ type platform struct {
 	contributors []byte           // the secret of the pseudonyms of contributors
 }
 
+// Parts come before those that need them. It starts nothing: no job and no program runs yet.
 func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p platform, err error) {
 	c := a.config
 	p.version = version
@@ -114,6 +117,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	if p.sender, err = notify.New(notify.Options{HTTP: p.targets, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom}); err != nil {
 		return p, err
 	}
+	// Secrets are those of the settings, which must not come back in what a model says.
 	if p.judge, err = judge.New(judge.Options{
 		API: c.JudgeAPI, URL: string(c.JudgeURL), Model: c.JudgeModel, Key: string(c.JudgeKey), Concurrency: c.JudgeConcurrency,
 		Secrets: c.SecretValues(), Peer: p.outbound.To("judge"),
@@ -123,6 +127,7 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	if p.sandbox, err = newSandbox(c, a.logFor("sandbox")); err != nil {
 		return p, err
 	}
+	// Redirects are followed, since archives are often served by a CDN.
 	fetch, err := outbound.New(outbound.Options{
 		AllowPrivate: c.AllowPrivateTargets, MaxRedirects: 3, Peer: p.outbound.To("fetch"),
 	})
@@ -161,15 +166,19 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	return p, err
 }
 
+// logFor names the part in each line, as in=jobs.
 func (a *App) logFor(part string) *slog.Logger { return a.log.With("in", part) }
 
-// storedCounts are the recounts of everything that quotas limit.
+// storedCounts are the recounts of everything that quotas limit. A capability that stores for
+// an organisation must be here, or its usage drifts.
 func storedCounts() []quota.Count {
 	return []quota.Count{
 		registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored(), content.Stored(),
 	}
 }
 
+// openBlobs opens the bucket twice: first to look for the marker of a restore, which needs no
+// secret; making one writes to the database.
 func (a *App) openBlobs(ctx context.Context, p *platform) error {
 	// Nothing may be written to a bucket that a restore is filling, or has left half
 	// filled.
@@ -191,6 +200,7 @@ func (a *App) openBlobs(ctx context.Context, p *platform) error {
 	if bucket, err = blob.Open(ctx, o); err != nil {
 		return err
 	}
+	// Links must sign for the measured bucket, so that downloads count, too.
 	p.blobs = blob.Measured(bucket, metrics.NewBlobs(p.metrics))
 	p.links, err = blob.NewLinks(p.blobs, o)
 	return err
@@ -234,6 +244,7 @@ func newEnvironments(c config.Config, s sandbox.Sandbox, log *slog.Logger) (*env
 	}
 	// Installations do not share them: each removes what it does not need.
 	digest := sha256.Sum256([]byte(data))
+	// The name depends on the data folder only, so a restart finds its images again.
 	dir := filepath.Join(scratch, fmt.Sprintf("whetstone-environments-%x", digest[:4]))
 	return &environments.Service{
 		Builder: &builder.Builder{Dir: dir, Sandbox: s}, Dir: dir, Images: c.EnvironmentsImages, Network: c.EnvironmentsNetwork,
@@ -263,7 +274,8 @@ func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger, peer *metri
 	}, nil
 }
 
-// webhookSecret is the setting, or a secret generated at the first start.
+// webhookSecret is the setting, or a secret generated at the first start. All replicas get the
+// same one from the database.
 func webhookSecret(ctx context.Context, c config.Config, secrets *auth.Service) (string, error) {
 	if c.RepohostWebhookSecret != "" {
 		return string(c.RepohostWebhookSecret), nil
@@ -273,7 +285,8 @@ func webhookSecret(ctx context.Context, c config.Config, secrets *auth.Service) 
 }
 
 // codeHost is the address of the code host's repositories for people; "" for bare
-// ones on this machine. It is published, so a user or a password is left out.
+// ones on this machine. It is published, so a user or a password is left out. Identities and
+// provenance name the host by it, so it must not depend on how the API is reached.
 func codeHost(c config.Config) string {
 	if c.Repohost == string(host.Git) {
 		return ""
@@ -290,7 +303,8 @@ func codeHost(c config.Config) string {
 }
 
 // newHost opens the code host that the settings name. Its address comes from
-// the operator, so it may be private.
+// the operator, so it may be private. The client's MaxBody is that of an archive of a whole
+// repository.
 func (a *App) newHost(secret string, peer *metrics.Peer) (host.Host, error) {
 	c := a.config
 	if c.Repohost == string(host.Git) {

@@ -19,8 +19,10 @@ import (
 var servicePaths = []string{"/healthz", "/readyz", "/metrics"}
 
 // mountService adds the routes for operators: liveness, readiness, metrics unless
-// they have an address of their own, and the download of blobs by signed URLs.
+// they have an address of their own, and the download of blobs by signed URLs. None needs a
+// key: probes and scrapers have none. /metrics can be moved to --admin-addr.
 func (p *parts) mountService(log *slog.Logger, hasAdmin bool) {
+	// Liveness checks nothing: restarting the process doesn't repair a database.
 	p.api.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeStatus(w, http.StatusOK, map[string]any{"status": "ok"})
 	}))
@@ -37,7 +39,8 @@ func (p *parts) mountService(log *slog.Logger, hasAdmin bool) {
 	}
 }
 
-// onlyService is the middleware of a worker, which serves nothing but servicePaths.
+// onlyService is the middleware of a worker, which serves nothing but servicePaths. Its load
+// balancer must not send people there.
 func onlyService(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(servicePaths, r.URL.Path) {
@@ -56,7 +59,8 @@ const (
 	readyTTL = time.Second
 )
 
-// readiness serves /readyz: whether the process can serve requests.
+// readiness serves /readyz: whether the process can serve requests. The names of failed checks
+// are public, their errors are only logged.
 type readiness struct {
 	check func(context.Context) map[string]error
 	log   *slog.Logger
@@ -72,6 +76,7 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	writeStatus(w, status, body)
 }
 
+// result runs the checks, or returns the result of the last ones.
 func (r *readiness) result(ctx context.Context) (int, map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +110,8 @@ func (p *parts) check(ctx context.Context) map[string]error {
 }
 
 // checkSchema fails while the schema is older than this binary, or newer
-// without being compatible.
+// without being compatible. An older binary keeps serving during a rolling upgrade, as long as
+// the schema says that it may.
 func checkSchema(ctx context.Context, db *store.DB) error {
 	pending, err := db.Pending(ctx)
 	if err != nil {
@@ -117,6 +123,7 @@ func checkSchema(ctx context.Context, db *store.DB) error {
 	return db.CheckSchema(ctx)
 }
 
+// no-store, so that no proxy answers a probe from its cache.
 func writeStatus(w http.ResponseWriter, status int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

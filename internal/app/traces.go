@@ -13,7 +13,7 @@ import (
 )
 
 // startTracing makes the tracer if there is a collector. Lines of the log then have
-// the id of their trace.
+// the id of their trace. It is called before the parts are made, which copy the logger.
 func (a *App) startTracing() {
 	if a.config.TraceOTLPEndpoint == "" {
 		return
@@ -23,12 +23,14 @@ func (a *App) startTracing() {
 }
 
 // sendTraces sends what is recorded until the function that it returns is called, which
-// is after the last request and job: their spans are sent, too.
+// is after the last request and job: their spans are sent, too. Without a tracer it does
+// nothing.
 func (a *App) sendTraces(ctx context.Context) (stop func()) {
 	if a.tracer == nil {
 		return func() {}
 	}
 	target, log := a.config.TracesURL(), a.logFor("traces")
+	// It isn't an error: the process would not start because of a variable of its environment.
 	if a.isOwn(target) {
 		// Variables that were set for agents: traces of the service would be kept by
 		// itself as if they were its customers'.
@@ -44,6 +46,7 @@ func (a *App) sendTraces(ctx context.Context) (stop func()) {
 		},
 		Post: func(ctx context.Context, body []byte) error { return a.postTraces(ctx, target, body) },
 	}
+	// ctx ends before the last requests do.
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
@@ -56,6 +59,7 @@ func (a *App) sendTraces(ctx context.Context) (stop func()) {
 	}
 }
 
+// postTraces sends one batch. The sender retries, with backoff.
 func (a *App) postTraces(ctx context.Context, target string, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
@@ -77,7 +81,8 @@ func (a *App) postTraces(ctx context.Context, target string, body []byte) error 
 	return nil
 }
 
-// isOwn reports whether the URL is one of this service.
+// isOwn reports whether the URL is one of this service. A loop of names, e.g. through a proxy,
+// is not noticed.
 func (a *App) isOwn(target string) bool {
 	u, err := url.Parse(target)
 	if err != nil {

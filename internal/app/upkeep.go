@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 )
 
-// upkeepArgs is the periodic job that deletes expired data (garbage collection).
+// upkeepArgs is the periodic job that deletes expired data (garbage collection). Each part of
+// it is idempotent, and one that fails doesn't keep the others from being swept.
 type upkeepArgs struct{}
 
 // Kind names the job.
@@ -20,7 +21,8 @@ type partitionArgs struct{}
 // Kind names the job.
 func (partitionArgs) Kind() string { return "app.partition" }
 
-// tempGrace is the age at which an unfinished upload is deleted.
+// tempGrace is the age at which an unfinished upload is deleted. It must be longer than an
+// upload may take.
 const tempGrace = time.Hour
 
 func (p *parts) scheduleUpkeep() {

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// An archive writes the file.
+// An archive writes the file. It streams: nothing is held but the current list of checksums.
 type archive struct {
 	zst  *zstd.Encoder
 	tar  *tar.Writer
@@ -25,11 +25,12 @@ type archive struct {
 	all  hash.Hash // of all lists of checksums
 }
 
-// sumsSize is the size at which a list of checksums is written.
+// sumsSize is the size at which a list of checksums is written. It takes about 10,000 members.
 const sumsSize = 1 << 20
 
 // newArchive begins an archive. The small window of the compression keeps the
-// memory of both sides small, however large the backup is.
+// memory of both sides small, however large the backup is. Two threads leave the others to the
+// service, beside which a backup runs.
 func newArchive(w io.Writer, at time.Time) (*archive, error) {
 	zst, err := zstd.NewWriter(w, zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(2))
 	if err != nil {
@@ -38,7 +39,8 @@ func newArchive(w io.Writer, at time.Time) (*archive, error) {
 	return &archive{zst: zst, tar: tar.NewWriter(zst), at: at, all: sha256.New()}, nil
 }
 
-// add writes a member of exactly that size and returns its SHA-256.
+// add writes a member of exactly that size and returns its SHA-256. r must have that many bytes
+// at least: more are ignored, fewer are an error.
 func (a *archive) add(name string, mode, size int64, r io.Reader) (sum string, err error) {
 	// A newline would end the line of the member in the list of checksums, and
 	// let a name forge the line of another.
@@ -60,11 +62,14 @@ func (a *archive) add(name string, mode, size int64, r io.Reader) (sum string, e
 	return sum, nil
 }
 
+// addBytes is add of what is in memory, with the mode 0600.
 func (a *archive) addBytes(name string, content []byte) error {
 	_, err := a.add(name, 0o600, int64(len(content)), bytes.NewReader(content))
 	return err
 }
 
+// header begins a member. All have the time of the snapshot. PAX allows long names and sizes
+// over 8 GiB.
 func (a *archive) header(name string, mode, size int64) error {
 	return a.tar.WriteHeader(&tar.Header{
 		Name: name, Mode: mode, Size: size, ModTime: a.at.Truncate(time.Second), Format: tar.FormatPAX,
@@ -89,7 +94,7 @@ func (a *archive) writeSums() error {
 
 // finish writes the manifest and its signature, if there is a signer. The manifest
 // has the hash of all lists of checksums, so that its signature covers the whole
-// file.
+// file. Nothing can be added afterwards. The caller closes and syncs what is below.
 func (a *archive) finish(m *Manifest, signer Signer) error {
 	if err := a.writeSums(); err != nil {
 		return err
@@ -119,4 +124,5 @@ func (a *archive) addUnlisted(name string, content []byte) error {
 	return err
 }
 
+// numbered is the name of a chunk, e.g. "jobs/000001": sorted by name, they are in order.
 func numbered(dir string, n int) string { return fmt.Sprintf("%s%06d", dir, n) }

@@ -14,7 +14,8 @@ import (
 const (
 	// smallBlob is the size up to which a blob is prefetched into memory.
 	smallBlob = 1 << 20
-	// prefetch is how many blobs are read or written at once.
+	// prefetch is how many blobs are read or written at once. About prefetch * smallBlob bytes
+	// are in memory.
 	prefetch = 8
 )
 
@@ -26,11 +27,13 @@ type fetched struct {
 }
 
 // saveBlobs saves all blobs of the bucket, and then checks that those are all that
-// the snapshot refers to.
+// the snapshot refers to. Blobs are content that never changes under its key, so reading them
+// after the snapshot is safe.
 func (s *saver) saveBlobs(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	// A channel of channels keeps the order of the keys while reads overlap.
 	coming := make(chan chan fetched, prefetch)
+	// Deferred in this order: first the context is cancelled, then the readers are waited for.
 	defer drain(coming)
 	defer stop()
 	go s.prefetchAll(ctx, coming)
@@ -54,6 +57,7 @@ func (s *saver) saveBlobs(ctx context.Context) error {
 func (s *saver) prefetchAll(ctx context.Context, coming chan<- chan fetched) {
 	defer close(coming)
 	for info, err := range s.Blobs.List(ctx, "") {
+		// With room for one, so that the reader ends even if nobody takes the result.
 		next := make(chan fetched, 1)
 		select {
 		case coming <- next:
@@ -89,6 +93,8 @@ func fetch(ctx context.Context, b blob.Bucket, key string) fetched {
 	return fetched{info, io.NopCloser(bytes.NewReader(content)), err}
 }
 
+// saveBlob writes a blob. One that is damaged is saved as it is, and listed: a backup isn't
+// refused because of it.
 func (s *saver) saveBlob(f fetched) error {
 	defer f.body.Close()
 	sum, err := s.archive.add(blobsDir+f.info.Key, 0o600, f.info.Size, f.body)

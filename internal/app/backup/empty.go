@@ -8,7 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// checkEmpty refuses a place that has any data: Restore never deletes.
+// checkEmpty refuses a place that has any data: Restore never deletes. schema is the backup's:
+// the database will be migrated to it, and then to the newest.
 func (p Place) checkEmpty(ctx context.Context, schema int64) error {
 	if err := CheckFinished(ctx, p.Blobs); err != nil {
 		return err
@@ -37,6 +38,7 @@ func (p Place) checkEmpty(ctx context.Context, schema int64) error {
 	return nil
 }
 
+// checkEmptyDatabase accepts a database that was migrated and has no rows.
 func checkEmptyDatabase(ctx context.Context, tx *store.Tx, schema int64) error {
 	now, err := tx.SchemaVersion(ctx)
 	if err != nil {

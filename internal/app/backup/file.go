@@ -9,7 +9,8 @@ import (
 )
 
 // SaveFile is Save into a file. The write is atomic and durable: the file gets its
-// name after it was written completely and synced (fsync).
+// name after it was written completely and synced (fsync). The temporary file is in the same
+// folder, since a rename works within a file system only.
 func SaveFile(ctx context.Context, p Place, name string) (_ Manifest, size int64, err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".unfinished-*")
 	if err != nil {
@@ -34,5 +35,6 @@ func SaveFile(ctx context.Context, p Place, name string) (_ Manifest, size int64
 	if err := os.Rename(file.Name(), name); err != nil {
 		return Manifest{}, 0, err
 	}
+	// The new name must survive a crash as well.
 	return m, size, fsync.Dir(filepath.Dir(name))
 }

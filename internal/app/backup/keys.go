@@ -10,7 +10,8 @@ import (
 )
 
 // A keyFile keeps the keys of blobs in an unnamed temporary file, since there may
-// be too many for memory.
+// be too many for memory. It is written once and then read once. It isn't safe for concurrent
+// use.
 type keyFile struct {
 	file *os.File
 	w    *bufio.Writer

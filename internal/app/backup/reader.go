@@ -18,7 +18,8 @@ import (
 )
 
 // A reader reads a backup and verifies every checksum. All problems of the file are
-// fault.Malformed.
+// fault.Malformed. The file is untrusted until verifySignature, which is at its end: what is
+// read before is only staged.
 type reader struct {
 	zst    *zstd.Decoder
 	tar    *tar.Reader
@@ -42,8 +43,8 @@ type member struct {
 	content io.Reader
 }
 
-// newReader reads the header. The limit of the window bounds the memory that a
-// forged file can make the decoder allocate.
+// newReader reads the header. The limit of the window bounds the memory that a forged file can
+// make the decoder allocate. Our own have 1 MiB; the rest is room for later versions.
 func newReader(r io.Reader) (*reader, error) {
 	zst, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderConcurrency(2))
 	if err != nil {
@@ -107,9 +108,12 @@ func (c checkedContent) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxMember bounds what is read into memory at once.
+// maxMember bounds what is read into memory at once. Chunks of rows are much smaller, unless a
+// single row is large.
 const maxMember = 1 << 30
 
+// readBytes reads a whole member. If the file has less than the size in the header, that is an
+// error of tar.
 func (b *reader) readBytes(m member) ([]byte, error) {
 	if m.size > maxMember {
 		return nil, damaged(fmt.Errorf("%s is too large", m.name))
@@ -132,6 +136,7 @@ func (b *reader) next() (member, error) {
 		if err != nil {
 			return member{}, damaged(err)
 		}
+		// Links could lead out of the folder of repositories.
 		if h.Typeflag != tar.TypeReg {
 			return member{}, damaged(fmt.Errorf("%q is not a file", h.Name))
 		}
@@ -146,7 +151,8 @@ func (b *reader) next() (member, error) {
 }
 
 // verifySums compares a list of checksums with the members before it. The lists
-// are numbered, so that none can be left out or moved.
+// are numbered, so that none can be left out or moved. Lines must be the same and in the same
+// order, so members can't be moved, either.
 func (b *reader) verifySums(m member) error {
 	content, err := b.readBytes(m)
 	if err != nil {
@@ -172,6 +178,7 @@ func (b *reader) readManifest(m member) (manifest Manifest, err error) {
 	if err := json.Unmarshal(content, &manifest); err != nil {
 		return manifest, damaged(err)
 	}
+	// A member after the last list would be covered by no checksum.
 	if b.sums.Len() > 0 || manifest.Sums != hex.EncodeToString(b.all.Sum(nil)) || manifest.Header != b.header {
 		return manifest, damaged(errors.New("what it holds does not match its manifest"))
 	}
@@ -206,7 +213,7 @@ func (b *reader) readSignature() error {
 }
 
 // checkSigner refuses a backup at its start that Restore could not verify at its
-// end.
+// end. Reading gigabytes first, only to refuse them, would waste an hour of an outage.
 func (p Place) checkSigner(h Header) error {
 	const trust = "or restore it with --unverified if you trust the file and where it was kept"
 	switch {

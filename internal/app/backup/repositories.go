@@ -14,7 +14,8 @@ import (
 
 // saveRepositories saves the bare repositories of the embedded code host while
 // people may push to them. In each, refs are saved before objects: git writes
-// objects before the refs that point to them, and never changes an object.
+// objects before the refs that point to them, and never changes an object. A symbolic link in
+// the folder is not followed out of it (os.Root).
 func (s *saver) saveRepositories(ctx context.Context) error {
 	if s.Repositories == "" {
 		return nil
@@ -40,7 +41,7 @@ func (s *saver) saveRepositories(ctx context.Context) error {
 }
 
 // maxListings bounds how often a repository is listed again because git repacked
-// it meanwhile.
+// it meanwhile. Repacking takes seconds, so a second list nearly always suffices.
 const maxListings = 20
 
 // saveRepository saves the files of a repository while git may write to it. A
@@ -140,7 +141,7 @@ func (s *saver) saveFile(root *os.Root, name string) error {
 }
 
 // writeFile writes and fsyncs a file of a repository. fill does the same for its
-// directory entry.
+// directory entry. O_EXCL refuses a file that is twice in the backup.
 func (s *restorer) writeFile(name string, r io.Reader) error {
 	if err := s.makeDir(path.Dir(name)); err != nil {
 		return err
@@ -165,7 +166,8 @@ func (s *restorer) writeFile(name string, r io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// repositoryOf is the repository of a file: "a/b.git" of "a/b.git/HEAD".
+// repositoryOf is the repository of a file: "a/b.git" of "a/b.git/HEAD". Fewer elements give a
+// path that the pattern of restoreFile refuses.
 func repositoryOf(name string) string {
 	elements := strings.SplitN(name, "/", 3)
 	return path.Join(elements[:len(elements)-1]...)

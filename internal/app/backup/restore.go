@@ -40,7 +40,8 @@ type restorer struct {
 
 // Restore fills an empty place from a backup. The database is filled in one
 // transaction, which commits after the whole file was read and all checksums and the
-// signature were verified. Until then a marker blob keeps the service from starting.
+// signature were verified. Until then a marker blob keeps the service from starting. Blobs and
+// files of repositories are written at once, since they may be too large to stage.
 func Restore(ctx context.Context, p Place, r io.Reader) (_ Restored, err error) {
 	defer fault.Wrap(&err, "restore")
 	b, err := newReader(r)
@@ -71,6 +72,8 @@ func Restore(ctx context.Context, p Place, r io.Reader) (_ Restored, err error) 
 		}
 		defer s.root.Close()
 	}
+	// The first write: from here on, a crash leaves a place that the service refuses to start
+	// on.
 	if err := putBytes(ctx, p.Blobs, marker, []byte("A restore runs, or did not come to its end.\n")); err != nil {
 		return Restored{}, err
 	}
@@ -98,10 +101,13 @@ func (u *Unfinished) Error() string { return u.cause.Error() }
 // Unwrap returns what went wrong.
 func (u *Unfinished) Unwrap() error { return u.cause }
 
+// run migrates to the backup's schema, loads the rows as they were, and then migrates like an
+// upgrade.
 func (s *restorer) run(ctx context.Context) (m Manifest, err error) {
 	if err := s.DB.MigrateTo(ctx, s.reader.header.Schema, jobs.Tables); err != nil {
 		return m, err
 	}
+	// The verification is part of the transaction: a forged backup leaves no row.
 	err = s.DB.LoadOnce(ctx, func(tx *store.Tx) error {
 		m, err = s.fill(ctx, tx)
 		return err
@@ -129,6 +135,7 @@ func (s *restorer) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
 		}
 	}
 	var putting context.Context
+	// SetLimit makes the reading wait for slow puts, which bounds the memory.
 	s.puts, putting = errgroup.WithContext(ctx)
 	s.puts.SetLimit(prefetch)
 	manifest, err := s.readAll(putting, tx)
@@ -150,6 +157,7 @@ func (s *restorer) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
 	return manifest, nil
 }
 
+// readAll restores members until the manifest, which is the last.
 func (s *restorer) readAll(ctx context.Context, tx *store.Tx) (Manifest, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -190,6 +198,8 @@ func (s *restorer) restore(ctx context.Context, tx *store.Tx, m member) error {
 	return damaged(fmt.Errorf("it holds %q", m.name))
 }
 
+// restoreRows loads a chunk. Columns must agree exactly: the schema is the one that the rows
+// were dumped from.
 func (s *restorer) restoreRows(ctx context.Context, tx *store.Tx, chunk []byte) error {
 	head, rows, err := readChunk(chunk)
 	if err != nil {
@@ -208,6 +218,8 @@ func (s *restorer) restoreRows(ctx context.Context, tx *store.Tx, chunk []byte) 
 	return nil
 }
 
+// restoreJobs enqueues a chunk of jobs. Those that ran during the backup run again, as after a
+// crash.
 func (s *restorer) restoreJobs(ctx context.Context, tx *store.Tx, lines []byte) error {
 	decode := json.NewDecoder(bytes.NewReader(lines))
 	for decode.More() {
@@ -248,6 +260,8 @@ func putBytes(ctx context.Context, b blob.Bucket, key string, content []byte) er
 	return b.Put(ctx, key, bytes.NewReader(content), int64(len(content)))
 }
 
+// restoreFile writes a file of a repository. With another code host there is no folder for
+// them, and they are read and dropped.
 func (s *restorer) restoreFile(name string, m member) error {
 	s.counted.Repositories.Files++
 	s.counted.Repositories.Bytes += m.size

@@ -19,6 +19,7 @@ type chunkHead struct {
 	Rows    int      `json:"rows"`
 }
 
+// The kinds of values. They are part of the format and must not change.
 const (
 	null       = 'n'
 	integer    = 'i'
@@ -30,7 +31,8 @@ const (
 var errChunk = errors.New("rows are not well formed")
 
 // appendRow encodes the values that both databases have. Each has its kind with
-// it: the databases name the types of their columns differently.
+// it: the databases name the types of their columns differently. JSON would be larger, and
+// would round integers above 2^53 in some readers.
 func appendRow(b []byte, row []any) ([]byte, error) {
 	for _, v := range row {
 		switch v := v.(type) {
@@ -66,6 +68,7 @@ func readChunk(chunk []byte) (head chunkHead, rows [][]any, err error) {
 	if head.Rows < 0 || len(head.Columns) == 0 || head.Rows > len(rest)/len(head.Columns) {
 		return head, nil, errChunk
 	}
+	// One allocation for all rows; they are slices of it.
 	values := make([]any, head.Rows*len(head.Columns))
 	for i := range values {
 		if values[i], rest, err = readValue(rest); err != nil {
@@ -81,6 +84,7 @@ func readChunk(chunk []byte) (head chunkHead, rows [][]any, err error) {
 	return head, rows, nil
 }
 
+// readValue decodes one value, and returns what follows it.
 func readValue(b []byte) (v any, rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, nil, errChunk

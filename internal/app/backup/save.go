@@ -25,7 +25,7 @@ type saver struct {
 
 // Save writes a backup of the place to w while the service runs. Everything that
 // was acknowledged before the call is in it. It returns the manifest and the number
-// of bytes written.
+// of bytes written. An error leaves w with an unfinished file, which a restore refuses.
 func Save(ctx context.Context, p Place, w io.Writer) (_ Manifest, size int64, err error) {
 	defer fault.Wrap(&err, "backup")
 	s := &saver{Place: p, manifest: Manifest{
@@ -73,6 +73,8 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// saveDatabase saves the header, all rows and the jobs. It runs in one snapshot, which on
+// SQLite keeps the write-ahead log from being truncated.
 func (s *saver) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
 	if s.manifest.Schema, err = tx.SchemaVersion(ctx); err != nil {
 		return err
@@ -103,6 +105,7 @@ func (s *saver) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
 	if err := s.saveJobs(ctx, tx); err != nil {
 		return err
 	}
+	// The references are of the snapshot, like the rows.
 	for _, r := range s.Referrers {
 		if err := r.References(ctx, tx, s.referenced.add); err != nil {
 			return err
@@ -111,7 +114,7 @@ func (s *saver) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
 	return nil
 }
 
-// chunkSize is about the size of a member of rows.
+// chunkSize is about the size of a member of rows. A chunk is held in memory by both sides.
 const chunkSize = 4 << 20
 
 // saveTable writes the rows of a table in chunks of one member each, so that

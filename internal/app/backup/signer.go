@@ -2,7 +2,8 @@ package backup
 
 import "github.com/whetstone-dev/whetstone/internal/platform/seal"
 
-// keySigner signs with the installation's secret key.
+// keySigner signs with the installation's secret key. It is an HMAC: whoever can verify a
+// backup can also sign one.
 type keySigner struct{ *seal.Keyring }
 
 // NewSigner returns a signer with the keys of a keyring.

@@ -32,7 +32,7 @@ type Database struct {
 	DatabaseConns int    `default:"16" placeholder:"N" help:"Maximum number of database connections."`
 }
 
-// Config has all settings of the server.
+// Config has all settings of the server. --help shows the help texts.
 type Config struct {
 	Database `embed:""`
 
@@ -47,6 +47,7 @@ type Config struct {
 
 	AdminAddr string `placeholder:"HOST:PORT" help:"Second address, for operators only: metrics, which then are not at --addr, and profiles (pprof); none when empty."`
 
+	// With one process both; in a cluster, workers can be scaled apart from the web.
 	Roles []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
 
 	Plan         access.Plan `default:"team" enum:"free,pro,team,enterprise" help:"Plan of the organisation made at first start: ${enum}."`
@@ -127,7 +128,8 @@ const (
 	Worker = "worker"
 )
 
-// Bucket is the name of the service's own bucket in s3:// references.
+// Bucket is the name of the service's own bucket in s3:// references. Suites name files of it,
+// e.g. "s3://BUCKET/..."; which of them an organisation may read is decided there.
 func (c *Config) Bucket() string {
 	u, err := url.Parse(string(c.BlobURL))
 	if err != nil || u.Host == "" {
@@ -136,7 +138,8 @@ func (c *Config) Bucket() string {
 	return u.Host
 }
 
-// Proxies returns the trusted proxies, without those that Check refuses.
+// Proxies returns the trusted proxies, without those that Check refuses. They are what
+// X-Forwarded-For is believed from; see httpapi.
 func (c *Config) Proxies() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range c.TrustedProxies {
@@ -155,6 +158,8 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return netip.ParsePrefix(text)
 }
 
+// headerName is narrower than RFC 9110's token, which allows characters that no real header
+// has.
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,100}$`)
 
 // Has reports whether the process has the role.
@@ -199,6 +204,8 @@ func (c *Config) Check() error {
 	issues = append(issues, c.checkTraces()...)
 	issues = append(issues, c.checkReplica()...)
 	for _, text := range c.TrustedProxies {
+		// Trusting everybody lets each client choose its own address, and with it escape rate
+		// limits.
 		if p, err := parseNetwork(text); err != nil || p.Bits() == 0 {
 			bad("trusted-proxies", "must be networks like 10.0.0.0/8; %q is none, or is the whole internet", text)
 		}
@@ -217,6 +224,7 @@ func (c *Config) Check() error {
 	if c.BootstrapKey != "" && auth.CheckRawKey(string(c.BootstrapKey)) != nil {
 		bad("bootstrap-key", "must be st_live_ or st_test_ and 43 letters and digits")
 	}
+	// The error says what is wrong with its form, never the key.
 	if _, err := seal.New(string(c.SecretKey)); c.SecretKey != "" && err != nil {
 		bad("secret-key", "is not right: %s", err)
 	}
@@ -247,7 +255,8 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Prices returns the prices of the price file and the built-in ones after them.
+// Prices returns the prices of the price file and the built-in ones after them. The first price
+// that fits a model counts.
 func (c *Config) Prices() (pricing.Table, error) {
 	if c.PriceFile == "" {
 		return pricing.Embedded(), nil
@@ -256,7 +265,8 @@ func (c *Config) Prices() (pricing.Table, error) {
 	return pricing.Embedded().Before(models), err
 }
 
-// URL is the database URL for store.Open.
+// URL is the database URL for store.Open. The form "sqlite:PATH" is also accepted as a setting,
+// which the help doesn't mention.
 func (d *Database) URL() string {
 	if d.DatabaseURL != "" {
 		return string(d.DatabaseURL)
@@ -270,13 +280,15 @@ func (d *Database) check() []fault.Issue {
 		issues = append(issues, fault.At("database-url",
 			"database-url must be postgres://... or empty for SQLite in --data"))
 	}
+	// One connection would deadlock: a transaction is open while another query runs.
 	if d.DatabaseConns < 2 || d.DatabaseConns > 1000 {
 		issues = append(issues, fault.At("database-conns", "database-conns must lie between 2 and 1000"))
 	}
 	return issues
 }
 
-// hasScheme reports whether the URL is complete and has one of the schemes.
+// hasScheme reports whether the URL is complete and has one of the schemes. "sqlite:" has a
+// path instead of a host.
 func (u URL) hasScheme(schemes ...string) bool {
 	if rest, ok := strings.CutPrefix(string(u), "sqlite:"); ok {
 		return slices.Contains(schemes, "sqlite") && rest != ""
@@ -303,6 +315,7 @@ func (c *Config) checkReplica() (issues []fault.Issue) {
 		issues = append(issues, fault.At(name, name+" must be postgres://... or empty"))
 	case !c.DatabaseURL.hasScheme("postgres", "postgresql"):
 		issues = append(issues, fault.At(name, name+" must be empty with SQLite, which has no replica: set database-url to a PostgreSQL"))
+	// libpq's list of hosts would read from either, and its lag could not be measured.
 	case strings.Contains(u.Host+u.Query().Get("host"), ","):
 		issues = append(issues, fault.At(name, name+" must name one server; give another process another replica"))
 	}

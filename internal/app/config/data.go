@@ -22,7 +22,7 @@ func (d *Database) MakeData() error {
 }
 
 // CheckWritable fails, with an explanation, if this process cannot write to the
-// data folder.
+// data folder. Permissions alone don't tell: a file system may be read-only, or full.
 func (d *Database) CheckWritable() error {
 	probe, err := os.CreateTemp(d.Data, ".probe-*")
 	if err != nil {
@@ -31,7 +31,8 @@ func (d *Database) CheckWritable() error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// explain says what to do about a data folder that cannot be created or written.
+// explain says what to do about a data folder that cannot be created or written. These are the
+// most frequent failures of a first start, mostly in containers with a volume of root's.
 func (d *Database) explain(err error) error {
 	const advice = "; or name another folder with --data"
 	switch {
@@ -50,8 +51,8 @@ func (d *Database) explain(err error) error {
 	return fault.Invalid("data", "data: folder %s cannot be used: %s", d.Data, err)
 }
 
-// KeepsData reports whether this process writes SQLite or blobs in files, which
-// no other process may write at the same time.
+// KeepsData reports whether this process writes SQLite or blobs in files, which no other
+// process may write at the same time.
 func (c *Config) KeepsData() bool {
 	return c.DatabaseURL == "" || strings.HasPrefix(string(c.DatabaseURL), "sqlite:") || c.BlobURL == ""
 }

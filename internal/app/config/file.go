@@ -17,14 +17,16 @@ import (
 // EnvPrefix is the prefix of all environment variables.
 const EnvPrefix = "WHETSTONE"
 
-// File is a configuration file as a source of flags.
+// File is a configuration file as a source of flags. Values are what TOML has: string, int64,
+// float64, bool, a joined list or a table.
 type File struct {
 	path   string
 	values map[string]any
 }
 
 // ReadFile reads a TOML file whose keys are names of flags. An underscore in a key
-// counts as a hyphen.
+// counts as a hyphen. Nothing is checked against the flags yet; Validate does that once they
+// are known.
 func ReadFile(path string) (*File, error) {
 	f := &File{path: path, values: map[string]any{}}
 	raw := map[string]any{}
@@ -38,6 +40,7 @@ func ReadFile(path string) (*File, error) {
 	}
 	for key, value := range raw {
 		name := strings.ReplaceAll(key, "_", "-")
+		// E.g. "blob_url" and "blob-url".
 		if _, twice := f.values[name]; twice {
 			return nil, f.refused("%s is set twice", name)
 		}
@@ -51,12 +54,14 @@ func ReadFile(path string) (*File, error) {
 	return f, nil
 }
 
+// refused names the file, since there may be several on a machine.
 func (f *File) refused(format string, args ...any) *fault.Error {
 	return fault.Invalid("config", "config: %s: %s", f.path, fmt.Sprintf(format, args...))
 }
 
 // FilePath returns the value of --config or WHETSTONE_CONFIG. It does not use kong,
-// since the file must be read before the flags are parsed.
+// since the file must be read before the flags are parsed. The last word isn't its value if the
+// flag is the last one; kong reports that.
 func FilePath(args []string) string {
 	for i, arg := range args {
 		if path, ok := strings.CutPrefix(arg, "--config="); ok {
@@ -91,13 +96,14 @@ func (f *File) Validate(app *kong.Application) error {
 	return nil
 }
 
-// isSetting distinguishes settings from flags of a single command: only settings
-// have environment variables.
+// isSetting distinguishes settings from flags of a single command: only settings have
+// environment variables. A flag of one command must not come from a file that all commands
+// read.
 func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 && flag.Name != "config" }
 
 // Resolve implements kong.Resolver: it returns the value of a flag in the file,
 // unless the environment has one. kong does not call it for flags on the command
-// line.
+// line. kong's own order would let the file override the environment.
 func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !isSetting(flag) {
 		return nil, nil //nolint:nilnil // kong's way to say "not from me"

@@ -12,14 +12,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/engine/judge"
 )
 
-// judgeModel is the name of the judge's model among those that agents may ask.
+// judgeModel is the name of the judge's model among those that agents may ask. An operator's
+// model can't take it; see checkModels.
 const judgeModel = "judge"
 
 // modelName is also the model in requests.
 var modelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 
 // Models returns the models that agents may ask: those of the settings by name,
-// then the judge's.
+// then the judge's. The builtin judge is no model on a server, so it has no entry.
 func (c *Config) Models() []gateway.Model {
 	var all []gateway.Model
 	for _, name := range slices.Sorted(maps.Keys(c.Model)) {
@@ -48,6 +49,7 @@ func (c *Config) AgentCommands() (map[string]agents.Command, error) {
 	return all, nil
 }
 
+// joinAPIs lists the wire formats for a message.
 func joinAPIs() string {
 	var names []string
 	for _, api := range gateway.APIs() {
@@ -56,6 +58,8 @@ func joinAPIs() string {
 	return strings.Join(names, ", ")
 }
 
+// checkModels reports problems by setting. gateway.New is asked last, since its message can't
+// name one.
 func (c *Config) checkModels() (issues []fault.Issue) {
 	bad := func(setting, format string, args ...any) {
 		issues = append(issues, fault.At(setting, setting+" "+format, args...))

@@ -21,6 +21,7 @@ func (c *Config) SecretValues() []string {
 			all = append(all, string(key))
 		}
 	}
+	// A model may repeat a single line of it.
 	if pem, err := c.RepohostPrivateKey.PEM(); err == nil { // otherwise the start fails where the key is used
 		all = append(all, pemLines(string(pem))...)
 	}
@@ -49,7 +50,8 @@ var placeholders = []string{
 // sslkey from a file.
 var secretName = regexp.MustCompile(`(?i)password|secret|token|key|auth|cookie|credential`)
 
-// secrets returns the password and the secret parameters of a URL.
+// secrets returns the password and the secret parameters of a URL. A password like the user's
+// name or the host is that of a local test server.
 func (u URL) secrets() (all []string) {
 	parsed, err := url.Parse(string(u))
 	if err != nil {
@@ -70,7 +72,8 @@ func (u URL) secrets() (all []string) {
 // does not say so.
 var manyDigits = regexp.MustCompile(`^\S*(\d\S*){4}$`)
 
-// headerSecrets returns the secret of a header: without its scheme, e.g. "Bearer".
+// headerSecrets returns the secret of a header: without its scheme, e.g. "abc" of
+// "Authorization: Bearer abc". An ordinary header, e.g. "X-Tenant: acme", has none.
 func headerSecrets(name, value string) []string {
 	value = value[strings.LastIndexByte(value, ' ')+1:]
 	if !secretName.MatchString(name) && (len(value) < 16 || !manyDigits.MatchString(value)) {

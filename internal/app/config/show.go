@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// A Setting is the value of a setting, redacted.
+// A Setting is the value of a setting, redacted. Value is what the types' String methods make
+// of it, which redact.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -19,6 +20,7 @@ func (c *Config) Settings() []Setting {
 	return settings(reflect.ValueOf(*c))
 }
 
+// settings walks embedded structs in place, as kong does for flags.
 func settings(v reflect.Value) []Setting {
 	var all []Setting
 	for i := range v.NumField() {

@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 )
 
-// SignIn has the identity providers with which people sign in to the dashboard.
+// SignIn has the identity providers with which people sign in to the dashboard. Several
+// settings share the NAME of a provider, because a flag can't have structure.
 type SignIn struct {
 	OIDC             map[string]string `name:"oidc" placeholder:"NAME=ISSUER" help:"OpenID provider with which people sign in to the dashboard; repeatable."`
 	OIDCClientID     map[string]string `name:"oidc-client-id" placeholder:"NAME=ID" help:"Id of this installation at a provider; repeatable."`
@@ -34,7 +35,8 @@ type SignIn struct {
 // defaultOrg is the organisation that is made at first start.
 const defaultOrg = "default"
 
-// providerName is a part of a path.
+// providerName is a part of a path. It is in redirect URIs, which are registered at the
+// provider: a new name breaks sign-ins.
 var providerName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
 // gitHubOrg and gitHubGroup are an organisation at GitHub, e.g. "acme" or "id:4711", and one
@@ -47,7 +49,8 @@ var (
 // mailDomain is the part of an address after the @.
 var mailDomain = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 
-// Providers returns the identity providers by name.
+// Providers returns the identity providers by name. It assumes settings that checkSignIn
+// accepts, and skips what that refuses.
 func (c *SignIn) Providers() []signin.Provider {
 	var all []signin.Provider
 	for _, name := range slices.Sorted(maps.Keys(c.addresses())) {
@@ -88,7 +91,7 @@ func (c *SignIn) addresses() map[string]string {
 }
 
 // atGitHub makes a provider one that speaks GitHub's protocol. GitHub compares names
-// without case.
+// without case. Its groups are organisations and teams, e.g. "acme/ops".
 func (c *SignIn) atGitHub(p signin.Provider) signin.Provider {
 	p.GitHub, p.Issuer = true, strings.ToLower(strings.TrimRight(c.GitHub[p.Name], "/"))
 	roles := map[string]access.Role{}
@@ -104,7 +107,8 @@ func (c *SignIn) atGitHub(p signin.Provider) signin.Provider {
 	return p
 }
 
-// splitRole reads NAME=GROUP:ROLE. A group may have colons, e.g. "urn:corp:admins".
+// splitRole reads NAME=GROUP:ROLE. A group may have colons, e.g. "urn:corp:admins". So the role
+// is what follows the last colon.
 func splitRole(text string) (name, group string, role access.Role, ok bool) {
 	name, rest, _ := strings.Cut(text, "=")
 	at := strings.LastIndexByte(rest, ':')
@@ -115,6 +119,7 @@ func splitRole(text string) (name, group string, role access.Role, ok bool) {
 	return name, rest[:at], role, role.Valid()
 }
 
+// checkSignIn reports all problems of providers at once. It asks nothing of the network.
 func (c *SignIn) checkSignIn() (issues []fault.Issue) {
 	bad := func(setting, format string, args ...any) {
 		issues = append(issues, fault.At(setting, setting+" "+format, args...))
@@ -172,6 +177,7 @@ func (c *SignIn) checkSignIn() (issues []fault.Issue) {
 	return append(issues, c.checkGitHub()...)
 }
 
+// checkGitHub checks what differs for GitHub: it has no discovery, scopes or claims.
 func (c *SignIn) checkGitHub() (issues []fault.Issue) {
 	bad := func(setting, format string, args ...any) {
 		issues = append(issues, fault.At(setting, setting+" "+format, args...))
@@ -195,6 +201,8 @@ func (c *SignIn) checkGitHub() (issues []fault.Issue) {
 		if c.OIDCScopes[p.Name] != "" || c.OIDCGroupsClaim[p.Name] != "" {
 			bad("oidc-scopes", "and oidc-groups-claim are not for GitHub; leave them out for %s", p.Name)
 		}
+		// Anybody can have an account there. On an Enterprise Server only the company's people
+		// do.
 		if p.Issuer == "https://github.com" && len(p.GitHubOrgs)+len(p.Roles)+len(p.Domains) == 0 {
 			bad("github-org", "must name an organisation for %s, or everybody with an account at GitHub could sign in; "+
 				"--oidc-role and --oidc-domain restrict it, too", p.Name)

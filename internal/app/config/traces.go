@@ -11,7 +11,8 @@ import (
 )
 
 // Traces are the settings of the service's own traces. They can also be set by the
-// environment variables of OpenTelemetry.
+// environment variables of OpenTelemetry. Ours come first: the others are often set for every
+// process of a machine.
 type Traces struct {
 	TraceOTLPEndpoint URL      `name:"trace-otlp-endpoint" env:"WHETSTONE_TRACE_OTLP_ENDPOINT,OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,OTEL_EXPORTER_OTLP_ENDPOINT" placeholder:"URL" help:"Collector that gets traces of the service by OTLP over HTTP, e.g. http://127.0.0.1:4318; none when empty."`
 	TraceOTLPHeader   Secrets  `name:"trace-otlp-header" env:"WHETSTONE_TRACE_OTLP_HEADER,OTEL_EXPORTER_OTLP_TRACES_HEADERS,OTEL_EXPORTER_OTLP_HEADERS" mapsep:"," placeholder:"NAME=VALUE" help:"Header of these requests; repeatable."`
@@ -33,7 +34,8 @@ func (t *Traces) TracesURL() string {
 	return u + tracesPath
 }
 
-// Sampler is the sampler that the settings name.
+// Sampler is the sampler that the settings name. Without a parent, parentbased samplers decide
+// like the one that they are named after.
 func (t *Traces) Sampler() trace.Sampler {
 	name, follow := strings.CutPrefix(t.TraceSampler, "parentbased_")
 	s := trace.Sampler{FollowParent: follow}
@@ -59,6 +61,7 @@ func (t *Traces) checkTraces() (issues []fault.Issue) {
 				"trace-otlp-header must be NAME=VALUE; %q is no name of a header, or its value has a line break", name))
 		}
 	}
+	// Written so that NaN is refused, too.
 	if !(t.TraceRatio >= 0 && t.TraceRatio <= 1) {
 		issues = append(issues, fault.At("trace-ratio", "trace-ratio must lie between 0 and 1"))
 	}

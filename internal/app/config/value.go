@@ -17,7 +17,8 @@ import (
 // redacted replaces secrets wherever settings are shown.
 const redacted = "[secret]"
 
-// A Secret is a setting that is always redacted.
+// A Secret is a setting that is always redacted. Every way of printing is redacted, because
+// settings end up in logs, errors and JSON by accident. A conversion to string gets at it.
 type Secret string
 
 func (s Secret) String() string {
@@ -33,7 +34,8 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 // MarshalText redacts the secret in every encoding.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// PEM returns the secret if it is PEM, else the content of the file that it names.
+// PEM returns the secret if it is PEM, else the content of the file that it names. In files of
+// settings a path is easier; in environment variables of containers the text is.
 func (s Secret) PEM() ([]byte, error) {
 	if strings.Contains(string(s), "-----BEGIN") {
 		return []byte(s), nil
@@ -41,7 +43,7 @@ func (s Secret) PEM() ([]byte, error) {
 	return os.ReadFile(string(s))
 }
 
-// Secrets are secrets by name.
+// Secrets are secrets by name. Its values redact themselves.
 type Secrets map[string]Secret
 
 // Decode reads NAME=KEY, or a table of the file. The errors of kong's own decoder
@@ -77,6 +79,8 @@ func (s *Secrets) Decode(ctx *kong.DecodeContext) error {
 // redacted.
 type URL string
 
+// String redacts the password and secret parameters. It works on the text: parsing and
+// formatting again would escape or drop parts of it.
 func (u URL) String() string {
 	parsed, err := url.Parse(string(u))
 	if err != nil {
@@ -102,7 +106,8 @@ func (u URL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) 
 // MarshalText redacts the password in every encoding.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// A Duration is a time.Duration that is also written in days, e.g. "30d".
+// A Duration is a time.Duration that is also written in days, e.g. "30d". time.ParseDuration
+// has no days, and "720h" is hard to read.
 type Duration time.Duration
 
 func (d Duration) String() string {
@@ -122,6 +127,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
+		// 0 is refused: what it would mean differs by setting. Age allows it.
 		if err != nil || n == 0 {
 			return fmt.Errorf("%q is not a duration like 60s, 15m, 12h or 30d", s)
 		}

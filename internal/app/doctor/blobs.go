@@ -25,7 +25,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// checkBlobs compares the bucket with what rows refer to.
+// checkBlobs compares the bucket with what rows refer to. It may run beside the service: blobs
+// that come and go meanwhile are no findings.
 func (d *Doctor) checkBlobs(ctx context.Context, db *store.DB) []invariants.Finding {
 	bucket, err := d.OpenBlobs(ctx)
 	if err != nil {
@@ -47,7 +48,8 @@ func (d *Doctor) checkBlobs(ctx context.Context, db *store.DB) []invariants.Find
 }
 
 // probe writes a blob and deletes it. The blob's modification time, which has
-// whole seconds, shows the clock of the machine that keeps the blobs.
+// whole seconds, shows the clock of the machine that keeps the blobs. The key is random, so
+// doctors of several machines don't meet.
 func probe(ctx context.Context, b blob.Bucket) ([]invariants.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -66,7 +68,7 @@ func probe(ctx context.Context, b blob.Bucket) ([]invariants.Finding, error) {
 	return []invariants.Finding{clock, invariants.Fine("blobs", "can be written and deleted")}, nil
 }
 
-// A blobScan lists and reads all blobs.
+// A blobScan lists and reads all blobs. blob.Keys is compact: millions of keys fit into memory.
 type blobScan struct {
 	*Doctor
 	bucket blob.Bucket
@@ -103,7 +105,8 @@ func (s *blobScan) run(ctx context.Context, db *store.DB) ([]invariants.Finding,
 		return nil, err
 	}
 	// The references are read again: a blob that was deleted with its row
-	// during the scan is not lost.
+	// during the scan is not lost. Lost blobs are those that a row still refers to after the
+	// scan.
 	err = s.eachReference(ctx, db, func(r blob.Ref) error {
 		if s.listed.Has(r.Key) {
 			return nil
@@ -127,7 +130,8 @@ func (s *blobScan) eachReference(ctx context.Context, db *store.DB, fn func(blob
 	return nil
 }
 
-// readers is how many blobs are read at once.
+// readers is how many blobs are read at once. It is enough for an S3 bucket; a disk isn't
+// faster with more.
 const readers = 8
 
 func (s *blobScan) readAll(ctx context.Context) error {
@@ -207,6 +211,7 @@ func isIntact(key string, body io.Reader) bool {
 	return err == nil
 }
 
+// findings makes one finding for each kind, with one example: a lost disk has millions.
 func (s *blobScan) findings() (all []invariants.Finding) {
 	add := func(s sample, find func(check, format string, args ...any) invariants.Finding, wrong, do string) {
 		if s.n > 0 {

@@ -24,7 +24,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Doctor checks an installation from outside, whether it is running or not.
+// A Doctor checks an installation from outside, whether it is running or not. It opens its own
+// connections, and doesn't lock the data folder.
 type Doctor struct {
 	Config config.Config
 	// Checkers own the tables to check, and Referrers the blobs.
@@ -46,7 +47,8 @@ type Doctor struct {
 	Progress func(blobs, bytes int64)
 }
 
-// A Checker owns tables and knows what must hold in them.
+// A Checker owns tables and knows what must hold in them. Its error means that it could not
+// look. It must not write.
 type Checker interface {
 	Check(ctx context.Context, q store.Querier) ([]invariants.Finding, error)
 }
@@ -56,7 +58,8 @@ type Checker interface {
 const checkTimeout = 30 * time.Second
 
 // Examine makes all checks. Those that need the database or its tables are
-// skipped if it cannot be opened or has a schema that this binary does not know.
+// skipped if it cannot be opened or has a schema that this binary does not know. Findings come
+// in the order of the checks: causes, e.g. a full disk, before their effects.
 func (d *Doctor) Examine(ctx context.Context) []invariants.Finding {
 	findings := d.checkSettings(ctx)
 	// Opening a missing SQLite database would create it.
@@ -99,6 +102,7 @@ func (d *Doctor) Examine(ctx context.Context) []invariants.Finding {
 	return append(findings, d.checkBlobs(ctx, db)...)
 }
 
+// checkDatabase isn't bounded by checkTimeout: a full check of SQLite reads the whole file.
 func (d *Doctor) checkDatabase(ctx context.Context, db *store.DB) invariants.Finding {
 	wrong, err := store.VerifyIntegrity(ctx, db, d.Quick)
 	switch {
@@ -121,7 +125,8 @@ func checkReplica(ctx context.Context, db *store.DB) invariants.Finding {
 	return invariants.Fine("replica", "is up to date")
 }
 
-// checkSchema also reports whether this binary knows the tables.
+// checkSchema also reports whether this binary knows the tables. A newer schema is read as long
+// as it says that this binary may.
 func checkSchema(ctx context.Context, db *store.DB) (_ invariants.Finding, known bool) {
 	var version int64
 	err := db.Snapshot(ctx, func(tx *store.Tx) (err error) {
@@ -207,6 +212,7 @@ func (d *Doctor) checkTables(ctx context.Context, db *store.DB) (findings []inva
 	return findings
 }
 
+// checkJobs looks at the queue without running anything.
 func checkJobs(ctx context.Context, db *store.DB) []invariants.Finding {
 	queue, err := jobs.New(jobs.Options{DB: db, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -219,6 +225,7 @@ func checkJobs(ctx context.Context, db *store.DB) []invariants.Finding {
 	return findings
 }
 
+// checkClock compares with the database, whose time all replicas share.
 func checkClock(ctx context.Context, db *store.DB) invariants.Finding {
 	there, err := db.Clock(ctx)
 	if err != nil {
@@ -234,6 +241,8 @@ const (
 	clockSkewBroken  = 2 * time.Minute
 )
 
+// clockFinding judges a skew. That includes the way to the other clock and back, which is well
+// below a warning.
 func clockFinding(whose string, skew time.Duration) invariants.Finding {
 	const advice = "this machine's clock and %s differ by %s; let both follow a time server"
 	switch skew = skew.Abs(); {

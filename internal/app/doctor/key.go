@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// checkSecretKey tries the secret key on what the database has sealed.
+// checkSecretKey tries the secret key on what the database has sealed. A wrong key is found
+// here rather than by the first job that opens a secret.
 func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) invariants.Finding {
 	const check = "secret key"
 	keyring, err := seal.Load(c.Data, string(c.SecretKey))
@@ -32,6 +33,7 @@ func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) invarian
 	if err := (&secrets.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
 		return invariants.Fail(check, "%s; set --secret-key to the key that sealed the secrets", err)
 	}
+	// With --secret-key the file isn't used.
 	if info, err := os.Stat(path); c.SecretKey == "" && err == nil && info.Mode().Perm()&0o077 != 0 {
 		return invariants.Warn(check, "%s is open to others (%s); run chmod 600 on it", path, info.Mode().Perm())
 	}

@@ -23,7 +23,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 )
 
-// checkSettings makes the checks that need no database.
+// checkSettings makes the checks that need no database. They use the network only for servers
+// that the settings name.
 func (d *Doctor) checkSettings(ctx context.Context) []invariants.Finding {
 	c := d.Config
 	findings := []invariants.Finding{checkData(c), checkDisk(c), checkServer(c), checkPublicURL(c)}
@@ -44,7 +45,8 @@ func (d *Doctor) checkSettings(ctx context.Context) []invariants.Finding {
 	return findings
 }
 
-// checkProviders asks each identity provider to describe itself, as a sign-in does.
+// checkProviders asks each identity provider to describe itself, as a sign-in does. The
+// redirect URI is shown because a mismatch there is what goes wrong most often.
 func checkProviders(ctx context.Context, c config.Config) (findings []invariants.Finding) {
 	client, err := outbound.New(outbound.Options{AllowPrivate: true})
 	if err != nil {
@@ -70,6 +72,7 @@ func checkProviders(ctx context.Context, c config.Config) (findings []invariants
 	return findings
 }
 
+// checkData makes no folder: a typo in --data would leave one behind.
 func checkData(c config.Config) invariants.Finding {
 	if c.DatabaseURL != "" && c.BlobURL != "" {
 		return invariants.Fine("data", "not needed: database and blobs are elsewhere")
@@ -92,6 +95,7 @@ func checkData(c config.Config) invariants.Finding {
 	return invariants.Fine("data", "%s", c.Data)
 }
 
+// checkDisk uses the thresholds of the running service; see datadir.Reserve.
 func checkDisk(c config.Config) invariants.Finding {
 	free, total, err := datadir.Space(c.Data)
 	if os.IsNotExist(err) {
@@ -111,6 +115,7 @@ func diskFinding(where string, free, total, reserve uint64) invariants.Finding {
 	switch {
 	case free < reserve:
 		return invariants.Fail("disk", "%s: only reads, deletes and sign-ins are served; make room now", left)
+	// SQLite needs room for its write-ahead log even with --disk-reserve 0.
 	case free < 100<<20:
 		return invariants.Fail("disk", "%s; make room now", left)
 	case free-reserve < min(max(1<<30, total/20), 10<<30): // on a large disk, a twentieth lasts for long
@@ -120,7 +125,8 @@ func diskFinding(where string, free, total, reserve uint64) invariants.Finding {
 }
 
 // checkServer finds the server that runs on the data folder, and checks that
-// the hooks of the embedded code host are sent to it.
+// the hooks of the embedded code host are sent to it. The hooks are written at the start, so
+// after a change of --addr they go nowhere.
 func checkServer(c config.Config) invariants.Finding {
 	s, running := datadir.Running(c.Data)
 	if !running {
@@ -148,6 +154,7 @@ func checkPublicURL(c config.Config) invariants.Finding {
 		"links and downloads name an address that others may not reach; set --public-url", c.Addr)
 }
 
+// checkMail sends nothing: a test mail would need an address.
 func checkMail(ctx context.Context, c config.Config) invariants.Finding {
 	if c.MailFrom == "" {
 		return invariants.Fail("mail", "there is a mail server and no sender; set --mail-from")
@@ -158,10 +165,12 @@ func checkMail(ctx context.Context, c config.Config) invariants.Finding {
 // dialTimeout bounds a TCP connection to a server that a setting names.
 const dialTimeout = 5 * time.Second
 
+// defaultPorts are those of URLs without one. 587 is the port of submission; 25 is often
+// blocked.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "smtp": "587", "smtps": "465"}
 
 // checkReachable connects to the server that a setting names, and sends
-// nothing.
+// nothing. The URL isn't shown, since it may have a password; its host and port are.
 func checkReachable(ctx context.Context, check, setting, raw string) invariants.Finding {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -233,6 +242,7 @@ func (d *Doctor) checkAgents(ctx context.Context) invariants.Finding {
 	return invariants.Fine("agents", "%s", agentsText(service.List(ctx)))
 }
 
+// agentsText writes those that can run first, e.g. "claude 2.1 can run. Not installed: ...".
 func agentsText(all []agents.Agent) string {
 	var ready, installed, missing []string
 	for _, a := range all {
