@@ -11,13 +11,16 @@ import (
 )
 
 // claudeEvents are the events of Claude Code that the hook is called for: the end
-// of each turn, and that of the session.
+// of each turn, and that of the session. Stop alone would miss what happens after the last
+// answer; SessionEnd alone, sessions that are killed.
 var claudeEvents = []string{"Stop", "SessionEnd"}
 
 // claudeSettings is settings.json of Claude Code, which has matchers with hooks by
 // event:
 //
 //	{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "..."}]}]}}
+//
+// The file is edited as text, since encoding it again would lose the user's layout and order.
 type claudeSettings struct{}
 
 type claudeMatcher struct {
@@ -43,6 +46,7 @@ func (claudeSettings) installed(content []byte) (string, error) {
 	return "", nil
 }
 
+// add parses the content anew after each insertion, because all offsets have changed.
 func (claudeSettings) add(content []byte, program string, flags []string) ([]byte, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		content = []byte("{}\n")
@@ -77,7 +81,7 @@ func (claudeSettings) add(content []byte, program string, flags []string) ([]byt
 }
 
 // remove deletes what becomes empty with the hook: its matcher, the event, all
-// hooks.
+// hooks. Hooks of the user's in the same matcher stay, and so does an event that has others.
 func (claudeSettings) remove(content []byte) ([]byte, error) {
 	for i := 0; i < len(claudeEvents); {
 		root, err := parseSettings(content)
@@ -101,7 +105,8 @@ func (claudeSettings) remove(content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// equal ignores that remove deletes what is empty.
+// equal ignores that remove deletes what is empty. Otherwise a user's empty "hooks": {} would
+// look like a change of ours.
 func (claudeSettings) equal(a, b []byte) bool {
 	mean := func(content []byte) (meaning map[string]any) {
 		if json.Unmarshal(content, &meaning) != nil && len(bytes.TrimSpace(content)) > 0 {
@@ -139,7 +144,8 @@ func findOurs(content []byte, root value, event string) []value {
 	return nil
 }
 
-// commandOf returns the command of a hook, "" if it is another kind of hook.
+// commandOf returns the command of a hook, "" if it is another kind of hook. A hook of a newer
+// form is left alone.
 func commandOf(content []byte, v value) string {
 	var hook claudeHook
 	if json.Unmarshal(content[v.start:v.end], &hook) != nil {
@@ -148,6 +154,7 @@ func commandOf(content []byte, v value) string {
 	return hook.Command
 }
 
+// parseSettings takes an empty file as an empty object, as the agent does.
 func parseSettings(content []byte) (value, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return value{kind: '{'}, nil
@@ -159,7 +166,8 @@ func parseSettings(content []byte) (value, error) {
 	return root, err
 }
 
-// marshal renders a value that stands at an indentation.
+// marshal renders a value that stands at an indentation. It undoes the escapes of encoding/json
+// for HTML, which would make a shell command hard to read.
 func marshal(v any, indent string, compact bool) string {
 	raw, err := json.Marshal(v)
 	if !compact {

@@ -13,7 +13,7 @@ import (
 
 // codexSettings is config.toml of Codex. Its setting notify is a program that Codex
 // calls at the end of each turn; hooks, which it has as well, run only after a
-// person has trusted them in its terminal.
+// person has trusted them in its terminal. The file is edited as text, to keep comments.
 type codexSettings struct{}
 
 type codexConfig struct {
@@ -28,7 +28,8 @@ func (codexSettings) installed(content []byte) (string, error) {
 	return config.Notify[2], nil
 }
 
-// isOurs reports whether Install wrote notify.
+// isOurs reports whether Install wrote notify. The third of the four words is the command; see
+// add.
 func (c codexConfig) isOurs() bool { return len(c.Notify) == 4 && isCommandLine(c.Notify[2]) }
 
 // add writes notify as the first line: below the header of a table it would belong
@@ -48,6 +49,7 @@ func (codexSettings) add(content []byte, program string, flags []string) ([]byte
 	return append([]byte(line), content...), nil
 }
 
+// remove goes by lines. A notify that spans several was rewritten by somebody, and is an error.
 func (codexSettings) remove(content []byte) ([]byte, error) {
 	config, err := parseCodex(content)
 	if err != nil || !config.isOurs() {
@@ -67,7 +69,8 @@ func (codexSettings) remove(content []byte) ([]byte, error) {
 	return without, err
 }
 
-// equal compares the texts, since comments count, and remove undoes add exactly.
+// equal compares the texts, since comments count, and remove undoes add exactly. Unlike JSON,
+// there is nothing that remove deletes beside its own line.
 func (codexSettings) equal(a, b []byte) bool { return bytes.Equal(a, b) }
 
 func parseCodex(content []byte) (config codexConfig, err error) {
@@ -81,7 +84,8 @@ func parseCodex(content []byte) (config codexConfig, err error) {
 	return config, nil
 }
 
-// tomlString quotes a text as a literal string where possible.
+// tomlString quotes a text as a literal string where possible. A literal string needs no
+// escapes, so a person can copy the command out of it.
 func tomlString(text string) string {
 	if !strings.Contains(text, "'") {
 		return "'" + text + "'"

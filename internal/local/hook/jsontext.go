@@ -10,7 +10,7 @@ import (
 )
 
 // A value is a JSON value with its place in the text, so that it can be edited and
-// the rest stays as it is.
+// the rest stays as it is. Offsets are in bytes, end exclusive.
 type value struct {
 	kind       byte // '{', '[', or 0 for all others
 	start, end int
@@ -19,7 +19,8 @@ type value struct {
 	nameStart  int     // of a member; of an item its start
 }
 
-// parseJSON parses a text with one value.
+// parseJSON parses a text with one value. It is strict JSON: comments are refused rather than
+// lost.
 func parseJSON(content []byte) (value, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	p := &jsonParser{content, decoder}
@@ -43,6 +44,7 @@ func parseJSON(content []byte) (value, error) {
 	return v, broken("it is not valid JSON: "+message, lineAt(content, offset))
 }
 
+// A jsonParser adds places to a Decoder, whose InputOffset is the end of the last token only.
 type jsonParser struct {
 	content []byte
 	*json.Decoder
@@ -95,7 +97,8 @@ func (p *jsonParser) child(member bool) (value, error) {
 	return v, err
 }
 
-// member returns the member of an object with a name, if there is one.
+// member returns the member of an object with a name, if there is one. If the name is there
+// twice, the first one counts.
 func (v value) member(name string) (value, bool) {
 	i := slices.IndexFunc(v.children, func(c value) bool { return v.kind == '{' && c.name == name })
 	if i < 0 {
@@ -104,13 +107,14 @@ func (v value) member(name string) (value, bool) {
 	return v.children[i], true
 }
 
-// indexOf returns which child has the place of c.
+// indexOf returns which child has the place of c. Two values of one text never begin at the
+// same place.
 func (v value) indexOf(c value) int {
 	return slices.IndexFunc(v.children, func(other value) bool { return other.start == c.start })
 }
 
 // indent returns the indentation of the children of a container, and whether it is
-// written on one line.
+// written on one line. Children of an empty container get two spaces more than its own line.
 func (v value) indent(content []byte) (indent string, compact bool) {
 	if len(v.children) > 0 {
 		return leading(content, v.children[0].nameStart)
@@ -130,7 +134,8 @@ func leading(content []byte, offset int) (space string, more bool) {
 	return string(line[:len(line)-len(trimmed)]), len(trimmed) > 0
 }
 
-// insertText adds a child to a container, after the others.
+// insertText adds a child to a container, after the others. The text is already indented, but
+// for its first line.
 func insertText(content []byte, container value, text string) []byte {
 	indent, compact := container.indent(content)
 	if n := len(container.children); n > 0 {
@@ -147,7 +152,8 @@ func insertText(content []byte, container value, text string) []byte {
 	return splice(content, container.start+1, container.end-1, "\n"+indent+text+"\n"+outer)
 }
 
-// deleteChild removes a child of a container with its separator.
+// deleteChild removes a child of a container with its separator. The white space of the
+// neighbours stays, so what is left looks as before.
 func deleteChild(content []byte, container value, i int) []byte {
 	children := container.children
 	switch {
@@ -159,6 +165,7 @@ func deleteChild(content []byte, container value, i int) []byte {
 	return splice(content, container.start+1, container.end-1, "")
 }
 
+// splice replaces content[from:to] in a copy.
 func splice(content []byte, from, to int, text string) []byte {
 	return slices.Concat(content[:from], []byte(text), content[to:])
 }

@@ -10,7 +10,8 @@ import (
 // MaxPayload bounds what an agent passes to its hook; it has the last answer.
 const MaxPayload = 16 << 20
 
-// Transcript returns the transcript that the payload of a hook is about.
+// Transcript returns the transcript that the payload of a hook is about. Its errors only go to
+// the log of the hook: the agent must not fail because of it.
 func Transcript(agent string, payload []byte) (string, error) {
 	if agent == Codex {
 		return codexTranscript(payload)
@@ -27,7 +28,8 @@ func Transcript(agent string, payload []byte) (string, error) {
 	return event.TranscriptPath, nil
 }
 
-// threadID is an id of Codex. It becomes a part of a pattern of file names.
+// threadID is an id of Codex. It becomes a part of a pattern of file names. Without it, a
+// payload with "*" or "../" could choose another file.
 var threadID = regexp.MustCompile(`^[0-9A-Za-z-]{1,100}$`)
 
 // codexTranscript finds the file of a thread, which the payload only names:
@@ -53,5 +55,6 @@ func codexTranscript(payload []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// A session that was resumed may have several; names sort by time.
 	return found[len(found)-1], nil
 }

@@ -17,17 +17,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/local/install"
 )
 
-// A Session is one whose transcript waits to be sent.
+// A Session is one whose transcript waits to be sent. It has no key: the sender uses that of
+// the login at that time.
 type Session struct {
 	Transcript string `json:"transcript"`
 	Server     string `json:"server,omitempty"` // "" for that of the last login
 	Prompts    bool   `json:"prompts"`          // with the texts of the prompts
 }
 
-// A Queue is a folder with a file for each session that waits.
+// A Queue is a folder with a file for each session that waits. Any number of processes may add
+// and send; only files are shared.
 type Queue struct{ Dir string }
 
-// UserQueue is the queue of the user, in their cache folder.
+// UserQueue is the queue of the user, in their cache folder. A cache folder may be emptied at
+// any time; a session that is lost is queued again by its next turn.
 func UserQueue() (Queue, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -51,6 +54,7 @@ func (q Queue) Add(s Session) error {
 	if err != nil {
 		return err
 	}
+	// The name is the key that deduplicates.
 	hash := sha256.Sum256([]byte(s.Server + "\n" + s.Transcript))
 	return install.ReplaceFile(filepath.Join(q.Dir, hex.EncodeToString(hash[:16])+waiting), raw, 0o600)
 }
@@ -63,7 +67,8 @@ func (q Queue) Len() int {
 
 // Send calls send for each session that waits. What fails waits for the next time,
 // and the errors are returned together. Only one process sends at a time; another
-// one waits for it, since a session may have grown in the meantime.
+// one waits for it, since a session may have grown in the meantime. It is called for sessions
+// in no particular order.
 func (q Queue) Send(ctx context.Context, send func(Session) error) (err error) {
 	unlock, err := q.lock(ctx)
 	if err != nil {
@@ -87,7 +92,8 @@ func (q Queue) Send(ctx context.Context, send func(Session) error) (err error) {
 }
 
 // sendOne sends a session under another name than that which Add writes, so that
-// what is added meanwhile is sent again.
+// what is added meanwhile is sent again. After a failure it is renamed back, over what Add may
+// have written: that is of the same session.
 func (q Queue) sendOne(path string, isWaiting bool, send func(Session) error) error {
 	if isWaiting {
 		if err := os.Rename(path+waiting, path+sending); err != nil {
@@ -111,7 +117,8 @@ func (q Queue) sendOne(path string, isWaiting bool, send func(Session) error) er
 	return os.Remove(path + sending)
 }
 
-// lock waits until no other process sends.
+// lock waits until no other process sends. The file itself stays: removing it would let two
+// processes lock two files.
 func (q Queue) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(q.Dir, 0o700); err != nil {
 		return nil, err
@@ -137,7 +144,8 @@ func (q Queue) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// Log opens the log file of the hook, to append to it. A large one is started anew.
+// Log opens the log file of the hook, to append to it. A large one is started anew. Nobody
+// looks after it, so it has to stay small by itself.
 func (q Queue) Log() (*os.File, error) {
 	if err := os.MkdirAll(q.Dir, 0o700); err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ type Settings struct {
 }
 
 // A format edits the content of a settings file, and leaves everything else in it
-// as it is. The content of a missing file is empty.
+// as it is. The content of a missing file is empty. add and remove return a new slice or the
+// content itself, never a changed one.
 type format interface {
 	// installed returns the command of the hook, "" if there is none.
 	installed(content []byte) (string, error)
@@ -83,7 +84,8 @@ func (s Settings) Installed() (string, error) {
 }
 
 // Install adds a hook that calls the program with flags. A hook that is there is
-// replaced. The content without it is kept beside the file, see Backup.
+// replaced. The content without it is kept beside the file, see Backup. Installing the same
+// again writes nothing, so scripts may do so.
 func (s Settings) Install(program string, flags []string) (err error) {
 	defer fault.Wrap(&err, "install the hook")
 	if s.Path, err = resolve(s.Path); err != nil {
@@ -113,7 +115,8 @@ func (s Settings) Install(program string, flags []string) (err error) {
 }
 
 // Uninstall removes the hook, and reports whether there was one. A file that
-// nothing else was changed in becomes what it was before Install.
+// nothing else was changed in becomes what it was before Install. If the user has edited the
+// file since, only the hook is taken out, and the edits stay.
 func (s Settings) Uninstall() (removed bool, err error) {
 	defer fault.Wrap(&err, "remove the hook")
 	if s.Path, err = resolve(s.Path); err != nil {
@@ -149,7 +152,8 @@ func (s Settings) Uninstall() (removed bool, err error) {
 func (s Settings) Backup() string { return s.Path + ".whetstone-backup" }
 
 // inBackup reports whether the backup has these settings already, perhaps in
-// another layout, which is the one to return to.
+// another layout, which is the one to return to. Otherwise a second Install would replace the
+// user's layout in the backup by ours.
 func (s Settings) inBackup(content []byte) bool {
 	backup, err := os.ReadFile(s.Backup())
 	return err == nil && s.format.equal(backup, content)
@@ -164,7 +168,8 @@ func (s Settings) read() ([]byte, error) {
 	return content, err
 }
 
-// replace writes a file with the permissions of the settings.
+// replace writes a file with the permissions of the settings. A new file is private, since
+// settings may have keys.
 func (s Settings) replace(path string, content []byte) error {
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(s.Path); err == nil {

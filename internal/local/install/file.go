@@ -12,7 +12,8 @@ import (
 )
 
 // ReplaceFile atomically and durably replaces a file: concurrent readers, and
-// those after a crash, see either the old or the new content.
+// those after a crash, see either the old or the new content. The old content stays if it
+// fails. A symbolic link is replaced, not followed; see hook.resolve.
 func ReplaceFile(name string, content []byte, mode fs.FileMode) error {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
@@ -27,6 +28,8 @@ const tempPattern = ".whetstone-*.tmp"
 // replaceFile is ReplaceFile for a name below root.
 func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) (err error) {
 	dir := path.Dir(name)
+	// In the same folder, since a rename works within a file system only. O_EXCL keeps a link
+	// that somebody planted from being followed.
 	temp := path.Join(dir, ".whetstone-"+rand.Text()+".tmp")
 	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -41,10 +44,12 @@ func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) (
 		_ = root.Remove(temp) // the first error is the cause
 		return err
 	}
+	// The rename itself must survive a crash, too.
 	return fsync.RootDir(root, dir)
 }
 
-// fsyncTree calls fsync on all files and folders below root.
+// fsyncTree calls fsync on all files and folders below root. Without it, a crash soon after a
+// rename could leave empty files under their final names.
 func fsyncTree(root *os.Root) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -61,7 +66,8 @@ func fsyncTree(root *os.Root) error {
 	})
 }
 
-// removeTree removes a folder, also one with read-only parts.
+// removeTree removes a folder, also one with read-only parts. A folder without the permission
+// to write can't be emptied, e.g. those of Go's module cache.
 func removeTree(root *os.Root, dir string) error {
 	if root.RemoveAll(dir) == nil {
 		return nil

@@ -21,7 +21,8 @@ import (
 // hidden from agents and version control.
 const stateName = ".whetstone"
 
-// A Folder is a folder of skills, locked for this process until it is closed.
+// A Folder is a folder of skills, locked for this process until it is closed. It isn't safe for
+// concurrent use. Its skills are what the lock file says.
 type Folder struct {
 	root   *os.Root
 	lock   *os.File
@@ -32,7 +33,8 @@ type Folder struct {
 
 // Open locks a folder, creates it if necessary, and recovers from a crash: it
 // finishes or rolls back an interrupted installation. If another process has the
-// lock, Open calls waiting once and waits until ctx ends.
+// lock, Open calls waiting once and waits until ctx ends. All work is done below an os.Root: a
+// skill with symbolic links can't lead out of the folder.
 func Open(ctx context.Context, dir string, waiting func()) (_ *Folder, err error) {
 	defer fault.Wrap(&err, "skills folder %s", dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -72,10 +74,13 @@ func (f *Folder) Close() error {
 // pollInterval is the time between two attempts to lock a folder.
 const pollInterval = 100 * time.Millisecond
 
+// acquireLock takes the lock, which is advisory and ends with the process, so a crash leaves no
+// stale lock.
 func (f *Folder) acquireLock(ctx context.Context, waiting func()) (err error) {
 	if err := f.root.MkdirAll(stateName, 0o755); err != nil {
 		return err
 	}
+	// It ignores itself as well.
 	if err := f.root.WriteFile(stateName+"/.gitignore", []byte("*\n"), 0o644); err != nil {
 		return err
 	}
@@ -118,7 +123,7 @@ func (f *Folder) removeTempFiles() error {
 func (f *Folder) Skills() map[string]Record { return maps.Clone(f.skills) }
 
 // Put writes the record of a skill to the lock file, and nothing else. A record that is
-// there already is not written.
+// there already is not written. All fields are compared, InstalledAt, too.
 func (f *Folder) Put(name string, r Record) (err error) {
 	defer fault.Wrap(&err, "lock file")
 	if err := CheckName(name); err != nil {
@@ -132,7 +137,7 @@ func (f *Folder) Put(name string, r Record) (err error) {
 	return f.writeLock(skills)
 }
 
-// writeLock replaces the lock file.
+// writeLock replaces the lock file. The records in memory change only once the file is durable.
 func (f *Folder) writeLock(skills map[string]Record) error {
 	content, err := encodeJSON(lockFile{Skills: skills, Version: lockVersion})
 	if err != nil {

@@ -24,7 +24,8 @@ const LockName = ".whetstone-lock.json"
 const lockVersion = 1
 
 // A Record is the entry of a skill in the lock file. Its fields are sorted by
-// their keys, as everything in the file is, for small diffs in version control.
+// their keys, as everything in the file is, for small diffs in version control. The file is
+// meant to be committed, so it has no absolute paths and nothing secret.
 type Record struct {
 	// ContentHash is the SHA-256 of the archive that was installed.
 	ContentHash string `json:"content_hash"`
@@ -44,6 +45,7 @@ type Record struct {
 	Version    string   `json:"version"`
 }
 
+// equal must compare every field: one that is left out would never be updated.
 func (r Record) equal(other Record) bool {
 	return maps.Equal(r.Files, other.Files) && r.InstalledAt.Equal(other.InstalledAt) &&
 		r.ContentHash == other.ContentHash && r.EntryID == other.EntryID && r.Pinned == other.Pinned &&
@@ -51,6 +53,7 @@ func (r Record) equal(other Record) bool {
 		slices.Equal(r.RequiredBy, other.RequiredBy)
 }
 
+// A lockFile is the file. Its fields are sorted, too.
 type lockFile struct {
 	Skills  map[string]Record `json:"skills"`
 	Version int               `json:"version"`
@@ -124,5 +127,7 @@ func isWindowsDevice(name string) bool {
 		return true
 	}
 	port := strings.HasPrefix(name, "COM") || strings.HasPrefix(name, "LPT")
+	// Windows also reserves them with an extension, e.g. "com1.txt", hence the cut in
+	// CheckName.
 	return port && len(name) == 4 && '0' <= name[3] && name[3] <= '9'
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // recover rolls an interrupted installation back or forward, by its journal. The
-// new folder still in the state folder means back.
+// new folder still in the state folder means back. A crash during recover itself is recovered
+// by the next one: every step is idempotent.
 func (f *Folder) recover() (err error) {
 	defer fault.Wrap(&err, "recover")
 	j, err := f.readJournal()
@@ -33,7 +34,8 @@ func (f *Folder) recover() (err error) {
 	return f.finish(j)
 }
 
-// cleanUp removes the leftovers of an installation that has no journal yet.
+// cleanUp removes the leftovers of an installation that has no journal yet. Nothing of the
+// user's was moved yet, so there is nothing to restore.
 func (f *Folder) cleanUp() error {
 	found, err := exists(f.root, oldDir)
 	if err != nil {
@@ -52,7 +54,8 @@ func (f *Folder) cleanUp() error {
 }
 
 // readJournal reads and validates the journal, which is as untrusted as the lock
-// file.
+// file. A path in it that leads out of the folder could make a recovery move files of the
+// user's.
 func (f *Folder) readJournal() (j journal, err error) {
 	raw, err := f.root.ReadFile(journalPath)
 	if err != nil {
@@ -85,6 +88,7 @@ func (f *Folder) rollBack(j journal) error {
 	return removeTree(f.root, newDir)
 }
 
+// The user's files go back first: without them the old folder would not be as it was.
 func (f *Folder) undoMoves(j journal) error {
 	for _, p := range j.Carry {
 		carried, err := exists(f.root, path.Join(newDir, p))

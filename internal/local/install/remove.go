@@ -29,6 +29,7 @@ func (f *Folder) Remove(name string, force bool) (backup string, err error) {
 	if state.Condition == Modified && !force {
 		return "", &EditedError{Name: name, Edits: state.Edits}
 	}
+	// Never delete what can't be downloaded again.
 	kept := ""
 	if state.Condition == Modified || len(found.userOwned) > 0 {
 		if kept, err = f.newBackupPath(name); err != nil {
@@ -43,6 +44,7 @@ func (f *Folder) Remove(name string, force bool) (backup string, err error) {
 		}
 	}
 	f.onStep("lock file")
+	// Only then may the lock file forget it.
 	if err := errors.Join(fsync.RootDir(f.root, stateName), fsync.RootDir(f.root, ".")); err != nil {
 		return "", err
 	}

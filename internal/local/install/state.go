@@ -27,7 +27,8 @@ const (
 	Modified Condition = "modified"
 )
 
-// A State is the state of a skill's folder.
+// A State is the state of a skill's folder. It is computed from the files alone; times of
+// modification are not looked at.
 type State struct {
 	Condition Condition
 	// Edits are the changes since the installation, sorted by path.
@@ -54,7 +55,8 @@ const (
 
 // Inspect compares the folder of a skill with its record. Files that systems and
 // interpreters generate are not edits, and neither are files that belong to the
-// user: .env*, .git and node_modules.
+// user: .env*, .git and node_modules. It takes no lock, so it may see a swap in progress, in
+// which the folder is missing for a moment.
 func Inspect(dir, name string, r Record) (_ State, err error) {
 	defer fault.Wrap(&err, "skill %s", name)
 	if err := CheckName(name); err != nil {
@@ -81,6 +83,8 @@ type scanResult struct {
 	userOwned []string
 }
 
+// hash is the type instead for what is no regular file, e.g. "L---------": it equals no
+// SHA-256.
 type foundFile struct {
 	size       int64
 	hash       string
@@ -88,7 +92,7 @@ type foundFile struct {
 }
 
 // scan reads the folder of a skill. owned are the files of the skill, whatever
-// they are called.
+// they are called. A skill may contain a file called .env.example, which is then the skill's.
 func scan(root *os.Root, name string, owned map[string]string) (scanResult, error) {
 	f := scanResult{files: map[string]foundFile{}}
 	info, err := root.Lstat(name)
@@ -116,6 +120,7 @@ func scan(root *os.Root, name string, owned map[string]string) (scanResult, erro
 	})
 }
 
+// add classifies one path. Folders of the user's are not descended into: they may be huge.
 func (f *scanResult) add(folder *os.Root, p string, d fs.DirEntry, owned map[string]string) error {
 	if !overlaps(p, owned) {
 		kind := classify(d.Name())
@@ -137,6 +142,7 @@ func (f *scanResult) add(folder *os.Root, p string, d fs.DirEntry, owned map[str
 	return err
 }
 
+// readFile hashes a file as a stream.
 func readFile(folder *os.Root, p string, d fs.DirEntry) (foundFile, error) {
 	if !d.Type().IsRegular() { // a skill has no links or devices once it is installed
 		return foundFile{hash: d.Type().String()}, nil
@@ -164,6 +170,7 @@ const (
 	userOwned      // never in a skill, but its user may need it
 )
 
+// classify looks at the last element of a path only.
 func classify(name string) kind {
 	switch name {
 	case ".DS_Store", "__MACOSX", "__pycache__":
@@ -190,6 +197,7 @@ func overlaps(p string, files map[string]string) bool {
 	return false
 }
 
+// state compares what was found with the files of the record. Permissions are no edits.
 func (f scanResult) state(installed map[string]string) State {
 	if !f.present {
 		return State{Condition: Missing}
@@ -214,6 +222,7 @@ func (f scanResult) state(installed map[string]string) State {
 	return s
 }
 
+// digest changes with every edit, so that a report of the same edits can be recognised.
 func (f scanResult) digest() string {
 	digest := sha256.New()
 	for _, p := range slices.Sorted(maps.Keys(f.files)) {

@@ -25,7 +25,8 @@ const (
 )
 
 // An EditedError reports that an installation would overwrite edits, or a folder
-// that was not installed by us.
+// that was not installed by us. The caller shows the edits and asks; a second call with force
+// overwrites them.
 type EditedError struct {
 	Name  string
 	Edits []Edit
@@ -53,6 +54,7 @@ func (f *Folder) Install(
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
+	// macOS and Windows ignore case by default.
 	for other := range f.skills {
 		if other != name && strings.EqualFold(other, name) {
 			return "", fault.New(fault.Conflict,
@@ -68,6 +70,7 @@ func (f *Folder) Install(
 	for _, file := range pkg.Installed() {
 		r.Files[file.Path] = file.SHA256
 	}
+	// The record may still be new, e.g. for another version with the same files.
 	if found.matches(pkg) {
 		return "", f.Put(name, r)
 	}
@@ -88,6 +91,7 @@ func (f *Folder) Install(
 		}
 		backup = filepath.Join(f.root.Name(), filepath.FromSlash(j.Backup))
 	}
+	// The folder is then as before, or as after, but not in between.
 	if err := f.replace(ctx, pkg, j); err != nil {
 		return "", errors.Join(err, f.recover())
 	}
@@ -95,7 +99,8 @@ func (f *Folder) Install(
 }
 
 // Restore is Install of what the lock file says: it never writes the lock file, and
-// refuses a package that has other files than the record.
+// refuses a package that has other files than the record. It is for CI and new machines: what
+// is installed is what was committed, or nothing.
 func (f *Folder) Restore(ctx context.Context, name string, pkg *skillpkg.Package, force bool) (backup string, err error) {
 	r, ok := f.skills[name]
 	if !ok {
@@ -111,7 +116,8 @@ func (f *Folder) Restore(ctx context.Context, name string, pkg *skillpkg.Package
 	return f.Install(ctx, name, pkg, r, force)
 }
 
-// matches reports whether the folder has the content of the package.
+// matches reports whether the folder has the content of the package. Windows has no permission
+// to execute.
 func (f scanResult) matches(pkg *skillpkg.Package) bool {
 	installed := pkg.Installed()
 	if !f.present || len(f.files) != len(installed) {
@@ -143,7 +149,7 @@ func (f scanResult) carry(files map[string]string) (paths []string, blocked bool
 }
 
 // newBackupPath returns an unused path for a backup, e.g.
-// ".whetstone/backups/pdf-20270102T030405Z".
+// ".whetstone/backups/pdf-20270102T030405Z". A second backup within a second gets a number.
 func (f *Folder) newBackupPath(name string) (string, error) {
 	if err := f.root.MkdirAll(backupsDir, 0o755); err != nil {
 		return "", err
@@ -162,7 +168,7 @@ func (f *Folder) newBackupPath(name string) (string, error) {
 }
 
 // A journal describes a swap in progress. While it exists, the swap is neither
-// complete nor rolled back.
+// complete nor rolled back. It is written once everything that the swap needs is on the disk.
 type journal struct {
 	Name   string `json:"name"`
 	Record Record `json:"record"`
@@ -189,6 +195,7 @@ func (f *Folder) replace(ctx context.Context, pkg *skillpkg.Package, j journal) 
 	return f.swap(j)
 }
 
+// newDir doesn't exist: Open has removed what a crash left.
 func (f *Folder) unpack(ctx context.Context, pkg *skillpkg.Package) error {
 	if err := f.root.Mkdir(newDir, 0o755); err != nil {
 		return err
@@ -235,7 +242,8 @@ func (f *Folder) swap(j journal) error {
 	return f.finish(j)
 }
 
-// carry moves a file of the user from one folder to the other.
+// carry moves a file of the user from one folder to the other. It is a rename: node_modules
+// would take minutes to copy.
 func (f *Folder) carry(p, from, to string) error {
 	if err := f.root.MkdirAll(path.Join(to, path.Dir(p)), 0o755); err != nil {
 		return err
@@ -243,7 +251,8 @@ func (f *Folder) carry(p, from, to string) error {
 	return f.root.Rename(path.Join(from, p), path.Join(to, p))
 }
 
-// finish completes a swap once the new folder is in place. It is idempotent.
+// finish completes a swap once the new folder is in place. It is idempotent. The journal goes
+// last: until then recover repeats the rest.
 func (f *Folder) finish(j journal) error {
 	f.onStep("lock file")
 	if err := f.Put(j.Name, j.Record); err != nil {
@@ -257,7 +266,8 @@ func (f *Folder) finish(j journal) error {
 	return f.root.Remove(journalPath)
 }
 
-// retire removes the old folder, if there is one, or makes it a backup.
+// retire removes the old folder, if there is one, or makes it a backup. Backups are never
+// deleted: only the user knows whether they are needed.
 func (f *Folder) retire(backup string) error {
 	found, err := exists(f.root, oldDir)
 	if err != nil || !found {

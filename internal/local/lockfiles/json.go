@@ -13,7 +13,8 @@ import (
 )
 
 // decode decodes JSON, or names the field that has another type. Of a key that is
-// there twice the last one counts, as in the clients.
+// there twice the last one counts, as in the clients. The problem is kept in the parser; false
+// only means to stop.
 func (p *parser) decode(field string, raw []byte, into any) bool {
 	err := json.Unmarshal(raw, into)
 	if err == nil {
@@ -28,6 +29,7 @@ func (p *parser) decode(field string, raw []byte, into any) bool {
 	return false
 }
 
+// article writes e.g. "an object" or "a number".
 func article(kind string) string {
 	kind, _, _ = strings.Cut(kind, " ") // "number 1.5" has the value
 	if kind == "object" || kind == "array" {
@@ -37,7 +39,7 @@ func article(kind string) string {
 }
 
 // each decodes the entries of a map in the order of their names. A name becomes a part
-// of messages.
+// of messages. Sorted, so that the same file always gives the same messages.
 func each[T any](p *parser, field string, all map[string]json.RawMessage, use func(name, field string, entry T)) {
 	if len(all) > MaxItems {
 		p.fail("", "has more than %d skills", MaxItems)
@@ -63,6 +65,7 @@ type skillsLock struct {
 	Skills map[string]json.RawMessage `json:"skills"`
 }
 
+// The clients write more fields; those that don't identify a version are ignored.
 type skillsEntry struct {
 	SourceURL       string `json:"sourceUrl"`
 	SourceBaseURL   string `json:"sourceBaseUrl"`
@@ -92,6 +95,7 @@ func (p *parser) skillsIn(content []byte, folders ...string) {
 	each(p, "skills", lock.Skills, func(name, at string, e skillsEntry) {
 		i := Item{Name: name}
 		for _, dir := range folders {
+			// The file doesn't say which of them, so all are looked at.
 			i.Folders = append(i.Folders, nonEmpty(folder(dir, name))...)
 		}
 		i.Source, i.Organisation = p.source(e.SourceURL)
@@ -123,7 +127,8 @@ type clawHubOrigin struct {
 }
 
 // clawHub reads .clawhub/lock.json, and the origin.json of each skill, which has its
-// fingerprint.
+// fingerprint. origin.json counts only for the same version: a failed update may have left it
+// behind.
 func (p *parser) clawHub(content []byte) {
 	var lock skillsLock
 	if !p.decode("", content, &lock) {
@@ -166,6 +171,7 @@ func (p *parser) clawHubOrigin(content []byte) {
 	p.add("", i)
 }
 
+// The lock file's organisation wins over that in the registry's address.
 func (p *parser) origin(at string, o clawHubOrigin, i *Item) {
 	source, organisation := p.source(o.Registry)
 	i.Source = source
@@ -191,7 +197,7 @@ type claudeMarketplace struct {
 }
 
 // claude reads installed_plugins.json, and known_marketplaces.json beside it, which
-// has the addresses.
+// has the addresses. Both files are in the same folder; the second is optional.
 func (p *parser) claude(content []byte) {
 	var installed claudePlugins
 	if !p.decode("", content, &installed) {

@@ -13,13 +13,14 @@ const (
 	maxBytes = 4 << 20
 )
 
-// A batch is the records of one push.
+// A batch is the records of one push. The zero value is empty.
 type batch struct {
 	records map[string][]json.RawMessage // by kind
 	count   int
 	bytes   int
 }
 
+// The caller keeps to maxRecords and maxBytes; see run.add.
 func (b *batch) add(kind string, raw json.RawMessage) {
 	if b.records == nil {
 		b.records = map[string][]json.RawMessage{}
@@ -43,6 +44,7 @@ type canonical struct {
 	Transcripts []json.RawMessage `json:"transcripts,omitempty"` // only if they are sent
 }
 
+// The fields and their names are the canonical schema's; see the API's push.
 type envelope struct {
 	SchemaVersion     string          `json:"schema_version"`
 	ClientVersion     string          `json:"client_version"`
@@ -51,7 +53,8 @@ type envelope struct {
 	Canonical         json.RawMessage `json:"canonical"`
 }
 
-// pushNamespace is the UUIDv5 namespace of push ids.
+// pushNamespace is the UUIDv5 namespace of push ids. Changing it would make the server take
+// every retry for something new.
 var pushNamespace = uuid.MustParse("2f6d9a52-8c0e-4b1b-9f0c-5a64d6f2b8e3")
 
 // body encodes a push. Its push_id, the idempotency key, is derived from the

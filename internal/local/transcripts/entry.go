@@ -37,7 +37,7 @@ type entry struct {
 	line int
 
 	// Of Codex: the skill whose text was shown to the model, and the one whose file
-	// was read.
+	// was read. Both are filled by parseRollout, never by JSON.
 	loaded, read string
 	command      *shellCall // of Codex: that has ended
 }
@@ -61,10 +61,12 @@ type message struct {
 	Usage   usage   `json:"usage"`
 }
 
-// synthetic is the model of messages that the agent's program wrote itself.
+// synthetic is the model of messages that the agent's program wrote itself. Such messages, e.g.
+// of API errors, cost nothing and are no answers.
 const synthetic = "<synthetic>"
 
-// usage has the tokens of a message. Each line of a message repeats it.
+// usage has the tokens of a message. Each line of a message repeats it. Adding up all lines
+// would count it several times.
 type usage struct {
 	Input         int64 `json:"input_tokens"`
 	Output        int64 `json:"output_tokens"`
@@ -95,7 +97,8 @@ type result struct {
 	raw          string // JSON: a string, or a list of blocks
 }
 
-// input has the parameters of the tools Skill, Read and Bash.
+// input has the parameters of the tools Skill, Read and Bash. Other tools have the same names
+// for other things; the name of the tool decides.
 type input struct {
 	Skill      string
 	FilePath   string
@@ -104,7 +107,8 @@ type input struct {
 	raw        string // JSON of all parameters
 }
 
-// UnmarshalJSON accepts a string or a list of blocks; anything else is empty.
+// UnmarshalJSON accepts a string or a list of blocks; anything else is empty. raw is never
+// empty: encoding/json calls it with a value.
 func (c *content) UnmarshalJSON(raw []byte) error {
 	switch raw[0] {
 	case '"':
@@ -152,7 +156,8 @@ func (r *result) UnmarshalJSON(raw []byte) error {
 // errIrrelevant means that a line is valid but has nothing to import.
 var errIrrelevant = errors.New("irrelevant type of entry")
 
-// parseEntry parses a line.
+// parseEntry parses a line. A line of the wrong form is a problem for people only if its type
+// is one that is imported.
 func parseEntry(l line) (e entry, err error) {
 	if l.long {
 		return e, fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
@@ -162,6 +167,7 @@ func parseEntry(l line) (e entry, err error) {
 		return e, errIrrelevant
 	}
 	err = json.Unmarshal(text, &e)
+	// Decode goes on after a field of another type, so e.Type is set if the line has one.
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!ok || e.Type == "") {
 		return e, errors.New("the line is not a JSON object")
 	}
@@ -176,7 +182,8 @@ func parseEntry(l line) (e entry, err error) {
 	return e, err
 }
 
-// parseTime parses the time of a line.
+// parseTime parses the time of a line. Years outside of that range can't be encoded by
+// time.Time.MarshalJSON, or are nonsense.
 func parseTime(stamp string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if year := at.UTC().Year(); err != nil || year < 1970 || year > 9000 {
@@ -185,7 +192,8 @@ func parseTime(stamp string) (time.Time, error) {
 	return at.UTC(), nil
 }
 
-// messageID identifies the message of a line within a transcript.
+// messageID identifies the message of a line within a transcript. Codex has no ids for some
+// messages.
 func (e entry) messageID() string { return cmp.Or(e.Message.ID, fmt.Sprintf("line %d", e.line)) }
 
 // listsSkills reports whether a line shows the model which skills there are.

@@ -29,7 +29,8 @@ type Import struct {
 	// Version is that of the program.
 	Version string
 	// Push sends a body to the server. If it is nil, the import is a dry run: all
-	// is read, and no progress is saved.
+	// is read, and no progress is saved. It is not retried here: an error ends the run, and the
+	// next run goes on from the State.
 	Push func(ctx context.Context, body []byte) (Receipt, error)
 	// State has the progress of earlier imports. It may be nil in a dry run.
 	State *State
@@ -109,16 +110,19 @@ func (i *Import) Run(ctx context.Context) (s Summary, err error) {
 	return r.summary, err
 }
 
-// A run is an Import in progress.
+// A run is an Import in progress. It works on one file at a time, so memory does not grow with
+// their number.
 type run struct {
 	*Import
 	summary Summary
 	batch   batch
 	// complete has the files whose records are all in the batch or pushed. Their
-	// progress is saved after the push.
+	// progress is saved after the push. A file is in several pushes if it is large; it counts
+	// as sent after the last one.
 	complete map[string]progress
 }
 
+// Transcripts come before commits, whose fate needs the end of their session.
 func (r *run) all(ctx context.Context) error {
 	// The keys of the State are absolute paths without symbolic links: one file
 	// has one key, however the folder was named.
@@ -173,13 +177,15 @@ func (r *run) note(p Problem) {
 	}
 }
 
-// importFile imports a file, unless there is nothing new in it.
+// importFile imports a file, unless there is nothing new in it. What is wrong with one file is
+// noted, and doesn't end the import.
 func (r *run) importFile(ctx context.Context, f candidate) error {
 	var from checkpoint
 	switch {
 	case f.info.ModTime().Before(r.Since):
 		r.summary.Old++
 		return nil
+	// A dry run reads everything, whatever was sent.
 	case r.Push == nil:
 	case r.State.upToDate(f, r.Prompts, r.Content):
 		r.summary.Unchanged++
@@ -206,7 +212,8 @@ func (r *run) importFile(ctx context.Context, f candidate) error {
 	return nil
 }
 
-// scan reads a file up to its present size; the agent may append to it meanwhile.
+// scan reads a file up to its present size; the agent may append to it meanwhile. A line that
+// is written right now is left to the next import.
 func (r *run) scan(ctx context.Context, path string, content *os.File, from checkpoint) (progress, error) {
 	info, err := content.Stat()
 	if err != nil {
@@ -271,6 +278,8 @@ func (r *run) push(ctx context.Context) error {
 	return r.State.save()
 }
 
+// Records that the server rejects are noted, and never sent again: they would be rejected
+// again.
 func (r *run) send(ctx context.Context) error {
 	body, err := r.batch.body(r.Owner, r.Version)
 	if err != nil {

@@ -31,7 +31,8 @@ func newLineReader(r io.Reader, limit, number int, offset int64) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, number: number, offset: offset}
 }
 
-// next returns the next line, or io.EOF.
+// next returns the next line, or io.EOF. The last line may lack its line break: ended is false
+// then, and err is nil.
 func (r *lineReader) next() (line, error) {
 	l := line{number: r.number + 1, offset: r.offset}
 	r.buffer = r.buffer[:0]

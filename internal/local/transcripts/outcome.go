@@ -18,7 +18,8 @@ import (
 )
 
 // outcomeRecord is what came of a command, or that a person interrupted the agent. The
-// command and the commit are left out.
+// command and the commit are left out. Command lines have passwords and names, and a hash names
+// a repository.
 type outcomeRecord struct {
 	base
 	OutcomeID  string    `json:"outcome_id"`
@@ -34,7 +35,8 @@ const (
 	interrupted    = "interrupted"
 )
 
-// A toolEnd is what Claude Code notes with the result of a tool.
+// A toolEnd is what Claude Code notes with the result of a tool. GitOperation is there in newer
+// versions only; older ones need madeCommit.
 type toolEnd struct {
 	Interrupted      bool
 	BackgroundTaskID string // of a command that goes on
@@ -55,7 +57,8 @@ func (r *toolEnd) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// A shellCall is a command line of the agent's shell that has ended.
+// A shellCall is a command line of the agent's shell that has ended. Nothing of it is sent but
+// what addOutcomes makes of it.
 type shellCall struct {
 	line   string
 	status int
@@ -78,6 +81,7 @@ func (t *turn) shellCall(e entry, b block) (c shellCall, ok bool) {
 		return c, false
 	}
 	c = shellCall{line: line, commit: e.ToolEnd.GitOperation.Commit.SHA, dir: e.CWD}
+	// Outputs are long, and decoding each would slow an import down.
 	if b.IsError || c.commit == "" && shell.Commits(line) { // else the output is of no use
 		c.output = b.Content.text()
 	}
@@ -99,7 +103,8 @@ var (
 	madeCommit = regexp.MustCompile(`(?m)^\[[^\]\n]+ ([0-9a-f]{7,40})\] `)
 )
 
-// addOutcomes adds what came of a command line.
+// addOutcomes adds what came of a command line. The commit itself is looked up later, in the
+// repository on this machine; see sendCommits.
 func (t *turn) addOutcomes(e entry, callID string, c shellCall) {
 	if passed := shell.TestsPassed(c.line, c.status, c.output); passed != nil {
 		t.addOutcome(e, testsPassed, callID, *passed)
@@ -117,6 +122,8 @@ func (t *turn) addOutcomes(e entry, callID string, c shellCall) {
 	}
 }
 
+// id must be the same each time the line is read: it is the key by which the server
+// deduplicates.
 func (t *turn) addOutcome(e entry, name, id string, passed bool) {
 	t.outcomes = append(t.outcomes, outcomeRecord{
 		base:      newBase(outcomeKind, t.file.sessionOf(e), e.at, t.file.source(e)),
@@ -131,12 +138,14 @@ func (t *turn) addInterruption(e entry) {
 	}
 }
 
-// shellCall returns the command line of an item of Codex.
+// shellCall returns the command line of an item of Codex. nil for one that is still running or
+// was refused.
 func (i rolloutItem) shellCall() *shellCall {
 	if i.ExitCode == nil || i.Status != "completed" && i.Status != "failed" {
 		return nil
 	}
 	c := &shellCall{line: shell.Quote(i.Command), status: *i.ExitCode, output: i.Output}
+	// A shell with a script, e.g. ["bash", "-lc", "go test ./..."]: the script is what matters.
 	if n := len(i.Command); n == 3 && (i.Command[1] == "-lc" || i.Command[1] == "-c") {
 		c.line = i.Command[2]
 	}
@@ -168,6 +177,7 @@ func (t *turn) ownCommits() []sessionCommit {
 	return t.commits
 }
 
+// Ids of tool calls are unique within a session only.
 func (c sessionCommit) key() string { return c.Session + "\n" + c.ToolCall }
 
 const (
@@ -176,7 +186,7 @@ const (
 	commitAge = 24 * time.Hour
 	// maxCommitAge is how old it is when it is given up.
 	maxCommitAge = 30 * 24 * time.Hour
-	// maxCommits is how many commits a State has.
+	// maxCommits is how many commits a State has. The oldest are dropped.
 	maxCommits = 1000
 )
 
@@ -204,7 +214,8 @@ func (s *State) endSession(session string, at time.Time) {
 	}
 }
 
-// sendCommits sends what became of the commits that are old enough.
+// sendCommits sends what became of the commits that are old enough. Commits are asked for by
+// folder, since each repository is opened once.
 func (r *run) sendCommits(ctx context.Context) error {
 	now := time.Now()
 	if r.now != nil {
@@ -237,6 +248,7 @@ func (r *run) sendCommits(ctx context.Context) error {
 			}
 		}
 	}
+	// Only what was pushed may be removed from the State.
 	if err := r.push(ctx); err != nil || len(byDir) == 0 {
 		return err
 	}

@@ -37,7 +37,8 @@ var (
 )
 
 // classify classifies the text of a message with the role user. It reports false
-// if it is not a prompt.
+// if it is not a prompt. Texts are compared by their beginning: what follows is a person's, and
+// could contain anything.
 func classify(text string) (userMessage, bool) {
 	if text == "" {
 		return userMessage{}, false
@@ -82,7 +83,8 @@ var agentCommands = []string{
 }
 
 // mentions reports whether a prompt names the skill, as a whole word and with or
-// without its plugin.
+// without its plugin. It is a hint only: "use pdf" names a skill, but so may an ordinary
+// sentence.
 func mentions(prompt, skill string) bool {
 	prompt = strings.ToLower(prompt)
 	_, short, _ := strings.Cut(skill, ":")
@@ -111,6 +113,7 @@ func hasWord(text, word string) bool {
 	}
 }
 
+// RuneError stands for the ends of the text.
 func inName(r rune) bool {
 	return r == '-' || r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }

@@ -14,12 +14,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/builtin"
 )
 
-// maxLine is the longest line that is parsed. Longer ones are results of tools.
+// maxLine is the longest line that is parsed. Longer ones are results of tools. The limit
+// bounds memory; their text is not needed.
 const maxLine = 64 << 20
 
 // A checkpoint is the beginning of the last turn of a transcript, from which
 // reading resumes. What comes before it does not change any more: an append
-// extends the last turn or adds new ones.
+// extends the last turn or adds new ones. Hash guards against files that were rewritten, e.g.
+// compacted or restored.
 type checkpoint struct {
 	Offset int64  `json:"offset"`
 	Lines  int    `json:"lines"`
@@ -55,7 +57,7 @@ type scanner struct {
 
 // scan reads a transcript from a checkpoint up to size, and returns the next
 // checkpoint. If the file has changed before the checkpoint, it is read from the
-// beginning.
+// beginning. Reading the same lines again gives the same records, with the same ids.
 func (r *scanner) scan(ctx context.Context, content io.ReaderAt, size int64, from checkpoint) (checkpoint, error) {
 	if hash, err := prefixHash(content, from.Offset, size); err != nil || hash != from.Hash {
 		from = checkpoint{}
@@ -98,7 +100,8 @@ func firstTime(content io.Reader) time.Time {
 	}
 }
 
-// finish emits the last turn and the sessions when all lines are read.
+// finish emits the last turn and the sessions when all lines are read. The checkpoint is the
+// beginning of the last turn, not the end of the file: that turn may go on.
 func (r *scanner) finish(content io.ReaderAt, size int64) (checkpoint, error) {
 	if err := r.flushTurn(); err != nil {
 		return r.last, err
@@ -132,6 +135,7 @@ func prefixHash(content io.ReaderAt, n, size int64) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), err
 }
 
+// line adds a line to its turn, or ends the turn if it is a prompt.
 func (r *scanner) line(l line) error {
 	e, err := r.file.parse(l)
 	if errors.Is(err, errIrrelevant) {
@@ -199,6 +203,7 @@ func (r *scanner) prompt(e entry) (userMessage, bool) {
 	return classify(e.Message.Content.text())
 }
 
+// flushTurn emits what the turn has so far. A turn that goes on is sent again, and replaced.
 func (r *scanner) flushTurn() error {
 	for _, record := range r.turn.records(r.withText) {
 		if err := r.emit(record); err != nil {

@@ -22,7 +22,9 @@ const (
 	transcriptKind = "transcript"
 )
 
-// base has the fields of all records.
+// base has the fields of all records. Ids and times are all from the transcript, never from
+// this machine's clock. CaptureMode tells imports apart from sessions that are reported live,
+// by OTLP.
 type base struct {
 	RecordKind        string `json:"record_kind"`
 	SchemaVersion     string `json:"schema_version"`
@@ -72,6 +74,7 @@ type sessionRecord struct {
 	EndedAt       time.Time `json:"ended_at"`
 }
 
+// PromptText is empty unless the user has allowed to send it.
 type promptRecord struct {
 	base
 	PromptID        string    `json:"prompt_id"`
@@ -84,6 +87,7 @@ type promptRecord struct {
 	SourcePromptID  string    `json:"source_prompt_id,omitempty"` // the agent's own id of the prompt
 }
 
+// Confidence is 1 where the transcript names the skill, and lower where it is inferred.
 type invocationRecord struct {
 	base
 	SkillInvocationID string    `json:"skill_invocation_id"`

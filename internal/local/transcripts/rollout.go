@@ -25,6 +25,7 @@ type rolloutLine struct {
 	Payload   rolloutPayload `json:"payload"`
 }
 
+// Which fields are set depends on Type.
 type rolloutPayload struct {
 	Type    string        `json:"type"`
 	ID      string        `json:"id"`
@@ -107,7 +108,9 @@ func parseRollout(l line) (e entry, err error) {
 	return e, err
 }
 
-// entry translates a line; it reports false if there is nothing to import in it.
+// entry translates a line; it reports false if there is nothing to import in it. The same event
+// is often there twice, as what was said to the model (response_item) and as what happened
+// (event_msg); only one of them is used.
 func (r rolloutLine) entry() (entry, bool) {
 	p := r.Payload
 	switch r.Type + " " + p.Type {
@@ -162,7 +165,8 @@ func (p rolloutPayload) message() (entry, bool) {
 	return e, true
 }
 
-// item translates a prompt, an answer, or a command that has ended.
+// item translates a prompt, an answer, or a command that has ended. A command is a user's line,
+// as Claude Code has results of tools.
 func (p rolloutPayload) item() (entry, bool) {
 	i := p.Item
 	switch i.Type {
@@ -221,7 +225,8 @@ func (t *turn) addLoaded(e entry) {
 }
 
 // addRead adds a skill whose file Codex has read by itself, which is how it uses
-// one: once in a turn, as it reports by OTLP.
+// one: once in a turn, as it reports by OTLP. 0.6: it may also have been read for another
+// reason, e.g. to edit it.
 func (t *turn) addRead(e entry) {
 	id := e.PromptID + ":implicit:" + e.read
 	for _, r := range t.invocations {

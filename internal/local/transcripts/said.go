@@ -11,7 +11,8 @@ import (
 const maxSaid = 256 << 10
 
 // transcriptRecord is what was said in a prompt, a message of the model or a tool
-// call, of which it has the ids. It is sent only if the user asked for it.
+// call, of which it has the ids. It is sent only if the user asked for it. The server stores it
+// sealed, and only if the organisation wants it.
 type transcriptRecord struct {
 	base
 	Role       string    `json:"role"`
@@ -40,7 +41,8 @@ type transcriptRecord struct {
 	Output     string `json:"output,omitempty"`
 }
 
-// said is what was said in a turn, by the ids of its messages and tool calls.
+// said is what was said in a turn, by the ids of its messages and tool calls. It is bounded by
+// maxSaid for each text, not in all: a turn is in memory only while it is read.
 type said struct {
 	answers, inputs, outputs map[string]string
 }
@@ -73,7 +75,8 @@ func (r result) text() string {
 	return c.text()
 }
 
-// transcript returns what was said in the turn.
+// transcript returns what was said in the turn. Texts are records of their own, so that those
+// without them are the same whether or not they are sent.
 func (t *turn) transcript() []record {
 	var all []record
 	if t.asked != nil {

@@ -15,7 +15,7 @@ import (
 
 // A State is the progress of imports to one server, saved in a file. It may be
 // lost without harm: then everything is sent again, and the server deduplicates
-// it.
+// it. Methods are not safe for concurrent use.
 type State struct {
 	path    string
 	content stateFile
@@ -39,7 +39,8 @@ type progress struct {
 }
 
 // OpenState reads the state from a file. A state that is missing, corrupt or of
-// another normalizerVersion is empty.
+// another normalizerVersion is empty. An unknown form is no error: sending again is always
+// safe.
 func OpenState(path string) (*State, error) {
 	s := &State{path: path, content: stateFile{Normalizer: normalizerVersion, Files: map[string]progress{}}}
 	raw, err := os.ReadFile(path)
@@ -57,7 +58,8 @@ func OpenState(path string) (*State, error) {
 }
 
 // upToDate reports whether the server has all of a file: its size and
-// modification time are unchanged.
+// modification time are unchanged. Texts that are asked for now and were not sent then make it
+// stale.
 func (s *State) upToDate(f candidate, prompts, content bool) bool {
 	p, ok := s.content.Files[f.path]
 	return ok && p.Size == f.info.Size() && p.ModTime.Equal(f.info.ModTime()) && (p.Prompts || !prompts) && (p.Content || !content)
@@ -77,7 +79,8 @@ func (s *State) set(path string, p progress) {
 	s.changed = true
 }
 
-// prune removes the files below a folder that no longer exist.
+// prune removes the files below a folder that no longer exist. Files of other folders stay: an
+// import of a part must not forget the rest.
 func (s *State) prune(dir string, present []candidate) {
 	exist := map[string]bool{}
 	for _, f := range present {
