@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
@@ -41,8 +42,7 @@ func sessionOf(ctx context.Context, q store.Querier, orgID, userID, sessionID st
 	// The hash includes the user, so it is computed for every user of the
 	// organisation.
 	if !idShape.MatchString(sessionID) { // it is not stored, only its hash
-		rows, err := q.Query(ctx, `SELECT id FROM users WHERE org_id = $1`, orgID)
-		users, err := store.All(rows, err, store.Value[string])
+		users, err := auth.UserIDs(ctx, q, orgID)
 		if err != nil {
 			return Session{}, err
 		}

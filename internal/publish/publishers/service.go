@@ -218,7 +218,7 @@ func (s *Service) checkDestination(ctx context.Context, to Destination) error {
 	if to.EntryID != "" || to.Organisation != "" {
 		return nil
 	}
-	several, err := severalOrganisations(ctx, s.DB)
+	several, err := auth.SeveralOrgs(ctx, s.DB)
 	if err == nil && several {
 		err = fault.Invalid("entry_id", "entry_id or organisation is required: this server has several organisations")
 	}
@@ -312,7 +312,7 @@ func (s *Service) grant(ctx context.Context, p Publisher, token oidc.Token, run 
 	if err != nil {
 		return Grant{}, err
 	}
-	if g.OrgName, err = organisationName(ctx, s.DB, p.OrgID); err != nil {
+	if g.OrgName, err = auth.OrgName(ctx, s.DB, p.OrgID); err != nil {
 		return Grant{}, err
 	}
 	g.Entry, err = s.Registry.Own(ctx, p.OrgID, p.EntryID)

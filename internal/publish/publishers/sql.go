@@ -110,18 +110,6 @@ func publishersOfRun(ctx context.Context, q store.Querier, run Run, to Destinati
 	return store.All(rows, err, scan)
 }
 
-// severalOrganisations stops counting at two.
-func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
-	n, err := store.One(rows, err, "Organisations", store.Value[int])
-	return n > 1, err
-}
-
-func organisationName(ctx context.Context, q store.Querier, id string) (string, error) {
-	rows, err := q.Query(ctx, `SELECT name FROM organisations WHERE id = $1`, id)
-	return store.One(rows, err, "Organisation", store.Value[string])
-}
-
 // An exchange is a redeemed token and the key that was issued for it.
 type exchange struct {
 	token       string

@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 )
 
-// scanAnswer reads an answer with its user, who may have been removed since.
 func scanAnswer(row store.Row) (a Answer, err error) {
 	var review *string
 	err = row.Scan(&a.ID, &a.OrgID, &a.EntryID, &a.VersionID, &a.Decision, &a.Comment, store.Time(&a.CreatedAt), &a.Replaced, &review,
-		&a.User.ID, &a.User.Email, &a.User.Name, &a.User.Role, store.NullTime(&a.User.RemovedAt))
+		&a.User.ID)
 	if err != nil || review == nil {
 		return a, err
 	}
@@ -24,14 +24,25 @@ func scanAnswer(row store.Row) (a Answer, err error) {
 }
 
 // answersTo lists what people said about a version, oldest first: comments are bounded,
-// and so are the decisions of each person.
+// and so are the decisions of each person, who may have been removed since.
 func answersTo(ctx context.Context, q store.Querier, versionID string) ([]Answer, error) {
 	rows, err := q.Query(ctx, `
 		SELECT a.id, a.org_id, a.entry_id, a.version_id, a.decision, a.comment, a.created_at, a.replaced_at IS NOT NULL, a.review,
-			u.id, u.email, u.name, u.role, u.removed_at
-		FROM version_approvals a JOIN users u ON u.id = a.user_id
-		WHERE a.version_id = $1 ORDER BY a.id`, versionID)
-	return store.All(rows, err, scanAnswer)
+			a.user_id
+		FROM version_approvals a WHERE a.version_id = $1 ORDER BY a.id`, versionID)
+	all, err := store.All(rows, err, scanAnswer)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(all))
+	for i, a := range all {
+		ids[i] = a.User.ID
+	}
+	users, err := auth.UsersByID(ctx, q, ids)
+	for i := range all {
+		all[i].User = users[all[i].User.ID]
+	}
+	return all, err
 }
 
 // countAnswers includes decisions and replaced ones, as maxAnswers does.

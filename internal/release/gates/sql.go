@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
@@ -224,22 +225,14 @@ func addEmails(ctx context.Context, q store.Querier, all []Gate) error {
 			}
 		}
 	}
-	if len(ids) == 0 {
-		return nil
-	}
 	slices.Sort(ids)
-	in, list := q.Dialect().In("$1", slices.Compact(ids))
-	rows, err := q.Query(ctx, `SELECT id, email FROM users WHERE removed_at IS NULL AND id`+in, list)
-	return store.Each(rows, err, func(row store.Row) error {
-		var id, email string
-		err := row.Scan(&id, &email)
-		for _, c := range changes {
-			if c.By == id {
-				c.Email = email
-			}
+	users, err := auth.UsersByID(ctx, q, slices.Compact(ids))
+	for _, c := range changes {
+		if u := users[c.By]; u.RemovedAt == nil {
+			c.Email = u.Email
 		}
-		return err
-	})
+	}
+	return err
 }
 
 // openGates lists the gates of one lane of an entry that have yet to decide: see

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
@@ -23,6 +24,12 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // Marketplace returns the name of the marketplace with the skills of an
 // organisation's registry, e.g. "whetstone-acme".
 func Marketplace(orgName string) string { return "whetstone-" + unfit.ReplaceAllString(orgName, "-") }
+
+// ownMarketplace returns the name of the organisation's marketplace.
+func ownMarketplace(ctx context.Context, q store.Querier, orgID string) (string, error) {
+	name, err := auth.OrgName(ctx, q, orgID)
+	return Marketplace(name), err
+}
 
 // idHash is what Claude Code reports of a plugin as plugin_id_hash.
 func idHash(plugin, marketplace string) string {

@@ -130,13 +130,6 @@ func loadsOfSessions(ctx context.Context, q store.Querier, orgID string, session
 	return store.All(rows, err, scanLoad)
 }
 
-// ownMarketplace returns the name of the organisation's marketplace.
-func ownMarketplace(ctx context.Context, q store.Querier, orgID string) (string, error) {
-	rows, err := q.Query(ctx, `SELECT name FROM organisations WHERE id = $1`, orgID)
-	name, err := store.One(rows, err, "Organisation", store.Value[string])
-	return Marketplace(name), err
-}
-
 // insertMarkets stores where loads say that their plugins come from.
 func insertMarkets(ctx context.Context, tx *store.Tx, orgID string, loads []load) error {
 	known := map[[2]string]bool{}

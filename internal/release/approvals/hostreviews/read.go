@@ -142,7 +142,7 @@ func (r *reading) attribute(
 		return nil, nil
 	}
 	// Accounts are matched by number: a name can be given up and registered by somebody else.
-	members, err := membersOf(ctx, r.DB, r.entry.OrgID, r.issuers(), accounts)
+	members, err := auth.MembersByAccount(ctx, r.DB, r.entry.OrgID, r.issuers(), accounts)
 	if err != nil {
 		return nil, err
 	}

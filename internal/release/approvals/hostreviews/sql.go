@@ -3,7 +3,6 @@ package hostreviews
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
@@ -33,37 +32,6 @@ func waitingOf(ctx context.Context, q store.Querier, c repohost.Connection) ([]w
 		err = row.Scan(&w.versionID, &w.commit)
 		return w, err
 	})
-}
-
-// membersOf finds the members who sign in with accounts of a provider, by the account. One
-// that two members have is left out. Counting it for either would let one person approve as
-// two.
-func membersOf(ctx context.Context, q store.Querier, orgID string, issuers, accounts []string) (map[string]auth.User, error) {
-	inIssuers, issuerList := q.Dialect().In("$2", issuers)
-	inAccounts, accountList := q.Dialect().In("$3", accounts)
-	rows, err := q.Query(ctx, `
-		SELECT i.subject, u.id, u.email, u.role FROM identities i JOIN users u ON u.id = i.user_id
-		WHERE i.org_id = $1 AND u.org_id = $1 AND i.issuer`+inIssuers+` AND i.subject`+inAccounts+` AND u.removed_at IS NULL`,
-		orgID, issuerList, accountList)
-	type row struct {
-		account string
-		user    auth.User
-	}
-	all, err := store.All(rows, err, func(r store.Row) (m row, err error) {
-		err = r.Scan(&m.account, &m.user.ID, &m.user.Email, &m.user.Role)
-		return m, err
-	})
-	found, twice := map[string]auth.User{}, map[string]bool{}
-	for _, m := range all {
-		if before, ok := found[m.account]; ok && before.ID != m.user.ID {
-			twice[m.account] = true
-		}
-		found[m.account] = m.user
-	}
-	for account := range twice {
-		delete(found, account)
-	}
-	return found, err
 }
 
 // A known version of an entry.
