@@ -76,7 +76,7 @@ func (s *Service) Orgs(ctx context.Context) ([]Organisation, error) { return all
 
 // OrgByName finds an organisation.
 func (s *Service) OrgByName(ctx context.Context, name string) (Organisation, error) {
-	return orgByName(ctx, s.DB, name)
+	return OrgNamed(ctx, s.DB, name)
 }
 
 // SetPlan changes the plan of an organisation. Other replicas may use the old
@@ -88,7 +88,7 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 	}
 	var o Organisation
 	err := s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
-		if o, err = orgByName(ctx, tx, name); err != nil {
+		if o, err = OrgNamed(ctx, tx, name); err != nil {
 			return err
 		}
 		before := o.Plan

@@ -48,7 +48,8 @@ func insertOrg(ctx context.Context, q store.Querier, o Organisation) error {
 	return err
 }
 
-func orgByName(ctx context.Context, q store.Querier, name string) (Organisation, error) {
+// OrgNamed returns the organisation of that name, unless it was deleted.
+func OrgNamed(ctx context.Context, q store.Querier, name string) (Organisation, error) {
 	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations WHERE name = $1 AND deleted_at IS NULL`, name)
 	return store.One(rows, err, "Organisation "+name, scanOrg)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
@@ -34,21 +35,16 @@ func readersOf(ctx context.Context, q store.Querier, orgID string, in sources.Ga
 	if !enforced {
 		return r, nil
 	}
-	rows, err := q.Query(ctx, `SELECT id, name, COALESCE(skill_id, '') FROM registry_entries WHERE org_id = $1 ORDER BY name`, orgID)
-	return r, store.Each(rows, err, func(row store.Row) error {
-		var e reader
-		var skillID string
-		if err := row.Scan(&e.id, &e.name, &skillID); err != nil {
-			return err
-		}
+	entries, err := registry.EntriesOf(ctx, q, orgID)
+	for _, e := range entries {
 		// An entry with a policy of its own isn't bound by the default.
-		p, ok := own[e.id]
+		p, ok := own[e.ID]
 		if !ok {
 			p = everyone
 		}
-		if reads(p, skillID) {
-			r.entries = append(r.entries, e)
+		if reads(p, deref(e.SkillID)) {
+			r.entries = append(r.entries, reader{id: e.ID, name: e.Name})
 		}
-		return nil
-	})
+	}
+	return r, err
 }

@@ -359,18 +359,21 @@ func lastConditions(ctx context.Context, q store.Querier, g Gate) (map[string]st
 // policy, that wait for people go on waiting for what a policy asks. Requirements only grow: of
 // several lowered policies the strictest counts.
 func keepRequirements(ctx context.Context, tx *store.Tx, orgID, entryID string, p Policy) error {
-	_, err := tx.Exec(ctx, `
+	waiting, err := registry.Unpublished(ctx, tx, orgID, entryID)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	pairs, list := tx.Dialect().Pairs("$6", waiting)
+	_, err = tx.Exec(ctx, `
 		INSERT INTO gate_requirements (version_id, org_id, entry_id, approvals, self_approval, host_reviews)
-		SELECT v.id, e.org_id, e.id, $3, $4, $5 FROM registry_entries e
-		JOIN registry_versions v ON v.entry_id = e.id AND v.state <> 'published'
-		WHERE e.org_id = $1 AND (e.id = $2 OR $2 = '' AND NOT EXISTS (
-			SELECT 1 FROM gate_policies p WHERE p.org_id = e.org_id AND p.entry_id = e.id))
+		SELECT pairs.a, CAST($1 AS TEXT), pairs.b, $3, $4, $5 FROM `+pairs+`
+		WHERE $2 <> '' OR NOT EXISTS (SELECT 1 FROM gate_policies p WHERE p.org_id = $1 AND p.entry_id = pairs.b)
 		ON CONFLICT (version_id) DO UPDATE SET
 			approvals = CASE WHEN excluded.approvals > gate_requirements.approvals
 				THEN excluded.approvals ELSE gate_requirements.approvals END,
 			self_approval = gate_requirements.self_approval AND excluded.self_approval,
 			host_reviews = gate_requirements.host_reviews AND excluded.host_reviews`,
-		orgID, entryID, p.Approvals, p.SelfApproval, p.HostReviews)
+		orgID, entryID, p.Approvals, p.SelfApproval, p.HostReviews, list)
 	return err
 }
 

@@ -219,20 +219,20 @@ type versionOutput struct {
 	Changelog string `json:"changelog"`
 }
 
-func newVersionOutput(n note) versionOutput {
-	out := versionOutput{Version: n.version, CreatedAt: n.pushedAt.UnixMilli()}
-	if n.summary != nil {
-		out.Changelog = *n.summary
+func newVersionOutput(v registry.Version) versionOutput {
+	out := versionOutput{Version: v.Version, CreatedAt: v.PushedAt.UnixMilli()}
+	if v.ChangeSummary != nil {
+		out.Changelog = *v.ChangeSummary
 	}
 	return out
 }
 
 // latestOutput is the current version, unless clients cannot compare it.
-func latestOutput(n note) *versionOutput {
-	if !isSemVer(n.version) {
+func latestOutput(v registry.Version) *versionOutput {
+	if !isSemVer(v.Version) {
 		return nil
 	}
-	out := newVersionOutput(n)
+	out := newVersionOutput(v)
 	return &out
 }
 
@@ -285,12 +285,12 @@ func (s *Service) handleList(w http.ResponseWriter, r *http.Request, v visit) er
 		ids[i] = it.Current.ID
 	}
 	// Only for the page: the cached items do not have the texts of versions.
-	notes, err := notesOf(r.Context(), s.DB, ids)
+	versions, err := registry.VersionsByID(r.Context(), s.DB, ids)
 	if err != nil {
 		return err
 	}
 	for _, it := range chosen {
-		out.Items = append(out.Items, listedOutput{newSkillOutput(it.Listed, it.own), latestOutput(notes[it.Current.ID])})
+		out.Items = append(out.Items, listedOutput{newSkillOutput(it.Listed, it.own), latestOutput(versions[it.Current.ID])})
 	}
 	return answer(w, out)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/clawhub"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
 // TestQueryPlans wants an index for everything that a request reads.
@@ -19,9 +20,9 @@ func TestQueryPlans(t *testing.T) {
 		}
 		ctx, ids, now := t.Context(), []string{"a", "b"}, time.Now()
 		for name, run := range map[string]func() error{
-			"publishers": func() error { return second(clawhub.PublishersOf(ctx, q, "pdf", "acme")) },
-			"notes":      func() error { return second(clawhub.NotesOf(ctx, q, ids)) },
-			"versions":   func() error { return second(clawhub.NotesAfter(ctx, q, "a", 1, "b", 10)) },
+			"publishers": func() error { return second(registry.OrgsOffering(ctx, q, "pdf", "acme", 10)) },
+			"notes":      func() error { return second(registry.VersionsByID(ctx, q, ids)) },
+			"versions":   func() error { return second(registry.PublishedBefore(ctx, q, "a", 1, "b", 10)) },
 			"uploads":    func() error { return second(clawhub.UploadsByID(ctx, q, "a", "b", ids, now)) },
 			"pending": func() error {
 				_, _, err := clawhub.PendingUploads(ctx, q, "a", now)

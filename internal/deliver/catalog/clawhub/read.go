@@ -77,7 +77,7 @@ func (s *Service) handleSkill(w http.ResponseWriter, r *http.Request, v visit) e
 	if err != nil {
 		return err
 	}
-	notes, err := notesOf(r.Context(), s.DB, []string{l.Current.ID})
+	versions, err := registry.VersionsByID(r.Context(), s.DB, []string{l.Current.ID})
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *Service) handleSkill(w http.ResponseWriter, r *http.Request, v visit) e
 		return err
 	}
 	return answer(w, detailOutput{
-		Skill: newSkillOutput(l, v.own(l)), LatestVersion: latestOutput(notes[l.Current.ID]),
+		Skill: newSkillOutput(l, v.own(l)), LatestVersion: latestOutput(versions[l.Current.ID]),
 		Owner: ownerOutput{l.OrgName, l.OrgName}, Moderation: rep.moderation(),
 	})
 }
@@ -109,18 +109,18 @@ func (s *Service) handleVersions(w http.ResponseWriter, r *http.Request, v visit
 	}
 	limit := limitOf(query)
 	// One more than the page tells whether another one follows.
-	notes, err := notesAfter(r.Context(), s.DB, l.ID, pushed, id, limit+1)
+	versions, err := registry.PublishedBefore(r.Context(), s.DB, l.ID, pushed, id, limit+1)
 	if err != nil {
 		return err
 	}
 	out := versionsOutput{Items: []versionOutput{}}
-	if len(notes) > limit {
-		notes = notes[:limit]
-		cursor := newCursor(store.Micros(notes[limit-1].pushedAt), notes[limit-1].id)
+	if len(versions) > limit {
+		versions = versions[:limit]
+		cursor := newCursor(store.Micros(versions[limit-1].PushedAt), versions[limit-1].ID)
 		out.NextCursor = &cursor
 	}
-	for _, n := range notes {
-		out.Items = append(out.Items, newVersionOutput(n))
+	for _, v := range versions {
+		out.Items = append(out.Items, newVersionOutput(v))
 	}
 	return answer(w, out)
 }
@@ -177,7 +177,7 @@ func (s *Service) handleVersion(w http.ResponseWriter, r *http.Request, v visit)
 	}
 	var out versionDetail
 	out.Skill.Slug, out.Skill.DisplayName = l.Name, l.Name
-	out.Version.versionOutput = newVersionOutput(note{version: ver.Version, pushedAt: ver.PushedAt, summary: ver.ChangeSummary})
+	out.Version.versionOutput = newVersionOutput(ver)
 	out.Version.Security = rep.security()
 	out.Version.Files = make([]fileOutput, len(ver.Manifest))
 	for i, f := range ver.Manifest {

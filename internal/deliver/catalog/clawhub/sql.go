@@ -7,59 +7,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// maxPublishers is how many organisations an ambiguous handle names.
-const maxPublishers = 10
-
-// publishersOf names the organisations with a handle, in whatever case, that have
-// a public or unlisted skill of that name. Two branches of a UNION, since each
-// visibility has a partial index of its own.
-func publishersOf(ctx context.Context, q store.Querier, slug, handle string) ([]string, error) {
-	rows, err := q.Query(ctx, `
-		SELECT o.name FROM (
-			SELECT e.org_id FROM registry_entries e WHERE e.visibility = 'public' AND e.name = $1 AND e.current_version_id <> ''
-			UNION ALL SELECT e.org_id FROM registry_entries e
-			WHERE e.visibility = 'unlisted' AND e.name = $1 AND e.current_version_id <> '') found
-		JOIN organisations o ON o.id = found.org_id WHERE lower(o.name) = lower($2)
-		ORDER BY o.name LIMIT $3`,
-		slug, handle, maxPublishers)
-	return store.All(rows, err, store.Value[string])
-}
-
-// A note is what is said about a version.
-type note struct {
-	id, version string
-	pushedAt    time.Time
-	summary     *string
-}
-
-func scanNote(row store.Row) (n note, err error) {
-	err = row.Scan(&n.id, &n.version, store.Time(&n.pushedAt), &n.summary)
-	return n, err
-}
-
-// notesOf reads the notes of versions, by version id.
-func notesOf(ctx context.Context, q store.Querier, versionIDs []string) (map[string]note, error) {
-	in, list := q.Dialect().In("$1", versionIDs)
-	rows, err := q.Query(ctx, `SELECT v.id, v.version, v.pushed_at, v.change_summary FROM registry_versions v WHERE v.id`+in, list)
-	notes := map[string]note{}
-	err = store.Each(rows, err, func(row store.Row) error {
-		n, err := scanNote(row)
-		notes[n.id] = n
-		return err
-	})
-	return notes, err
-}
-
-// notesAfter reads a page of an entry's published versions, newest push first, after the
-// version that was pushed at a time with an id.
-func notesAfter(ctx context.Context, q store.Querier, entryID string, pushed int64, id string, limit int) ([]note, error) {
-	rows, err := q.Query(ctx, `
-		SELECT v.id, v.version, v.pushed_at, v.change_summary FROM registry_versions v
-		WHERE v.entry_id = $1 AND v.state = 'published' AND (v.pushed_at, v.id) < ($2, $3)
-		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $4`, entryID, pushed, id, limit)
-	return store.All(rows, err, scanNote)
-}
-
 // An upload is a file on its way to a version.
 type upload struct {
 	id, orgID, userID string

@@ -96,11 +96,14 @@ func (s *Service) find(ctx context.Context, v visit, slug, owner string) (regist
 
 func errNoSkill() error { return fault.New(fault.NotFound, "Skill not found") }
 
+// maxPublishers is how many organisations an ambiguous handle names.
+const maxPublishers = 10
+
 // ownedBy returns the shelf of the organisation with a handle that publishes a
 // skill. Clients send handles in lower case. Of two organisations whose names
 // differ in case only, none is guessed: one could publish in the other's name.
 func (s *Service) ownedBy(ctx context.Context, slug, owner string) ([]registry.Shelf, error) {
-	names, err := publishersOf(ctx, s.DB, slug, owner)
+	names, err := registry.OrgsOffering(ctx, s.DB, slug, owner, maxPublishers)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/deliver/catalog/marketplace"
+	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/gittree"
@@ -179,15 +180,15 @@ func (s *Service) shelf(ctx context.Context, sh registry.Shelf) (shelf, error) {
 	if sh.OrgName == "" {
 		return shelf{Shelf: sh, key: "all"}, nil
 	}
-	ids, err := organisationIDs(ctx, s.Catalog.Registry.DB, sh.OrgName)
-	if err != nil || len(ids) == 0 {
-		return shelf{Shelf: sh}, err
+	org, err := auth.OrgNamed(ctx, s.Catalog.Registry.DB, sh.OrgName)
+	if fault.Is(err, fault.NotFound) {
+		return shelf{Shelf: sh}, nil
 	}
-	out := shelf{sh, ids[0] + "/public", &ids[0]}
+	out := shelf{sh, org.ID + "/public", &org.ID}
 	if sh.Private {
-		out.key = ids[0] + "/private"
+		out.key = org.ID + "/private"
 	}
-	return out, nil
+	return out, err
 }
 
 // written returns the history that is in the database.
@@ -220,7 +221,7 @@ func (s *Service) restrict(ctx context.Context, r *repo, shop *marketplace.Shop)
 			before = append(before, p.versionID)
 		}
 	}
-	published, err := publishedVersions(ctx, s.Catalog.Registry.DB, before)
+	versions, err := registry.VersionsByID(ctx, s.Catalog.Registry.DB, before)
 	if err != nil {
 		return err
 	}
@@ -228,7 +229,8 @@ func (s *Service) restrict(ctx context.Context, r *repo, shop *marketplace.Shop)
 	for _, p := range r.plugins {
 		// Neither the version nor its entry may be gone: either is enough to hide
 		// it.
-		if p.until != 0 && !onShelf[published[p.versionID]] {
+		v := versions[p.versionID]
+		if p.until != 0 && (v.State != registry.Published || !onShelf[v.EntryID]) {
 			from = max(from, p.until)
 		}
 	}

@@ -7,12 +7,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// organisationIDs returns the id of the organisation of that name, if there is one.
-func organisationIDs(ctx context.Context, q store.Querier, name string) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT id FROM organisations WHERE name = $1 AND deleted_at IS NULL`, name)
-	return store.All(rows, err, store.Value[string])
-}
-
 // newestCommits returns commits of a shelf that are still served, the newest first.
 // A commit without a message is no longer served, see forgetBefore.
 func newestCommits(ctx context.Context, q store.Querier, shelf string, limit int) ([]commit, error) {
@@ -48,21 +42,6 @@ func pluginsSince(ctx context.Context, q store.Querier, shelf string, number int
 		p.tree = parse(tree)
 		return &p, err
 	})
-}
-
-// publishedVersions returns those of the versions that are published, with their
-// entries.
-func publishedVersions(ctx context.Context, q store.Querier, ids []string) (map[string]string, error) {
-	entries := map[string]string{}
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT id, entry_id FROM registry_versions WHERE id`+in+` AND state = 'published'`, list)
-	err = store.Each(rows, err, func(row store.Row) error {
-		var id, entry string
-		err := row.Scan(&id, &entry)
-		entries[id] = entry
-		return err
-	})
-	return entries, err
 }
 
 // insertCommits reports false if another replica has written commits with these

@@ -47,27 +47,27 @@ func (s *Service) contents(ctx context.Context, list []registry.Listed) (map[str
 		return nil, err
 	}
 	defer release()
-	stored, err := versionsByID(ctx, s.DB, missing)
+	stored, err := registry.FilesOf(ctx, s.DB, missing)
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range stored {
-		c := &content{files: v.files, problem: errNoSkillFile}
+		c := &content{files: v.Manifest, problem: errNoSkillFile}
 		size := int64(contentSize)
-		for _, f := range v.files {
+		for _, f := range v.Manifest {
 			size += fileSize + int64(len(f.Path))
 			if f.Path != skillFile {
 				continue
 			}
-			if v.skillMD == nil { // a large one
-				if v.skillMD, err = s.Registry.ReadFile(ctx, byID[v.id], f); err != nil {
+			if v.SkillMD == nil { // a large one
+				if v.SkillMD, err = s.Registry.ReadFile(ctx, byID[v.VersionID], f); err != nil {
 					return nil, fault.New(fault.Unavailable, "An archive cannot be read now").Because(err)
 				}
 			}
-			c.frontmatter, c.name, c.problem = frontmatter(v.skillMD)
+			c.frontmatter, c.name, c.problem = frontmatter(v.SkillMD)
 		}
-		s.skills.Put(v.id, c, size+int64(len(c.frontmatter)))
-		all[v.id] = c
+		s.skills.Put(v.VersionID, c, size+int64(len(c.frontmatter)))
+		all[v.VersionID] = c
 	}
 	return all, nil
 }

@@ -185,19 +185,21 @@ func (s *Service) addVerdicts(ctx context.Context, orgID string, ids []string, t
 	if s.Gates == nil {
 		return nil
 	}
-	gates, err := gatesByVersion(ctx, s.DB, ids)
-	if err != nil || len(gates) == 0 {
+	versions, err := registry.VersionsByID(ctx, s.DB, ids)
+	var asked []string
+	for _, v := range versions {
+		if v.GateID != nil {
+			asked = append(asked, *v.GateID)
+		}
+	}
+	if err != nil || len(asked) == 0 {
 		return err
 	}
-	asked := make([]string, 0, len(gates))
-	for _, gate := range gates {
-		asked = append(asked, gate)
-	}
 	verdicts, err := s.Gates.Verdicts(ctx, orgID, asked)
-	for id, gate := range gates {
-		if verdict := verdicts[gate]; verdict != nil {
-			to[id][metaPrefix+"gate"] = gate
-			to[id][metaPrefix+"gate_verdict"] = string(*verdict)
+	for id, v := range versions {
+		if v.GateID != nil && verdicts[*v.GateID] != nil {
+			to[id][metaPrefix+"gate"] = *v.GateID
+			to[id][metaPrefix+"gate_verdict"] = string(*verdicts[*v.GateID])
 		}
 	}
 	return err
