@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
@@ -30,7 +29,7 @@ func (p Policy) Check(ctx context.Context, q store.Querier, orgID, account strin
 	if p.OperatorOnly {
 		return p.ErrNotClaimed(account)
 	}
-	several, err := auth.SeveralOrgs(ctx, q)
+	several, err := severalOrganisations(ctx, q)
 	if err == nil && several {
 		err = fault.New(fault.Conflict, "This server has several organisations, so the operator assigns the account %[1]s to one with"+
 			" `whetstone repohost allow ORG %[1]s`", account).WithCode("claim_required")

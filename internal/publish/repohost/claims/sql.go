@@ -28,6 +28,13 @@ func Holder(ctx context.Context, q store.Querier, account string) (holder string
 	return holder, err == nil, err
 }
 
+// severalOrganisations stops counting at two.
+func severalOrganisations(ctx context.Context, q store.Querier) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM (SELECT id FROM organisations WHERE deleted_at IS NULL LIMIT 2) AS two`)
+	n, err := store.One(rows, err, "Organisations", store.Value[int])
+	return n > 1, err
+}
+
 // moveClaim assigns an account to an organisation. It's fault.Conflict if the holder is
 // no longer from ("" for none), because the operator decided about that one.
 func moveClaim(ctx context.Context, tx *store.Tx, account, from, to string) error {
