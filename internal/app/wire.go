@@ -142,8 +142,6 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.privacy = &privacy.Service{DB: db, Blobs: on.blobs, Jobs: queue, Auth: on.auth, Log: log("privacy")}
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
-	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
-	p.report = &report.Service{DB: db, Costs: p.costs}
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
@@ -151,7 +149,6 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
 	p.teams = &teams.Service{DB: db, Auth: on.auth, Registry: p.registry}
 	p.installations = &installations.Service{DB: db, Blobs: on.links, Jobs: queue, Registry: p.registry}
-	p.release = &release.Service{DB: db, Registry: p.registry, Owns: p.teams.MayAsOwner, Clients: p.installations}
 	p.tokens = &tokens.Service{DB: db, Log: log("catalog")}
 	p.catalog = &catalog.Service{
 		Registry: p.registry, Tokens: p.tokens, Keys: on.auth, Memory: on.memory.work, PublicURL: a.URL(), Log: log("catalog"),
@@ -160,28 +157,22 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Auth: on.auth, Registry: p.registry, Keys: oidc.NewKeys(on.targets), PublicURL: a.URL(),
 		AllowPrivate: c.AllowPrivateTargets, Log: log("publishers"),
 	}
-	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry}
+	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices, Texts: p.catalog}
+	p.report = &report.Service{DB: db, Costs: p.costs}
 	p.evidence = &content.Service{
 		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts),
 	}
+	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry, Content: p.evidence}
 	p.telemetry = &telemetry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions,
 		Curate: p.curate, Evidence: p.evidence, Auth: on.auth, Quota: on.quota,
 		Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
-	}
-	p.alerts = &alerts.Service{
-		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),
-		Seal: a.keyring, Owners: p.teams, Interval: time.Duration(c.AlertInterval), AllowPrivate: c.AllowPrivateTargets, Log: log("alerts"),
 	}
 	p.repohost = &repohost.Service{
 		DB: db, Jobs: queue, Host: on.host, Registry: p.registry, Secrets: []string{on.hookSecret}, Seal: a.keyring,
 		Claims:    claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator},
 		Interval:  time.Duration(c.RepohostInterval),
 		PublicURL: a.URL(), Guard: guard{p.teams}, Owners: p.teams, Log: log("repohost"),
-	}
-	p.incidents = &incidents.Service{
-		DB: db, Jobs: queue, Alerts: p.alerts, Repohost: p.repohost, Installations: p.installations,
-		Interval: time.Duration(c.AlertInterval), PublicURL: a.URL(), Log: log("incidents"),
 	}
 	p.sources = &sources.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Repohost: p.repohost, Files: files,
@@ -206,11 +197,6 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.gates = &gates.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Owners: p.teams, Log: log("gates"),
 	}
-	p.approvals = &approvals.Service{DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Approvers: p.teams}
-	p.hostReviews = &hostreviews.Service{
-		DB: db, Jobs: queue, Registry: p.registry, Approvals: p.approvals, Repohost: p.repohost, CodeHost: codeHost(c),
-		Log: log("approvals"),
-	}
 	p.attestations = &attestations.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
 		Log: log("attestations"),
@@ -234,6 +220,26 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.apply = &apply.Service{
 		DB: db, Jobs: queue, Proposals: p.proposals, Registry: p.registry, Gates: p.gates, Repohost: p.repohost,
 		Interval: time.Duration(c.RepohostInterval), PublicURL: a.URL(), Log: log("proposals"),
+	}
+	versions := versionWatchers{p.checks, p.apply, p.attestations}
+	p.approvals = &approvals.Service{
+		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Approvers: p.teams, Watcher: versions,
+	}
+	p.hostReviews = &hostreviews.Service{
+		DB: db, Jobs: queue, Registry: p.registry, Approvals: p.approvals, Repohost: p.repohost, CodeHost: codeHost(c),
+		Log: log("approvals"),
+	}
+	p.release = &release.Service{
+		DB: db, Registry: p.registry, Owns: p.teams.MayAsOwner, Clients: p.installations, Watcher: versions,
+		Approvals: approvals.Promoting{Service: p.approvals}, Gates: p.gates, Rollbacks: p.apply,
+	}
+	p.alerts = &alerts.Service{
+		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),
+		Seal: a.keyring, Owners: p.teams, Interval: time.Duration(c.AlertInterval), AllowPrivate: c.AllowPrivateTargets, Log: log("alerts"),
+	}
+	p.incidents = &incidents.Service{
+		DB: db, Jobs: queue, Alerts: p.alerts, Repohost: p.repohost, Installations: p.installations,
+		Interval: time.Duration(c.AlertInterval), PublicURL: a.URL(), Log: log("incidents"),
 	}
 	p.improve = &improve.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Judge: on.judge,
@@ -273,9 +279,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 
-	versions := versionWatchers{p.checks, p.apply, p.attestations}
-	p.gates.Watcher, p.release.Watcher, p.release.Rollbacks = versions, versions, p.apply
-	p.gates.Approvals, p.release.Approvals, p.approvals.Watcher = p.approvals, approvals.Promoting{Service: p.approvals}, versions
+	p.gates.Watcher, p.gates.Approvals = versions, p.approvals
 	p.repohost.Reviews = p.hostReviews
 	p.registry.Owners, p.alerts.Incidents = p.teams.ShownOwners, p.incidents
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
@@ -283,9 +287,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
 	p.registry.Owns, on.links.Allow = p.teams.MayAsOwner, p.registry.CheckLink
 	p.registry.Sign, p.runs.Sign = p.attestations.SignVersion, p.attestations.SignRun
-	p.release.Gates = p.gates
-	p.sessions.Content = p.evidence
-	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
+	p.skills.Costs, p.skills.Sessions = p.costs, p.sessions
 	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
