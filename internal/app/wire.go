@@ -32,6 +32,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/otlp/grpc"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/events"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
@@ -140,7 +141,11 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.scim = &scim.Service{DB: db, Auth: on.auth, PublicURL: a.URL(), Log: log("scim")}
 	p.privacy = &privacy.Service{DB: db, Blobs: on.blobs, Jobs: queue, Auth: on.auth, Log: log("privacy")}
-	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
+	p.costs = &costs.Service{DB: db, Jobs: queue, Prices: prices, Texts: catalog.Texts{DB: db}}
+	p.skills = &skills.Service{
+		DB: db, Jobs: queue, Window: c.MetricsWindow.Days(), Costs: p.costs,
+		Versions: registry.History{}, Installations: installations.History{}, Plugins: plugins.History{},
+	}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
@@ -157,7 +162,6 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Auth: on.auth, Registry: p.registry, Keys: oidc.NewKeys(on.targets), PublicURL: a.URL(),
 		AllowPrivate: c.AllowPrivateTargets, Log: log("publishers"),
 	}
-	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices, Texts: p.catalog}
 	p.report = &report.Service{DB: db, Costs: p.costs}
 	p.evidence = &content.Service{
 		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts),
@@ -283,11 +287,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.repohost.Reviews = p.hostReviews
 	p.registry.Owners, p.alerts.Incidents = p.teams.ShownOwners, p.incidents
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
-	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
 	p.registry.Owns, on.links.Allow = p.teams.MayAsOwner, p.registry.CheckLink
 	p.registry.Sign, p.runs.Sign = p.attestations.SignVersion, p.attestations.SignRun
-	p.skills.Costs, p.skills.Sessions = p.costs, p.sessions
+	p.skills.Sessions = p.sessions
 	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
@@ -306,7 +309,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	} {
 		s.Register()
 	}
-	plugins := &marketplace.Service{Catalog: p.catalog, Memory: on.memory.work}
+	shop := &marketplace.Service{Catalog: p.catalog, Memory: on.memory.work}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		p.events,
 		p.scim,
@@ -325,7 +328,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		p.sessions, p.evidence, p.telemetry, p.alerts, p.incidents, p.sources, p.grades, p.suggestions,
 		p.suites, p.runs, p.trials, p.gates,
 		p.attestations, p.improve, p.unattended,
-		plugins, &gitrepo.Service{Catalog: p.catalog, Marketplace: plugins, Memory: on.memory.work},
+		shop, &gitrepo.Service{Catalog: p.catalog, Marketplace: shop, Memory: on.memory.work},
 		hostapi.API{Service: p.repohost},
 		p.checks,
 		p.community, p.signals, p.proposals, p.apply, p.web,

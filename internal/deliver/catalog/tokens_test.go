@@ -38,8 +38,7 @@ func TestTextTokens(t *testing.T) {
 		if size, err = store.One(rows, err, "Version", store.Value[int64]); err != nil || size == 0 {
 			t.Fatalf("%d bytes, %v", size, err)
 		}
-		s := &catalog.Service{Registry: w.Registry}
-		listing, body, err := s.TextTokens(t.Context(), []string{pdf, old, "unknown"})
+		listing, body, err := catalog.Texts{DB: db}.TextTokens(t.Context(), []string{pdf, old, "unknown"})
 		if err != nil {
 			t.Fatal(err)
 		}

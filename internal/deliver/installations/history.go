@@ -77,8 +77,11 @@ func collapse(userID string, records []Installation) map[place]string {
 	return installed
 }
 
+// History reads what was installed when. Like registry.History it needs no Service.
+type History struct{}
+
 // Installed implements inuse.Installations.
-func (s *Service) Installed(
+func (History) Installed(
 	ctx context.Context, q store.Querier, userID string, devices, skillIDs []string,
 ) ([]inuse.Installed, error) {
 	return installedOfSkills(ctx, q, userID, append([]string{everywhere}, devices...), skillIDs)

@@ -37,7 +37,7 @@ func TestQueryPlans(t *testing.T) {
 		if _, err := installations.LastChanges(t.Context(), q, "a", []string{"b", "c"}); err != nil {
 			t.Error(err)
 		}
-		if _, err := new(installations.Service).Installed(t.Context(), q, "a", []string{"b", "c"}, []string{"d", "e"}); err != nil {
+		if _, err := (installations.History{}).Installed(t.Context(), q, "a", []string{"b", "c"}, []string{"d", "e"}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -49,10 +49,10 @@ func (t *texts) TextTokens(_ context.Context, _ []string) (listing, body map[str
 func newRoom(t *testing.T, db *store.DB) *room {
 	t.Helper()
 	w := apptest.NewWorld(t, db, apptest.Options{})
-	r := &room{skills: &skills.Service{DB: db, Window: 30, Versions: versions{}}}
+	r := &room{}
 	r.texts = &texts{r: r}
-	r.costs = &costs.Service{DB: db, Jobs: w.Queue, Skills: r.skills, Prices: pricing.Embedded(), Texts: r.texts}
-	r.skills.Costs = r.costs
+	r.costs = &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded(), Texts: r.texts}
+	r.skills = &skills.Service{DB: db, Window: 30, Versions: versions{}, Costs: r.costs}
 	r.costs.Register()
 	r.skills.Mount(w.API)
 	r.costs.Mount(w.API)

@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 )
 
-// Texts is a hook for the registry, which is above this package and fulfils it.
+// Texts knows what is in the registry. The package catalog, above this one, implements it.
 type Texts interface {
 	// TextTokens estimates the tokens of the texts of skills that are in the registry,
 	// by skill: of name and description, and of SKILL.md.

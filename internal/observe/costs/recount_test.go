@@ -107,7 +107,7 @@ func newStream(w *apptest.World, t *rapid.T) *stream {
 	s.org = w.Org(fmt.Sprintf("org of check %d", checks.Add(1)))
 	s.users = []*apptest.Caller{s.org, w.Member(s.org.Org, access.Member)}
 	s.skills = &skills.Service{DB: w.DB, Versions: versions{s.published()}, Window: 30}
-	s.costs = &costs.Service{DB: w.DB, Jobs: w.Queue, Skills: s.skills, Prices: base}
+	s.costs = &costs.Service{DB: w.DB, Jobs: w.Queue, Prices: base}
 	return s
 }
 

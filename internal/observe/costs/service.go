@@ -4,14 +4,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
 // Service keeps the costs of organisations.
 type Service struct {
-	DB     *store.DB
-	Jobs   *jobs.Queue
-	Skills *skills.Service
+	DB   *store.DB
+	Jobs *jobs.Queue
 	// Prices are those of the installation; an organisation's own come before them.
 	Prices pricing.Table
 	Texts  Texts // may be nil

@@ -46,7 +46,7 @@ func newWorld(t *testing.T, db *store.DB, respond judgetest.Responder) *world {
 	counts := &skills.Service{DB: db, Window: 30}
 	files := stored.New(nil)
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Files: files, Log: w.Log}
-	money := &costs.Service{DB: db, Jobs: w.Queue, Skills: counts, Prices: pricing.Embedded()}
+	money := &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}
 	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: entries}
 	w.telemetry = &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Sessions: opened, Auth: w.Auth,

@@ -112,7 +112,7 @@ func (s *Service) resolve(ctx context.Context, orgID string, f *Filter) error {
 		return err
 	}
 	f.SkillID = k.ID
-	timelines, err := s.Registry.Timelines(ctx, s.DB, []string{k.ID})
+	timelines, err := registry.History{}.Timelines(ctx, s.DB, []string{k.ID})
 	if id, ok := timelines[k.ID].ByName[f.Version]; ok {
 		f.VersionID = id
 	}

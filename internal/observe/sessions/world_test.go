@@ -27,10 +27,9 @@ type world struct {
 func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
 	w := &world{World: apptest.NewWorld(t, db, apptest.Options{})}
-	counts := &skills.Service{DB: db, Window: 30}
+	counts := &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
-	counts.Versions = entries
-	w.s = &sessions.Service{DB: db, Skills: counts, Costs: &costs.Service{DB: db, Jobs: w.Queue, Skills: counts}, Registry: entries}
+	w.s = &sessions.Service{DB: db, Skills: counts, Costs: &costs.Service{DB: db, Jobs: w.Queue}, Registry: entries}
 	counts.Sessions = w.s
 	w.s.Mount(w.API)
 	return w

@@ -25,7 +25,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 )
 
 // A Watcher is the hook for capabilities that depend on the numbers of skills.
@@ -256,11 +255,6 @@ func (s *Service) notify(ctx context.Context, tx *store.Tx, orgID string) error 
 		return nil
 	}
 	return s.Watcher.Changed(ctx, tx, orgID)
-}
-
-// Loaded implements inuse.Plugins.
-func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]inuse.Loaded, error) {
-	return s.plugins().Loaded(ctx, q, orgID, sessions)
 }
 
 // Count implements grades.Counter: it adds gradings to the numbers of skills.

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/costs"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/blob"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
@@ -48,22 +49,22 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		w.bucket.Bucket = files
 		return w.bucket
 	}})
-	counts := &skills.Service{DB: db, Window: 30}
+	money := &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}
+	counts := &skills.Service{
+		DB: db, Window: 30, Costs: money,
+		Versions: registry.History{}, Installations: installations.History{}, Plugins: plugins.History{},
+	}
 	w.registry = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
-	counts.Versions = w.registry
-	money := &costs.Service{DB: db, Jobs: w.Queue, Skills: counts, Prices: pricing.Embedded()}
-	counts.Costs = money
-	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: w.registry}
 	w.evidence = &content.Service{DB: db, Jobs: w.Queue, Seal: sealtest.Keyring(), Retention: retention}
+	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: w.registry, Content: w.evidence}
 	curated := &curate.Service{DB: db, Jobs: w.Queue, Skills: counts}
 	s := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Curate: curated, Costs: money, Sessions: opened, Evidence: w.evidence,
 		Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
-	opened.Content = w.evidence
 	w.installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
 	w.release = &release.Service{DB: db, Registry: w.registry}
-	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
+	w.registry.Dependent = w.installations
 	s.Register()
 	money.Register()
 	curated.Register()

@@ -226,9 +226,13 @@ func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]
 	return listed, total, err
 }
 
-// Timelines returns per skill which version was current when, so that a session can be
-// attributed to the version that was in use. Skills without an entry are left out.
-func (s *Service) Timelines(
+// History reads which version was current when. It is no part of Service, so that the skills,
+// which the registry needs, can be given it.
+type History struct{}
+
+// Timelines implements inuse.Versions: it returns per skill which version was current when, so that
+// a session can be attributed to the version that was in use. Skills without an entry are left out.
+func (History) Timelines(
 	ctx context.Context, q store.Querier, skillIDs []string,
 ) (map[string]inuse.Timeline, error) {
 	timelines, err := currentsOfSkills(ctx, q, skillIDs)

@@ -57,10 +57,9 @@ func newWorld(t *testing.T, db *store.DB) *world {
 func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) *world {
 	t.Helper()
 	w := &world{World: apptest.NewWorld(t, db, apptest.Options{Server: true}), repos: repos}
-	counts := &skills.Service{DB: db, Window: 30}
+	counts := &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 	w.registry = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	w.registry.Register()
-	counts.Versions = w.registry
 	w.service = &repohost.Service{
 		DB: db, Jobs: w.Queue, Host: h, Registry: w.registry, Secrets: []string{secret}, Interval: time.Hour,
 		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,

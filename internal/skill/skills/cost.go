@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Costs is a hook for what the model requests of skills cost.
+// Costs knows what the model requests of skills cost. The package costs, above this one, implements it.
 type Costs interface {
 	// CostsOf returns the costs from a day on of those skills or versions that have
 	// a request.

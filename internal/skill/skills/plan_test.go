@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
@@ -49,7 +50,7 @@ func TestQueryPlans(t *testing.T) {
 				return second(skills.LastActivated(ctx, q, []skills.Session{{SkillID: "a", Hash: "s"}, {SkillID: "b", Hash: "t"}}))
 			},
 			"activations": func() error { return second(skills.ActivationsAfter(ctx, q, "", 10)) },
-			"versions":    func() error { return second(r.registry.Timelines(ctx, q, published)) },
+			"versions":    func() error { return second(registry.History{}.Timelines(ctx, q, published)) },
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {
 				t.Errorf("%s: %v", name, err)

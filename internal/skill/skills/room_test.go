@@ -35,7 +35,7 @@ func newRoom(t *testing.T, db *store.DB) *room {
 	t.Helper()
 	w := apptest.NewWorld(t, db, apptest.Options{})
 	r := &room{registry: &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Log: w.Log}}
-	r.s = &skills.Service{DB: db, Window: 30, Versions: r.registry}
+	r.s = &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 	r.s.Mount(w.API)
 	(&curate.Service{DB: db, Jobs: w.Queue, Skills: r.s}).Mount(w.API)
 	r.Caller = w.Org("acme")

@@ -79,9 +79,9 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := &skills.Service{DB: db, Window: 30}
+	paid := &costs.Service{DB: db}
+	known := &skills.Service{DB: db, Window: 30, Costs: paid, Versions: registry.History{}}
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Log: w.Log}
-	known.Versions = entries
 	back := &release.Service{DB: db, Registry: entries}
 	w.alerts = &alerts.Service{
 		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Release: back, Sender: sender,
@@ -90,8 +90,6 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	w.alerts.Owners = &teams.Service{DB: db, Auth: w.Auth, Registry: entries}
 	w.alerts.SetBackoff(s.backoff)
 	w.alerts.Register()
-	paid := &costs.Service{DB: db, Skills: known}
-	known.Costs = paid
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid,
 		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,

@@ -67,10 +67,9 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := &skills.Service{DB: db, Window: 30}
+	known := &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Log: w.Log}
 	entries.Register()
-	known.Versions = entries
 	installed := &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: entries}
 	code := &repohost.Service{
 		DB: db, Jobs: w.Queue, Host: provider, Registry: entries, Secrets: []string{secret}, Interval: time.Hour,
@@ -89,7 +88,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	}
 	w.incidents.Register()
 	w.alerts.Incidents = w.incidents
-	paid := &costs.Service{DB: db, Skills: known}
+	paid := &costs.Service{DB: db}
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid, Retention: 90 * 24 * time.Hour, Log: w.Log,
 		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts,

@@ -22,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
@@ -39,7 +40,7 @@ var public = object{"visibility": "public"}
 func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 	t.Helper()
 	w := registrytest.New(t, db)
-	money := &costs.Service{DB: db, Jobs: w.Queue, Skills: w.Skills, Prices: pricing.Embedded()}
+	money := &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}
 	opened := &sessions.Service{DB: db, Skills: w.Skills, Costs: money, Registry: w.Registry}
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: w.Skills, Costs: money, Sessions: opened, Auth: w.Auth,
@@ -54,7 +55,7 @@ func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 		Sources: &sources.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: w.Skills, Files: w.Registry.Files, Log: w.Log},
 		Judge:   builtin, Seal: sealtest.Keyring(), Counter: pushes, Log: w.Log,
 	}
-	w.Skills.Costs, w.Skills.Plugins, opened.Grades = money, pushes, graded
+	w.Skills.Costs, w.Skills.Plugins, opened.Grades = money, plugins.History{}, graded
 	graded.Register()
 	server := &mcpserver.Service{
 		DB: db, Catalog: w.Catalog, Registry: w.Registry, Auth: w.Auth, Telemetry: pushes, Sessions: opened, Grades: graded,

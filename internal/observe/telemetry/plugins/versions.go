@@ -10,10 +10,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
 )
 
+// History reads which plugins sessions loaded. Like registry.History it needs no Service.
+type History struct{}
+
 // Loaded implements inuse.Plugins. A version is that of the registry only if the
 // plugin comes from there: one that a session loaded from another marketplace is
 // left out, with all its namesakes in that session.
-func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]inuse.Loaded, error) {
+func (History) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]inuse.Loaded, error) {
 	market, err := ownMarketplace(ctx, q, orgID)
 	if err != nil {
 		return nil, err

@@ -79,10 +79,9 @@ func (w *World) Another(queue jobs.Options, set ...func(*World)) *World {
 // build makes the services and registers their jobs.
 func (w *World) build(set []func(*World)) {
 	w.T.Helper()
-	counts := &skills.Service{DB: w.DB, Window: 30}
+	counts := &skills.Service{DB: w.DB, Window: 30, Versions: registry.History{}}
 	files := stored.New(nil)
 	w.Registry = &registry.Service{DB: w.DB, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Files: files, Log: w.Log}
-	counts.Versions = w.Registry
 	w.Sources = &sources.Service{
 		DB: w.DB, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Files: files, Limits: skillpkg.DefaultLimits(), Log: w.Log,
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
+	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 )
 
@@ -64,9 +65,9 @@ func newWorld(t *testing.T, db *store.DB) world {
 		Name: "sonnet", ID: "claude-sonnet-4-5", API: gateway.Anthropic, URL: model.URL, Key: "sk-model-key-0123456789",
 	})
 	w := runstest.New(t, db, func(w *runstest.World) { w.Runs.Agents = agents })
-	count := &skills.Service{DB: db, Window: 30, Versions: w.Registry}
+	count := &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 	s := &sessions.Service{
-		DB: db, Skills: count, Costs: &costs.Service{DB: db, Jobs: w.Queue, Skills: count}, Registry: w.Registry, Trials: w.Trials,
+		DB: db, Skills: count, Costs: &costs.Service{DB: db, Jobs: w.Queue}, Registry: w.Registry, Trials: w.Trials,
 	}
 	s.Mount(w.API)
 	w.Work()

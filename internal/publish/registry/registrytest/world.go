@@ -57,14 +57,15 @@ func (w *World) Replica() *World {
 func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	t.Helper()
 	o.Server = true
-	w := &World{World: apptest.NewWorld(t, db, o), Dir: o.Dir, Skills: &skills.Service{DB: db, Window: 30}}
+	w := &World{World: apptest.NewWorld(t, db, o), Dir: o.Dir, Skills: &skills.Service{
+		DB: db, Window: 30, Versions: registry.History{}, Installations: installations.History{},
+	}}
 	for _, path := range blob.DownloadPaths() {
 		w.API.Handle(path, nil, w.Links)
 	}
 	w.Registry = &registry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: w.Skills, Files: stored.New(nil), Log: w.Log,
 	}
-	w.Skills.Versions = w.Registry
 	owns := func(ctx context.Context, c access.Caller, id string) (bool, error) {
 		if w.Owns == nil {
 			return false, nil
@@ -82,7 +83,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed := &installations.Service{DB: db, Blobs: w.Links, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)
-	w.Skills.Installations, w.Registry.Dependent = installed, installed
+	w.Registry.Dependent = installed
 	w.Release.Clients = installed
 	opened := &tokens.Service{DB: db, Log: w.Log}
 	opened.Mount(w.API)

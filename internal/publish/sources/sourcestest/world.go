@@ -50,10 +50,9 @@ const retention = 90 * 24 * time.Hour
 func New(t *testing.T, db *store.DB) *World {
 	t.Helper()
 	w := &World{World: apptest.NewWorld(t, db, apptest.Options{Server: true}), Repos: hosttest.NewRepos(t)}
-	counts := &skills.Service{DB: db, Window: 30}
+	counts := &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
-	counts.Versions = entries
-	paid := &costs.Service{DB: db, Skills: counts}
+	paid := &costs.Service{DB: db}
 	w.Sessions = &sessions.Service{DB: db, Skills: counts, Costs: paid, Registry: entries}
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: paid, Sessions: w.Sessions, Auth: w.Auth,

@@ -23,8 +23,7 @@ type object = apptest.Object
 func newWorld(t *testing.T, db *store.DB) *apptest.World {
 	t.Helper()
 	w := apptest.NewWorld(t, db, apptest.Options{})
-	s := &skills.Service{DB: db, Jobs: w.Queue, Window: 30}
-	s.Versions = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: s, Log: w.Log}
+	s := &skills.Service{DB: db, Jobs: w.Queue, Window: 30, Versions: registry.History{}}
 	c := &curate.Service{DB: db, Jobs: w.Queue, Skills: s}
 	s.Mount(w.API)
 	c.Mount(w.API)
@@ -175,7 +174,7 @@ func TestMergeMoves(t *testing.T) {
 		w := newWorld(t, db)
 		ada := w.Org("acme")
 		pdf := add(ada, "pdf")
-		s := &skills.Service{DB: db, Window: 30, Versions: &registry.Service{DB: db}}
+		s := &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
 			return s.Observe(t.Context(), tx, skills.Report{OrgID: ada.Org.ID, UserID: ada.User.ID, Observations: []skills.Observation{{
 				ID: skills.ID(ada.Org.ID, ada.User.ID, "test", "1"), SkillName: "acme:pdf", Session: "s", Triggered: true,

@@ -11,21 +11,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Versions is a hook for the registry, which is above this package and fulfils
-// it: observations are attributed to the version that was in use.
+// Versions is implemented by the registry, which is above this package: observations are
+// attributed to the version that was in use.
 type Versions interface {
 	// Timelines returns the version history of each skill that has one.
 	Timelines(ctx context.Context, q store.Querier, skillIDs []string) (map[string]Timeline, error)
 }
 
-// Installations is a hook for what users have installed, likewise.
+// Installations knows what users have installed.
 type Installations interface {
 	// Installed returns what a user had installed of the skills, oldest first: on
 	// all devices taken together, and on each of some devices.
 	Installed(ctx context.Context, q store.Querier, userID string, devices, skillIDs []string) ([]Installed, error)
 }
 
-// Plugins is a hook for what agents report about the plugins that they loaded.
+// Plugins knows what agents report about the plugins that they loaded.
 type Plugins interface {
 	// Loaded returns the plugins that sessions, by their hashes, loaded, in the order
 	// of time. Those that are not from the organisation's registry are left out.

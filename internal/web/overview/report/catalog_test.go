@@ -19,7 +19,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/web/overview/report"
 )
 
@@ -33,7 +32,7 @@ func catalogWorld(t *testing.T, db *store.DB) (w *runstest.World, signed *[]stri
 	t.Helper()
 	signed = new([]string)
 	w = runstest.New(t, db, func(w *runstest.World) {
-		known := &costs.Service{DB: w.DB, Jobs: w.Queue, Skills: &skills.Service{DB: w.DB, Window: 30}, Prices: pricing.Embedded()}
+		known := &costs.Service{DB: w.DB, Jobs: w.Queue, Prices: pricing.Embedded()}
 		reports := &report.Service{DB: w.DB, Costs: known}
 		reports.Mount(w.API)
 		w.Runs.Catalogs = reports

@@ -37,8 +37,8 @@ type room struct {
 func newRoom(t *testing.T, db *store.DB) *room {
 	t.Helper()
 	w := apptest.NewWorld(t, db, apptest.Options{})
-	r := &room{skills: &skills.Service{DB: db, Window: 30, Versions: &registry.Service{DB: db}}}
-	r.costs = &costs.Service{DB: db, Jobs: w.Queue, Skills: r.skills, Prices: pricing.Embedded()}
+	r := &room{skills: &skills.Service{DB: db, Window: 30, Versions: registry.History{}}}
+	r.costs = &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}
 	r.reports = &report.Service{DB: db, Costs: r.costs}
 	r.reports.Mount(w.API)
 	r.Caller = w.Org("acme")
