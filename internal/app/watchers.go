@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
@@ -108,6 +109,19 @@ func (w versionWatchers) VersionDecided(
 		return err
 	}
 	return w.apply.VersionDecided(ctx, tx, e, v, decision, reason)
+}
+
+// runWatchers do the same for runs that succeeded.
+type runWatchers []runs.OnSucceeded
+
+// RunSucceeded implements runs.OnSucceeded.
+func (all runWatchers) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Run) error {
+	for _, w := range all {
+		if err := w.RunSucceeded(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pullWatchers notify several watchers of pull requests: those that are gated, and those that

@@ -147,8 +147,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Versions: registry.History{}, Installations: installations.History{}, Plugins: plugins.History{},
 	}
 	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
+	ownership := teams.Ownership{DB: db}
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
+		Owners: ownership.Shown, Owns: ownership.MayAsOwner,
 	}
 	p.resolve = &resolve.Service{DB: db}
 	p.requirements = &requirements.Service{DB: db, Jobs: queue, Archives: archives{p.registry}, Log: log("registry")}
@@ -163,10 +165,13 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		AllowPrivate: c.AllowPrivateTargets, Log: log("publishers"),
 	}
 	p.report = &report.Service{DB: db, Costs: p.costs}
+	reasons := grades.Reasons{DB: db, Seal: a.keyring, Log: log("grades")}
 	p.evidence = &content.Service{
-		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts),
+		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Quotations: reasons, Retention: time.Duration(c.RetentionPrompts),
 	}
-	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry, Content: p.evidence}
+	p.sessions = &sessions.Service{
+		DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry, Content: p.evidence, Grades: reasons,
+	}
 	p.telemetry = &telemetry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions,
 		Curate: p.curate, Evidence: p.evidence, Auth: on.auth, Quota: on.quota,
@@ -180,7 +185,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.sources = &sources.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Repohost: p.repohost, Files: files,
-		Limits: skillpkg.DefaultLimits(), Quota: on.quota, Log: log("sources"),
+		Limits: skillpkg.DefaultLimits(), Quota: on.quota, Guard: gates.Guard{Owners: p.teams}, Log: log("sources"),
 	}
 	p.grades = &grades.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Sessions: p.sessions, Costs: p.costs, Registry: p.registry, Sources: p.sources,
@@ -198,8 +203,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Closing:  a.closing, Log: log("runs"),
 	}
 	p.trials = &trials.Service{Runs: p.runs, Recordings: p.runs.Recordings, Jobs: queue}
+	tally := approvals.Tally{Approvers: p.teams}
 	p.gates = &gates.Service{
-		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Owners: p.teams, Log: log("gates"),
+		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Approvals: tally, Log: log("gates"),
 	}
 	p.attestations = &attestations.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
@@ -227,7 +233,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	versions := versionWatchers{p.checks, p.apply, p.attestations}
 	p.approvals = &approvals.Service{
-		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Approvers: p.teams, Watcher: versions,
+		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Tally: tally, Watcher: versions,
 	}
 	p.hostReviews = &hostreviews.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Approvals: p.approvals, Repohost: p.repohost, CodeHost: codeHost(c),
@@ -235,7 +241,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.release = &release.Service{
 		DB: db, Registry: p.registry, Owns: p.teams.MayAsOwner, Clients: p.installations, Watcher: versions,
-		Approvals: approvals.Promoting{Service: p.approvals}, Gates: p.gates, Rollbacks: p.apply,
+		Approvals: approvals.Promoting{Tally: tally}, Gates: p.gates, Rollbacks: p.apply,
 	}
 	p.alerts = &alerts.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Release: p.release, Sender: on.sender, PublicURL: a.URL(),
@@ -283,18 +289,17 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 
-	p.gates.Watcher, p.gates.Approvals = versions, p.approvals
+	p.gates.Watcher = versions
 	p.repohost.Reviews = p.hostReviews
-	p.registry.Owners, p.alerts.Incidents = p.teams.ShownOwners, p.incidents
+	p.alerts.Incidents = p.incidents
 	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
 	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
-	p.registry.Owns, on.links.Allow = p.teams.MayAsOwner, p.registry.CheckLink
-	p.registry.Sign, p.runs.Sign = p.attestations.SignVersion, p.attestations.SignRun
+	p.registry.Sign, on.links.Allow = p.attestations.SignVersion, p.registry.CheckLink
+	p.runs.OnSucceeded = runWatchers{p.attestations, p.suggestions}
 	p.skills.Sessions = p.sessions
-	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
+	p.sessions.OnReported = p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
-	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
-	p.sources.Guard = p.gates
+	p.sources.Suggester, p.sources.Dependent = p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{

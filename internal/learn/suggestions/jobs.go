@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
+	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 )
 
@@ -85,6 +86,15 @@ func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error
 // that changes the evidence.
 func (s *Service) Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error {
 	return s.Jobs.Enqueue(ctx, tx, deriveSource{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID), jobs.For(orgID))
+}
+
+// RunSucceeded implements runs.OnSucceeded: it enqueues a derivation for the source of the run, if
+// it has one.
+func (s *Service) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Run) error {
+	if r.SourceID == nil {
+		return nil
+	}
+	return s.Suggest(ctx, tx, r.OrgID, *r.SourceID)
 }
 
 // suggestEach enqueues a derivation for each source. Jobs are unique by source, so this can't pile

@@ -31,8 +31,8 @@ type Service struct {
 	Quotations Quotations // may be nil
 }
 
-// Quotations is a hook for the grades package, which quotes content and must not outlive
-// its retention.
+// Quotations are those of the package grades, above this one, which quotes content: they must not
+// outlive its retention.
 type Quotations interface {
 	// DropQuotations deletes the quotations of an organisation, or with "" of all,
 	// that were made before a time.

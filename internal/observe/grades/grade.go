@@ -42,6 +42,14 @@ type Service struct {
 	Transcripts Transcripts // may be nil
 }
 
+// Reasons is what grades rest on: the words of the judge, and quotations. It needs no service, so
+// that the sessions and their content, which grades need, can be given it.
+type Reasons struct {
+	DB   *store.DB
+	Seal *seal.Keyring
+	Log  *slog.Logger
+}
+
 // A Counter adds gradings to the numbers of skills, and lets everything follow that
 // depends on them.
 type Counter interface {
@@ -147,14 +155,14 @@ func (s *Service) sealed(g grade) *string {
 func sealPlace(id string) seal.Place { return seal.Place{Table: "grades", Column: "sealed", Row: id} }
 
 // unseal adds the quotations to the evidence of a grade.
-func (s *Service) unseal(ctx context.Context, g grade, sealed string) {
+func (r Reasons) unseal(ctx context.Context, g grade, sealed string) {
 	var quotations []string
-	raw, err := s.Seal.Open([]byte(sealed), sealPlace(g.id))
+	raw, err := r.Seal.Open([]byte(sealed), sealPlace(g.id))
 	if err == nil {
 		err = json.Unmarshal(raw, &quotations)
 	}
 	if err != nil { // e.g. the key was replaced
-		s.Log.WarnContext(ctx, "the quotations of a grade cannot be read", "grade", g.id, "error", err)
+		r.Log.WarnContext(ctx, "the quotations of a grade cannot be read", "grade", g.id, "error", err)
 		return
 	}
 	for i := range min(len(quotations), len(g.evidence)) {
@@ -187,8 +195,8 @@ func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err erro
 }
 
 // Explain implements sessions.Grades.
-func (s *Service) Explain(ctx context.Context, c access.Caller, of sessions.Session, grades []sessions.Grade) error {
-	known, sealed, err := gradesOfSession(ctx, s.DB, of.ID)
+func (r Reasons) Explain(ctx context.Context, c access.Caller, of sessions.Session, grades []sessions.Grade) error {
+	known, sealed, err := gradesOfSession(ctx, r.DB, of.ID)
 	for i := range grades {
 		g, ok := known[grades[i].ID]
 		if !ok {
@@ -196,7 +204,7 @@ func (s *Service) Explain(ctx context.Context, c access.Caller, of sessions.Sess
 		}
 		// A quotation is content of the session.
 		if text := sealed[g.id]; text != "" && (of.UserID == c.UserID || c.May(access.EvidenceRead)) {
-			s.unseal(ctx, g, text)
+			r.unseal(ctx, g, text)
 		}
 		g.explain(&grades[i])
 	}
@@ -222,7 +230,7 @@ func (g grade) explain(out *sessions.Grade) {
 
 // Erase deletes what grades of a user's sessions rest on, and what the user wrote
 // about those of others. The verdicts stay, as numbers.
-func (s *Service) Erase(ctx context.Context, tx *store.Tx, userID string) error {
+func (r Reasons) Erase(ctx context.Context, tx *store.Tx, userID string) error {
 	if err := deleteGrades(ctx, tx, `user_id = $1`, userID); err != nil {
 		return err
 	}
@@ -233,7 +241,7 @@ func (s *Service) Erase(ctx context.Context, tx *store.Tx, userID string) error 
 }
 
 // Forget deletes what grades of sessions rest on, when the sessions are deleted.
-func (s *Service) Forget(ctx context.Context, tx *store.Tx, sessions []string) error {
+func (r Reasons) Forget(ctx context.Context, tx *store.Tx, sessions []string) error {
 	in, list := tx.Dialect().In("$1", sessions)
 	if err := deleteGrades(ctx, tx, `session_hash`+in, list); err != nil {
 		return err
@@ -241,8 +249,8 @@ func (s *Service) Forget(ctx context.Context, tx *store.Tx, sessions []string) e
 	return deleteWaiting(ctx, tx, `session_hash`+in, list)
 }
 
-// DropQuotations implements evidence.Quotations.
-func (s *Service) DropQuotations(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
+// DropQuotations implements content.Quotations.
+func (r Reasons) DropQuotations(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
 	return dropSealed(ctx, q, orgID, before)
 }
 

@@ -91,7 +91,7 @@ func TestJudged(t *testing.T) {
 		want(t, w.skill(ada), object{"pass_rate": 0.25, "pass_rate_basis": "person", "graded_sessions": 2.0})
 		w.Org("other").Get("/v1/skills/pdf/calibration").Want(http.StatusNotFound)
 		// A quotation goes with the content that it is from.
-		if err := w.s.DropQuotations(t.Context(), db, ada.Org.ID, time.Now().Add(time.Hour)); err != nil {
+		if err := w.reasons.DropQuotations(t.Context(), db, ada.Org.ID, time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		want(t, judged(w.grades(ada, "s1")), object{"pass_rate": 0.5, "evidence": quotation(nil)})

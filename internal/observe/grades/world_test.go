@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/observe/grades"
 	"github.com/whetstone-dev/whetstone/internal/observe/sessions"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/observe/telemetry/plugins"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/platform/invariants"
 	"github.com/whetstone-dev/whetstone/internal/platform/seal/sealtest"
@@ -34,6 +35,7 @@ type object = apptest.Object
 type world struct {
 	*apptest.World
 	s         *grades.Service
+	reasons   grades.Reasons
 	telemetry *telemetry.Service
 	model     *judgetest.Server
 }
@@ -43,11 +45,12 @@ type world struct {
 func newWorld(t *testing.T, db *store.DB, respond judgetest.Responder) *world {
 	t.Helper()
 	w := &world{World: apptest.NewWorld(t, db, apptest.Options{})}
-	counts := &skills.Service{DB: db, Window: 30}
+	money := &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}
+	counts := &skills.Service{DB: db, Window: 30, Costs: money, Versions: registry.History{}, Plugins: plugins.History{}}
 	files := stored.New(nil)
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Files: files, Log: w.Log}
-	money := &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}
-	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: entries}
+	w.reasons = grades.Reasons{DB: db, Seal: sealtest.Keyring(), Log: w.Log}
+	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: entries, Grades: w.reasons}
 	w.telemetry = &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Sessions: opened, Auth: w.Auth,
 		Retention: 90 * 24 * time.Hour, Log: w.Log,
@@ -66,7 +69,7 @@ func newWorld(t *testing.T, db *store.DB, respond judgetest.Responder) *world {
 		Sources: &sources.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Files: files, Limits: skillpkg.DefaultLimits(), Log: w.Log},
 		Judge:   j, Seal: sealtest.Keyring(), Counter: w.telemetry, Log: w.Log,
 	}
-	counts.Versions, counts.Costs, counts.Plugins, opened.Grades = entries, money, w.telemetry, w.s
+	opened.OnReported = w.s
 	w.s.Register()
 	for _, m := range []interface{ Mount(*httpapi.API) }{counts, opened, w.telemetry, w.s} {
 		m.Mount(w.API)

@@ -9,11 +9,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/basis"
 )
 
-// Grades is a hook for the grades package. It may be nil.
-type Grades interface {
-	// Reported is called in the transaction that stores a report of sessions, which
-	// are given by their pseudonyms (see skills.SessionHash).
+// OnReported is a hook of a report of sessions: the package grades queues them.
+type OnReported interface {
+	// Reported is called in the transaction that stores the report. The sessions are
+	// given by their pseudonyms (see skills.SessionHash).
 	Reported(ctx context.Context, tx *store.Tx, orgID string, sessions []string) error
+}
+
+// Grades knows what grades rest on. The package grades, above this one, implements it.
+type Grades interface {
 	// Explain fills in what grades of a session rest on, as far as the caller may
 	// read it.
 	Explain(ctx context.Context, c access.Caller, s Session, grades []Grade) error
@@ -50,7 +54,7 @@ type Trials interface {
 	Session(ctx context.Context, orgID, id string) (Detail, error)
 }
 
-// Content is a hook for what was said in sessions. Without it nothing is kept.
+// Content is what was said in sessions. Without it nothing is kept.
 type Content interface {
 	// Has returns which of the sessions have content, by their pseudonyms.
 	Has(ctx context.Context, orgID string, sessions []string) (map[string]bool, error)

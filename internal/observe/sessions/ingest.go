@@ -37,10 +37,10 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 		}
 	}
 	// New events may change what a judge would say, so grading is scheduled anew.
-	if s.Grades == nil || len(in.events) == 0 {
+	if s.OnReported == nil || len(in.events) == 0 {
 		return nil
 	}
-	return s.Grades.Reported(ctx, tx, r.OrgID, slices.Sorted(maps.Keys(in.sessions)))
+	return s.OnReported.Reported(ctx, tx, r.OrgID, slices.Sorted(maps.Keys(in.sessions)))
 }
 
 // Follow brings the skills and activations of a user's sessions up to date with what

@@ -24,10 +24,11 @@ type Service struct {
 	Costs    *costs.Service
 	Registry *registry.Service
 
-	// Hooks; they may be nil.
-	Grades  Grades
-	Content Content
-	Trials  Trials
+	// They may be nil.
+	Grades     Grades
+	Content    Content
+	Trials     Trials
+	OnReported OnReported
 }
 
 // ToolErrors is an outcome to filter by: sessions in which a tool call failed.

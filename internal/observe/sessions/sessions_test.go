@@ -492,9 +492,8 @@ func (k kept) Explain(_ context.Context, _ access.Caller, s sessions.Session, gr
 	return nil
 }
 
-func (kept) Reported(context.Context, *store.Tx, string, []string) error { return nil }
-func (kept) Forget(context.Context, *store.Tx, []string) error           { return nil }
-func (kept) Erase(context.Context, *store.Tx, string) error              { return nil }
+func (kept) Forget(context.Context, *store.Tx, []string) error { return nil }
+func (kept) Erase(context.Context, *store.Tx, string) error    { return nil }
 
 // TestHooks: a session shows the words and the grades that others keep.
 func TestHooks(t *testing.T) {

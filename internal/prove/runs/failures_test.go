@@ -19,17 +19,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 )
 
-// recorder is a Suggester that records the sources it is called with.
+// recorder records the sources whose runs succeeded.
 type recorder struct {
 	mu      sync.Mutex
 	sources []string
 }
 
-// Suggest implements runs.Suggester.
-func (l *recorder) Suggest(_ context.Context, _ *store.Tx, _, sourceID string) error {
+// RunSucceeded implements runs.OnSucceeded.
+func (l *recorder) RunSucceeded(_ context.Context, _ *store.Tx, r runs.Run) error {
+	if r.SourceID == nil {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sources = append(l.sources, sourceID)
+	l.sources = append(l.sources, *r.SourceID)
 	return nil
 }
 
@@ -55,7 +58,7 @@ func TestFailures(t *testing.T) {
 		}
 		server := judgetest.New(t, model.Respond)
 		l := &recorder{}
-		w := runstest.New(t, db, runstest.Scripted(server), func(w *runstest.World) { w.Runs.Suggester = l })
+		w := runstest.New(t, db, runstest.Scripted(server), func(w *runstest.World) { w.Runs.OnSucceeded = l })
 		w.Work()
 		c := w.Org("acme")
 		triggers := c.Create(judged(with(trigger("good"), object{"id": "a"}), with(avoid("bad"), object{"id": "b"})))

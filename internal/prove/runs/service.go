@@ -48,10 +48,8 @@ type Service struct {
 	// Prices of models; nil means those that the program comes with.
 	Prices spend.Prices
 	// Catalogs lists skills as agents do; nil if no run may be asked on a catalogue.
-	Catalogs catalogue.Lister
-	// Suggester and Sign, if not nil, are called with runs that succeeded: of a source, and all.
-	Suggester Suggester
-	Sign      func(ctx context.Context, tx *store.Tx, r Run) error
+	Catalogs    catalogue.Lister
+	OnSucceeded OnSucceeded // may be nil
 	// Concurrency is how many trials of a run wait for the judge at once; 0
 	// means 8.
 	Concurrency int
@@ -71,10 +69,11 @@ func (s *Service) Subjects() subject.Finder {
 	return subject.Finder{Sources: s.Sources, Registry: s.Registry}
 }
 
-// A Suggester derives suggestions from the results of a source's runs. It is
-// called in the transaction that ends the run.
-type Suggester interface {
-	Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error
+// OnSucceeded is a hook of complete results about a skill: they are signed, and lead to
+// suggestions.
+type OnSucceeded interface {
+	// RunSucceeded is called in the transaction that ends the run.
+	RunSucceeded(ctx context.Context, tx *store.Tx, r Run) error
 }
 
 // NewRun describes a run to start.
@@ -468,14 +467,8 @@ func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status
 		return r, err
 	}
 	// Only complete results about the skill itself are signed or lead to suggestions.
-	if status != Succeeded || r.ImproveRunID != nil || r.Catalog != nil {
+	if s.OnSucceeded == nil || status != Succeeded || r.ImproveRunID != nil || r.Catalog != nil {
 		return r, nil
 	}
-	if s.Sign != nil {
-		err = s.Sign(ctx, tx, r)
-	}
-	if err == nil && s.Suggester != nil && r.SourceID != nil {
-		err = s.Suggester.Suggest(ctx, tx, r.OrgID, *r.SourceID)
-	}
-	return r, err
+	return r, s.OnSucceeded.RunSucceeded(ctx, tx, r)
 }

@@ -30,12 +30,13 @@ type Service struct {
 	Files  *stored.Files // reads and caches files of archives
 	Log    *slog.Logger
 
+	Owners func(ctx context.Context, e Entry) (ownerapi.Owners, error) // for GET /registry/{id}; may be nil
+	Owns   access.Owns                                                 // whether someone owns an entry; may be nil
+
 	// Hooks of capabilities above the registry; nil disables them.
 	Dependent Dependent
 	Gate      Gate
 	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // called in the transaction of every new version
-	Owners    func(ctx context.Context, e Entry) (ownerapi.Owners, error)     // for GET /registry/{id}
-	Owns      access.Owns                                                     // whether someone owns an entry
 
 	caches caches
 }

@@ -190,11 +190,10 @@ func newOwnersOutput(o Owners) ownerapi.Owners {
 	return out
 }
 
-// ShownOwners returns the owners of an entry for GET /registry/{id}. The registry calls
-// it as a hook.
-func (s *Service) ShownOwners(ctx context.Context, e registry.Entry) (ownerapi.Owners, error) {
-	o, err := ownersOf(ctx, s.DB, e.OrgID, e.ID)
-	return newOwnersOutput(o), err
+// Shown returns the owners of an entry for GET /registry/{id}, which the registry answers.
+func (o Ownership) Shown(ctx context.Context, e registry.Entry) (ownerapi.Owners, error) {
+	owners, err := ownersOf(ctx, o.DB, e.OrgID, e.ID)
+	return newOwnersOutput(owners), err
 }
 
 func (s *Service) handleOwners(ctx context.Context, in registry.EntryPath) (ownersAnswer, error) {

@@ -63,21 +63,29 @@ func (s *Service) OwnersOf(ctx context.Context, orgID, entryID string) (Owners, 
 	return ownersOf(ctx, s.DB, e.OrgID, e.ID)
 }
 
+// Ownership reads who owns entries. It needs no registry, so that the registry can be given it.
+type Ownership struct{ DB *store.DB }
+
 // Owns reports whether a user owns an entry, directly or as a member of a team. It is
 // false, not an error, for an entry that doesn't exist.
-func (s *Service) Owns(ctx context.Context, orgID, entryID, userID string) (bool, error) {
-	people, err := s.People(ctx, orgID, entryID)
+func (o Ownership) Owns(ctx context.Context, orgID, entryID, userID string) (bool, error) {
+	people, err := o.People(ctx, orgID, entryID)
 	return slices.ContainsFunc(people, func(p Person) bool { return p.ID == userID }), err
 }
 
 // MayAsOwner reports whether the caller may act as an owner of the entry, beyond what
 // their role allows. A key with narrowed permissions never gains any this way: whoever
 // restricted it meant to.
-func (s *Service) MayAsOwner(ctx context.Context, c access.Caller, entryID string) (bool, error) {
+func (o Ownership) MayAsOwner(ctx context.Context, c access.Caller, entryID string) (bool, error) {
 	if c.Narrowed() || entryID == "" {
 		return false, nil
 	}
-	return s.Owns(ctx, c.OrgID, entryID, c.UserID)
+	return o.Owns(ctx, c.OrgID, entryID, c.UserID)
+}
+
+// MayAsOwner is that of Ownership.
+func (s *Service) MayAsOwner(ctx context.Context, c access.Caller, entryID string) (bool, error) {
+	return Ownership{s.DB}.MayAsOwner(ctx, c, entryID)
 }
 
 // Owned reports whether an entry has owners, from either source.
@@ -98,8 +106,8 @@ func (s *Service) OwnsAs(ctx context.Context, q store.Querier, c access.Caller, 
 
 // People returns everyone who owns an entry, directly or through a team, each once and
 // sorted by address.
-func (s *Service) People(ctx context.Context, orgID, entryID string) ([]Person, error) {
-	return peopleOf(ctx, s.DB, orgID, entryID)
+func (o Ownership) People(ctx context.Context, orgID, entryID string) ([]Person, error) {
+	return peopleOf(ctx, o.DB, orgID, entryID)
 }
 
 // MayApprove reports whether someone may approve versions of the entry. Once an entry has

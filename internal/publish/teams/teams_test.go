@@ -36,7 +36,7 @@ func newWorld(t *testing.T, db *store.DB) world {
 	w := world{World: registrytest.New(t, db)}
 	w.teams = &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
 	w.teams.Mount(w.API)
-	w.Owns, w.Registry.Owners = w.teams.MayAsOwner, w.teams.ShownOwners
+	w.Owns, w.Registry.Owners = w.teams.MayAsOwner, teams.Ownership{DB: db}.Shown
 	(&members.Service{DB: db, Auth: w.Auth, PublicURL: apptest.PublicURL}).Mount(w.API)
 	(&audit.Service{DB: db}).Mount(w.API)
 	return w
@@ -231,11 +231,11 @@ func TestOwners(t *testing.T) {
 			t.Errorf("owners in the detail of the entry (-want +got):\n%s", diff)
 		}
 		for user, want := range map[string]bool{bob.User.ID: true, cleo.User.ID: true, ada.User.ID: false, eve.User.ID: false, "": false} {
-			if got, err := w.teams.Owns(t.Context(), ada.Org.ID, entry, user); err != nil || got != want {
+			if got, err := (teams.Ownership{DB: db}).Owns(t.Context(), ada.Org.ID, entry, user); err != nil || got != want {
 				t.Errorf("%s owns it: %v, %v, want %v", user, got, err, want)
 			}
 		}
-		if owns, err := w.teams.Owns(t.Context(), eve.Org.ID, entry, bob.User.ID); owns || err != nil {
+		if owns, err := (teams.Ownership{DB: db}).Owns(t.Context(), eve.Org.ID, entry, bob.User.ID); owns || err != nil {
 			t.Errorf("in another organisation: %v, %v", owns, err)
 		}
 
@@ -277,7 +277,7 @@ func TestOwners(t *testing.T) {
 		if team := ada.Get(path + "/" + docs); len(team.List("members")) != 0 || team.Field("team")["member_count"] != 0.0 {
 			t.Errorf("team after removals: %s", team.Body)
 		}
-		if people, err := w.teams.People(t.Context(), ada.Org.ID, entry); err != nil || len(people) != 0 {
+		if people, err := (teams.Ownership{DB: db}).People(t.Context(), ada.Org.ID, entry); err != nil || len(people) != 0 {
 			t.Errorf("people %v, %v", people, err)
 		}
 		ada.Do(http.MethodDelete, path+"/"+docs, nil).Want(http.StatusNoContent)

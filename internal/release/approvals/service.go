@@ -19,13 +19,16 @@ import (
 // Service takes the answers of people, and knows what they amount to. The entry is locked
 // whenever an answer is written, so counting answers needs no other lock.
 type Service struct {
-	DB        *store.DB
-	Jobs      *jobs.Queue
-	Registry  *registry.Service
-	Gates     *gates.Service
-	Approvers Approvers
-	Watcher   release.Watcher // may be nil
+	Tally
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Registry *registry.Service
+	Gates    *gates.Service
+	Watcher  release.Watcher // may be nil
 }
+
+// Tally counts answers. It needs no gates, so that these can be given it.
+type Tally struct{ Approvers Approvers }
 
 // They bound what one version can cost, in the database and on its page.
 const (
@@ -36,22 +39,22 @@ const (
 )
 
 // Missing implements gates.Approvals.
-func (s *Service) Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
-	r, err := s.tally(ctx, q, e, v)
+func (t Tally) Missing(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (string, error) {
+	r, err := t.tally(ctx, q, e, v)
 	return r.missing(), err
 }
 
 // Promoting answers for a person who promotes a version: for an admin the current policy
 // counts, also where it was lowered while the version waited. Owners are bound by the stricter
 // of the two policies; see gates.PolicyFor.
-type Promoting struct{ *Service }
+type Promoting struct{ Tally }
 
 // Missing implements release.Approvals.
 func (p Promoting) Missing(
 	ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, byOwner bool,
 ) (string, error) {
 	if byOwner {
-		return p.Service.Missing(ctx, q, e, v)
+		return p.Tally.Missing(ctx, q, e, v)
 	}
 	policy, err := gates.PolicyIn(ctx, q, e)
 	if err != nil {
@@ -63,16 +66,16 @@ func (p Promoting) Missing(
 
 // tally counts the answers to a version by the policy that it must meet. The answer of a
 // person who was removed, or may not approve any more, does not count.
-func (s *Service) tally(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (r Review, err error) {
+func (t Tally) tally(ctx context.Context, q store.Querier, e registry.Entry, v registry.Version) (r Review, err error) {
 	p, err := gates.PolicyFor(ctx, q, e, v)
 	if err != nil {
 		return r, err
 	}
-	return s.tallyBy(ctx, q, e, v, p)
+	return t.tallyBy(ctx, q, e, v, p)
 }
 
 // tallyBy is tally by a given policy. It sets Counts of each answer.
-func (s *Service) tallyBy(
+func (t Tally) tallyBy(
 	ctx context.Context, q store.Querier, e registry.Entry, v registry.Version, p gates.Policy,
 ) (r Review, err error) {
 	r = Review{Entry: e, Version: v, Needed: p.Approvals, SelfApproval: p.SelfApproval, HostReviews: p.HostReviews}
@@ -88,7 +91,7 @@ func (s *Service) tallyBy(
 			continue
 		}
 		who := access.Caller{OrgID: e.OrgID, UserID: a.User.ID, Role: a.User.Role}
-		if a.Counts, err = s.Approvers.MayApprove(ctx, q, e.ID, who); err != nil {
+		if a.Counts, err = t.Approvers.MayApprove(ctx, q, e.ID, who); err != nil {
 			return r, err
 		}
 		switch {

@@ -95,10 +95,10 @@ func bySuite(trials []trialRun) []intoto.Suite {
 	return suites
 }
 
-// SignRun signs what a run of one of the organisation's versions showed, in the
+// RunSucceeded implements runs.OnSucceeded: it signs what a run of one of the organisation's versions showed, in the
 // transaction that ends it. A run that another tool made is not signed, since
 // nothing here has seen it.
-func (s *Service) SignRun(ctx context.Context, tx *store.Tx, r runs.Run) (err error) {
+func (s *Service) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Run) (err error) {
 	defer fault.Wrap(&err, "sign run %s", r.ID)
 	pin := r.Subject.Pin
 	if r.Imported != nil || pin.EntryID == "" || r.FinishedAt == nil {

@@ -56,7 +56,7 @@ func newEvals(t *testing.T, db *store.DB) *evals {
 		w.attestations.Register()
 		w.attestations.Mount(rw.API)
 		gated.Watcher, rw.Registry.Gate, rw.Registry.Dependent = w.attestations, gated, gated
-		rw.Registry.Sign, rw.Runs.Sign = w.attestations.SignVersion, w.attestations.SignRun
+		rw.Registry.Sign, rw.Runs.OnSucceeded = w.attestations.SignVersion, w.attestations
 	})
 	w.Registry.Mount(w.API)
 	w.ada = &registrytest.Client{Caller: w.OrgWithPlan("acme", access.Team)}

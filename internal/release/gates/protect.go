@@ -18,10 +18,13 @@ type Owners interface {
 	OwnsAs(ctx context.Context, q store.Querier, c access.Caller, entryID string) (bool, error)
 }
 
+// Guard says who may change what gates read.
+type Guard struct{ Owners Owners } // nil: only admins may
+
 // MayChange implements sources.Guard. What an enforcing gate reads is as well guarded as
 // its policy: an admin may change it, or who owns every entry whose gate reads it. Without it,
 // whoever can edit a suite could delete the case that their version fails.
-func (s *Service) MayChange(ctx context.Context, q store.Querier, c access.Caller, in sources.GateInput) error {
+func (g Guard) MayChange(ctx context.Context, q store.Querier, c access.Caller, in sources.GateInput) error {
 	if c.May(access.Admin) {
 		return nil
 	}
@@ -34,7 +37,7 @@ func (s *Service) MayChange(ctx context.Context, q store.Querier, c access.Calle
 		if !owns {
 			break
 		}
-		if owns, err = s.owns(ctx, q, c, e.id); err != nil {
+		if owns, err = g.owns(ctx, q, c, e.id); err != nil {
 			return err
 		}
 	}
@@ -46,11 +49,11 @@ func (s *Service) MayChange(ctx context.Context, q store.Querier, c access.Calle
 
 // owns reports whether the caller owns an entry. Without Owners nobody does, and only admins
 // may change what gates read.
-func (s *Service) owns(ctx context.Context, q store.Querier, c access.Caller, entryID string) (bool, error) {
-	if s.Owners == nil {
+func (g Guard) owns(ctx context.Context, q store.Querier, c access.Caller, entryID string) (bool, error) {
+	if g.Owners == nil {
 		return false, nil
 	}
-	return s.Owners.OwnsAs(ctx, q, c, entryID)
+	return g.Owners.OwnsAs(ctx, q, c, entryID)
 }
 
 // readers are the entries whose enforcing gate reads something.

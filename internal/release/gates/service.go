@@ -31,9 +31,8 @@ type Service struct {
 	Suites   *suites.Service
 	Runs     *runs.Service
 	Watcher  Watcher // may be nil
-	// Approvals is a hook that knows what people decided; nil: nobody is asked.
+	// Approvals knows what people decided; nil: nobody is asked.
 	Approvals Approvals
-	Owners    Owners // may be nil
 	Log       *slog.Logger
 }
 

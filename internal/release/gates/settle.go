@@ -10,8 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
 )
 
-// Approvals knows what people decided about versions. The package approvals implements it, and
-// imports this one.
+// Approvals knows what people decided about versions. The package approvals, above this one,
+// implements it.
 type Approvals interface {
 	// Missing says what is missing of people's approval, e.g. "it has 1 of 2
 	// approvals"; "" if nothing is.

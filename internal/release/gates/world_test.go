@@ -119,15 +119,15 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
 	w := &world{model: &model{calls: map[string]int{}}}
 	server := judgetest.New(t, w.model.respond)
+	var owners *teams.Service
 	w.World = runstest.New(t, db, runstest.Scripted(server), func(rw *runstest.World) {
 		w.gates = &gates.Service{
 			DB: db, Jobs: rw.Queue, Registry: rw.Registry, Sources: rw.Sources, Suites: rw.Suites, Runs: rw.Runs, Log: rw.Log,
 		}
 		w.gates.Register()
-		rw.Registry.Gate, rw.Registry.Dependent, rw.Sources.Guard = w.gates, w.gates, w.gates
+		owners = &teams.Service{DB: db, Auth: rw.Auth, Registry: rw.Registry}
+		rw.Registry.Gate, rw.Registry.Dependent, rw.Sources.Guard = w.gates, w.gates, gates.Guard{Owners: owners}
 	})
-	owners := &teams.Service{DB: db, Auth: w.Auth, Registry: w.Registry}
-	w.gates.Owners = owners
 	owners.Mount(w.API)
 	w.Sources.Mount(w.API)
 	(&suggestions.Service{DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites}).Mount(w.API)

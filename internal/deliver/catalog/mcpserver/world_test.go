@@ -41,7 +41,10 @@ func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 	t.Helper()
 	w := registrytest.New(t, db)
 	money := &costs.Service{DB: db, Jobs: w.Queue, Prices: pricing.Embedded()}
-	opened := &sessions.Service{DB: db, Skills: w.Skills, Costs: money, Registry: w.Registry}
+	opened := &sessions.Service{
+		DB: db, Skills: w.Skills, Costs: money, Registry: w.Registry,
+		Grades: grades.Reasons{DB: db, Seal: sealtest.Keyring(), Log: w.Log},
+	}
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: w.Skills, Costs: money, Sessions: opened, Auth: w.Auth,
 		Retention: 90 * 24 * time.Hour, Log: w.Log,
@@ -55,7 +58,7 @@ func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 		Sources: &sources.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: w.Skills, Files: w.Registry.Files, Log: w.Log},
 		Judge:   builtin, Seal: sealtest.Keyring(), Counter: pushes, Log: w.Log,
 	}
-	w.Skills.Costs, w.Skills.Plugins, opened.Grades = money, plugins.History{}, graded
+	w.Skills.Costs, w.Skills.Plugins, opened.OnReported = money, plugins.History{}, graded
 	graded.Register()
 	server := &mcpserver.Service{
 		DB: db, Catalog: w.Catalog, Registry: w.Registry, Auth: w.Auth, Telemetry: pushes, Sessions: opened, Grades: graded,

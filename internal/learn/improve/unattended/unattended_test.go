@@ -50,7 +50,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 			DB: db, Jobs: rw.Queue, Proposals: rw.Proposals, Registry: rw.Registry, Gates: held, Interval: time.Hour, Log: rw.Log,
 		}
 		applied.Register()
-		people := &approvals.Service{DB: db, Registry: rw.Registry, Gates: held, Approvers: approvals.ByRole(access.AdminRole), Watcher: applied}
+		people := &approvals.Service{DB: db, Registry: rw.Registry, Gates: held, Tally: approvals.Tally{Approvers: approvals.ByRole(access.AdminRole)}, Watcher: applied}
 		people.Mount(rw.API)
 		rw.Registry.Gate, held.Watcher, held.Approvals = held, applied, people
 		w.nights = &unattended.Service{

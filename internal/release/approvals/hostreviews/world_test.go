@@ -88,9 +88,9 @@ func newWorld(t *testing.T, db *store.DB, provider host.Provider, policy object)
 	h := w.serve(repos)
 	gated := &gates.Service{DB: db, Jobs: w.Queue, Registry: w.Registry, Log: w.Log}
 	w.approvals = &approvals.Service{
-		DB: db, Jobs: w.Queue, Registry: w.Registry, Gates: gated, Approvers: approvals.ByRole(access.AdminRole),
+		DB: db, Jobs: w.Queue, Registry: w.Registry, Gates: gated, Tally: approvals.Tally{Approvers: approvals.ByRole(access.AdminRole)},
 	}
-	gated.Approvals, w.Release.Approvals, w.Registry.Gate = w.approvals, approvals.Promoting{Service: w.approvals}, gated
+	gated.Approvals, w.Release.Approvals, w.Registry.Gate = w.approvals, approvals.Promoting{Tally: w.approvals.Tally}, gated
 	w.repohost = &repohost.Service{
 		DB: db, Jobs: w.Queue, Host: h, Registry: w.Registry, Secrets: []string{secret}, Interval: time.Hour,
 		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,

@@ -27,6 +27,15 @@ const (
 	pdfText    = "---\nname: pdf\ndescription: Fills fields of documents, forms and sheets of all sorts. Also questionnaires and applications.\n---\nFill them.\n"
 )
 
+// signer records the runs that it would sign.
+type signer struct{ ids *[]string }
+
+// RunSucceeded implements runs.OnSucceeded.
+func (s signer) RunSucceeded(_ context.Context, _ *store.Tx, r runs.Run) error {
+	*s.ids = append(*s.ids, r.ID)
+	return nil
+}
+
 // catalogWorld has runs whose catalogues the report lists, and the runs that were signed.
 func catalogWorld(t *testing.T, db *store.DB) (w *runstest.World, signed *[]string) {
 	t.Helper()
@@ -36,10 +45,7 @@ func catalogWorld(t *testing.T, db *store.DB) (w *runstest.World, signed *[]stri
 		reports := &report.Service{DB: w.DB, Costs: known}
 		reports.Mount(w.API)
 		w.Runs.Catalogs = reports
-		w.Runs.Sign = func(_ context.Context, _ *store.Tx, r runs.Run) error {
-			*signed = append(*signed, r.ID)
-			return nil
-		}
+		w.Runs.OnSucceeded = signer{signed}
 	})
 	return w, signed
 }
