@@ -19,9 +19,9 @@ import (
 )
 
 // watchers lets a hook with one place report to several capabilities.
-type watchers []telemetry.Watcher
+type watchers []telemetry.OnChanged
 
-// Changed implements telemetry.Watcher.
+// Changed implements telemetry.OnChanged.
 func (all watchers) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
 	for _, w := range all {
 		if err := w.Changed(ctx, tx, orgID); err != nil {
@@ -31,11 +31,11 @@ func (all watchers) Changed(ctx context.Context, tx *store.Tx, orgID string) err
 	return nil
 }
 
-// dependents does the same for what refers to entries.
-type dependents []registry.Dependent
+// entryWatchers do the same for entries that are deleted.
+type entryWatchers []registry.OnEntryDeleted
 
-// DeleteOfEntry implements registry.Dependent.
-func (all dependents) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+// DeleteOfEntry implements registry.OnEntryDeleted.
+func (all entryWatchers) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	for _, d := range all {
 		if err := d.DeleteOfEntry(ctx, tx, entryID); err != nil {
 			return err
@@ -47,10 +47,10 @@ func (all dependents) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID s
 // admission records which workflow run publishes a version before its gate decides.
 type admission struct {
 	publishers *publishers.Service
-	gates      registry.Gate
+	gates      registry.OnPush
 }
 
-// Admit implements registry.Gate.
+// Admit implements registry.OnPush.
 func (a admission) Admit(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (*gateapi.Gate, bool, error) {
 	if err := a.publishers.Admitted(ctx, tx, v); err != nil {
 		return nil, false, err
@@ -90,7 +90,7 @@ type versionWatchers struct {
 	attestations *attestations.Service
 }
 
-// GateChanged implements gates.Watcher.
+// GateChanged implements gates.OnGateChanged.
 func (w versionWatchers) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
 	if err := w.attestations.GateChanged(ctx, tx, g); err != nil {
 		return err
@@ -124,17 +124,15 @@ func (all runWatchers) RunSucceeded(ctx context.Context, tx *store.Tx, r runs.Ru
 	return nil
 }
 
-// pullWatchers notify several watchers of pull requests: those that are gated, and those that
-// proposals became.
-type pullWatchers struct {
-	*checks.Service
-	apply *apply.Service
-}
+// pullWatchers do the same for pull requests: those that are gated, and those that proposals became.
+type pullWatchers []repohost.OnPull
 
-// PullChanged implements repohost.Pulls.
-func (w pullWatchers) PullChanged(ctx context.Context, tx *store.Tx, c repohost.Connection, number int64) error {
-	if err := w.Service.PullChanged(ctx, tx, c, number); err != nil {
-		return err
+// PullChanged implements repohost.OnPull.
+func (all pullWatchers) PullChanged(ctx context.Context, tx *store.Tx, c repohost.Connection, number int64) error {
+	for _, w := range all {
+		if err := w.PullChanged(ctx, tx, c, number); err != nil {
+			return err
+		}
 	}
-	return w.apply.PullChanged(ctx, tx, c, number)
+	return nil
 }

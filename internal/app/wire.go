@@ -205,7 +205,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.trials = &trials.Service{Runs: p.runs, Recordings: p.runs.Recordings, Jobs: queue}
 	tally := approvals.Tally{Approvers: p.teams}
 	p.gates = &gates.Service{
-		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Approvals: tally, Log: log("gates"),
+		DB: db, Jobs: queue, Registry: p.registry, Sources: p.sources, Suites: p.suites, Runs: p.runs, Approvals: tally,
+		Log: log("gates"),
 	}
 	p.attestations = &attestations.Service{
 		DB: db, Jobs: queue, Registry: p.registry, Gates: p.gates, Seal: a.keyring, PublicURL: a.URL(), CodeHost: codeHost(c),
@@ -289,18 +290,18 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 
-	p.gates.Watcher = versions
-	p.repohost.Reviews = p.hostReviews
-	p.alerts.Incidents = p.incidents
-	p.repohost.Gates, p.repohost.Pulls = p.checks, pullWatchers{p.checks, p.apply}
-	p.registry.Dependent, p.registry.Gate = dependents{p.installations, p.checks, p.gates}, admission{p.publishers, p.gates}
-	p.registry.Sign, on.links.Allow = p.attestations.SignVersion, p.registry.CheckLink
+	p.alerts.OnRolledBack, p.gates.OnGateChanged = p.incidents, versions
+	p.registry.OnEntryDeleted = entryWatchers{p.installations, p.checks, p.gates}
+	p.registry.OnPush, p.registry.OnVersion = admission{p.publishers, p.gates}, p.attestations
+	p.repohost.OnReport, p.repohost.OnVersionRerun, p.repohost.OnRerun = p.checks, p.checks, p.checks
+	p.repohost.OnPull, p.repohost.OnReviews = pullWatchers{p.checks, p.apply}, p.hostReviews
+	p.repohost.OnReconcile, p.repohost.OnDisconnect = p.checks, p.checks
 	p.runs.OnSucceeded = runWatchers{p.attestations, p.suggestions}
-	p.skills.Sessions = p.sessions
-	p.sessions.OnReported = p.grades
-	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
-	p.sources.Suggester, p.sources.Dependent = p.suggestions, p.suggestions
-	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
+	p.sessions.OnReported, p.skills.OnAttributed = p.grades, p.sessions
+	p.signals.OnSignals, p.signals.OnOverview = p.proposals, p.proposals
+	p.sources.OnSourceChanged, p.sources.OnSourceDeleted = p.suggestions, p.suggestions
+	p.telemetry.OnChanged = watchers{p.alerts, p.suggestions}
+	on.links.Allow = p.registry.CheckLink
 
 	for _, s := range []interface{ Register() }{
 		p.events, on.audit, p.members, p.approvals, p.privacy,

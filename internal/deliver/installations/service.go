@@ -112,7 +112,7 @@ func (s *Service) OfCaller(ctx context.Context, c access.Caller) ([]State, error
 	return installationsOfUser(ctx, s.DB, c)
 }
 
-// DeleteOfEntry implements registry.Dependent.
+// DeleteOfEntry implements registry.OnEntryDeleted.
 func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	return deleteOfEntry(ctx, tx, entryID)
 }

@@ -43,7 +43,7 @@ func (s *Service) Register() {
 	s.Jobs.Every(24*time.Hour, reopen{}, jobs.RunOnStart())
 }
 
-// Changed schedules the generation of proposals. It fulfils signals.Watcher and
+// Changed schedules the generation of proposals. It fulfils signals.OnSignals and
 // is called in the transaction that stores new signals. Enqueueing in that transaction means that
 // no signal is ever stored without its proposals being generated.
 func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {

@@ -41,7 +41,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	}
 	counts := &signals.Service{DB: db, Secret: []byte("test")}
 	w.proposals = &proposals.Service{DB: db, Jobs: w.Queue, Signals: counts, Registry: w.registry, Sources: w.sources}
-	counts.Watcher, counts.Proposals = w.proposals, w.proposals
+	counts.OnSignals, counts.OnOverview = w.proposals, w.proposals
 	w.proposals.Register()
 	counts.Mount(w.API)
 	w.proposals.Mount(w.API)

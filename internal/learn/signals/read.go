@@ -300,7 +300,7 @@ func (s *Service) Overview(ctx context.Context, orgID string) (o Overview, err e
 	if len(o.Skills) > 0 && shown == 0 {
 		o.Signals = nil
 	}
-	o.Pending, err = s.Proposals.Pending(ctx, orgID)
+	o.Pending, err = s.OnOverview.Pending(ctx, orgID)
 	return o, err
 }
 

@@ -16,15 +16,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// A Watcher is a hook for new signals. The proposals fulfil it.
-type Watcher interface {
+// OnSignals is a hook of new signals: proposals are made from them.
+type OnSignals interface {
 	// Changed is called in the transaction that stores them.
 	Changed(ctx context.Context, tx *store.Tx, orgID string) error
 }
 
-// A PendingCounter is a hook for a figure of the overview. The proposals
-// fulfil it, which are made from findings.
-type PendingCounter interface {
+// OnOverview is a hook of the overview, which has a figure of proposals.
+type OnOverview interface {
 	// Pending counts the proposals of an organisation that await a decision.
 	Pending(ctx context.Context, orgID string) (int, error)
 }
@@ -34,9 +33,9 @@ type PendingCounter interface {
 type Service struct {
 	DB *store.DB
 	// Secret keys the hashes that contributors are stored as.
-	Secret    []byte
-	Watcher   Watcher
-	Proposals PendingCounter
+	Secret     []byte
+	OnSignals  OnSignals
+	OnOverview OnOverview
 	// MinContributors is k: a figure of fewer contributors is suppressed. 0 means
 	// DefaultMinContributors.
 	MinContributors int

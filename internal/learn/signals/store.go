@@ -145,7 +145,7 @@ func (s *Service) insert(
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
 		fresh, err = insertSignals(ctx, tx, orgID, all.signals, assumeNew)
 		if err == nil && len(fresh) > 0 {
-			err = s.Watcher.Changed(ctx, tx, orgID)
+			err = s.OnSignals.Changed(ctx, tx, orgID)
 		}
 		if err != nil {
 			return err

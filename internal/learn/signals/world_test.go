@@ -31,7 +31,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	}
 	findings := &proposals.Service{DB: db, Jobs: w.Queue}
 	findings.Register()
-	w.signals = &signals.Service{DB: db, Secret: secret, Watcher: findings, Proposals: findings}
+	w.signals = &signals.Service{DB: db, Secret: secret, OnSignals: findings, OnOverview: findings}
 	w.signals.Mount(w.API)
 	return w
 }

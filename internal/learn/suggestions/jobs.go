@@ -72,7 +72,7 @@ const (
 const debounce = 2 * time.Second
 
 // Changed enqueues a debounced derivation for the organisation's linked
-// sources. It implements telemetry.Watcher and is called in the transaction
+// sources. It implements telemetry.OnChanged and is called in the transaction
 // that stores telemetry. Organisations without a linked source, which are most, cost one query.
 func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
 	linked, err := s.Sources.HasLinked(ctx, tx, orgID)

@@ -259,7 +259,7 @@ func (s *Service) undo(
 	return gone, s.clear(ctx, tx, src, suggestionID)
 }
 
-// DeleteOfSource implements sources.Dependent.
+// DeleteOfSource implements sources.OnSourceDeleted.
 func (s *Service) DeleteOfSource(ctx context.Context, tx *store.Tx, src sources.Source) error {
 	return deleteOfSource(ctx, tx, src)
 }

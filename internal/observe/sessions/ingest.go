@@ -44,7 +44,7 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 }
 
 // Follow brings the skills and activations of a user's sessions up to date with what
-// skills has changed. It implements skills.Sessions.
+// skills has changed. It implements skills.OnAttributed.
 func (s *Service) Follow(ctx context.Context, tx *store.Tx, orgID, userID string, c skills.Changes) error {
 	return s.Ingest(ctx, tx, Report{OrgID: orgID, UserID: userID, Skills: c})
 }

@@ -30,7 +30,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts := &skills.Service{DB: db, Window: 30, Versions: registry.History{}}
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	w.s = &sessions.Service{DB: db, Skills: counts, Costs: &costs.Service{DB: db, Jobs: w.Queue}, Registry: entries}
-	counts.Sessions = w.s
+	counts.OnAttributed = w.s
 	w.s.Mount(w.API)
 	return w
 }

@@ -27,26 +27,26 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/curate"
 )
 
-// A Watcher is the hook for capabilities that depend on the numbers of skills.
+// OnChanged is the hook of capabilities that depend on the numbers of skills.
 // Alerts are evaluated soon after new data, instead of at the next scheduled time
 // only.
-type Watcher interface {
+type OnChanged interface {
 	// Changed is called in the transaction that changes them.
 	Changed(ctx context.Context, tx *store.Tx, orgID string) error
 }
 
 // Service ingests telemetry.
 type Service struct {
-	DB       *store.DB
-	Blobs    blob.Bucket
-	Jobs     *jobs.Queue
-	Skills   *skills.Service
-	Curate   *curate.Service
-	Costs    *costs.Service
-	Sessions *sessions.Service
-	Evidence *content.Service
-	Auth     *auth.Service
-	Watcher  Watcher // may be nil
+	DB        *store.DB
+	Blobs     blob.Bucket
+	Jobs      *jobs.Queue
+	Skills    *skills.Service
+	Curate    *curate.Service
+	Costs     *costs.Service
+	Sessions  *sessions.Service
+	Evidence  *content.Service
+	Auth      *auth.Service
+	OnChanged OnChanged // may be nil
 	// Retention is how long prompts, records and raw bodies are kept.
 	Retention time.Duration
 	Quota     *quota.Service
@@ -251,10 +251,10 @@ func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b ba
 
 // notify calls the hook. It may enqueue a job, which commits with the change.
 func (s *Service) notify(ctx context.Context, tx *store.Tx, orgID string) error {
-	if s.Watcher == nil {
+	if s.OnChanged == nil {
 		return nil
 	}
-	return s.Watcher.Changed(ctx, tx, orgID)
+	return s.OnChanged.Changed(ctx, tx, orgID)
 }
 
 // Count implements grades.Counter: it adds gradings to the numbers of skills.

@@ -64,7 +64,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	}
 	w.installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
 	w.release = &release.Service{DB: db, Registry: w.registry}
-	w.registry.Dependent = w.installations
+	w.registry.OnEntryDeleted = w.installations
 	s.Register()
 	money.Register()
 	curated.Register()

@@ -67,7 +67,7 @@ func mount(t *testing.T, w *registrytest.World) *publishers.Service {
 		DB: w.DB, Auth: w.Auth, Registry: w.Registry, Keys: oidc.NewKeys(client), PublicURL: audience, AllowPrivate: true, Log: w.Log,
 	}
 	s.Mount(w.API)
-	w.Registry.Gate = gate{s}
+	w.Registry.OnPush = gate{s}
 	return s
 }
 
@@ -532,7 +532,7 @@ func TestProvenance(t *testing.T) {
 		signer := &attestations.Service{
 			DB: w.DB, Jobs: w.Queue, Registry: w.Registry, Seal: sealtest.Keyring(), PublicURL: audience, CodeHost: "https://git.example.org", Log: w.Log,
 		}
-		w.Registry.Sign = signer.SignVersion
+		w.Registry.OnVersion = signer
 		w.trust(w.ada, w.entry, nil)
 		w.trust(w.ada, w.entry, object{"provider": "gitlab", "repository": "acme/tools/skills"})
 		read := func(version string) intoto.Read {

@@ -118,8 +118,8 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 func (s *Service) admit(ctx context.Context, tx *store.Tx, e Entry, v *Version) error {
 	// Without gates every version is published.
 	v.State = Published
-	if s.Gate != nil {
-		gate, hold, err := s.Gate.Admit(ctx, tx, e, *v)
+	if s.OnPush != nil {
+		gate, hold, err := s.OnPush.Admit(ctx, tx, e, *v)
 		if err != nil {
 			return err
 		}
@@ -232,8 +232,8 @@ func (s *Service) insert(ctx context.Context, orgID string, d draft, fn func(tx 
 		if err != nil || !inserted {
 			return err
 		}
-		if s.Sign != nil {
-			err = s.Sign(ctx, tx, d.version.ID)
+		if s.OnVersion != nil {
+			err = s.OnVersion.SignVersion(ctx, tx, d.version.ID)
 		}
 		if err == nil {
 			err = s.Quota.Add(ctx, tx, orgID, quota.Registry, d.version.Size)

@@ -34,25 +34,30 @@ type Service struct {
 	Owns   access.Owns                                                 // whether someone owns an entry; may be nil
 
 	// Hooks of capabilities above the registry; nil disables them.
-	Dependent Dependent
-	Gate      Gate
-	Sign      func(ctx context.Context, tx *store.Tx, versionID string) error // called in the transaction of every new version
+	OnEntryDeleted OnEntryDeleted
+	OnPush         OnPush
+	OnVersion      OnVersion
 
 	caches caches
 }
 
-// A Dependent owns rows that refer to entries. It's called in the transaction that
-// deletes an entry, before the entry's row is deleted, since the foreign keys don't
-// cascade.
-type Dependent interface {
+// OnEntryDeleted is a hook of what owns rows that refer to entries. It's called in the transaction
+// that deletes an entry, before the entry's row is deleted, since the foreign keys don't cascade.
+type OnEntryDeleted interface {
 	DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error
 }
 
-// A Gate decides whether a version may become current right away. It's called in the
-// transaction of the push, with the entry locked and the version not yet inserted. It
+// OnPush is a hook that decides whether a version may become current right away. It's called in
+// the transaction of the push, with the entry locked and the version not yet inserted. It
 // returns the gate it started, if any; hold makes the version a candidate.
-type Gate interface {
+type OnPush interface {
 	Admit(ctx context.Context, tx *store.Tx, e Entry, v Version) (gate *gateapi.Gate, hold bool, err error)
+}
+
+// OnVersion is a hook of new versions: their provenance is signed.
+type OnVersion interface {
+	// SignVersion is called in the transaction of every new version.
+	SignVersion(ctx context.Context, tx *store.Tx, versionID string) error
 }
 
 // Delete removes an entry and everything that belongs to it. Its objects are deleted
@@ -73,8 +78,8 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 				return err
 			}
 		}
-		if s.Dependent != nil {
-			if err := s.Dependent.DeleteOfEntry(ctx, tx, entryID); err != nil {
+		if s.OnEntryDeleted != nil {
+			if err := s.OnEntryDeleted.DeleteOfEntry(ctx, tx, entryID); err != nil {
 				return err
 			}
 		}

@@ -136,8 +136,8 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *attempt.At
 		if err != nil {
 			return err
 		}
-		if a.Version != nil && s.Reviews != nil {
-			if err := s.Reviews.LookAt(ctx, tx, c); err != nil {
+		if a.Version != nil && s.OnReviews != nil {
+			if err := s.OnReviews.LookAt(ctx, tx, c); err != nil {
 				return err
 			}
 		}

@@ -12,18 +12,37 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost/attempt"
 )
 
-// Pulls is a hook that gates pull requests.
-type Pulls interface {
+// OnPull is a hook of pull requests: they are gated, or were opened for a proposal.
+type OnPull interface {
 	// PullChanged is called when a pull request into a connection's repository may have
 	// changed. It gets no details: deliveries overtake each other, so the code host has
 	// to be asked for the current state.
 	PullChanged(ctx context.Context, tx *store.Tx, c Connection, number int64) error
+}
+
+// OnReconcile is a hook of the reconciliation of a connection.
+type OnReconcile interface {
 	// ReconcilePulls repairs what lost webhooks missed. An unknown pull request counts as
 	// missed if it was opened after since.
 	ReconcilePulls(ctx context.Context, c Connection, since time.Time) error
+}
+
+// OnRerun is a hook of the code host's re-run button, for pull requests.
+type OnRerun interface {
 	// RerunPulls gates pull requests again whose head is the commit, and returns their
 	// number.
 	RerunPulls(ctx context.Context, tx *store.Tx, c Connection, r host.Rerun) (int, error)
+}
+
+// OnVersionRerun is a hook of the same button, for versions that were pushed.
+type OnVersionRerun interface {
+	// Rerun starts the gate of a version again; false if there's nothing to decide. It has a
+	// transaction of its own.
+	Rerun(ctx context.Context, c Connection, version string) (bool, error)
+}
+
+// OnDisconnect is a hook of connections that are deleted.
+type OnDisconnect interface {
 	// DeleteOfConnection is called before a connection is deleted.
 	DeleteOfConnection(ctx context.Context, tx *store.Tx, c Connection) error
 }
@@ -48,11 +67,11 @@ func (s *Service) pullChanged(ctx context.Context, d Delivery, e host.Event) err
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		count = 0
 		for _, c := range connections {
-			if c.PullRequests == NoPulls || s.Pulls == nil {
+			if c.PullRequests == NoPulls || s.OnPull == nil {
 				continue
 			}
 			count++
-			if err := s.Pulls.PullChanged(ctx, tx, c, e.Pull); err != nil {
+			if err := s.OnPull.PullChanged(ctx, tx, c, e.Pull); err != nil {
 				return err
 			}
 		}
@@ -120,8 +139,8 @@ func (s *Service) rerunFor(ctx context.Context, c Connection, r host.Rerun) (cou
 		case r.ExternalID != "" && !strings.HasPrefix(r.ExternalID, a.ID):
 		case a.Status.Bad():
 			failed = append(failed, a)
-		case a.Version != nil && s.Gates != nil:
-			again, err := s.Gates.Rerun(ctx, c, *a.Version)
+		case a.Version != nil && s.OnVersionRerun != nil:
+			again, err := s.OnVersionRerun.Rerun(ctx, c, *a.Version)
 			if err != nil {
 				return count, err
 			}
@@ -131,10 +150,10 @@ func (s *Service) rerunFor(ctx context.Context, c Connection, r host.Rerun) (cou
 		}
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := s.queueAttempts(ctx, tx, failed); err != nil || s.Pulls == nil {
+		if err := s.queueAttempts(ctx, tx, failed); err != nil || s.OnRerun == nil {
 			return err
 		}
-		pulls, err := s.Pulls.RerunPulls(ctx, tx, c, r)
+		pulls, err := s.OnRerun.RerunPulls(ctx, tx, c, r)
 		count += len(failed) + pulls
 		return err
 	})

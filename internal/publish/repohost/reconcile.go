@@ -96,13 +96,13 @@ func (s *Service) reconcile(ctx context.Context, connectionID string) (err error
 		}
 		return s.queueAttempts(ctx, tx, attempts)
 	})
-	if err == nil && s.Reviews != nil {
+	if err == nil && s.OnReviews != nil {
 		err = s.lookAtReviews(ctx, c)
 	}
-	if err != nil || s.Pulls == nil {
+	if err != nil || s.OnReconcile == nil {
 		return err
 	}
-	if err = s.Pulls.ReconcilePulls(ctx, c, since); err != nil && isTransient(err) {
+	if err = s.OnReconcile.ReconcilePulls(ctx, c, since); err != nil && isTransient(err) {
 		return retryAfter(err, 0)
 	}
 	return err

@@ -21,20 +21,18 @@ type Report struct {
 	Annotations []host.Annotation
 }
 
-// Gates is a hook that knows the verdicts of gates.
-type Gates interface {
+// OnReport is a hook of the write-back: it knows the verdicts of gates.
+type OnReport interface {
 	// ReportOf returns the report of the gate that a version of the connection's entry
 	// went through; false if there was none.
 	ReportOf(ctx context.Context, c Connection, version string) (Report, bool, error)
-	// Rerun starts the gate of a version again; false if there's nothing to decide.
-	Rerun(ctx context.Context, c Connection, version string) (bool, error)
 }
 
 // reportOf returns the current report for an attempt's commit: the gate's, if there was
 // one.
 func (s *Service) reportOf(ctx context.Context, c Connection, a attempt.Attempt) (Report, error) {
-	if s.Gates != nil && a.Version != nil {
-		report, gated, err := s.Gates.ReportOf(ctx, c, *a.Version)
+	if s.OnReport != nil && a.Version != nil {
+		report, gated, err := s.OnReport.ReportOf(ctx, c, *a.Version)
 		if err != nil || gated {
 			return report, err
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
-// Reviews is a hook that counts reviews of pull requests as approvals.
-type Reviews interface {
+// OnReviews is a hook that counts reviews of pull requests as approvals.
+type OnReviews interface {
 	// LookAt is called when reviews of pull requests into a connection's repository may
 	// have changed, or a version was published from it. The current reviews have to be
 	// read from the code host.
@@ -28,7 +28,7 @@ func (s *Service) reviewed(ctx context.Context, d Delivery, e host.Event) error 
 	if err != nil {
 		return err
 	}
-	if s.Reviews == nil || len(connections) == 0 {
+	if s.OnReviews == nil || len(connections) == 0 {
 		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection is of this repository")
 	}
 	if err := s.lookAtReviews(ctx, connections...); err != nil {
@@ -42,7 +42,7 @@ func (s *Service) reviewed(ctx context.Context, d Delivery, e host.Event) error 
 func (s *Service) lookAtReviews(ctx context.Context, connections ...Connection) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		for _, c := range connections {
-			if err := s.Reviews.LookAt(ctx, tx, c); err != nil {
+			if err := s.OnReviews.LookAt(ctx, tx, c); err != nil {
 				return err
 			}
 		}

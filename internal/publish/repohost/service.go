@@ -38,16 +38,19 @@ type Service struct {
 	Log       *slog.Logger
 	// Backoff overrides the waits after failures of the code host; nil for the default.
 	Backoff []time.Duration
-	// Gates knows the verdicts of gates; may be nil.
-	Gates Gates
-	// Pulls gates pull requests; may be nil.
-	Pulls Pulls
 	// Owners reads the owners of entries from CODEOWNERS files; may be nil.
 	Owners Owners
 	// Guard knows which connections only admins and owners may change; may be nil.
 	Guard Guard
-	// Reviews counts reviews of pull requests; may be nil.
-	Reviews Reviews
+
+	// Hooks of capabilities above this one; may be nil.
+	OnReport       OnReport
+	OnVersionRerun OnVersionRerun
+	OnRerun        OnRerun
+	OnPull         OnPull
+	OnReconcile    OnReconcile
+	OnDisconnect   OnDisconnect
+	OnReviews      OnReviews
 
 	syncTimeout time.Duration // overrides the constant in tests
 }
@@ -366,8 +369,8 @@ func (s *Service) Disconnect(ctx context.Context, by access.Caller, id string) (
 		if !may && c.Codeowners {
 			return errOwners()
 		}
-		if s.Pulls != nil {
-			if err := s.Pulls.DeleteOfConnection(ctx, tx, c); err != nil {
+		if s.OnDisconnect != nil {
+			if err := s.OnDisconnect.DeleteOfConnection(ctx, tx, c); err != nil {
 				return err
 			}
 		}

@@ -32,21 +32,22 @@ type Service struct {
 	Quota    *quota.Service
 	Log      *slog.Logger
 
+	Guard Guard // may be nil
+
 	// Hooks of capabilities above this one; may be nil.
-	Suggester Suggester
-	Dependent Dependent
-	Guard     Guard
+	OnSourceChanged OnSourceChanged
+	OnSourceDeleted OnSourceDeleted
 }
 
-// A Suggester derives suggestions of test cases for a source. It's called in the
-// transaction that links a source to a skill or changes the source.
-type Suggester interface {
+// OnSourceChanged is a hook of sources whose suggested test cases have to be derived anew. It's
+// called in the transaction that links a source to a skill or changes the source.
+type OnSourceChanged interface {
 	Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error
 }
 
-// A Dependent owns rows that refer to sources. It's called in the transaction that
-// deletes a source, before its row is deleted, because the foreign keys don't cascade.
-type Dependent interface {
+// OnSourceDeleted is a hook of what owns rows that refer to sources. It's called in the transaction
+// that deletes a source, before its row is deleted, because the foreign keys don't cascade.
+type OnSourceDeleted interface {
 	DeleteOfSource(ctx context.Context, tx *store.Tx, src Source) error
 }
 
@@ -135,12 +136,12 @@ func (s *Service) suggestLinked(ctx context.Context, tx *store.Tx, src Source) e
 	return s.suggest(ctx, tx, src)
 }
 
-// suggest calls the Suggester, if it's set.
+// suggest calls OnSourceChanged, if it's set.
 func (s *Service) suggest(ctx context.Context, tx *store.Tx, src Source) error {
-	if s.Suggester == nil {
+	if s.OnSourceChanged == nil {
 		return nil
 	}
-	return s.Suggester.Suggest(ctx, tx, src.OrgID, src.ID)
+	return s.OnSourceChanged.Suggest(ctx, tx, src.OrgID, src.ID)
 }
 
 // A Change is a partial update; nil leaves a field unchanged.
@@ -225,8 +226,8 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err e
 		if err != nil {
 			return err
 		}
-		if s.Dependent != nil {
-			if err := s.Dependent.DeleteOfSource(ctx, tx, src); err != nil {
+		if s.OnSourceDeleted != nil {
+			if err := s.OnSourceDeleted.DeleteOfSource(ctx, tx, src); err != nil {
 				return err
 			}
 		}

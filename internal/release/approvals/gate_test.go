@@ -34,7 +34,7 @@ func newGated(t *testing.T, db *store.DB, mode string) *gated {
 		g.Register()
 		released := &release.Service{DB: db, Registry: rw.Registry}
 		people := &approvals.Service{DB: db, Registry: rw.Registry, Gates: g, Tally: approvals.Tally{Approvers: approvals.ByRole(access.AdminRole)}}
-		rw.Registry.Gate, rw.Registry.Dependent, g.Approvals, released.Approvals = g, g, people, approvals.Promoting{Tally: people.Tally}
+		rw.Registry.OnPush, rw.Registry.OnEntryDeleted, g.Approvals, released.Approvals = g, g, people, approvals.Promoting{Tally: people.Tally}
 		g.Mount(rw.API)
 		released.Mount(rw.API)
 		people.Mount(rw.API)

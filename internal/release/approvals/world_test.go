@@ -30,7 +30,7 @@ func wire(rw *registrytest.World) *world {
 	w := &world{World: rw}
 	gated := &gates.Service{DB: rw.DB, Jobs: rw.Queue, Registry: rw.Registry, Log: rw.Log}
 	w.approvals = &approvals.Service{DB: rw.DB, Jobs: rw.Queue, Registry: rw.Registry, Gates: gated, Tally: approvals.Tally{Approvers: approvals.ByRole(access.AdminRole)}}
-	gated.Approvals, rw.Release.Approvals, rw.Registry.Gate = w.approvals, approvals.Promoting{Tally: w.approvals.Tally}, gated
+	gated.Approvals, rw.Release.Approvals, rw.Registry.OnPush = w.approvals, approvals.Promoting{Tally: w.approvals.Tally}, gated
 	w.approvals.Register()
 	gated.Mount(rw.API)
 	w.approvals.Mount(rw.API)

@@ -31,7 +31,7 @@ func attach(w *registrytest.World) *attestations.Service {
 		DB: w.DB, Jobs: w.Queue, Registry: w.Registry, Seal: sealtest.Keyring(), PublicURL: apptest.PublicURL,
 		CodeHost: "https://git.example.org", Log: w.Log,
 	}
-	w.Registry.Sign = s.SignVersion
+	w.Registry.OnVersion = s
 	s.Register()
 	s.Mount(w.API)
 	return s

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
-// GateChanged implements gates.Watcher: it signs what a gate decided, in the
+// GateChanged implements gates.OnGateChanged: it signs what a gate decided, in the
 // transaction of the decision, and that a person decided against it. Pull requests and folders
 // have no version, and so nothing to sign.
 func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) (err error) {

@@ -55,8 +55,8 @@ func newEvals(t *testing.T, db *store.DB) *evals {
 		}
 		w.attestations.Register()
 		w.attestations.Mount(rw.API)
-		gated.Watcher, rw.Registry.Gate, rw.Registry.Dependent = w.attestations, gated, gated
-		rw.Registry.Sign, rw.Runs.OnSucceeded = w.attestations.SignVersion, w.attestations
+		gated.OnGateChanged, rw.Registry.OnPush, rw.Registry.OnEntryDeleted = w.attestations, gated, gated
+		rw.Registry.OnVersion, rw.Runs.OnSucceeded = w.attestations, w.attestations
 	})
 	w.Registry.Mount(w.API)
 	w.ada = &registrytest.Client{Caller: w.OrgWithPlan("acme", access.Team)}

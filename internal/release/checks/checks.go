@@ -34,7 +34,7 @@ type Service struct {
 	Log       *slog.Logger
 }
 
-// GateChanged implements gates.Watcher: what the code host shows of a gate's
+// GateChanged implements gates.OnGateChanged: what the code host shows of a gate's
 // version follows it. It only enqueues the write-back, which a job sends after the transaction.
 func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
 	if g.Pull != nil {
@@ -65,7 +65,7 @@ func (s *Service) VersionDecided(
 	return s.Repohost.VersionDecided(ctx, tx, e.OrgID, e.ID, v.Version, message)
 }
 
-// Rerun implements repohost.Gates. A rerun that makes no sense now isn't an error: people press
+// Rerun implements repohost.OnVersionRerun. A rerun that makes no sense now isn't an error: people press
 // the button on old commits, too.
 func (s *Service) Rerun(ctx context.Context, c repohost.Connection, version string) (bool, error) {
 	_, v, err := s.Registry.Version(ctx, c.OrgID, c.EntryID, version)
@@ -82,7 +82,7 @@ func (s *Service) Rerun(ctx context.Context, c repohost.Connection, version stri
 	return err == nil, err
 }
 
-// ReportOf implements repohost.Gates. gated is false where no gate has a say; the caller then
+// ReportOf implements repohost.OnReport. gated is false where no gate has a say; the caller then
 // reports the push itself.
 func (s *Service) ReportOf(
 	ctx context.Context, c repohost.Connection, version string,

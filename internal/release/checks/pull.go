@@ -82,7 +82,7 @@ func (s *Service) Pulls(ctx context.Context, orgID, connectionID string) ([]Pull
 	return pullsOfConnection(ctx, s.DB, orgID, connectionID)
 }
 
-// PullChanged implements repohost.Pulls: a job asks the code host what the pull
+// PullChanged implements repohost.OnPull: a job asks the code host what the pull
 // request is now. What the webhook says is not stored: events arrive late and out of order.
 func (s *Service) PullChanged(ctx context.Context, tx *store.Tx, c repohost.Connection, number int64) error {
 	id, err := upsertPull(ctx, tx, Pull{
@@ -94,7 +94,7 @@ func (s *Service) PullChanged(ctx context.Context, tx *store.Tx, c repohost.Conn
 	return s.enqueue(ctx, tx, id, c.OrgID)
 }
 
-// RerunPulls implements repohost.Pulls.
+// RerunPulls implements repohost.OnRerun.
 func (s *Service) RerunPulls(ctx context.Context, tx *store.Tx, c repohost.Connection, r host.Rerun) (count int, err error) {
 	all, err := pullsOfCommit(ctx, tx, c.ID, r.Commit)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Service) RerunPulls(ctx context.Context, tx *store.Tx, c repohost.Conne
 	return count, nil
 }
 
-// DeleteOfConnection implements repohost.Pulls. Nobody could write to the code host after it,
+// DeleteOfConnection implements repohost.OnDisconnect. Nobody could write to the code host after it,
 // so checks that are pending stay as they are.
 func (s *Service) DeleteOfConnection(ctx context.Context, tx *store.Tx, c repohost.Connection) error {
 	held, err := sourcesOfConnection(ctx, tx, c.ID)
@@ -132,7 +132,7 @@ func (s *Service) DeleteOfConnection(ctx context.Context, tx *store.Tx, c repoho
 	return deletePulls(ctx, tx, c.ID)
 }
 
-// DeleteOfEntry implements registry.Dependent. The gates go with the entry, too; a
+// DeleteOfEntry implements registry.OnEntryDeleted. The gates go with the entry, too; a
 // check-run that waits for one is ended.
 func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	open, err := openPullsOfEntry(ctx, tx, entryID)

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 )
 
-// ReconcilePulls implements repohost.Pulls: it compares the open pull requests of
+// ReconcilePulls implements repohost.OnReconcile: it compares the open pull requests of
 // the repository with what is known, and has those looked at that differ. Those
 // that were open before since are left alone until something happens to them: the
 // first look at a repository must not gate all that it has.

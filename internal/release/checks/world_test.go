@@ -136,7 +136,7 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 			DB: db, Jobs: rw.Queue, Registry: rw.Registry, Sources: rw.Sources, Suites: rw.Suites, Runs: rw.Runs, Log: rw.Log,
 		}
 		judged.Register()
-		rw.Registry.Gate = judged
+		rw.Registry.OnPush = judged
 		w.repohost = &repohost.Service{
 			DB: db, Jobs: rw.Queue, Host: provider, Registry: rw.Registry, Secrets: []string{secret}, Interval: time.Hour,
 			PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: rw.Log,
@@ -148,8 +148,10 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 		}
 		people := &release.Service{DB: db, Registry: rw.Registry, Watcher: w.checks}
 		w.checks.Register()
-		rw.Registry.Dependent = dependents{w.checks, judged}
-		judged.Watcher, w.repohost.Gates, w.repohost.Pulls = w.checks, w.checks, w.checks
+		rw.Registry.OnEntryDeleted = dependents{w.checks, judged}
+		judged.OnGateChanged = w.checks
+		w.repohost.OnReport, w.repohost.OnVersionRerun, w.repohost.OnRerun = w.checks, w.checks, w.checks
+		w.repohost.OnPull, w.repohost.OnReconcile, w.repohost.OnDisconnect = w.checks, w.checks, w.checks
 		rw.Registry.Mount(rw.API)
 		people.Mount(rw.API)
 		judged.Mount(rw.API)
@@ -221,7 +223,7 @@ func (w *world) connect(entry string, more object) string {
 }
 
 // dependents are told about a deleted entry in the order of internal/app.
-type dependents []registry.Dependent
+type dependents []registry.OnEntryDeleted
 
 func (all dependents) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	for _, d := range all {

@@ -35,7 +35,7 @@ func BenchmarkPush(b *testing.B) {
 				DB: db, Blobs: blobtest.Files(b), Skills: &skills.Service{DB: db, Window: 30}, Files: stored.New(nil),
 			}
 			if gated {
-				entries.Gate = &gates.Service{DB: db, Registry: entries}
+				entries.OnPush = &gates.Service{DB: db, Registry: entries}
 			}
 			version := func(n int) registry.Publication {
 				content := []byte(apptest.Pack(b, "SKILL.md", fmt.Sprintf("---\nname: pdf\ndescription: Reads tables.\n---\nVersion %d.\n", n)))

@@ -24,27 +24,26 @@ import (
 // Service gates versions. All methods may be called from several replicas at once: whatever
 // decides does so in a transaction that has locked the entry.
 type Service struct {
-	DB       *store.DB
-	Jobs     *jobs.Queue
-	Registry *registry.Service
-	Sources  *sources.Service
-	Suites   *suites.Service
-	Runs     *runs.Service
-	Watcher  Watcher // may be nil
+	DB            *store.DB
+	Jobs          *jobs.Queue
+	Registry      *registry.Service
+	Sources       *sources.Service
+	Suites        *suites.Service
+	Runs          *runs.Service
+	OnGateChanged OnGateChanged // may be nil
 	// Approvals knows what people decided; nil: nobody is asked.
 	Approvals Approvals
 	Log       *slog.Logger
 }
 
-// A Watcher is told in the same transaction when a gate begins, ends or is
-// overridden. The entry is locked. It must not use the network there; it enqueues a job for
-// that.
-type Watcher interface {
+// OnGateChanged is a hook that is called in the same transaction when a gate begins, ends or is
+// overridden. The entry is locked. It must not use the network there; it enqueues a job for that.
+type OnGateChanged interface {
 	GateChanged(ctx context.Context, tx *store.Tx, g Gate) error
 }
 
-// save writes what changed in a gate, and tells the watcher. Only start goes around it: no
-// watcher cares when the trials begin.
+// save writes what changed in a gate, and calls the hook. Only start goes around it: no
+// consumer cares when the trials begin.
 func (s *Service) save(ctx context.Context, tx *store.Tx, g Gate) error {
 	if err := updateGate(ctx, tx, g); err != nil {
 		return err
@@ -52,15 +51,15 @@ func (s *Service) save(ctx context.Context, tx *store.Tx, g Gate) error {
 	return s.tell(ctx, tx, g)
 }
 
-// tell calls the watcher about gates that a code host may show.
+// tell calls the hook about gates that a code host may show.
 func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
-	if s.Watcher == nil || g.Pull != nil && g.Pull.Number == 0 { // a folder is on no code host
+	if s.OnGateChanged == nil || g.Pull != nil && g.Pull.Number == 0 { // a folder is on no code host
 		return nil
 	}
-	return s.Watcher.GateChanged(ctx, tx, g)
+	return s.OnGateChanged.GateChanged(ctx, tx, g)
 }
 
-// Admit implements registry.Gate. A push whose gate is off costs it one query. A
+// Admit implements registry.OnPush. A push whose gate is off costs it one query. A
 // version that needs approvals is a candidate in every mode. One that would not become
 // current is gated only where the gate is enforced. The registry calls it within the push. hold
 // keeps the version a candidate.
@@ -176,7 +175,7 @@ func (s *Service) supersede(ctx context.Context, tx *store.Tx, entryID, lane, re
 	return nil
 }
 
-// DeleteOfEntry implements registry.Dependent. The runs of gates that are not decided
+// DeleteOfEntry implements registry.OnEntryDeleted. The runs of gates that are not decided
 // are stopped after the transaction: their trials cost money. The jobs carry the ids of the
 // runs, because the rows that name them are deleted here.
 func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {

@@ -126,7 +126,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		}
 		w.gates.Register()
 		owners = &teams.Service{DB: db, Auth: rw.Auth, Registry: rw.Registry}
-		rw.Registry.Gate, rw.Registry.Dependent, rw.Sources.Guard = w.gates, w.gates, gates.Guard{Owners: owners}
+		rw.Registry.OnPush, rw.Registry.OnEntryDeleted, rw.Sources.Guard = w.gates, w.gates, gates.Guard{Owners: owners}
 	})
 	owners.Mount(w.API)
 	w.Sources.Mount(w.API)

@@ -152,10 +152,10 @@ func (s *Service) backfillVersions(ctx context.Context, tx *store.Tx, after stri
 	changed := map[string][]Session{}
 	for o, sessions := range several {
 		changed[o.orgID] = append(changed[o.orgID], sessions...)
-		if s.Sessions == nil {
+		if s.OnAttributed == nil {
 			continue
 		}
-		if err := s.Sessions.Follow(ctx, tx, o.orgID, o.userID, Changes{Sessions: sessions, Touched: sessions}); err != nil {
+		if err := s.OnAttributed.Follow(ctx, tx, o.orgID, o.userID, Changes{Sessions: sessions, Touched: sessions}); err != nil {
 			return "", err
 		}
 	}

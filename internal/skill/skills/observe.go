@@ -77,10 +77,10 @@ func (in *ingestion) rerun(ctx context.Context, s *Service, observations, gradin
 	if err := in.loadSkills(ctx); err != nil {
 		return c, err
 	}
-	if c, err = in.run(ctx, s); err != nil || s.Sessions == nil {
+	if c, err = in.run(ctx, s); err != nil || s.OnAttributed == nil {
 		return c, err
 	}
-	return c, s.Sessions.Follow(ctx, in.tx, in.report.OrgID, in.report.UserID, c)
+	return c, s.OnAttributed.Follow(ctx, in.tx, in.report.OrgID, in.report.UserID, c)
 }
 
 // finish lets the costs of sessions, by organisation, follow what was tallied, and

@@ -25,7 +25,7 @@ type Service struct {
 	Installations inuse.Installations // may be nil
 	Plugins       inuse.Plugins       // may be nil
 	Costs         Costs               // may be nil
-	Sessions      Sessions            // may be nil
+	OnAttributed  OnAttributed        // may be nil
 	// Window is the window of the metrics in days, today included.
 	Window int
 }

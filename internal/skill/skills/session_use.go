@@ -28,10 +28,10 @@ type SessionUse struct {
 	Offered   bool
 }
 
-// Sessions is a hook for the sessions that people can open. The sessions package is
-// above this one, hence a hook. Its rows must change in the same transaction, or a
-// list of sessions would contradict the skill's figures.
-type Sessions interface {
+// OnAttributed is a hook of what is attributed anew: the sessions that people can open follow it.
+// Their rows must change in the same transaction, or a list of sessions would contradict the
+// skill's figures.
+type OnAttributed interface {
 	// Follow is called in the transaction that attributes what a user reported anew.
 	Follow(ctx context.Context, tx *store.Tx, orgID, userID string, c Changes) error
 }

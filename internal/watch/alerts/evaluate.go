@@ -230,7 +230,7 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill figures) (err e
 
 // openIncident hands over what follows from a rollback.
 func (e *evaluation) openIncident(ctx context.Context, r Rule, event Event, back release.Result) error {
-	if e.service.Incidents == nil {
+	if e.service.OnRolledBack == nil {
 		return nil
 	}
 	// addNote has set it: a rollback always leaves a note.
@@ -238,7 +238,7 @@ func (e *evaluation) openIncident(ctx context.Context, r Rule, event Event, back
 	if event.PassRate != nil {
 		evidence = fmt.Sprintf("The pass rate was %.1f %% over %d graded sessions. %s", *event.PassRate*100, event.GradedSessions, evidence)
 	}
-	return e.service.Incidents.Open(ctx, e.tx, RolledBack{
+	return e.service.OnRolledBack.Open(ctx, e.tx, RolledBack{
 		EventID: event.ID, OrgID: r.OrgID, RuleID: r.ID, SkillID: event.SkillID, SkillName: event.SkillName,
 		EntryID: back.Entry.ID, VersionID: back.From.ID, Version: back.From.Version, GoodVersion: back.Version.Version,
 		Evidence: evidence, At: e.now,

@@ -20,8 +20,8 @@ type RolledBack struct {
 	At                 time.Time
 }
 
-// Incidents is a hook for what follows from a rollback.
-type Incidents interface {
+// OnRolledBack is a hook of rollbacks by alerts: the package incidents follows them to their end.
+type OnRolledBack interface {
 	// Open is called in the transaction of the rollback.
 	Open(ctx context.Context, tx *store.Tx, r RolledBack) error
 }

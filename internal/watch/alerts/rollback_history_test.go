@@ -24,7 +24,7 @@ func TestRollbackHistories(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		gate := &holding{}
-		w.alerts.Registry.Gate = gate
+		w.alerts.Registry.OnPush = gate
 		round := 0
 		rapid.Check(t, func(r *rapid.T) {
 			round++

@@ -22,14 +22,13 @@ import (
 
 // Service keeps rules, evaluates them and sends their notifications.
 type Service struct {
-	DB       *store.DB
-	Jobs     *jobs.Queue
-	Skills   *skills.Service
-	Registry *registry.Service
-	Release  *release.Service // rolls back
-	Sender   *notify.Sender
-	// Incidents follows rollbacks to their end; nil does not.
-	Incidents Incidents
+	DB           *store.DB
+	Jobs         *jobs.Queue
+	Skills       *skills.Service
+	Registry     *registry.Service
+	Release      *release.Service // rolls back
+	Sender       *notify.Sender
+	OnRolledBack OnRolledBack // may be nil
 	// Owners finds whom rules of the channel owners notify; it may be nil.
 	Owners Owners
 	// Interval is how often all rules are evaluated.

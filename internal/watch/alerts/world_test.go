@@ -92,7 +92,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	w.alerts.Register()
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid,
-		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,
+		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, OnChanged: w.alerts, Retention: 90 * day, Log: w.Log,
 	}
 	known.Mount(w.API)
 	entries.Mount(w.API)

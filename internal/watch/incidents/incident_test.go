@@ -87,11 +87,11 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		PublicURL: apptest.PublicURL, Log: w.Log,
 	}
 	w.incidents.Register()
-	w.alerts.Incidents = w.incidents
+	w.alerts.OnRolledBack = w.incidents
 	paid := &costs.Service{DB: db}
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid, Retention: 90 * 24 * time.Hour, Log: w.Log,
-		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts,
+		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, OnChanged: w.alerts,
 	}
 	for _, s := range []interface{ Mount(*httpapi.API) }{known, entries, back, installed, hostapi.API{Service: code}, pushes, w.alerts, w.incidents} {
 		s.Mount(w.API)

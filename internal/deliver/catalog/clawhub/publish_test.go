@@ -219,7 +219,7 @@ func TestPublishCandidate(t *testing.T) {
 		w := newWorld(t, db)
 		ada := w.Org("acme", access.Pro)
 		published(ada, "", nil, folder("One.")...).Want(http.StatusOK)
-		w.Registry.Gate = holding{}
+		w.Registry.OnPush = holding{}
 		for range 2 {
 			a := published(ada, "", object{"version": "1.0.1"}, folder("Two.")...).Want(http.StatusOK).Object()
 			if apptest.Text(a, "publicationStatus") != "pending" || apptest.Text(a, "status") != "pending" ||

@@ -27,7 +27,7 @@ func newWorld(t *testing.T, db *store.DB) *registrytest.World {
 	t.Helper()
 	w := registrytest.New(t, db)
 	signed := &attestations.Service{DB: db, Jobs: w.Queue, Registry: w.Registry, Seal: sealtest.Keyring(), PublicURL: w.Server.URL, Log: w.Log}
-	w.Registry.Sign = signed.SignVersion
+	w.Registry.OnVersion = signed
 	hub := &clawhub.Service{
 		Attestations: signed,
 		DB:           db, Blobs: w.Blobs, Jobs: w.Queue, Catalog: w.Catalog, Registry: w.Registry, Auth: w.Auth,

@@ -52,7 +52,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 		applied.Register()
 		people := &approvals.Service{DB: db, Registry: rw.Registry, Gates: held, Tally: approvals.Tally{Approvers: approvals.ByRole(access.AdminRole)}, Watcher: applied}
 		people.Mount(rw.API)
-		rw.Registry.Gate, held.Watcher, held.Approvals = held, applied, people
+		rw.Registry.OnPush, held.OnGateChanged, held.Approvals = held, applied, people
 		w.nights = &unattended.Service{
 			DB: db, Jobs: rw.Queue, Skills: w.skills, Registry: rw.Registry, Sources: rw.Sources, Suites: rw.Suites, Gates: held,
 			Improve: rw.Improve, Apply: applied, Log: rw.Log,

@@ -167,7 +167,7 @@ func (s *Service) FollowAll(ctx context.Context) (err error) {
 // mergeWait is for how long a version is looked for after a merge.
 const mergeWait = 7 * 24 * time.Hour
 
-// GateChanged implements gates.Watcher. A gate of a pull request isn't about a version.
+// GateChanged implements gates.OnGateChanged. A gate of a pull request isn't about a version.
 func (s *Service) GateChanged(ctx context.Context, tx *store.Tx, g gates.Gate) error {
 	if g.Pull != nil {
 		return nil

@@ -1,7 +1,6 @@
 package apply_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,17 +40,6 @@ const (
 	before   = "---\nname: pdf\ndescription: Reads PDF files.\nlicense: MIT\n---\n# pdf\n\nRead it.\n"
 	after    = "---\nname: pdf\ndescription: Reads PDF files.\nlicense: MIT\n---\n# pdf\n\nRead every page.\n"
 )
-
-// pulls is repohost.Pulls without gates.
-type pulls struct{ *apply.Service }
-
-func (pulls) RerunPulls(context.Context, *store.Tx, repohost.Connection, host.Rerun) (int, error) {
-	return 0, nil
-}
-
-func (pulls) ReconcilePulls(context.Context, repohost.Connection, time.Time) error { return nil }
-
-func (pulls) DeleteOfConnection(context.Context, *store.Tx, repohost.Connection) error { return nil }
 
 // standIn is what the stand-ins of code hosts have.
 type standIn interface {
@@ -93,7 +81,7 @@ func newWorld(t *testing.T, db *store.DB, on host.Provider) *world {
 		}
 		w.told = eventstest.Register(rw.World)
 		people := &release.Service{DB: db, Registry: rw.Registry, Watcher: w.apply, Rollbacks: w.apply}
-		rw.Registry.Gate, rw.Registry.Dependent, judged.Watcher, code.Pulls = judged, judged, w.apply, pulls{w.apply}
+		rw.Registry.OnPush, rw.Registry.OnEntryDeleted, judged.OnGateChanged, code.OnPull = judged, judged, w.apply, w.apply
 		for _, s := range []interface{ Register() }{judged, code, w.apply} {
 			s.Register()
 		}

@@ -83,7 +83,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed := &installations.Service{DB: db, Blobs: w.Links, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)
-	w.Registry.Dependent = installed
+	w.Registry.OnEntryDeleted = installed
 	w.Release.Clients = installed
 	opened := &tokens.Service{DB: db, Log: w.Log}
 	opened.Mount(w.API)

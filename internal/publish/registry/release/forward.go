@@ -60,13 +60,13 @@ func (s *Service) rollForward(
 	if err != nil {
 		return to, err
 	}
-	// Sign and quota apply as to any push: the copy is a version of its own.
+	// Signature and quota apply as to any push: the copy is a version of its own.
 	fresh := registry.Version{ID: store.NewID(), Version: next, PushedBy: r.UserID, PushedAt: e.Next(r.At)}
 	if err := copyVersion(ctx, tx, to, fresh, "The content of version "+to.Version+" again"); err != nil {
 		return to, err
 	}
-	if s.Registry.Sign != nil {
-		if err := s.Registry.Sign(ctx, tx, fresh.ID); err != nil {
+	if s.Registry.OnVersion != nil {
+		if err := s.Registry.OnVersion.SignVersion(ctx, tx, fresh.ID); err != nil {
 			return to, err
 		}
 	}

@@ -22,12 +22,12 @@ type Service struct {
 	DB       *store.DB
 	Registry *registry.Service
 	Owns     access.Owns // whether someone owns an entry; may be nil
-	Clients  Clients     // hook; may be nil
-	Watcher  Watcher     // hook; may be nil
-	// Approvals is a hook that knows which approvals a version lacks; nil requires none.
+	Clients  Clients     // may be nil
+	Watcher  Watcher     // may be nil
+	// Approvals knows which approvals a version lacks; nil requires none.
 	Approvals Approvals
-	Gates     Gates // hook; may be nil
-	// Rollbacks is a hook that is notified of rollbacks; may be nil.
+	Gates     Gates // may be nil
+	// Rollbacks is notified of rollbacks; may be nil.
 	Rollbacks Rollbacks
 }
 

@@ -74,8 +74,8 @@ func New(t *testing.T, db *store.DB) *World {
 	w.Suggestions = &suggestions.Service{
 		DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Sessions: w.Sessions,
 	}
-	pushes.Watcher = w.Suggestions
-	w.Sources.Suggester, w.Sources.Dependent, trials.OnSucceeded = w.Suggestions, w.Suggestions, w.Suggestions
+	pushes.OnChanged = w.Suggestions
+	w.Sources.OnSourceChanged, w.Sources.OnSourceDeleted, trials.OnSucceeded = w.Suggestions, w.Suggestions, w.Suggestions
 	pushes.Register()
 	w.Sources.Register()
 	w.Suites.Register()

@@ -36,7 +36,7 @@ type Service struct {
 // maxWaiting is how many candidates of a connection are looked at, the newest first.
 const maxWaiting = 10
 
-// LookAt implements repohost.Reviews. It only enqueues jobs, in the caller's transaction:
+// LookAt implements repohost.OnReviews. It only enqueues jobs, in the caller's transaction:
 // asking the code host takes long.
 func (s *Service) LookAt(ctx context.Context, tx *store.Tx, c repohost.Connection) error {
 	p, err := gates.PolicyIn(ctx, tx, registry.Entry{ID: c.EntryID, OrgID: c.OrgID})

@@ -90,7 +90,7 @@ func newWorld(t *testing.T, db *store.DB, provider host.Provider, policy object)
 	w.approvals = &approvals.Service{
 		DB: db, Jobs: w.Queue, Registry: w.Registry, Gates: gated, Tally: approvals.Tally{Approvers: approvals.ByRole(access.AdminRole)},
 	}
-	gated.Approvals, w.Release.Approvals, w.Registry.Gate = w.approvals, approvals.Promoting{Tally: w.approvals.Tally}, gated
+	gated.Approvals, w.Release.Approvals, w.Registry.OnPush = w.approvals, approvals.Promoting{Tally: w.approvals.Tally}, gated
 	w.repohost = &repohost.Service{
 		DB: db, Jobs: w.Queue, Host: h, Registry: w.Registry, Secrets: []string{secret}, Interval: time.Hour,
 		PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
@@ -99,7 +99,7 @@ func newWorld(t *testing.T, db *store.DB, provider host.Provider, policy object)
 	w.reviews = &hostreviews.Service{
 		DB: db, Jobs: w.Queue, Registry: w.Registry, Approvals: w.approvals, Repohost: w.repohost, CodeHost: codeHost, Log: w.Log,
 	}
-	w.repohost.Reviews = w.reviews
+	w.repohost.OnReviews = w.reviews
 	w.approvals.Register()
 	w.repohost.Register()
 	w.reviews.Register()
