@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"time"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // A GatePolicy says how versions of an entry are gated.
@@ -52,109 +53,19 @@ func policyPath(entryID string) string {
 	return entryPath(entryID) + "/gate-policy"
 }
 
-// A Gate is the comparison of a pushed version with the current one.
-type Gate struct {
-	ID             string        `json:"id"`
-	EntryID        string        `json:"entry_id"`
-	Version        string        `json:"version"`
-	Against        *string       `json:"against"` // nil for the first version
-	Mode           string        `json:"mode"`    // report or enforce
-	Status         string        `json:"status"`  // queued, running, decided, superseded or cancelled
-	Verdict        *string       `json:"verdict"` // pass, block, inconclusive or skipped; nil until it is decided
-	Reason         string        `json:"reason"`
-	Attempt        int           `json:"attempt"`  // 1, 2, ...; trials of all attempts count
-	Previous       []string      `json:"previous"` // ids of the gates of earlier attempts
-	Suites         []GateSuite   `json:"suites"`
-	Floors         []GateFloor   `json:"floors"`
-	FalseBlockRate float64       `json:"false_block_rate"`
-	Override       *GateOverride `json:"override"`
-	// PullRequest is the one whose head was tried instead of a version.
-	PullRequest *GatePullRequest `json:"pull_request,omitempty"`
-	CostUSD     *float64         `json:"cost_usd"`
-	CreatedAt   time.Time        `json:"created_at"`
-	DecidedAt   *time.Time       `json:"decided_at"`
-}
-
-// A GatePullRequest is a pull request whose head a gate tried. Nothing publishes it.
-type GatePullRequest struct {
-	Number int64  `json:"number"`
-	Commit string `json:"commit"`
-	URL    string `json:"url"`
-}
-
-// A GateSuite is what the trials of a suite showed.
-type GateSuite struct {
-	SuiteID   string          `json:"suite_id"`
-	RunIDs    []string        `json:"run_ids"`
-	Cases     int             `json:"cases"`
-	Better    []string        `json:"better"`
-	Worse     []string        `json:"worse"`
-	Unchanged int             `json:"unchanged"`
-	Errors    int             `json:"errors"`
-	Broken    []string        `json:"broken"`
-	Score     *GateScore      `json:"score"` // nil from older servers
-	SignTestP *float64        `json:"sign_test_p"`
-	Confirmed json.RawMessage `json:"confirmed"`
-	AdjustedP *float64        `json:"adjusted_p"`
-	NoSkillP  *float64        `json:"no_skill_p"`
-	// NoSkillAdjustedP is NoSkillP in the family of AdjustedP.
-	NoSkillAdjustedP *float64    `json:"no_skill_adjusted_p"`
-	Interval         *[2]float64 `json:"interval"`
-	Results          []GateCase  `json:"results"` // the cases that changed
-	// Changes say who changed the suite since the last gate of a version, oldest first.
-	Changes []GateSuiteChange `json:"changed_since_last_gate"`
-}
-
-// A GateScore is the mean score of the cases on both versions.
-type GateScore struct {
-	New        float64    `json:"new"`
-	Current    float64    `json:"current"`
-	Difference float64    `json:"difference"`
-	Interval   [2]float64 `json:"interval"`
-}
-
-// A GateSuiteChange is one change of a suite, with the names of its cases.
-type GateSuiteChange struct {
-	By       string    `json:"by"`    // id of a user
-	Email    string    `json:"email"` // empty if they are gone
-	At       time.Time `json:"at"`
-	Added    []string  `json:"added"`
-	Removed  []string  `json:"removed"`
-	Changed  []string  `json:"changed"`
-	Settings []string  `json:"settings"` // of the suite, e.g. resource_limits_json
-}
-
-// A GateCase has the decided trials of a case on both versions.
-type GateCase struct {
-	Case         string      `json:"case"`
-	Name         string      `json:"name"`
-	New          GateTrials  `json:"new"`
-	Current      GateTrials  `json:"current"`
-	FreshNew     *GateTrials `json:"fresh_new"` // of the second step
-	FreshCurrent *GateTrials `json:"fresh_current"`
-}
-
-// GateTrials counts decided trials.
-type GateTrials struct {
-	Passed int `json:"passed"`
-	Tried  int `json:"tried"`
-}
-
-// A GateFloor is an absolute demand of the policy.
-type GateFloor struct {
-	Name   string   `json:"name"`
-	Want   string   `json:"want"`
-	Got    string   `json:"got"`
-	Value  *float64 `json:"value"`
-	Passed bool     `json:"passed"`
-}
-
-// A GateOverride is a person's decision against a verdict.
-type GateOverride struct {
-	By     string    `json:"by"`
-	Reason string    `json:"reason"`
-	At     time.Time `json:"at"`
-}
+// The types of gates.
+type (
+	Gate            = api.Gate
+	GateCase        = api.GateCase
+	GateConfirmed   = api.GateConfirmed
+	GateFloor       = api.GateFloor
+	GateOverride    = api.GateOverride
+	GatePullRequest = api.GatePullRequest
+	GateScore       = api.GateScore
+	GateSuite       = api.GateSuite
+	GateSuiteChange = api.GateSuiteChange
+	GateTrials      = api.GateTrials
+)
 
 // Gates lists the gates of an entry, or of all if the id is empty, newest first.
 // The verdict, if not empty, chooses among them.

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // An Entry is a skill, agent, command, hook or bundle in the registry. Its name
@@ -91,43 +93,13 @@ type EntryDetail struct {
 	Owners            *Owners    `json:"owners"`    // nil for other organisations
 }
 
-// Owners are the people and teams that own an entry.
-type Owners struct {
-	Source     string      `json:"source"` // manual, codeowners or none: what was set counts, else the file
-	Users      []Owner     `json:"users"`
-	Teams      []Team      `json:"teams"`
-	Unknown    []string    `json:"unknown"` // owners of the file that are no member and no team
-	Codeowners *OwnersFile `json:"codeowners"`
-}
-
-// An Owner is a member who owns an entry.
-type Owner struct {
-	UserID string `json:"user_id"`
-	Name   string `json:"name"`
-	Email  string `json:"email"`
-}
-
-// A Team is a group of members.
-type Team struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	Slug        string    `json:"slug"` // of the name: @org/slug in CODEOWNERS files
-	Description string    `json:"description"`
-	MemberCount int       `json:"member_count"`
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
-}
-
-// An OwnersFile is what the CODEOWNERS file of the connected repository says of an entry.
-type OwnersFile struct {
-	Repository string    `json:"repository"`
-	Commit     string    `json:"commit"`
-	Path       string    `json:"path"`
-	Line       int       `json:"line"` // that applies; 0: none does
-	Pattern    string    `json:"pattern"`
-	Owners     []string  `json:"owners"` // as they are written
-	ReadAt     time.Time `json:"read_at"`
-}
+// The types of owners.
+type (
+	Owner      = api.Owner
+	Owners     = api.Owners
+	OwnersFile = api.OwnersFile
+	Team       = api.Team
+)
 
 // A Rollback records that another version was made current.
 type Rollback struct {

@@ -51,11 +51,12 @@ var floors = [][]wing{
 		"events", "notify", "access",
 	}}},
 	{{"base", []string{"fault", "text", "stats", "pricing", "lru", "glob", "fsync", "flock", "fair", "spool"}}},
+	{{"api", nil}}, // the types of the wire, which the public client has as well
 }
 
 // doors are the wings with a package of their own, which is a room beside the others:
 // internal/web is what a browser asks, internal/web/overview only reads for it.
-var doors = []string{"cmd", "cli", "app", "web"}
+var doors = []string{"cmd", "cli", "app", "web", "api"}
 
 // capabilities are the wings whose rooms need an edge also to a lower wing; skills, the
 // noun that they share, is one more.
@@ -83,8 +84,11 @@ var rooms = func() map[string]room {
 }()
 
 func doorOf(wing string) string {
-	if wing == "cmd" {
+	switch wing {
+	case "cmd":
 		return "cmd/whetstone"
+	case "api":
+		return "client/api"
 	}
 	return "internal/" + wing
 }
@@ -208,36 +212,41 @@ type reservation struct {
 	names   []string // nil reserves the import itself
 	rooms   []string
 	instead string // what everybody else does
+	but     string // a package below it that is for all
 }
 
 var reservations = []reservation{
-	{module + "internal/app/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/app/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/platform/seal", nil, []string{"internal/app", "internal/app/doctor", "internal/app/backup", "internal/app/config", "internal/identity/auth", "internal/watch/alerts", "internal/release/attestations", "internal/platform/events", "internal/observe/content", "internal/observe/grades", "internal/publish/repohost"}, "let the table's owner seal and open its own values"},
-	{module + "client", nil, []string{"internal/cli", "client"}, "call the capability's own operation: the client is for other processes"},
-	{"modernc.org/sqlite", nil, []string{"internal/platform/store"}, "take a store.Querier"},
-	{"database/sql", nil, []string{"internal/platform/store"}, "take a store.Querier"},
-	{"github.com/pressly/goose", nil, []string{"internal/platform/store"}, "add a pair of files to internal/platform/store/migrations"},
-	{"github.com/jackc/pgx", nil, []string{"internal/platform/store", "internal/platform/jobs"}, "take a store.Querier"},
-	{"github.com/riverqueue/river", nil, []string{"internal/platform/jobs"}, "call jobs.Enqueue and jobs.Handle"},
-	{"github.com/danielgtaylor/huma", nil, []string{"internal/platform/httpapi"}, "add a typed function with httpapi.Add"},
-	{"github.com/coreos/go-oidc", nil, []string{"internal/identity/oidc"}, "call oidc.Keys.Verify"},
-	{"golang.org/x/oauth2", nil, []string{"internal/identity/oidc"}, "call oidc.Client.Exchange"},
-	{"github.com/go-jose/go-jose", nil, []string{"internal/identity/oidc"}, "call oidc.Keys.Verify"},
-	{"github.com/minio/minio-go", nil, []string{"internal/platform/blob"}, "take a blob.Bucket"},
-	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/app/config"}, "let internal/app/config read the setting"},
-	{"os/exec", nil, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
-	{"os", []string{"StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
-	{"syscall", []string{"Exec", "ForkExec", "StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox"},
+	{module + "internal/app/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/app/doctor"}, "take the values you need as fields, and let internal/app hand them in", ""},
+	{module + "internal/platform/seal", nil, []string{"internal/app", "internal/app/doctor", "internal/app/backup", "internal/app/config", "internal/identity/auth", "internal/watch/alerts", "internal/release/attestations", "internal/platform/events", "internal/observe/content", "internal/observe/grades", "internal/publish/repohost"}, "let the table's owner seal and open its own values", ""},
+	{
+		of: module + "client", rooms: []string{"internal/cli", "client"}, but: module + "client/api",
+		instead: "call the capability's own operation: the client is for other processes",
+	},
+	{"modernc.org/sqlite", nil, []string{"internal/platform/store"}, "take a store.Querier", ""},
+	{"database/sql", nil, []string{"internal/platform/store"}, "take a store.Querier", ""},
+	{"github.com/pressly/goose", nil, []string{"internal/platform/store"}, "add a pair of files to internal/platform/store/migrations", ""},
+	{"github.com/jackc/pgx", nil, []string{"internal/platform/store", "internal/platform/jobs"}, "take a store.Querier", ""},
+	{"github.com/riverqueue/river", nil, []string{"internal/platform/jobs"}, "call jobs.Enqueue and jobs.Handle", ""},
+	{"github.com/danielgtaylor/huma", nil, []string{"internal/platform/httpapi"}, "add a typed function with httpapi.Add", ""},
+	{"github.com/coreos/go-oidc", nil, []string{"internal/identity/oidc"}, "call oidc.Keys.Verify", ""},
+	{"golang.org/x/oauth2", nil, []string{"internal/identity/oidc"}, "call oidc.Client.Exchange", ""},
+	{"github.com/go-jose/go-jose", nil, []string{"internal/identity/oidc"}, "call oidc.Keys.Verify", ""},
+	{"github.com/minio/minio-go", nil, []string{"internal/platform/blob"}, "take a blob.Bucket", ""},
+	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/app/config"}, "let internal/app/config read the setting", ""},
+	{"os/exec", nil, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox", ""},
+	{"os", []string{"StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox", ""},
+	{"syscall", []string{"Exec", "ForkExec", "StartProcess"}, []string{"internal/engine/sandbox"}, "start foreign programs through internal/engine/sandbox", ""},
 	{
 		"net/http",
 		[]string{"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
 		[]string{"internal/platform/outbound", "client"},
 		"take a client of internal/platform/outbound, which guards what it dials",
+		"",
 	},
 }
 
 // clientMayImport is what the public client shares with the service.
-var clientMayImport = []string{"internal/skill/skillpkg"}
+var clientMayImport = []string{"client/api", "internal/skill/skillpkg"}
 
 // TestImportsPointDown is rule 1.
 func TestImportsPointDown(t *testing.T) {
@@ -420,7 +429,7 @@ func reservedUses(files []*source) (problems []string) {
 // reserved names other than as *T: a pointer is handed in, not made.
 func (f *source) uses(r reservation) (found []token.Pos) {
 	for imported, name := range f.imports() {
-		if imported != r.of && !strings.HasPrefix(imported, r.of+"/") {
+		if imported != r.of && !strings.HasPrefix(imported, r.of+"/") || imported == r.but {
 			continue
 		}
 		if r.names == nil {

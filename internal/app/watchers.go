@@ -3,13 +3,13 @@ package app
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/learn/proposals/apply"
 	"github.com/whetstone-dev/whetstone/internal/observe/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/repohost"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
@@ -51,7 +51,7 @@ type admission struct {
 }
 
 // Admit implements registry.OnPush.
-func (a admission) Admit(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (*gateapi.Gate, bool, error) {
+func (a admission) Admit(ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version) (*api.Gate, bool, error) {
 	if err := a.publishers.Admitted(ctx, tx, v); err != nil {
 		return nil, false, err
 	}

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/approvals"
 	"github.com/whetstone-dev/whetstone/internal/release/gates"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
@@ -93,7 +93,7 @@ func (v gateView) BlocksAt() float64 {
 
 // A gateSuite is the result of a suite, with its name.
 type gateSuite struct {
-	gateapi.Suite
+	api.GateSuite
 	Name string         // "" if the suite was deleted
 	Runs gates.Failures // its runs, with the first failed trial of each case
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/lines"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
@@ -82,16 +81,7 @@ func uploadFolder(ctx context.Context, c *client.Client, o gateQuestion) (snapsh
 // writeGate encodes the result as json, markdown, junit or sarif. SARIF shows cases at
 // their lines in the folder's files, whose names get dir as a prefix. The encoders
 // are those of the server, so that a file is the same wherever it was made.
-func writeGate(w io.Writer, gate client.Gate, format, dir string, pkg *skillpkg.Package) error {
-	// The client's type and the API's have the same JSON; the encoders take the API's.
-	raw, err := json.Marshal(gate)
-	if err != nil {
-		return err
-	}
-	var g gateapi.Gate
-	if err := json.Unmarshal(raw, &g); err != nil {
-		return err
-	}
+func writeGate(w io.Writer, g client.Gate, format, dir string, pkg *skillpkg.Package) error {
 	switch format {
 	case "junit":
 		return outcome.JUnit(w, g)
@@ -104,7 +94,7 @@ func writeGate(w io.Writer, gate client.Gate, format, dir string, pkg *skillpkg.
 		if err != nil {
 			return err
 		}
-		value = outcome.SARIF(g, func(c gateapi.CaseOutcome) (string, int) {
+		value = outcome.SARIF(g, func(c client.GateCase) (string, int) {
 			file, line := files.Find(lines.Case{ID: c.Case, Text: c.Name, Described: true})
 			return path.Join(dir, file), line
 		})
@@ -115,6 +105,6 @@ func writeGate(w io.Writer, gate client.Gate, format, dir string, pkg *skillpkg.
 	if err := e.Encode(value); err != nil {
 		return err
 	}
-	_, err = b.WriteTo(w)
+	_, err := b.WriteTo(w)
 	return err
 }

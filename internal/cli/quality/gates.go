@@ -13,8 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
-	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 )
 
 // gatesCommands are the commands `whetstone gates`: gates of versions that were pushed.
@@ -151,14 +149,10 @@ func printGate(w io.Writer, g client.Gate) {
 		}
 		fmt.Fprintln(w)
 		if suite.Score != nil {
-			fmt.Fprintf(w, "Score %s\n", gateapi.Score(*suite.Score).Text())
+			fmt.Fprintf(w, "Score %s\n", suite.Score.Text())
 		}
 		// A suite that changed between two gates may explain another verdict.
-		for _, c := range suite.Changes {
-			change := gateapi.SuiteChange{
-				Email: c.Email, At: httpapi.Time(c.At), Added: c.Added, Removed: c.Removed, Changed: c.Changed,
-				Settings: c.Settings,
-			}
+		for _, change := range suite.Changes {
 			fmt.Fprintf(w, "Changed since the last gate: %s, %s: %s\n", term.Cell(change.Who()), change.When(),
 				term.Cell(change.What()))
 		}

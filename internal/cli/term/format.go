@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/pricing"
 	"github.com/whetstone-dev/whetstone/internal/base/text"
 )
@@ -115,15 +116,15 @@ func Basis(graded map[string]int64, rates map[string]float64) string {
 }
 
 // Day formats a time as its date in UTC; a missing one (nil) is a dash.
-func Day(t *time.Time) string {
+func Day[T time.Time | api.Time](t *T) string {
 	if t == nil {
 		return "-"
 	}
-	return t.UTC().Format(time.DateOnly)
+	return time.Time(*t).UTC().Format(time.DateOnly)
 }
 
 // Minute formats a time in UTC, e.g. "2026-03-01 12:00".
-func Minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+func Minute[T time.Time | api.Time](t T) string { return time.Time(t).UTC().Format("2006-01-02 15:04") }
 
 // YesNo formats a boolean.
 func YesNo(b bool) string {

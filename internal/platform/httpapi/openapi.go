@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 const apiDescription = `Shows a team which of its agent skills work, proves it, and helps fix those that do not.
@@ -34,6 +36,7 @@ func humaConfig(o Options, names *schemaNames) huma.Config {
 	config.CreateHooks = nil // they would add $schema to every answer
 	config.AllowAdditionalPropertiesByDefault = true
 	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, names.name)
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[api.Time](), reflect.TypeFor[documentedTime]())
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key: st_live_... or st_test_..."},
 	}
@@ -42,6 +45,9 @@ func humaConfig(o Options, names *schemaNames) huma.Config {
 	}
 	return config
 }
+
+// wirePackage says itself how the document names its types.
+var wirePackage = reflect.TypeFor[api.Time]().PkgPath()
 
 // schemaNames prefixes the names of schemas with their package, so that types of
 // the same name in two packages do not collide.
@@ -52,6 +58,9 @@ type schemaNames struct {
 func (n *schemaNames) name(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if t.PkgPath() == wirePackage {
+		return api.SchemaName(t.Name())
 	}
 	name, pkg := huma.DefaultSchemaNamer(t, hint), path.Base(t.PkgPath())
 	if t.Name() == "" {
@@ -70,7 +79,7 @@ func (n *schemaNames) name(t reflect.Type, hint string) string {
 // another one. The names are part of the API, since code generators make types
 // of them: they stay when the types move to another package.
 var schemaPrefixes = map[string]string{
-	"content": "evidence", "gateapi": "gates", "hostapi": "repohost", "improve": "evals",
+	"content": "evidence", "hostapi": "repohost", "improve": "evals",
 	"installations": "registry", "release": "registry", "runs": "evals", "suggestions": "sources", "suites": "evals",
 	"taskpkg": "evalsPackage",
 }

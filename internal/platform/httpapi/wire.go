@@ -1,51 +1,28 @@
 package httpapi
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 )
 
 // Time is a time in JSON: RFC 3339 in UTC with milliseconds. Any offset is
 // accepted.
-type Time time.Time
-
-const timeFormat = "2006-01-02T15:04:05.000Z"
+type Time = api.Time
 
 // NullTime converts a time that may be missing, which is null in JSON.
 func NullTime(t *time.Time) *Time { return (*Time)(t) }
 
-// MarshalJSON writes the time.
-func (t Time) MarshalJSON() ([]byte, error) {
-	return []byte(`"` + time.Time(t).UTC().Format(timeFormat) + `"`), nil
-}
-
-// UnmarshalJSON reads a time with any offset. As in encoding/json, null is a
-// no-op.
-func (t *Time) UnmarshalJSON(raw []byte) error {
-	var text *string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return err
-	}
-	if text == nil {
-		return nil
-	}
-	parsed, err := time.Parse(time.RFC3339Nano, *text)
-	if err != nil {
-		return errors.New("expected an RFC 3339 time")
-	}
-	*t = Time(parsed.UTC())
-	return nil
-}
+// documentedTime is the schema of Time, whose package does not know of schemas.
+type documentedTime struct{}
 
 // Schema describes the time in the OpenAPI document.
-func (Time) Schema(huma.Registry) *huma.Schema {
+func (documentedTime) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: "string", Format: "date-time", Examples: []any{"2026-01-02T03:04:05.678Z"}}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
@@ -24,7 +25,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/publishers"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/publish/teams"
 	"github.com/whetstone-dev/whetstone/internal/release/attestations"
@@ -53,7 +53,7 @@ type world struct {
 
 type gate struct{ *publishers.Service }
 
-func (g gate) Admit(ctx context.Context, tx *store.Tx, _ registry.Entry, v registry.Version) (*gateapi.Gate, bool, error) {
+func (g gate) Admit(ctx context.Context, tx *store.Tx, _ registry.Entry, v registry.Version) (*api.Gate, bool, error) {
 	return nil, false, g.Admitted(ctx, tx, v)
 }
 

@@ -4,10 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/ownerapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/requirements"
 )
 
@@ -89,7 +88,7 @@ type EntryPath struct {
 type publishOutput struct {
 	Entry   EntryOutput   `json:"entry"`
 	Version VersionOutput `json:"version"`
-	Gate    *gateapi.Gate `json:"gate,omitempty" doc:"With status 202: the version is a candidate until this gate lets it pass"`
+	Gate    *api.Gate     `json:"gate,omitempty" doc:"With status 202: the version is a candidate until this gate lets it pass"`
 	requirements.Published
 	// made is false if the version existed already; it only decides the status.
 	made bool
@@ -200,7 +199,7 @@ func (s *Service) handleListPublic(ctx context.Context, in listPublicInput) (lis
 type getOutput struct {
 	Entry             OwnedOutput      `json:"entry"`
 	InstallationCount int              `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
-	Owners            *ownerapi.Owners `json:"owners" doc:"Who owns it; null for other organisations"`
+	Owners            *api.Owners      `json:"owners" doc:"Who owns it; null for other organisations"`
 	Rollbacks         []rollbackRecord `json:"rollbacks" nullable:"false" doc:"Newest first; at most 1,000"`
 	Versions          []VersionOutput  `json:"versions" nullable:"false"`
 }
@@ -221,7 +220,7 @@ func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, 
 		return nil, err
 	}
 	own := e.OrgID == orgID
-	var owners *ownerapi.Owners
+	var owners *api.Owners
 	switch {
 	case !own:
 		e = e.ForOthers()
@@ -235,7 +234,7 @@ func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, 
 	head := struct {
 		Entry             OwnedOutput      `json:"entry"`
 		InstallationCount int              `json:"installation_count"`
-		Owners            *ownerapi.Owners `json:"owners"`
+		Owners            *api.Owners      `json:"owners"`
 		Rollbacks         []rollbackRecord `json:"rollbacks"`
 	}{OwnedOutput{NewEntryOutput(e), owner}, e.InstallationCount, owners, newRollbackRecords(rollbacks, own)}
 	return s.streamVersions(ctx, e, own, head)

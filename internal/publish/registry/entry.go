@@ -12,8 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/treehash"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/requires"
@@ -77,7 +77,7 @@ type Version struct {
 	requires     []requires.Requirement
 	problems     []requires.Problem
 	manifestSize int64 // size of the manifest as JSON; set instead of Manifest in lists
-	gate         *gateapi.Gate
+	gate         *api.Gate
 }
 
 // A Rollback is a record in an entry's rollback history.

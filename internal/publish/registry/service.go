@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
@@ -13,8 +14,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/platform/jobs"
 	"github.com/whetstone-dev/whetstone/internal/platform/quota"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/ownerapi"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills"
 	"github.com/whetstone-dev/whetstone/internal/skill/skills/inuse"
@@ -30,8 +29,8 @@ type Service struct {
 	Files  *stored.Files // reads and caches files of archives
 	Log    *slog.Logger
 
-	Owners func(ctx context.Context, e Entry) (ownerapi.Owners, error) // for GET /registry/{id}; may be nil
-	Owns   access.Owns                                                 // whether someone owns an entry; may be nil
+	Owners func(ctx context.Context, e Entry) (api.Owners, error) // for GET /registry/{id}; may be nil
+	Owns   access.Owns                                            // whether someone owns an entry; may be nil
 
 	// Hooks of capabilities above the registry; nil disables them.
 	OnEntryDeleted OnEntryDeleted
@@ -51,7 +50,7 @@ type OnEntryDeleted interface {
 // the transaction of the push, with the entry locked and the version not yet inserted. It
 // returns the gate it started, if any; hold makes the version a candidate.
 type OnPush interface {
-	Admit(ctx context.Context, tx *store.Tx, e Entry, v Version) (gate *gateapi.Gate, hold bool, err error)
+	Admit(ctx context.Context, tx *store.Tx, e Entry, v Version) (gate *api.Gate, hold bool, err error)
 }
 
 // OnVersion is a hook of new versions: their provenance is signed.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/ownerapi"
 )
 
 // Mount adds the routes of teams and of the owners of an entry. Everyone may read who
@@ -57,33 +57,32 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// newTeamOutput converts a team for the API. The types live in ownerapi because the
-// registry shows owners too and must not import this package.
-func newTeamOutput(t Team) ownerapi.Team {
-	return ownerapi.Team{
+// newTeamOutput converts a team for the API.
+func newTeamOutput(t Team) api.Team {
+	return api.Team{
 		ID: t.ID, Name: t.Name, Slug: t.Slug, Description: t.Description, MemberCount: t.Size,
 		CreatedAt: httpapi.Time(t.CreatedAt), UpdatedAt: httpapi.Time(t.UpdatedAt),
 	}
 }
 
 // newPeopleOutput never returns nil: the API promises an array.
-func newPeopleOutput(people []Person) []ownerapi.Person {
-	all := make([]ownerapi.Person, len(people))
+func newPeopleOutput(people []Person) []api.Owner {
+	all := make([]api.Owner, len(people))
 	for i, p := range people {
-		all[i] = ownerapi.Person{UserID: p.ID, Name: p.Name, Email: p.Email}
+		all[i] = api.Owner{UserID: p.ID, Name: p.Name, Email: p.Email}
 	}
 	return all
 }
 
 // listOutput is a page of teams, without their members.
 type listOutput struct {
-	Teams      []ownerapi.Team    `json:"teams" nullable:"false"`
+	Teams      []api.Team         `json:"teams" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
 func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, in.Rows())
-	out := listOutput{Teams: make([]ownerapi.Team, len(all)), Pagination: in.Of(total)}
+	out := listOutput{Teams: make([]api.Team, len(all)), Pagination: in.Of(total)}
 	for i, t := range all {
 		out.Teams[i] = newTeamOutput(t)
 	}
@@ -99,7 +98,7 @@ type createInput struct {
 
 // teamAnswer wraps a team, like all replies of the API.
 type teamAnswer struct {
-	Team ownerapi.Team `json:"team"`
+	Team api.Team `json:"team"`
 }
 
 func (s *Service) handleCreate(ctx context.Context, in createInput) (teamAnswer, error) {
@@ -114,8 +113,8 @@ type TeamPath struct {
 
 // detailOutput is a team with its members, also the reply to changing them.
 type detailOutput struct {
-	Team    ownerapi.Team     `json:"team"`
-	Members []ownerapi.Person `json:"members" nullable:"false" doc:"By address"`
+	Team    api.Team    `json:"team"`
+	Members []api.Owner `json:"members" nullable:"false" doc:"By address"`
 }
 
 func (s *Service) handleGet(ctx context.Context, in TeamPath) (detailOutput, error) {
@@ -168,21 +167,21 @@ func (s *Service) handleRemoveMember(ctx context.Context, in memberPath) (httpap
 }
 
 type ownersAnswer struct {
-	Owners ownerapi.Owners `json:"owners"`
+	Owners api.Owners `json:"owners"`
 }
 
 // newOwnersOutput converts owners for the API. File is reported even when it doesn't
 // count, so that people see what a manual setting overrides.
-func newOwnersOutput(o Owners) ownerapi.Owners {
-	out := ownerapi.Owners{
-		Source: string(o.Source), Users: newPeopleOutput(o.Users), Teams: make([]ownerapi.Team, len(o.Teams)),
+func newOwnersOutput(o Owners) api.Owners {
+	out := api.Owners{
+		Source: string(o.Source), Users: newPeopleOutput(o.Users), Teams: make([]api.Team, len(o.Teams)),
 		Unknown: append([]string{}, o.Unknown...),
 	}
 	for i, t := range o.Teams {
 		out.Teams[i] = newTeamOutput(t)
 	}
 	if f := o.File; f != nil {
-		out.File = &ownerapi.File{
+		out.Codeowners = &api.OwnersFile{
 			Repository: f.Repository, Commit: f.Commit, Path: f.Path, Line: f.Line, Pattern: f.Pattern, Owners: f.Owners,
 			ReadAt: httpapi.Time(f.ReadAt),
 		}
@@ -191,7 +190,7 @@ func newOwnersOutput(o Owners) ownerapi.Owners {
 }
 
 // Shown returns the owners of an entry for GET /registry/{id}, which the registry answers.
-func (o Ownership) Shown(ctx context.Context, e registry.Entry) (ownerapi.Owners, error) {
+func (o Ownership) Shown(ctx context.Context, e registry.Entry) (api.Owners, error) {
 	owners, err := ownersOf(ctx, o.DB, e.OrgID, e.ID)
 	return newOwnersOutput(owners), err
 }

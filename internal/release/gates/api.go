@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 )
 
 // Mount adds the routes of gates.
@@ -153,7 +153,7 @@ type listInput struct {
 }
 
 type listOutput struct {
-	Gates      []gateapi.Gate     `json:"gates" nullable:"false"`
+	Gates      []api.Gate         `json:"gates" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -161,7 +161,7 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		EntryID: in.EntryID, Verdict: in.Verdict, Limit: in.PerPage, Offset: in.Offset(),
 	})
-	out := listOutput{Gates: make([]gateapi.Gate, len(all)), Pagination: in.Of(total)}
+	out := listOutput{Gates: make([]api.Gate, len(all)), Pagination: in.Of(total)}
 	for i, g := range all {
 		out.Gates[i] = g.Output()
 	}
@@ -195,7 +195,7 @@ type GatePath struct {
 }
 
 type gateOutput struct {
-	Gate gateapi.Gate `json:"gate"`
+	Gate api.Gate `json:"gate"`
 }
 
 func (s *Service) handleGet(ctx context.Context, in GatePath) (gateOutput, error) {

@@ -8,15 +8,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 )
 
 // addChanges says of each suite who changed it since the last gate of another version of the
 // entry, and adds the suites that were deleted since. Gates of pull requests and folders do
 // not count: whoever may ask for one could otherwise make changes disappear from the next
 // answer.
-func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, found []gateapi.Suite) ([]gateapi.Suite, error) {
+func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, found []api.GateSuite) ([]api.GateSuite, error) {
 	last, err := lastConditions(ctx, s.DB, g)
 	if err != nil {
 		return nil, err
@@ -37,14 +37,14 @@ func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, found 
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(found, func(f gateapi.Suite) bool { return f.SuiteID == id })
+		i := slices.IndexFunc(found, func(f api.GateSuite) bool { return f.SuiteID == id })
 		switch {
 		case i >= 0:
 			found[i].Changes = changes
 		case len(changes) > 0 && now[id] == "":
-			found = append(found, gateapi.Suite{
+			found = append(found, api.GateSuite{
 				SuiteID: id, RunIDs: []string{}, Better: []string{}, Worse: []string{}, Broken: []string{},
-				Confirmed: []gateapi.Confirmed{}, Results: []gateapi.CaseOutcome{}, Changes: changes,
+				Confirmed: []api.GateConfirmed{}, Results: []api.GateCase{}, Changes: changes,
 			})
 		}
 	}
@@ -53,11 +53,11 @@ func (s *Service) addChanges(ctx context.Context, g Gate, all []trialRun, found 
 
 // changesOf lists the edits of a suite after one version up to another. Slices are never nil:
 // the API promises arrays.
-func (s *Service) changesOf(ctx context.Context, g Gate, suiteID string, after, to int64) ([]gateapi.SuiteChange, error) {
+func (s *Service) changesOf(ctx context.Context, g Gate, suiteID string, after, to int64) ([]api.GateSuiteChange, error) {
 	edits, err := s.Suites.Edits(ctx, s.DB, g.OrgID, suiteID, after, to)
-	changes := make([]gateapi.SuiteChange, len(edits))
+	changes := make([]api.GateSuiteChange, len(edits))
 	for i, e := range edits {
-		changes[i] = gateapi.SuiteChange{
+		changes[i] = api.GateSuiteChange{
 			By: e.By, At: httpapi.Time(e.At), Added: append([]string{}, e.Added...), Removed: append([]string{}, e.Removed...),
 			Changed: append([]string{}, e.Changed...), Settings: append([]string{}, e.Settings...),
 		}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
@@ -306,7 +306,7 @@ func (c comparison) restsOnOld(d decision.Decision) map[string][]string {
 // be tried; nil if the gate has to wait. It looks at trials of this gate alone: those of
 // others may be of another day, or were looked at before. The evidence is an e-value, so
 // looking after each trial doesn't raise the rate of false blocks; a p-value would.
-func (c comparison) early(all []trialRun) []gateapi.Suite {
+func (c comparison) early(all []trialRun) []api.GateSuite {
 	tests := len(c.all)
 	for _, s := range c.all {
 		if slices.ContainsFunc(s.Cases, func(c decision.Case) bool { return c.WithoutASkill.Decided > 0 }) {
@@ -326,8 +326,8 @@ func (c comparison) early(all []trialRun) []gateapi.Suite {
 
 // output shows the findings, and the trials of the cases that changed. Names are taken from the
 // run, since the suite may have been changed meanwhile.
-func (c comparison) output(d decision.Decision, all []trialRun) []gateapi.Suite {
-	out := make([]gateapi.Suite, len(d.Suites))
+func (c comparison) output(d decision.Decision, all []trialRun) []api.GateSuite {
+	out := make([]api.GateSuite, len(d.Suites))
 	for i, f := range d.Suites {
 		names := map[string]string{}
 		for _, one := range c.all[i].fresh.Cases {
@@ -376,11 +376,11 @@ func (c comparison) alone(p Policy) (decision.Verdict, string) {
 // floors compares the outcome of the trials with the demands of the policy. The pass rate is
 // compared by the lower bound of its interval, so that 3 of 3 cases don't prove 95 %. The
 // recall is compared as it is.
-func (c comparison) floors(want Floors) (all []gateapi.Floor) {
+func (c comparison) floors(want Floors) (all []api.GateFloor) {
 	if want.PassRate != nil {
 		n := c.outcomes(func(suites.Case) bool { return true })
 		low, _ := stats.Wilson(rate(n), n.Decided)
-		all = append(all, gateapi.Floor{
+		all = append(all, api.GateFloor{
 			Name: "pass_rate", Want: fmt.Sprintf("at least %.3f", *want.PassRate), Value: &low, Passed: low >= *want.PassRate,
 			Got: fmt.Sprintf("%d of %d cases, at least %.3f with 95 %% confidence", n.Passed, n.Decided, low),
 		})
@@ -390,7 +390,7 @@ func (c comparison) floors(want Floors) (all []gateapi.Floor) {
 			return c.Kind == suites.TriggerQuery && c.Expectation == suites.ShouldTrigger
 		})
 		recall := rate(n)
-		all = append(all, gateapi.Floor{
+		all = append(all, api.GateFloor{
 			Name: "trigger_recall", Want: fmt.Sprintf("at least %.3f", *want.TriggerRecall), Value: &recall,
 			Passed: recall >= *want.TriggerRecall, Got: fmt.Sprintf("%.3f, %d of %d queries", recall, n.Passed, n.Decided),
 		})

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skill/skillpkg/lint"
 )
@@ -26,7 +26,7 @@ func (s *Service) Content(ctx context.Context, g Gate) (*skillpkg.Package, error
 
 // staticFloors checks the demands that need no trials. They are checked before trials that cost
 // money are started.
-func (s *Service) staticFloors(ctx context.Context, g Gate) (all []gateapi.Floor, err error) {
+func (s *Service) staticFloors(ctx context.Context, g Gate) (all []api.GateFloor, err error) {
 	want := g.Policy.Floors
 	if want.Validation == nil && want.SkillTokens == nil {
 		return nil, nil
@@ -42,7 +42,7 @@ func (s *Service) staticFloors(ctx context.Context, g Gate) (all []gateapi.Floor
 			return nil, err
 		}
 		status := report.Status()
-		all = append(all, gateapi.Floor{
+		all = append(all, api.GateFloor{
 			Name: "validation", Want: *want.Validation, Got: status,
 			Passed: status == lint.StatusPass || status == *want.Validation,
 		})
@@ -54,7 +54,7 @@ func (s *Service) staticFloors(ctx context.Context, g Gate) (all []gateapi.Floor
 			return nil, err
 		}
 		tokens := float64(len(text) / bytesPerToken)
-		all = append(all, gateapi.Floor{
+		all = append(all, api.GateFloor{
 			Name: "skill_md_tokens", Want: fmt.Sprintf("at most %d", *want.SkillTokens), Got: fmt.Sprintf("%.0f", tokens),
 			Value: &tokens, Passed: tokens <= float64(*want.SkillTokens),
 		})

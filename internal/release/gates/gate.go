@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/platform/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/prove/runs/subject"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
@@ -68,8 +68,8 @@ func (s Status) Open() bool { return s == Queued || s == Running }
 // A Result has the numbers that led to a verdict. It is stored as JSON, so fields may be added
 // but not renamed.
 type Result struct {
-	Suites  []gateapi.Suite `json:"suites"`
-	Floors  []gateapi.Floor `json:"floors"`
+	Suites  []api.GateSuite `json:"suites"`
+	Floors  []api.GateFloor `json:"floors"`
 	CostUSD *float64        `json:"cost_usd"`
 	// Interrupted says that a person stopped the trials: nobody may pass a gate by that,
 	// whatever the policy does with gates that could not decide.
@@ -162,28 +162,28 @@ func (g Gate) Shown() string {
 }
 
 // Output is the gate as the API shows it. Slices are never nil: the API promises arrays.
-func (g Gate) Output() gateapi.Gate {
-	out := gateapi.Gate{
+func (g Gate) Output() api.Gate {
+	out := api.Gate{
 		ID: g.ID, EntryID: g.EntryID, Version: g.Version, Against: g.Against, Mode: string(g.Policy.Mode),
 		Status: string(g.Status),
-		Reason: g.Reason, Suites: append([]gateapi.Suite{}, g.Result.Suites...),
-		Floors:         append([]gateapi.Floor{}, g.Result.Floors...),
+		Reason: g.Reason, Suites: append([]api.GateSuite{}, g.Result.Suites...),
+		Floors:         append([]api.GateFloor{}, g.Result.Floors...),
 		FalseBlockRate: decision.FalseBlockRate, CostUSD: g.Result.CostUSD,
 		CreatedAt: httpapi.Time(g.CreatedAt), DecidedAt: httpapi.NullTime(g.DecidedAt),
 		Attempt: len(g.Previous) + 1, Previous: append([]string{}, g.Previous...),
 	}
 	for i := range out.Suites { // gates of before have none
-		out.Suites[i].Changes = append([]gateapi.SuiteChange{}, out.Suites[i].Changes...)
+		out.Suites[i].Changes = append([]api.GateSuiteChange{}, out.Suites[i].Changes...)
 	}
 	if g.Verdict != nil {
 		verdict := string(*g.Verdict)
 		out.Verdict = &verdict
 	}
 	if p := g.Pull; p != nil && p.Number != 0 {
-		out.PullRequest = &gateapi.PullRequest{Number: p.Number, Commit: p.Commit, URL: p.URL}
+		out.PullRequest = &api.GatePullRequest{Number: p.Number, Commit: p.Commit, URL: p.URL}
 	}
 	if o := g.Override; o != nil {
-		out.Override = &gateapi.Override{By: o.By, Reason: o.Reason, At: httpapi.Time(o.At)}
+		out.Override = &api.GateOverride{By: o.By, Reason: o.Reason, At: httpapi.Time(o.At)}
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/audit"
@@ -15,7 +16,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/prove/runs"
 	"github.com/whetstone-dev/whetstone/internal/prove/suites"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/release"
 	"github.com/whetstone-dev/whetstone/internal/publish/sources"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
@@ -65,7 +65,7 @@ func (s *Service) tell(ctx context.Context, tx *store.Tx, g Gate) error {
 // keeps the version a candidate.
 func (s *Service) Admit(
 	ctx context.Context, tx *store.Tx, e registry.Entry, v registry.Version,
-) (gate *gateapi.Gate, hold bool, err error) {
+) (gate *api.Gate, hold bool, err error) {
 	defer fault.Wrap(&err, "gate of version %s", v.Version)
 	p, _, err := policyOf(ctx, tx, e.OrgID, e.ID)
 	if err != nil || p.Mode == Off || v.Apart && p.Mode == Report {

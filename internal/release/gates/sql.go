@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/base/fault"
 	"github.com/whetstone-dev/whetstone/internal/identity/auth"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 )
 
@@ -215,7 +215,7 @@ func gatesOfVersion(ctx context.Context, q store.Querier, v registry.Version) ([
 // addEmails sets the addresses of who changed suites, which gates do not store. Removed users
 // stay without one.
 func addEmails(ctx context.Context, q store.Querier, all []Gate) error {
-	var changes []*gateapi.SuiteChange
+	var changes []*api.GateSuiteChange
 	var ids []string
 	for _, g := range all {
 		for i := range g.Result.Suites {

@@ -9,12 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/base/stats"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 )
 
 // TestRollbackHistories compares which version is current after every step of random
@@ -47,7 +47,7 @@ const historyThreshold = 0.9
 // holding is a gate that makes the next version a candidate or not.
 type holding struct{ hold bool }
 
-func (h *holding) Admit(context.Context, *store.Tx, registry.Entry, registry.Version) (*gateapi.Gate, bool, error) {
+func (h *holding) Admit(context.Context, *store.Tx, registry.Entry, registry.Version) (*api.Gate, bool, error) {
 	return nil, h.hold, nil
 }
 

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/platform/access"
 	"github.com/whetstone-dev/whetstone/internal/platform/store"
 	"github.com/whetstone-dev/whetstone/internal/platform/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry"
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/publish/registry/registrytest"
 )
 
@@ -208,8 +208,8 @@ func TestUploads(t *testing.T) {
 // A holding gate makes every version a candidate.
 type holding struct{}
 
-func (holding) Admit(context.Context, *store.Tx, registry.Entry, registry.Version) (*gateapi.Gate, bool, error) {
-	return &gateapi.Gate{ID: "01a1e589-9ca6-7c08-9fce-2f54e4e2ce54"}, true, nil
+func (holding) Admit(context.Context, *store.Tx, registry.Entry, registry.Version) (*api.Gate, bool, error) {
+	return &api.Gate{ID: "01a1e589-9ca6-7c08-9fce-2f54e4e2ce54"}, true, nil
 }
 
 // TestPublishCandidate publishes what a gate holds.

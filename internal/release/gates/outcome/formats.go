@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/client/api"
 )
 
 // Title says the verdict in a line, e.g. "block: better on 3, worse on 1 of 24
 // cases".
-func Title(g gateapi.Gate) string {
+func Title(g api.Gate) string {
 	better, worse, cases := 0, 0, 0
 	for _, s := range g.Suites {
 		better, worse, cases = better+len(s.Better), worse+len(s.Worse), cases+s.Cases
@@ -29,7 +29,7 @@ func Title(g gateapi.Gate) string {
 }
 
 // verdict is that of the gate or, while it has none, its status.
-func verdict(g gateapi.Gate) string {
+func verdict(g api.Gate) string {
 	if g.Verdict == nil {
 		return g.Status
 	}
@@ -49,7 +49,7 @@ var escape = strings.NewReplacer(
 func Escape(s string) string { return escape.Replace(s) }
 
 // Worst names the cases that got worse, "" if there are none.
-func Worst(g gateapi.Gate) string {
+func Worst(g api.Gate) string {
 	var names []string
 	for _, s := range g.Suites {
 		for _, c := range s.Results {
@@ -64,7 +64,7 @@ func Worst(g gateapi.Gate) string {
 // Markdown writes a gate for a pull request: the verdict, and only what changed. A
 // link, if not nil, returns the page of a case of a suite, "" if it has none. Cases that didn't
 // change are only counted: a comment has a maximum length, and nobody reads 200 equal rows.
-func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) string) error {
+func Markdown(w io.Writer, g api.Gate, link func(suiteID, caseID string) string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n%s\n", escape.Replace(Title(g)), escape.Replace(g.Reason))
 	for _, s := range g.Suites {
@@ -108,10 +108,10 @@ func Markdown(w io.Writer, g gateapi.Gate, link func(suiteID, caseID string) str
 }
 
 // share writes e.g. "2 of 3".
-func share(t gateapi.Trials) string { return fmt.Sprintf("%d of %d", t.Passed, t.Tried) }
+func share(t api.GateTrials) string { return fmt.Sprintf("%d of %d", t.Passed, t.Tried) }
 
 // fisher is the p-value of a case that was tried again, else "".
-func fisher(s gateapi.Suite, id string) string {
+func fisher(s api.GateSuite, id string) string {
 	for _, c := range s.Confirmed {
 		if c.Case == id {
 			return fmt.Sprintf("%.2g", c.FisherP)
@@ -148,7 +148,7 @@ type junitMessage struct {
 // JUnit writes a gate as a test report: the verdict is a test, and so is every case
 // that changed. A case fails only in a gate that blocks. Otherwise a CI job would be red
 // because of a version that passed.
-func JUnit(w io.Writer, g gateapi.Gate) error {
+func JUnit(w io.Writer, g api.Gate) error {
 	decided := junitSuite{Name: "gate", Tests: 1, Cases: []junitCase{{Class: "gate", Name: "verdict"}}}
 	switch verdict(g) {
 	case "block":
@@ -182,7 +182,7 @@ func JUnit(w io.Writer, g gateapi.Gate) error {
 }
 
 // Worse says in a sentence how the trials of a case got worse.
-func Worse(c gateapi.CaseOutcome) string {
+func Worse(c api.GateCase) string {
 	text := fmt.Sprintf("%s trials passed before, %s now", share(c.Current), share(c.New))
 	if c.FreshNew != nil {
 		text += fmt.Sprintf("; tried again: %s before, %s now", share(*c.FreshCurrent), share(*c.FreshNew))
@@ -204,11 +204,11 @@ func clean(s string) string {
 // SARIF returns a gate for code hosts and editors, to be encoded as JSON: a
 // finding for each case that got worse, and one for the verdict, where the caller
 // says that they are. The shape is SARIF 2.1.0's. Lines start at 1.
-func SARIF(g gateapi.Gate, where func(c gateapi.CaseOutcome) (file string, line int)) any {
+func SARIF(g api.Gate, where func(c api.GateCase) (file string, line int)) any {
 	type object = map[string]any
 	level := map[string]string{"block": "error", "inconclusive": "warning"}[verdict(g)]
 	results := []object{}
-	finding := func(of gateapi.CaseOutcome, rule, level, text string) {
+	finding := func(of api.GateCase, rule, level, text string) {
 		file, line := where(of)
 		results = append(results, object{
 			"ruleId": rule, "level": level, "message": object{"text": text},
@@ -218,7 +218,7 @@ func SARIF(g gateapi.Gate, where func(c gateapi.CaseOutcome) (file string, line 
 		})
 	}
 	if level != "" {
-		finding(gateapi.CaseOutcome{}, "gate", level, g.Reason)
+		finding(api.GateCase{}, "gate", level, g.Reason)
 	}
 	for _, s := range g.Suites {
 		for _, c := range s.Results {

@@ -9,7 +9,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
 
@@ -31,11 +31,11 @@ func TestHostileNames(t *testing.T) {
 		"| 3 of 3 | 3 of 3 |", `\| 3 of 3 |`, "a\n\n# Pass: all is well", "a\r\r# Pass: all is well", "a\r\n| x | y |", "```\ncode", "~~~",
 		"**Pass**", "~~no~~", "__x__", `\*\*x\*\*`, "$`x`$", "- [x] done", "1. one", "> quote", "---", "===",
 	} {
-		g := gateapi.Gate{Status: "decided", Reason: "It says " + text, Suites: []gateapi.Suite{{
-			SuiteID: "s", Cases: 1, Results: []gateapi.CaseOutcome{{Case: "case-1", Name: text}}, Worse: []string{"case-1"},
-			Changes: []gateapi.SuiteChange{},
+		g := api.Gate{Status: "decided", Reason: "It says " + text, Suites: []api.GateSuite{{
+			SuiteID: "s", Cases: 1, Results: []api.GateCase{{Case: "case-1", Name: text}}, Worse: []string{"case-1"},
+			Changes: []api.GateSuiteChange{},
 		}}}
-		for _, suites := range [][]gateapi.Suite{g.Suites, nil} { // without cases the reason is in the title
+		for _, suites := range [][]api.GateSuite{g.Suites, nil} { // without cases the reason is in the title
 			g.Suites = suites
 			var b, out strings.Builder
 			if err := outcome.Markdown(&b, g, func(string, string) string { return "/runs/1" }); err != nil {

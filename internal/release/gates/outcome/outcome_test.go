@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/publish/registry/gateapi"
+	"github.com/whetstone-dev/whetstone/client/api"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/decision"
 	"github.com/whetstone-dev/whetstone/internal/release/gates/outcome"
 )
@@ -24,7 +24,7 @@ func TestScore(t *testing.T) {
 		t.Fatalf("the score is %+v", got.Score)
 	}
 	var b strings.Builder
-	if err := outcome.Markdown(&b, gateapi.Gate{Suites: []gateapi.Suite{got}}, nil); err != nil {
+	if err := outcome.Markdown(&b, api.Gate{Suites: []api.GateSuite{got}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\nScore: 62 %, was 38 % (+25 points, "; !strings.Contains(b.String(), want) {
